@@ -1,0 +1,20 @@
+# The libraries that each component stands on: for this tree, and in the installed package for whoever uses a component.
+
+macro(troupe_find_dependencies component)
+  if("${component}" STREQUAL "runtime")
+    find_package(Threads REQUIRED)
+    find_package(Boost 1.81 REQUIRED CONFIG)
+    find_package(CapnProto REQUIRED)  # looks for libatomic with a C compiler
+    find_package(cereal REQUIRED)
+    find_package(spdlog REQUIRED)
+    find_package(fmt REQUIRED)
+    find_package(nlohmann_json REQUIRED)
+    find_package(OpenSSL REQUIRED)
+    find_package(SQLite3 REQUIRED)
+  elseif("${component}" STREQUAL "train")
+    find_package(LibTorch REQUIRED)
+    find_package(NcclRuntime REQUIRED)
+  elseif("${component}" STREQUAL "tune")
+    find_package(nlohmann_json REQUIRED)
+  endif()
+endmacro()

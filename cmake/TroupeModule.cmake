@@ -1,0 +1,102 @@
+# One call describes one module, one program. A folder's CMakeLists.txt is then its manifest: files and dependencies.
+
+include(GNUInstallDirs)
+set(TROUPE_CMAKE_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
+define_property(TARGET PROPERTY TROUPE_SOURCE_DIRS BRIEF_DOCS "private include folders of a module")
+define_property(TARGET PROPERTY TROUPE_PRIVATE_DEPENDENCIES BRIEF_DOCS "what a module's private headers need")
+
+# troupe_module(<name>
+#   HEADERS <public headers>...           include/troupe/..., installed
+#   SOURCES <sources>...                  src/...
+#   [CAPNP <schemas>...]                  src/a/b.capnp is reached as "a/b.capnp.h" in src/
+#   [DEPENDENCIES <targets>...]           what its public headers use
+#   [PRIVATE_DEPENDENCIES <targets>...]   what only its sources use
+#   [INTERNALS <modules>...])             modules whose private headers its sources may use
+# makes the static library troupe_<name>, also called troupe::<name>, and its part of the package: train and tune are
+# components of their own, what lies below them is component runtime.
+function(troupe_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;CAPNP;DEPENDENCIES;PRIVATE_DEPENDENCIES;INTERNALS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(component runtime)
+  if(name MATCHES "^(train|tune)$")
+    set(component ${name})
+  endif()
+
+  set(target troupe_${name})
+  add_library(${target} STATIC ${arg_SOURCES} ${arg_HEADERS})
+  add_library(troupe::${name} ALIAS ${target})
+  set(private_dirs ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  if(arg_CAPNP)
+    list(APPEND private_dirs ${CMAKE_CURRENT_BINARY_DIR}/generated)
+    _troupe_generate_capnp(${target} ${arg_CAPNP})
+  endif()
+
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${private_dirs})
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDENCIES} PRIVATE ${arg_PRIVATE_DEPENDENCIES})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name}
+    TROUPE_SOURCE_DIRS "${private_dirs}"
+    TROUPE_PRIVATE_DEPENDENCIES "${arg_PRIVATE_DEPENDENCIES}")
+  troupe_use_internals(${target} ${arg_INTERNALS})
+
+  install(TARGETS ${target} EXPORT troupe_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT ${component})
+  install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${component}
+    FILES_MATCHING PATTERN "*.hpp")
+  set_property(GLOBAL APPEND PROPERTY TROUPE_COMPONENTS ${component})
+endfunction()
+
+# troupe_program(<name> SOURCES <sources>... [DEPENDENCIES <targets>...] [INTERNALS <modules>...] [INSTALL])
+# makes an executable; INSTALL puts it into <prefix>/bin.
+function(troupe_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INSTALL" "" "SOURCES;DEPENDENCIES;INTERNALS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_program(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPENDENCIES})
+  troupe_use_internals(${name} ${arg_INTERNALS})
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/src)
+    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  endif()
+  if(arg_INSTALL)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  endif()
+endfunction()
+
+# Lets a target of this tree include the private headers of modules: tests, `troupe` itself, the module above.
+function(troupe_use_internals target)
+  foreach(module IN LISTS ARGN)
+    get_target_property(dirs troupe_${module} TROUPE_SOURCE_DIRS)
+    get_target_property(dependencies troupe_${module} TROUPE_PRIVATE_DEPENDENCIES)
+    target_include_directories(${target} PRIVATE ${dirs})
+    # BUILD_INTERFACE: they are compiled against here, and linked through the module itself.
+    foreach(dependency IN LISTS dependencies)
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${dependency}>)
+    endforeach()
+  endforeach()
+endfunction()
+
+function(_troupe_generate_capnp target)
+  set(output_dir ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  set(source_dir ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  file(MAKE_DIRECTORY ${output_dir})
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE schemas)
+  foreach(schema IN LISTS schemas)
+    file(RELATIVE_PATH relative ${source_dir} ${schema})
+    set(outputs ${output_dir}/${relative}.c++ ${output_dir}/${relative}.h)
+    add_custom_command(OUTPUT ${outputs}
+      COMMAND ${CAPNP_EXECUTABLE} compile -o${CAPNPC_CXX_EXECUTABLE}:${output_dir}
+              --src-prefix=${source_dir} -I${source_dir} -I${CAPNP_INCLUDE_DIRECTORY} ${schema}
+      DEPENDS ${schemas}  # one schema may import another
+      COMMENT "Generating ${relative}.h"
+      VERBATIM)
+    set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS -w)
+    target_sources(${target} PRIVATE ${outputs})
+  endforeach()
+endfunction()

@@ -1,0 +1,37 @@
+# How everything is compiled: language, warnings, sanitizers, linker, compiler cache.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # LibTorch is found by an absolute run path; LD_LIBRARY_PATH goes before it
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
+endif()
+
+# Assertions guard the state of a cluster, so they stay in every build type. Line tables are enough for a stack trace,
+# and full debug information would triple what LibTorch's headers cost.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+if(TROUPE_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(TROUPE_SANITIZER)
+  add_compile_options(-fsanitize=${TROUPE_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TROUPE_SANITIZER})
+endif()
+
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+endif()
+
+find_program(TROUPE_MOLD mold)
+if(TROUPE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

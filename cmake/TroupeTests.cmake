@@ -1,0 +1,72 @@
+# Tests: one executable per call, one ctest test per TEST_CASE.
+
+find_package(Catch2 2 REQUIRED)
+set(_troupe_discover_script ${CMAKE_CURRENT_LIST_DIR}/discover_tests.cmake)
+
+# Sanitizers: a report ends the process, so that a test cannot pass over it. A program forks its worker processes while
+# it may have threads, which ThreadSanitizer refuses unless told otherwise.
+set(_troupe_test_environment
+  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
+  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+  TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
+
+# troupe_tests(<module>
+#   SOURCES <sources>...
+#   [NAME <name>]               the executable is test_<name>; the module's name if not said
+#   [DEPENDENCIES <targets>...]
+#   [INTERNALS <modules>...]    further modules whose private headers the tests use
+#   [LABELS <labels>...]        besides the module's name
+#   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
+#   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
+#   [OWN_MAIN])                 the sources have a main of their own
+# The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
+function(troupe_tests module)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_MAIN" "NAME;TIMEOUT"
+    "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_NAME)
+    set(arg_NAME ${module})
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+
+  set(target test_${arg_NAME})
+  add_executable(${target} ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  if(TARGET troupe_${module})
+    target_link_libraries(${target} PRIVATE troupe_${module})
+    list(PREPEND arg_INTERNALS ${module})
+  endif()
+  troupe_use_internals(${target} ${arg_INTERNALS})
+  if(arg_OWN_MAIN)
+    target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} Catch2::Catch2)
+  else()
+    target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} Catch2::Catch2WithMain)
+  endif()
+
+  set(properties TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
+  set(list_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_tests.cmake)
+  add_custom_command(TARGET ${target} POST_BUILD
+    BYPRODUCTS ${list_file}
+    COMMAND ${CMAKE_COMMAND}
+      "-DEXECUTABLE=$<TARGET_FILE:${target}>"
+      -DPREFIX=${arg_NAME}
+      "-DLABELS=${module};${arg_LABELS}"
+      "-DPROPERTIES=${properties}"
+      "-DENVIRONMENT=${_troupe_test_environment}"
+      "-DOUTPUT=${list_file}"
+      -P ${_troupe_discover_script}
+    VERBATIM)
+  set(include_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
+  file(CONFIGURE OUTPUT ${include_file} @ONLY CONTENT [[
+if(EXISTS "@list_file@")
+  include("@list_file@")
+else()
+  add_test("@target@ is built" "@target@_is_not_built")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include_file})
+endfunction()

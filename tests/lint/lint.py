@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""What the conventions ask of the tree and a machine can check. Prints every problem; exit code 1 if there is one."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from checks import arrows, headers, layout, sizes, words
+from checks.tree import git_tree
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--build", type=Path, required=True, help="a configured build folder with all modules")
+    parser.add_argument("--fix", action="store_true", help="lay out all C++ files first")
+    options = parser.parse_args()
+
+    tree = git_tree(options.root.resolve())
+    if options.fix:
+        print(f"lint: laid out {layout.fix(tree)} files")
+    checks = {
+        "format": lambda: layout.check(tree),
+        "arrows": lambda: arrows.check(tree),
+        "sizes": lambda: sizes.check(tree),
+        "words": lambda: words.check(tree),
+        "headers": lambda: headers.check(tree, options.build.resolve()),
+    }
+    failed = False
+    for name, check in checks.items():
+        started = time.monotonic()
+        problems = check()
+        failed = failed or bool(problems)
+        print(f"lint: {name:8} {'ok' if not problems else f'{len(problems)} problems'} ({time.monotonic() - started:.1f} s)")
+        for problem in problems:
+            print(f"  {problem}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Each check passes what is right and finds what is wrong."""
+
+import json
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+from checks import arrows, headers, layout, sizes, words
+from checks.tree import Tree
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="troupe-lint-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def tree(self, files):
+        for name, text in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return Tree(self.root, tuple(sorted(Path(name) for name in files)))
+
+    def assert_problems(self, problems, *expected):
+        texts = [str(problem) for problem in problems]
+        self.assertEqual(len(texts), len(expected), texts)
+        for text, part in zip(texts, expected):
+            self.assertIn(part, text)
+
+
+class Arrows(LintTest):
+    def test_down_is_allowed(self):
+        self.assert_problems(arrows.check(self.tree({
+            "runtime/src/head/head.hpp": "#include <troupe/scheduler/state.hpp>\n#include \"wire/message.capnp.h\"\n",
+            "runtime/include/troupe/task.hpp": "#include <troupe/ref.hpp>\n#include <cereal/cereal.hpp>\n",
+            "train/src/run.cpp": "#include <troupe/gang.hpp>\n#include <torch/types.h>\n#include \"head/head.hpp\"\n",
+            "cli/main.cpp": "#include \"head/head.hpp\"\n#include <troupe/tune.hpp>\n",
+        })))
+
+    def test_up_and_sideways_are_found(self):
+        self.assert_problems(
+            arrows.check(self.tree({
+                "runtime/src/head/head.cpp": "\n#include <troupe/train/run.hpp>\n",
+                "runtime/src/head/head.hpp": "",
+                "scheduler/src/state.cpp": "#include <troupe/ref.hpp>\n",
+                "scheduler/src/state.hpp": "#include \"head/head.hpp\"\n",
+                "train/src/a.cpp": "#include <troupe/tune.hpp>\n",
+                "tune/include/troupe/tune/asha.hpp": "#include <troupe/train/context.hpp>\n",
+            })),
+            "runtime/src/head/head.cpp:2: runtime may not include train",
+            "scheduler/src/state.cpp:1: scheduler may not include runtime",
+            "scheduler/src/state.hpp:1: scheduler may not include \"head/head.hpp\" of runtime",
+            "train/src/a.cpp:1: train may not include tune",
+            "tune/include/troupe/tune/asha.hpp:1: tune may not include train")
+
+    def test_private_things_in_public_headers_are_found(self):
+        self.assert_problems(
+            arrows.check(self.tree({
+                "runtime/include/troupe/a.hpp": "#include <boost/asio/post.hpp>\n#include <nlohmann/json.hpp>\n"
+                                                "#include <spdlog/spdlog.h>\n#include <capnp/message.h>\n",
+                "runtime/include/troupe/b.hpp": "#include \"head/head.hpp\"\n#include <head/head.hpp>\n#include \"c.hpp\"\n",
+                "runtime/src/head/head.hpp": "#include <boost/asio/post.hpp>\n",
+            })),
+            "a.hpp:1", "a.hpp:2", "a.hpp:3", "a.hpp:4", "b.hpp:1", "b.hpp:2", "b.hpp:3")
+
+    def test_only_train_knows_libtorch(self):
+        self.assert_problems(
+            arrows.check(self.tree({
+                "runtime/src/a.cpp": "#include <torch/torch.h>\n",
+                "train/include/troupe/train/a.hpp": "#include <torch/types.h>\n",
+                "tune/src/a.cpp": "#include <nccl.h>\n",
+            })),
+            "runtime/src/a.cpp:1", "tune/src/a.cpp:1")
+
+
+class Sizes(LintTest):
+    def function(self, lines, head="int f(int a)"):
+        return head + " {\n" + "  work();\n" * (lines - 2) + "}\n"
+
+    def test_limits_are_allowed(self):
+        self.assert_problems(sizes.check(self.tree({
+            "a.cpp": self.function(60),
+            "b.hpp": "\n" * 800,
+            "c.hpp": "namespace a {\nclass B {\n" + "  int x;\n" * 100 + "};\n}\n",
+            "d.cpp": "const std::map<int, int> table = {\n" + "  {1, 2},\n" * 100 + "};\n",
+        })))
+
+    def test_a_long_file_is_found(self):
+        self.assert_problems(sizes.check(self.tree({"a.hpp": "\n" * 801})), "a.hpp: 801 lines")
+
+    def test_a_long_function_is_found(self):
+        heads = ("int f(int a)", "void A::f() const noexcept", "A::A(int x)\n    : x_(x), y_{1}", "auto f() -> int",
+                 "TEST_CASE(\"a ) { b\", \"[c]\")", "template <class T>\n  requires(sizeof(T) > 1)\nbool operator==(T a)")
+        for head in heads:
+            with self.subTest(head):
+                text = "namespace {\n// }\n" + self.function(61, head) + "}\n" + self.function(10)
+                self.assert_problems(sizes.check(self.tree({"a.cpp": text})), f"a function of {61 + head.count(chr(10))} lines")
+
+    def test_blocks_and_lambdas_are_part_of_their_function(self):
+        inner = "  if (x) {\n    g([&](int y) { return y; });\n  }\n"
+        text = "void f() {\n" + inner * 20 + "}\n"
+        self.assert_problems(sizes.check(self.tree({"a.cpp": text})), "a.cpp:1: a function of 62 lines")
+
+    def test_literals_hide_nothing(self):
+        text = "const char a = '{';\nconst char* b = R\"({{{)\";\nint c = 1'000'000;\n" + self.function(61)
+        self.assert_problems(sizes.check(self.tree({"a.cpp": text})), "a.cpp:4")
+
+
+class Words(LintTest):
+    def test_unfinished_work_is_found(self):
+        for word in words.WORDS:
+            self.assert_problems(words.check(self.tree({"a.cpp": f"int a;\n// {word}: later\n"})), "a.cpp:2")
+        self.assert_problems(words.check(self.tree({"a.cpp": "int mastodon;\n"})))
+
+
+class Layout(LintTest):
+    def test_a_badly_laid_out_file_is_found(self):
+        if not layout.find_tool():
+            self.skipTest("clang-format 14 is not here; ./run setup installs it")
+        shutil.copy(REPOSITORY / ".clang-format", self.root)
+        tree = self.tree({"good.cpp": "int a() { return 1; }\n", "bad.cpp": "int  a( ) { return 1;}\n"})
+        self.assert_problems(layout.check(tree), "bad.cpp:1")
+        self.assertEqual(layout.fix(tree), 2)
+        self.assert_problems(layout.check(tree))
+
+
+class Headers(LintTest):
+    def check(self, files):
+        tree = self.tree(files)
+        build = self.root / "build"
+        build.mkdir()
+        command = f"g++ -I{self.root}/runtime/include -I{self.root}/runtime/src -std=gnu++20 -o a.o -c {self.root}/runtime/src/a.cpp"
+        (build / "compile_commands.json").write_text(json.dumps(
+            [{"directory": str(build), "command": command, "file": str(self.root / "runtime/src/a.cpp")}]))
+        return headers.check(tree, build)
+
+    def test_a_header_that_leans_on_another_is_found(self):
+        self.assert_problems(
+            self.check({
+                "runtime/include/troupe/good.hpp": "#pragma once\n#include <string>\nstruct A { std::string a; };\n",
+                "runtime/include/troupe/leans.hpp": "#pragma once\nstruct B { std::vector<int> a; };\n",
+                "runtime/include/troupe/private.hpp": "#pragma once\n#include <inner.hpp>\n",
+                "runtime/include/troupe/unguarded.hpp": "struct C {};\n",
+                "runtime/src/inner.hpp": "",
+            }),
+            "leans.hpp: does not compile alone", "private.hpp: does not compile alone",
+            "unguarded.hpp: does not compile alone")
+
+    def test_a_header_that_was_not_compiled_is_said(self):
+        self.assert_problems(self.check({"train/include/troupe/train/a.hpp": "#pragma once\n"}), "not part of")
+
+
+if __name__ == "__main__":
+    unittest.main()
