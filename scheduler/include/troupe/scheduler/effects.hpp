@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <troupe/scheduler/ids.hpp>
+
+/// What the world is told to do, or told to know, after an event; to be carried out in the order given.
+namespace troupe::scheduler {
+
+/// Answered by ProcessReady or ProcessExited.
+struct StartProcess {
+  ProcessId process = 0;
+  NodeId node = 0;
+  Incarnation incarnation = 0;
+  JobId job = 0;
+  std::vector<GpuIndex> gpus;  ///< all it may see; a gang's rank sees those of its gang on its node, in rank order
+};
+
+/// Answered by ProcessExited. What the process held stays taken until then.
+struct StopProcess {
+  ProcessId process = 0;
+  NodeId node = 0;
+  std::string why;
+};
+
+struct LeaseGranted {
+  RequestId request = 0;
+  ProcessId requester = 0;
+  LeaseId lease = 0;
+  ProcessId process = 0;
+};
+
+struct ActorPlaced {
+  RequestId request = 0;
+  ProcessId requester = 0;
+  ActorId actor = 0;
+  ProcessId process = 0;
+};
+
+struct Member {
+  ProcessId process = 0;
+  NodeId node = 0;
+  std::vector<GpuIndex> gpus;    ///< its own, a part of what it sees
+  std::uint32_t local_rank = 0;  ///< among the gang's ranks on its node
+  std::uint32_t node_rank = 0;   ///< of its node among the gang's nodes
+  friend bool operator==(const Member&, const Member&) = default;
+};
+
+struct GangPlaced {
+  RequestId request = 0;
+  ProcessId requester = 0;
+  GangId gang = 0;
+  std::vector<Member> members;  ///< by rank; the ranks of one node follow each other
+};
+
+struct Refused {
+  enum class Kind : unsigned char {
+    Impossible,  ///< no node, or not all nodes together, could ever hold it
+    Failed,      ///< its process did not start, or who asks is not there
+    NameTaken,   ///< another actor has the name
+    Limit,       ///< a limit of Options; the reason names it
+  };
+  RequestId request = 0;
+  ProcessId requester = 0;
+  Kind kind = Kind::Impossible;
+  std::string reason;
+};
+
+/// Finish the running task, then return the lease. Said once per lease.
+struct LeaseRecalled {
+  LeaseId lease = 0;
+  ProcessId requester = 0;
+};
+
+struct LeaseLost {
+  LeaseId lease = 0;
+  ProcessId process = 0;
+  std::string cause;
+  ProcessId requester = 0;
+};
+
+/// A placed actor has died, or is stopped because its creator is gone.
+struct ActorLost {
+  ActorId actor = 0;
+  ProcessId process = 0;
+  std::string cause;
+  ProcessId requester = 0;
+};
+
+/// A rank of a placed gang has died; the other ranks run on until the gang is released. Said once per dead rank.
+struct GangBroken {
+  GangId gang = 0;
+  std::uint32_t rank = 0;
+  ProcessId process = 0;
+  std::string cause;
+  ProcessId requester = 0;
+};
+
+/// Its user code may go on.
+struct ProcessResumed {
+  ProcessId process = 0;
+};
+
+using Effect = std::variant<StartProcess, StopProcess, LeaseGranted, ActorPlaced, GangPlaced, Refused, LeaseRecalled,
+                            LeaseLost, ActorLost, GangBroken, ProcessResumed>;
+
+/// For logs: "start process 7 on node 2 for job 1".
+std::string to_string(const Effect& effect);
+
+}  // namespace troupe::scheduler

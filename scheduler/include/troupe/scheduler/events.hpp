@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include <troupe/scheduler/ids.hpp>
+#include <troupe/scheduler/need.hpp>
+
+/// All that can happen to a cluster. Each is a value, and together with the time it was applied at it is all that a
+/// replay needs: the same events at the same times make the same state and the same effects.
+/// Nothing here is trusted: what names an unknown node, process, lease or request is ignored or refused, never a crash.
+namespace troupe::scheduler {
+
+/// A node with a newer incarnation takes the place of the older one, which is lost then. An older one is ignored.
+struct NodeJoined {
+  NodeId node = 0;
+  Incarnation incarnation = 0;
+  std::string name;
+  Resources total;         ///< "gpu" in it is replaced by `gpus`
+  std::uint32_t gpus = 0;  ///< they are numbered 0..gpus-1
+  Labels labels;
+};
+
+/// All its processes are gone, or must be taken for gone.
+struct NodeLost {
+  NodeId node = 0;
+  Incarnation incarnation = 0;  ///< ignored unless it is the current one
+  std::string reason;
+};
+
+struct JobStarted {
+  JobId job = 0;
+  ProcessId driver = 0;  ///< from State::new_process_id()
+};
+
+/// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver does the same.
+struct JobEnded {
+  JobId job = 0;
+  std::string reason;
+};
+
+/// Answered by LeaseGranted or Refused.
+struct LeaseAsked {
+  RequestId request = 0;
+  JobId job = 0;
+  ProcessId requester = 0;  ///< a driver or worker process of the job; the lease ends with it
+  Need need;
+};
+
+/// The holder will send no more tasks under it, and none runs.
+struct LeaseReturned {
+  LeaseId lease = 0;
+};
+
+/// Answered by ActorPlaced or Refused. The actor shares the fate of its requester.
+struct ActorAsked {
+  RequestId request = 0;
+  ActorId actor = 0;
+  JobId job = 0;
+  ProcessId requester = 0;
+  Need need;
+  std::string name;  ///< unique in the cluster from now until the actor is gone; empty: none
+};
+
+/// Its process is stopped, or its request dropped without an answer. No ActorLost follows.
+struct ActorReleased {
+  ActorId actor = 0;
+  std::string why;
+};
+
+/// Answered by GangPlaced or Refused. The gang shares the fate of its requester.
+struct GangAsked {
+  RequestId request = 0;
+  GangId gang = 0;
+  JobId job = 0;
+  ProcessId requester = 0;
+  std::uint32_t size = 0;
+  Need each;
+  Strategy strategy = Strategy::Pack;
+};
+
+/// Its processes are stopped, or its request dropped without an answer.
+struct GangReleased {
+  GangId gang = 0;
+  std::string why;
+};
+
+/// A worker process has started and can be given work.
+struct ProcessReady {
+  ProcessId process = 0;
+};
+
+/// A worker process or a driver is gone, or could not be started.
+struct ProcessExited {
+  ProcessId process = 0;
+  std::string cause;  ///< "killed by signal 9"
+};
+
+/// The user's code in it waits for a result: its CPU (and only that) may go to others.
+struct ProcessBlocked {
+  ProcessId process = 0;
+};
+
+/// It has what it waited for. Answered by ProcessResumed, always, also where it held no CPU.
+struct ProcessUnblocked {
+  ProcessId process = 0;
+};
+
+/// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must then be given back.
+struct RequestWithdrawn {
+  RequestId request = 0;
+};
+
+/// Lets time pass: idle processes, terms of leases, patience. Several times a second is enough.
+struct Tick {};
+
+using Event = std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned, ActorAsked,
+                           ActorReleased, GangAsked, GangReleased, ProcessReady, ProcessExited, ProcessBlocked,
+                           ProcessUnblocked, RequestWithdrawn, Tick>;
+
+/// For logs: "lease asked: request 3 of job 1, cpu 1".
+std::string to_string(const Event& event);
+
+}  // namespace troupe::scheduler

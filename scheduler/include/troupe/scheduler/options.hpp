@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include <troupe/scheduler/ids.hpp>
+
+namespace troupe::scheduler {
+
+/// Every limit and every patience of the scheduler.
+struct Options {
+  /// A worker process that nobody uses is stopped after this.
+  Duration idle_time = std::chrono::seconds{10};
+  /// Idle worker processes that a node may keep; 0: as many as it has CPUs, at least 2.
+  std::size_t idle_per_node = 0;
+  /// A lease older than this is recalled once somebody else waits for what it holds.
+  Duration lease_term = std::chrono::seconds{1};
+  /// What has waited longer than this has nodes drained for it.
+  Duration patience = std::chrono::seconds{2};
+  /// Nodes are drained for a request for at most this long, then given free for as long, then drained for twice as
+  /// long, and so on up to longest_reservation: what holds them may itself wait for work that only they could do.
+  Duration reservation_term = std::chrono::seconds{10};
+  Duration longest_reservation = std::chrono::minutes{10};
+  /// How many requests may have nodes drained for them at the same time.
+  std::size_t reservations = 16;
+  /// How long a request waits for a first node to join.
+  Duration join_patience = std::chrono::seconds{10};
+  /// A process that has what it waited for runs on after this long even where no CPU is free: it then owes its CPU, and
+  /// is given the next one. Long-lived actors that took the CPU could otherwise keep it waiting for ever.
+  Duration resume_patience = std::chrono::milliseconds{500};
+  /// Processes with a lease per CPU of a node, at least one CPU counted: bounds the chains of tasks that wait for tasks.
+  std::size_t lease_processes_per_cpu = 64;
+  /// A lease that waits this long because of lease_processes_per_cpu alone is refused: the chain is deeper than that.
+  Duration limit_patience = std::chrono::seconds{30};
+  /// Requests that may be pending at once; one more is refused.
+  std::size_t pending_requests = 1'000'000;
+  /// Ranks of one gang.
+  std::size_t gang_size = 16'384;
+};
+
+}  // namespace troupe::scheduler

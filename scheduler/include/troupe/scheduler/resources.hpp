@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cassert>
+#include <compare>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::scheduler {
+
+/// How much of one resource, counted in ten-thousandths of its unit: thirds of a GPU, taken and given back in any order,
+/// add up again to what was there.
+class Amount {
+ public:
+  static constexpr std::int64_t kPerUnit = 10'000;
+
+  constexpr Amount() = default;
+  /// To the nearest ten-thousandth. Throws std::invalid_argument if negative, not finite or above 10^12.
+  static Amount units(double units);
+  static constexpr Amount whole(std::int64_t units) { return Amount{units * kPerUnit}; }
+
+  constexpr double units() const { return static_cast<double>(ticks_) / kPerUnit; }
+  constexpr std::int64_t ticks() const { return ticks_; }
+  constexpr bool is_zero() const { return ticks_ == 0; }
+  constexpr bool is_whole() const { return ticks_ % kPerUnit == 0; }
+
+  friend constexpr Amount operator+(Amount a, Amount b) { return Amount{a.ticks_ + b.ticks_}; }
+  /// Asserts b <= a: no amount is ever negative.
+  friend constexpr Amount operator-(Amount a, Amount b) {
+    assert(b.ticks_ <= a.ticks_);
+    return Amount{a.ticks_ - b.ticks_};
+  }
+  friend constexpr Amount operator*(Amount a, std::int64_t count) { return Amount{a.ticks_ * count}; }
+  friend constexpr auto operator<=>(Amount, Amount) = default;
+
+ private:
+  constexpr explicit Amount(std::int64_t ticks) : ticks_{ticks} {}
+  std::int64_t ticks_ = 0;
+};
+
+inline constexpr std::string_view kCpu = "cpu";
+inline constexpr std::string_view kGpu = "gpu";
+
+/// Named amounts, in the order of the names: what a node has, what a request needs. A value.
+/// A name that is absent stands for zero, and zero is never stored, so `{cpu 1}` equals `{cpu 1, gpu 0}`.
+class Resources {
+ public:
+  Resources() = default;
+  /// Throws std::invalid_argument as Amount::units does. A name given twice counts twice.
+  Resources(std::initializer_list<std::pair<std::string_view, double>> units);
+
+  Amount of(std::string_view name) const;
+  void set(std::string_view name, Amount amount);
+  bool empty() const { return amounts_.empty(); }
+  auto begin() const { return amounts_.begin(); }
+  auto end() const { return amounts_.end(); }
+
+  /// True if each amount of `part` is at most ours.
+  bool covers(const Resources& part) const;
+  /// By how much each amount of `part` exceeds ours; empty if covers(part).
+  Resources missing(const Resources& part) const;
+  /// True if some name has an amount in both.
+  bool overlaps(const Resources& other) const;
+  /// Ours without `part`, and nothing where `part` has more than we do.
+  Resources without(const Resources& part) const;
+
+  Resources& operator+=(const Resources& other);
+  /// Asserts covers(other).
+  Resources& operator-=(const Resources& other);
+  friend bool operator==(const Resources&, const Resources&) = default;
+  friend std::strong_ordering operator<=>(const Resources&, const Resources&) = default;
+
+ private:
+  std::vector<std::pair<std::string, Amount>> amounts_;  // by name, no zeros: a handful, so a vector beats a tree
+};
+
+/// Each amount times `count`.
+Resources times(const Resources& resources, std::int64_t count);
+
+/// "cpu 2, gpu 0.5", in the order of the names; "nothing" if empty.
+std::string to_string(const Resources& resources);
+
+}  // namespace troupe::scheduler

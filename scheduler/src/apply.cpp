@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "cluster.hpp"
+
+namespace troupe::scheduler {
+namespace {
+
+// Between ticks, events let time pass too, but not each of a hundred thousand in a second.
+constexpr Duration kGrain = std::chrono::milliseconds{50};
+
+}  // namespace
+
+std::vector<Effect> Cluster::apply(const Event& event, TimePoint now) {
+  now_ = std::max(now_, now);
+  effects_.clear();
+  std::visit([this](const auto& e) { on(e); }, event);
+  end_doomed();
+
+  const bool time_passes = std::holds_alternative<Tick>(event) || now_ - time_passed_at_ >= kGrain;
+  if (time_passes) {
+    time_passed_at_ = now_;
+    pass_time();
+    end_doomed();
+  }
+  for (auto id : std::vector(nodes_.touched().begin(), nodes_.touched().end())) serve_waiting_for_cpu(*nodes_.find(id));
+  place_waiting();
+  if (time_passes) recall_overdue();
+  return std::move(effects_);
+}
+
+Process* Cluster::find_process(ProcessId id) {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+const Process* Cluster::find_process(ProcessId id) const {
+  const auto found = processes_.find(id);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <troupe/scheduler/effects.hpp>
+#include <troupe/scheduler/events.hpp>
+#include <troupe/scheduler/options.hpp>
+
+#include "model.hpp"
+#include "node_table.hpp"
+#include "queue.hpp"
+
+namespace troupe::scheduler {
+
+/// The records of the state machine and what each event does to them. One source per group of functions.
+///
+/// An event changes records and emits effects; what a stopped or dead process had asked for is put on a list (`doomed_`)
+/// and ended after the event, however long the chain of creators is. Then processes that wait for their CPU are served,
+/// then the requests that wait, then leases are recalled for those that still do.
+class Cluster {
+ public:
+  explicit Cluster(Options options) : options_{options} {}
+
+  std::vector<Effect> apply(const Event& event, TimePoint now);
+  ProcessId new_process_id() { return ++last_process_; }
+
+  // snapshot.cpp, reasons.cpp, invariants.cpp
+  std::vector<PendingView> pending() const;
+  std::vector<NodeView> nodes() const;
+  std::vector<ActorView> actors() const;
+  std::vector<GangView> gangs() const;
+  std::vector<JobView> jobs() const;
+  std::vector<ProcessView> processes() const;
+  std::optional<ProcessView> process(ProcessId id) const;
+  std::optional<ActorView> actor(ActorId id) const;
+  std::optional<ActorView> actor_named(std::string_view name) const;
+  std::optional<std::string> broken_invariant() const;
+
+ private:
+  // nodes.cpp, jobs.cpp
+  void on(const NodeJoined& event);
+  void on(const NodeLost& event);
+  void on(const JobStarted& event);
+  void on(const JobEnded& event);
+  void lose_node(Node& node, const std::string& why);
+  void judge_all_shapes();
+  void end_job(Job& job, const std::string& why);
+  void forget_job_if_over(JobId job);
+
+  // asks.cpp
+  void on(const LeaseAsked& event);
+  void on(const ActorAsked& event);
+  void on(const GangAsked& event);
+  void on(const RequestWithdrawn& event);
+  void on(const LeaseReturned& event);
+  void on(const ActorReleased& event);
+  void on(const GangReleased& event);
+  struct Objection {
+    Refused::Kind kind;
+    std::string reason;
+  };
+  std::optional<Objection> objection(JobId job, ProcessId requester, const ShapeKey& shape) const;
+  template <class Asked>
+  bool accept(const Asked& event, ShapeKey shape, std::uint64_t subject);
+  bool possible(const ShapeKey& shape) const;
+  std::string impossible_because(const ShapeKey& shape) const;
+  void refuse(const Request& request, Refused::Kind kind, std::string reason);
+  /// Without an answer: takes back what it holds, and the actor or gang that it was to become.
+  void drop(RequestId request);
+  void forget(Request& request);
+
+  // processes.cpp
+  void on(const ProcessReady& event);
+  void on(const ProcessExited& event);
+  void process_gone(ProcessId process, const std::string& cause, bool with_node);
+  void lose_role(Process& process, const std::string& cause, bool with_node);
+  void start_failed(Request& request, const Process& process, const std::string& cause, bool with_node);
+  void stop(Process& process, std::string why);
+  /// Takes the use from it and what it holds: kept for the job's next request if it can be, else stopped.
+  void put_aside(Process& process, const std::string& why);
+  void thin_out(const Node& node);
+  void leave_spare(Process& process);
+  void clear_role(Process& process);
+  void doom(const Process& process, std::string cause);
+  void end_doomed();
+  void end_dependents(Process& process, const std::string& cause);
+  void end_lease(LeaseId lease, const std::string& why);
+  void end_actor(ActorId actor, const std::string& why);
+  void end_gang(GangId gang, const std::string& why);
+  void erase_lease(LeaseId lease);
+  void erase_actor(ActorId actor);
+  void erase_gang(GangId gang);
+
+  // blocking.cpp
+  void on(const ProcessBlocked& event);
+  void on(const ProcessUnblocked& event);
+  void serve_waiting_for_cpu(Node& node);
+  void end_wait(Process& process);
+  void recall_for_cpu(Node& node);
+  void run_in_debt();
+
+  // placing.cpp
+  void place_waiting();
+  bool try_place(Request& request, Shape& shape);
+  std::vector<Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
+  std::vector<Candidate> shortlist_of_touched(const ShapeKey& shape) const;
+  const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
+  bool at_lease_bound(const Node& node) const;
+  void commit(Request& request, const std::vector<NodeId>& nodes);
+  std::vector<Member> take_for(Request& request, const std::vector<NodeId>& nodes);
+  Process& process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible);
+  Process* spare_for(JobId job, Node& node);
+  void became_ready(Process& process);
+  void grant(Lease& lease);
+  void place(Actor& actor);
+  void place(Gang& gang);
+  void back_to_waiting(Request& request);
+
+  // patience.cpp, reserving.cpp, recalling.cpp
+  void on(const Tick&) {}
+  void pass_time();
+  void stop_idle();
+  void refuse_unmet();
+  void refuse_bounded();
+  bool only_bounded(const ShapeKey& shape) const;
+  void review_reservations();
+  bool reserve(Request& request);
+  std::optional<std::vector<NodeId>> plan(const Request& request, bool around_actors) const;
+  void lift(Request& request);
+  void drain(const Request& request);
+  void recall_overdue();
+  bool competes(const Shape& shape, const Lease& lease) const;
+  void recall(Lease& lease);
+
+  std::string reason(const Request& request) const;
+  std::string reason_of_starting(const Request& request) const;
+  std::string reason_of_reservation(const Request& request) const;
+  std::string reason_of_waiting(const Request& request) const;
+  std::string node_text(NodeId node) const;
+  ActorView view(const Actor& actor) const;
+  ProcessView view(const Process& process) const;
+
+  std::optional<std::string> broken(const Process& process) const;
+  std::optional<std::string> broken(const Gang& gang) const;
+  std::optional<std::string> broken_requests() const;
+  std::optional<std::string> forgotten_request() const;
+
+  void emit(Effect effect) { effects_.push_back(std::move(effect)); }
+  Process* find_process(ProcessId id);
+  const Process* find_process(ProcessId id) const;
+
+  Options options_;
+  TimePoint now_{};
+  TimePoint time_passed_at_{};  // when pass_time ran last
+  std::uint64_t last_sequence_ = 0;
+  ProcessId last_process_ = 0;
+  LeaseId last_lease_ = 0;
+
+  NodeTable nodes_;
+  Queue queue_;
+  std::unordered_map<RequestId, Request> requests_;
+  std::map<ProcessId, Process> processes_;
+  std::unordered_map<LeaseId, Lease> leases_;
+  std::map<ActorId, Actor> actors_;
+  std::map<std::string, ActorId, std::less<>> names_;
+  std::map<GangId, Gang> gangs_;
+  std::map<JobId, Job> jobs_;
+
+  std::set<std::pair<TimePoint, ProcessId>> idle_;       // by when they became idle
+  std::set<std::pair<TimePoint, LeaseId>> by_age_;       // granted, not recalled
+  std::set<LeaseId> recalled_;                           // and not yet returned
+  std::set<std::pair<TimePoint, ProcessId>> resuming_;   // by since when they wait for their CPU
+  std::set<std::pair<std::uint64_t, RequestId>> reserving_;  // requests that have had nodes reserved, by arrival
+  std::vector<std::pair<ProcessId, std::string>> doomed_;
+  std::set<NodeId> looked_at_;    // in this pass: nodes that can take more than in the last one
+  mutable std::deque<Capacity> scratch_;  // of nodes with claims, while candidates point at them
+  std::vector<Effect> effects_;
+};
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,42 @@
+#include "free_index.hpp"
+
+namespace troupe::scheduler {
+
+void FreeIndex::update(NodeId node, const Resources& amounts) {
+  auto [known, is_new] = known_.try_emplace(node);
+  if (is_new) everyone_.emplace(Amount{}, node);
+  auto& before = known->second;
+  for (const auto& [name, amount] : before) {
+    if (amounts.of(name) != amount) leave(name, amount, node);
+  }
+  for (const auto& [name, amount] : amounts) {
+    if (before.of(name) != amount) enter(name, amount, node);
+  }
+  before = amounts;
+}
+
+void FreeIndex::remove(NodeId node) {
+  update(node, {});
+  everyone_.erase({Amount{}, node});
+  known_.erase(node);
+}
+
+std::pair<const FreeIndex::Order*, Amount> FreeIndex::scarcest(const Resources& need) const {
+  std::pair<const Order*, Amount> best{&everyone_, Amount{}};
+  for (const auto& [name, amount] : need) {
+    const auto order = by_name_.find(name);
+    if (order == by_name_.end()) return {nullptr, {}};
+    if (best.first == &everyone_ || order->second.size() < best.first->size()) best = {&order->second, amount};
+  }
+  return best;
+}
+
+void FreeIndex::enter(const std::string& name, Amount amount, NodeId node) { by_name_[name].emplace(amount, node); }
+
+void FreeIndex::leave(const std::string& name, Amount amount, NodeId node) {
+  const auto order = by_name_.find(name);
+  order->second.erase({amount, node});
+  if (order->second.empty()) by_name_.erase(order);
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,38 @@
+#include <utility>
+
+#include "cluster.hpp"
+
+namespace troupe::scheduler {
+
+void Cluster::became_ready(Process& process) {
+  if (process.state != ProcessState::InUse) return;
+  if (process.role == Role::Lease) grant(leases_.at(process.subject));
+  if (process.role == Role::Actor) place(actors_.at(process.subject));
+  if (process.role == Role::Rank) {
+    auto& gang = gangs_.at(process.subject);
+    if (++gang.ready == gang.size) place(gang);
+  }
+}
+
+void Cluster::grant(Lease& lease) {
+  emit(LeaseGranted{lease.request, lease.requester, lease.id, lease.process});
+  forget(requests_.at(std::exchange(lease.request, 0)));
+  lease.granted = true;
+  lease.granted_at = now_;
+  by_age_.emplace(now_, lease.id);
+}
+
+void Cluster::place(Actor& actor) {
+  emit(ActorPlaced{actor.request, actor.requester, actor.id, actor.process});
+  forget(requests_.at(std::exchange(actor.request, 0)));
+  actor.stage = Stage::Placed;
+}
+
+void Cluster::place(Gang& gang) {
+  emit(GangPlaced{gang.request, gang.requester, gang.id, gang.members});
+  forget(requests_.at(std::exchange(gang.request, 0)));
+  gang.stage = Stage::Placed;
+  gang.alive = gang.size;
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include "cluster.hpp"
+#include "policies/labels.hpp"
+
+namespace troupe::scheduler {
+
+void Cluster::pass_time() {
+  stop_idle();
+  run_in_debt();
+  refuse_unmet();
+  refuse_bounded();
+  review_reservations();
+}
+
+void Cluster::stop_idle() {
+  std::vector<ProcessId> due;
+  for (const auto& [since, id] : idle_) {
+    if (since + options_.idle_time > now_) break;
+    due.push_back(id);
+  }
+  for (auto id : due) {
+    auto& process = processes_.at(id);
+    if (!process.keeps_others()) {
+      stop(process, "nobody has used it for the idle time");
+      continue;
+    }
+    // Its end would be the end of what it made: it stays, and is looked at again later.
+    idle_.erase({process.since, id});
+    process.since = now_;
+    idle_.emplace(now_, id);
+  }
+}
+
+void Cluster::refuse_unmet() {
+  for (auto* shape : queue_.shapes()) {
+    if (shape->possible) continue;
+    const auto waiting = shape->waiting;
+    for (const auto& [sequence, id] : waiting) {
+      const auto& request = requests_.at(id);
+      if (request.patient_until && *request.patient_until > now_) continue;
+      refuse(request, Refused::Kind::Impossible, impossible_because(*request.shape));
+    }
+  }
+}
+
+void Cluster::refuse_bounded() {
+  for (auto* shape : queue_.shapes()) {
+    if (!only_bounded(*shape->key)) {
+      shape->bounded_since.reset();
+      continue;
+    }
+    if (!shape->bounded_since) shape->bounded_since = now_;
+    if (*shape->bounded_since + options_.limit_patience > now_) continue;
+    const auto waiting = shape->waiting;
+    for (const auto& [sequence, id] : waiting) {
+      const auto& request = requests_.at(id);
+      refuse(request, Refused::Kind::Limit, reason(request));
+    }
+  }
+}
+
+bool Cluster::only_bounded(const ShapeKey& shape) const {
+  if (shape.kind != Kind::Lease) return false;
+  bool found = false;
+  nodes_.by_free().descending(shape.need.resources, [&](NodeId id) {
+    const auto& node = *nodes_.find(id);
+    found = at_lease_bound(node) && node.free.fits(shape.need.resources) && matches(node.labels, shape.need.labels);
+    return !found;
+  });
+  return found;
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,77 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cluster.hpp"
+#include "policies/labels.hpp"
+#include "policies/place.hpp"
+
+/// Why a request waits, worked out when somebody asks: nothing is written down while the cluster is busy.
+namespace troupe::scheduler {
+
+std::string Cluster::node_text(NodeId id) const {
+  const auto* node = nodes_.find(id);
+  return node == nullptr ? fmt::format("node {}", id) : fmt::format("'{}' (node {})", node->name, id);
+}
+
+std::string Cluster::reason(const Request& request) const {
+  if (!request.waiting) return reason_of_starting(request);
+  if (nodes_.empty()) return "no node has joined yet";
+  if (const auto* shape = queue_.find(*request.shape); shape != nullptr && !shape->possible) {
+    return fmt::format("waits for a node that can hold it: {}", impossible_because(*request.shape));
+  }
+  if (request.reservation && request.reservation->held()) return reason_of_reservation(request);
+  return reason_of_waiting(request);
+}
+
+std::string Cluster::reason_of_starting(const Request& request) const {
+  const auto starts = [&](ProcessId id) {
+    return fmt::format("worker process {} is starting on {}", id, node_text(processes_.at(id).node));
+  };
+  if (request.shape->kind == Kind::Lease) return starts(leases_.at(request.subject).process);
+  if (request.shape->kind == Kind::Actor) return starts(actors_.at(request.subject).process);
+  const auto& gang = gangs_.at(request.subject);
+  const auto slow = std::ranges::find_if(gang.members, [&](const Member& member) {
+    return processes_.at(member.process).state == ProcessState::Starting;
+  });
+  return fmt::format("{} of its {} worker processes are ready; {}", gang.ready, gang.size,
+                     slow == gang.members.end() ? "none is missing" : starts(slow->process));
+}
+
+std::string Cluster::reason_of_reservation(const Request& request) const {
+  std::string lacking;
+  for (const auto& [id, ranks] : request.reservation->ranks) {
+    const auto& node = *nodes_.find(id);
+    const auto slots = node.free.slots(request.shape->need.resources, ranks);
+    if (slots >= ranks) continue;
+    lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id), slots, ranks);
+  }
+  return fmt::format("nodes are drained for it: {}", lacking.empty() ? "all have room" : lacking);
+}
+
+std::string Cluster::reason_of_waiting(const Request& request) const {
+  const auto& shape = *request.shape;
+  const auto& need = shape.need.resources;
+  if (only_bounded(shape)) {
+    return fmt::format("worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU",
+                       options_.lease_processes_per_cpu);
+  }
+  const auto judged = scheduler::place(shape.ask(), nodes_.candidates());
+  if (const auto* waits = std::get_if<Waits>(&judged)) return waits->because;
+  if (const auto* impossible = std::get_if<Impossible>(&judged)) return impossible->because;
+
+  // There is room, so it is kept for somebody.
+  for (const auto& [id, node] : nodes_.all()) {
+    if (!matches(node.labels, shape.need.labels) || !node.free.fits(need)) continue;
+    for (const auto& [other, claim] : node.claims) {
+      if (*claim.shape == shape || !claim.resources.overlaps(need)) continue;
+      return fmt::format("what is free on {} is kept for request {}, which has waited longer", node_text(id), other);
+    }
+    if (!node.resuming.empty() || !node.owing.empty()) {
+      return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(id));
+    }
+  }
+  return "it is about to be placed";
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "cluster.hpp"
+#include "policies/labels.hpp"
+#include "policies/place.hpp"
+
+namespace troupe::scheduler {
+
+/// The first of each shape that has waited longer than `patience` has nodes kept for it; the others of its shape follow.
+void Cluster::review_reservations() {
+  for (const auto& [sequence, id] : std::set{reserving_}) {
+    auto& request = requests_.at(id);
+    auto& reservation = *request.reservation;
+    if (reservation.held() && reservation.until <= now_) {
+      lift(request);
+      reservation.until = now_ + reservation.term;
+      reservation.term = std::min(2 * reservation.term, options_.longest_reservation);
+    }
+    if (reservation.held()) drain(request);
+  }
+  auto held = static_cast<std::size_t>(
+      std::ranges::count_if(reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
+  for (auto* shape : queue_.shapes()) {
+    if (held >= options_.reservations) return;
+    auto& request = requests_.at(shape->waiting.begin()->second);
+    if (!shape->possible || request.since + options_.patience > now_) continue;
+    if (request.reservation && (request.reservation->held() || request.reservation->until > now_)) continue;
+    if (reserve(request)) ++held;
+  }
+}
+
+bool Cluster::reserve(Request& request) {
+  if (!request.reservation) {
+    request.reservation = Reservation{{}, now_, options_.reservation_term};
+    reserving_.emplace(request.sequence, request.id);
+  }
+  auto& reservation = *request.reservation;
+  auto nodes = plan(request, true);
+  if (!nodes) nodes = plan(request, false);
+  if (!nodes) {
+    reservation.until = now_ + options_.patience;
+    return false;
+  }
+  for (auto node : *nodes) ++reservation.ranks[node];
+  for (const auto& [id, ranks] : reservation.ranks) {
+    nodes_.find(id)->claims.emplace(
+        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)), request.shape});
+  }
+  reservation.until = now_ + reservation.term;
+  drain(request);
+  return true;
+}
+
+/// Where it could go once leases are returned; with `around_actors` leaving alone what actors and gangs hold.
+std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool around_actors) const {
+  std::deque<Capacity> rooms;
+  std::vector<Candidate> candidates;
+  for (const auto& [id, node] : nodes_.all()) {
+    if (!matches(node.labels, request.shape->need.labels)) continue;
+    auto& room = rooms.emplace_back(node.idle);
+    if (around_actors) {
+      for (auto process_id : node.processes) {
+        const auto& process = processes_.at(process_id);
+        if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
+      }
+    }
+    Resources claimed;
+    for (const auto& [other, claim] : node.claims) claimed += claim.resources;
+    if (!claimed.empty()) room = room.without(claimed);
+    candidates.push_back(NodeTable::candidate(node, room));
+  }
+  auto placement = scheduler::place(request.shape->ask(), candidates);
+  if (auto* chosen = std::get_if<Chosen>(&placement)) return std::move(chosen->nodes);
+  return std::nullopt;
+}
+
+void Cluster::lift(Request& request) {
+  auto& reservation = *request.reservation;
+  if (!reservation.held()) return;
+  for (const auto& [id, ranks] : reservation.ranks) {
+    if (auto* node = nodes_.find(id)) {
+      node->claims.erase(request.id);
+      nodes_.touch(*node);
+    }
+  }
+  reservation.ranks.clear();
+}
+
+void Cluster::drain(const Request& request) {
+  const auto& each = request.shape->need.resources;
+  for (const auto& [id, ranks] : request.reservation->ranks) {
+    auto& node = *nodes_.find(id);
+    if (node.free.slots(each, ranks) >= ranks) continue;
+    std::vector<ProcessId> idle;
+    for (auto process_id : node.processes) {
+      auto& process = processes_.at(process_id);
+      if (process.state == ProcessState::Idle && process.job != request.job && !process.keeps_others()) {
+        idle.push_back(process_id);
+      }
+      if (process.role != Role::Lease || !process.held.resources.overlaps(each)) continue;
+      auto& lease = leases_.at(process.subject);
+      if (lease.requester != request.requester || *lease.shape != *request.shape) recall(lease);
+    }
+    for (auto process_id : idle) stop(processes_.at(process_id), "its node is drained for a request that has waited long");
+  }
+}
+
+}  // namespace troupe::scheduler

@@ -1,0 +1,156 @@
+#include <troupe/scheduler/snapshot.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cluster.hpp"
+
+namespace troupe::scheduler {
+namespace {
+
+std::string what(const Request& request, const std::string& name) {
+  const auto& shape = *request.shape;
+  const auto need = to_string(shape.need);
+  switch (shape.kind) {
+    case Kind::Lease: return fmt::format("lease of {}", need);
+    case Kind::Actor:
+      return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
+                          : fmt::format("actor '{}' of {}", name, need);
+    case Kind::Gang:
+      return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need, to_string(shape.strategy));
+  }
+  return need;
+}
+
+std::string use_of(const Process& process) {
+  switch (process.role) {
+    case Role::None: return {};
+    case Role::Lease: return fmt::format("lease {}", process.subject);
+    case Role::Actor: return fmt::format("actor {}", process.subject);
+    case Role::Rank: return fmt::format("rank {} of gang {}", process.rank, process.subject);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<PendingView> Cluster::pending() const {
+  std::vector<const Request*> order;
+  for (const auto& [id, request] : requests_) order.push_back(&request);
+  std::ranges::sort(order, {}, &Request::sequence);
+  std::map<const ShapeKey*, std::string> reasons;  // one per shape, where nothing is special about the request
+  std::vector<PendingView> views;
+  for (const auto* request : order) {
+    const auto name = request->shape->kind == Kind::Actor ? actors_.at(request->subject).name : std::string{};
+    std::string why;
+    if (request->waiting && !request->reservation) {
+      auto& shared = reasons[request->shape.get()];
+      if (shared.empty()) shared = reason(*request);
+      why = shared;
+    } else {
+      why = reason(*request);
+    }
+    views.push_back({request->id, what(*request, name), request->job, request->requester, request->since, why});
+  }
+  return views;
+}
+
+std::vector<NodeView> Cluster::nodes() const {
+  std::vector<NodeView> views;
+  for (const auto& [id, node] : nodes_.all()) {
+    NodeView view{id, node.incarnation, node.name, node.labels, node.idle.amounts(), node.free.amounts(), node.free.gpus()};
+    view.processes = node.processes.size();
+    for (auto process_id : node.processes) {
+      const auto& process = processes_.at(process_id);
+      if (process.state == ProcessState::Idle) ++view.idle;
+      if (process.role == Role::Lease) ++view.leases;
+      if (process.role == Role::Actor) ++view.actors;
+      if (process.role == Role::Rank) ++view.ranks;
+      if (process.wait == Wait::Blocked) ++view.blocked;
+    }
+    view.state = node.claims.empty() ? "ready" : fmt::format("drained for request {}", node.claims.begin()->first);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
+ActorView Cluster::view(const Actor& actor) const {
+  const auto* process = find_process(actor.process);
+  return {actor.id,    actor.name,    actor.job, actor.requester,
+          actor.stage, actor.process, process == nullptr ? NodeId{0} : process->node};
+}
+
+ProcessView Cluster::view(const Process& process) const {
+  return {process.id, process.node, process.job, process.state, use_of(process)};
+}
+
+std::vector<ActorView> Cluster::actors() const {
+  std::vector<ActorView> views;
+  for (const auto& [id, actor] : actors_) views.push_back(view(actor));
+  return views;
+}
+
+std::vector<GangView> Cluster::gangs() const {
+  std::vector<GangView> views;
+  for (const auto& [id, gang] : gangs_) {
+    views.push_back({id, gang.job, gang.requester, gang.size, gang.stage, gang.members});
+  }
+  return views;
+}
+
+std::vector<JobView> Cluster::jobs() const {
+  std::map<JobId, JobView> views;
+  for (const auto& [id, job] : jobs_) views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
+  for (const auto& [id, lease] : leases_) ++views[processes_.at(lease.process).job].leases;
+  for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
+  for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
+  for (const auto& [id, request] : requests_) ++views[request.job].pending;
+  std::vector<JobView> list;
+  for (auto& [id, job] : views) list.push_back(job);
+  return list;
+}
+
+std::vector<ProcessView> Cluster::processes() const {
+  std::vector<ProcessView> views;
+  for (const auto& [id, process] : processes_) views.push_back(view(process));
+  return views;
+}
+
+std::optional<ProcessView> Cluster::process(ProcessId id) const {
+  const auto* found = find_process(id);
+  return found == nullptr ? std::nullopt : std::optional{view(*found)};
+}
+
+std::optional<ActorView> Cluster::actor(ActorId id) const {
+  const auto found = actors_.find(id);
+  return found == actors_.end() ? std::nullopt : std::optional{view(found->second)};
+}
+
+std::optional<ActorView> Cluster::actor_named(std::string_view name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? std::nullopt : actor(found->second);
+}
+
+std::string_view to_string(ProcessState state) {
+  switch (state) {
+    case ProcessState::Driver: return "driver";
+    case ProcessState::Starting: return "starting";
+    case ProcessState::Idle: return "idle";
+    case ProcessState::InUse: return "in use";
+    case ProcessState::Stopping: return "stopping";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::Pending: return "pending";
+    case Stage::Starting: return "starting";
+    case Stage::Placed: return "placed";
+    case Stage::Broken: return "broken";
+  }
+  return "unknown";
+}
+
+}  // namespace troupe::scheduler

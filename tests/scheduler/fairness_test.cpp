@@ -1,0 +1,149 @@
+#include "world.hpp"
+
+using namespace troupe::scheduler;
+using namespace troupe::scheduler::test;
+
+namespace {
+
+/// A requester that always wants one more lease than it has, and gives each back after its task, or when recalled.
+class Stream {
+ public:
+  Stream(World& world, ProcessId requester, JobId job) : world_{world}, requester_{requester}, job_{job} {}
+
+  void keep_asking(Duration task) {
+    for (auto& [request, ends] : tasks_) {
+      const auto lease = world_.lease_of(request);
+      if (lease && ends == TimePoint{}) ends = world_.now + task;
+      if (!lease || ends > world_.now) continue;
+      ++finished;
+      world_.step(LeaseReturned{lease->lease});
+      request = 0;
+    }
+    std::erase_if(tasks_, [](const auto& entry) { return entry.first == 0; });
+    while (world_.state.pending().size() < 6) tasks_.emplace_back(world_.ask_lease(requester_, cpus(1), job_), TimePoint{});
+  }
+  int finished = 0;
+
+ private:
+  World& world_;
+  ProcessId requester_;
+  JobId job_;
+  std::vector<std::pair<RequestId, TimePoint>> tasks_;
+};
+
+}  // namespace
+
+TEST_CASE("a gang as big as the cluster is not starved by a stream of small tasks", "[scheduler][fairness]") {
+  World world;
+  for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
+  const auto driver = world.start_job(1);
+  Stream stream{world, driver, 1};
+  stream.keep_asking(300ms);
+  world.ask_gang(1, world.start_job(2), 12, cpus(1), Strategy::Pack, 2);
+
+  const auto patience = Options{}.patience;
+  while (!world.gangs.contains(1) && world.now < patience + 2s) {
+    world.wait(100ms);
+    stream.keep_asking(300ms);
+  }
+  CHECK(world.gangs.contains(1));
+  CHECK(stream.finished > 12);
+  world.step(GangReleased{1, "done"});
+  const auto before = stream.finished;
+  for (int i = 0; i < 10; ++i) {
+    world.wait(100ms);
+    stream.keep_asking(300ms);
+  }
+  CHECK(stream.finished > before);
+}
+
+TEST_CASE("without patience for it the same gang would wait for ever", "[scheduler][fairness]") {
+  Options options;
+  options.patience = 24h;
+  options.lease_term = 24h;
+  World world{options};
+  for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
+  Stream stream{world, world.start_job(1), 1};
+  stream.keep_asking(350ms);
+  world.ask_gang(1, world.start_job(2), 12, cpus(1), Strategy::Pack, 2);
+  for (int i = 0; i < 100; ++i) {
+    world.wait(100ms);
+    stream.keep_asking(Duration{250ms + (i % 3) * 100ms});
+  }
+  CHECK_FALSE(world.gangs.contains(1));
+}
+
+TEST_CASE("while nodes are drained for it, others are told so and use what it does not need", "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 4}, {"disk", 1}});
+  const auto driver = world.start_job(1);
+  const auto other = world.start_job(2);
+  const auto long_task = *world.lease_of(world.ask_lease(driver, cpus(2)));
+  const auto gang = world.ask_gang(1, other, 3, cpus(1), Strategy::Pack, 2);
+  world.wait(3s);
+  CHECK(world.recalled.contains(long_task.lease));
+  CHECK(world.reason_of(gang) == "nodes are drained for it: 'a' (node 1) has room for 2 of 3");
+  CHECK(world.node(1).state == "drained for request 2");
+
+  const auto small = world.ask_lease(driver, cpus(1));
+  CHECK(world.reason_of(small) == "what is free on 'a' (node 1) is kept for request 2, which has waited longer");
+  CHECK(world.lease_of(world.ask_lease(driver, {{{"disk", 1}}, {}, false})));
+
+  world.step(LeaseReturned{long_task.lease});
+  CHECK(world.gangs.contains(1));
+  CHECK(world.lease_of(small));
+}
+
+TEST_CASE("a reservation that does not fill is lifted for a while, so that what it waits for can go on",
+          "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1);
+  world.ask_actor(1, driver, cpus(1));
+  const auto gang = world.ask_gang(2, driver, 2, cpus(1));
+  world.wait(3s);
+  const auto small = world.ask_lease(driver, cpus(1));
+  CHECK_FALSE(world.lease_of(small));
+  world.wait(11s);
+  REQUIRE(world.lease_of(small));
+  world.step(LeaseReturned{world.lease_of(small)->lease});
+  world.step(ActorReleased{1, "done"});
+  CHECK(world.gangs.contains(2));
+  CHECK(world.reason_of(gang) == "not pending");
+}
+
+TEST_CASE("requesters take turns: a lease past its term is recalled once somebody else waits", "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 1}});
+  const auto first = world.start_job(1);
+  const auto second = world.start_job(2);
+  const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
+  world.wait(5s);
+  CHECK(world.recalled.empty());
+
+  const auto again = world.ask_lease(first, cpus(1));
+  world.wait(100ms);
+  CHECK(world.recalled.empty());  // it would only get back what it has
+
+  const auto other = world.ask_lease(second, cpus(1), 2);
+  world.wait(100ms);
+  CHECK(world.recalled == std::set{held.lease});
+  world.step(LeaseReturned{held.lease});
+  CHECK(world.lease_of(again));
+  world.wait(1100ms);
+  world.step(LeaseReturned{world.lease_of(again)->lease});
+  CHECK(world.lease_of(other));
+}
+
+TEST_CASE("what fits passes what does not, in the order of arrival", "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 2}}, 1);
+  const auto driver = world.start_job(1);
+  world.ask_actor(1, driver, gpus(1));
+  const auto blocked = world.ask_lease(driver, gpus(1));
+  const auto fits = world.ask_lease(driver, cpus(1));
+  const auto next = world.ask_lease(driver, cpus(1));
+  CHECK_FALSE(world.lease_of(blocked));
+  CHECK(world.lease_of(fits));
+  CHECK_FALSE(world.lease_of(next));
+}

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "policies/candidate.hpp"
+
+namespace troupe::scheduler::test {
+
+/// Nodes 1, 2, ... named 'a', 'b', ... for a policy to look at.
+class NodesForTest {
+ public:
+  NodesForTest& add(const Resources& total, std::uint32_t gpus = 0, Labels labels = {}) {
+    idle_.emplace_back(total, gpus);
+    free_.push_back(idle_.back());
+    labels_.push_back(std::move(labels));
+    names_.emplace_back(1, static_cast<char>('a' + names_.size()));
+    return *this;
+  }
+  /// Of the node added last.
+  NodesForTest& taken(const Resources& amounts) {
+    free_.back().take(amounts);
+    return *this;
+  }
+  std::vector<Candidate> candidates() const {
+    std::vector<Candidate> all;
+    for (std::size_t i = 0; i < idle_.size(); ++i) {
+      all.push_back({static_cast<NodeId>(i + 1), names_[i], &labels_[i], &free_[i], &idle_[i]});
+    }
+    return all;
+  }
+
+ private:
+  std::deque<Capacity> idle_, free_;
+  std::deque<Labels> labels_;
+  std::deque<std::string> names_;
+};
+
+inline std::vector<NodeId> chosen(const Placement& placement) { return std::get<Chosen>(placement).nodes; }
+inline std::string waits(const Placement& placement) { return std::get<Waits>(placement).because; }
+inline std::string impossible(const Placement& placement) { return std::get<Impossible>(placement).because; }
+
+}  // namespace troupe::scheduler::test

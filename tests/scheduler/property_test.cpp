@@ -1,0 +1,191 @@
+#include <random>
+
+#include "world.hpp"
+
+using namespace troupe::scheduler;
+using namespace troupe::scheduler::test;
+
+namespace {
+
+/// Random events against the state machine: sensible ones, late ones and nonsense. The world carries out what it is told
+/// in any order, so a process may die before it is stopped, ready after it was stopped, and so on.
+class Storm {
+ public:
+  explicit Storm(unsigned seed) : random_{seed}, world_{options()} {}
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) {
+      world_.now += std::chrono::milliseconds{pick(200)};
+      one_event();
+    }
+  }
+
+  /// From here on everybody behaves: processes start and stop as told, tasks end, what was asked for is given back. Then
+  /// every request is answered, however little is free.
+  void calm_down() {
+    for (int i = 0; i < 600 && !world_.state.pending().empty(); ++i) {
+      world_.wait(200ms);
+      for (const auto& process : world_.state.processes()) world_.step(ProcessUnblocked{process.process});
+      for (const auto& [id, lease] : std::map{world_.leases}) world_.step(LeaseReturned{id});
+      for (const auto& actor : world_.state.actors()) {
+        if (actor.stage == Stage::Placed) world_.step(ActorReleased{actor.actor, "done"});
+      }
+      for (const auto& gang : world_.state.gangs()) {
+        if (gang.stage != Stage::Pending) world_.step(GangReleased{gang.gang, "done"});
+      }
+    }
+    for (const auto& left : world_.state.pending()) FAIL_CHECK(left.what << " was never answered: " << left.reason);
+  }
+
+  /// Ends all jobs and lets processes exit: what is free is then what is there.
+  void drain() {
+    for (JobId job = 1; job <= kJobs; ++job) world_.apply(JobEnded{job, "over"});
+    for (const auto& process : world_.state.processes()) world_.apply(ProcessExited{process.process, "over"});
+    CHECK(world_.state.processes().empty());
+    CHECK(world_.state.jobs().empty());
+    CHECK(world_.state.actors().empty());
+    CHECK(world_.state.gangs().empty());
+    CHECK(world_.is_idle());
+  }
+
+ private:
+  static constexpr JobId kJobs = 3;
+  static constexpr NodeId kNodes = 4;
+
+  static Options options() {
+    Options options;
+    options.lease_processes_per_cpu = 3;
+    options.idle_time = 3s;
+    options.reservation_term = 2s;
+    options.limit_patience = 5s;
+    options.join_patience = 3s;
+    return options;
+  }
+
+  unsigned pick(unsigned below) { return std::uniform_int_distribution<unsigned>{0, below - 1}(random_); }
+  template <class Map>
+  auto any_of(const Map& map) {
+    auto at = map.begin();
+    std::advance(at, pick(static_cast<unsigned>(map.size())));
+    return *at;
+  }
+  ProcessId any_process() {
+    const auto processes = world_.state.processes();
+    return processes.empty() || pick(20) == 0 ? pick(1000) : processes[pick(static_cast<unsigned>(processes.size()))].process;
+  }
+  JobId job_of(ProcessId process) {
+    const auto view = world_.state.process(process);
+    return view && pick(20) != 0 ? view->job : 1 + pick(kJobs);
+  }
+  Need any_need() {
+    static const std::vector<Resources> needs{{{"cpu", 1}},           {{"cpu", 1}},
+                                              {{"cpu", 0.5}},         {{"cpu", 2}},
+                                              {},                     {{"cpu", 1}, {"gpu", 1}},
+                                              {{"gpu", 0.25}},        {{"cpu", 1}, {"gpu", 2}},
+                                              {{"cpu", 1}, {"disk", 0.3}}, {{"cpu", 9}},
+                                              {{"gpu", 1.5}}};
+    Need need{needs[pick(static_cast<unsigned>(needs.size()))], {}, pick(4) == 0};
+    if (pick(8) == 0) need.labels = {{"zone", pick(2) == 0 ? "a" : "b"}};
+    return need;
+  }
+  RequestId any_request() {
+    const auto pending = world_.state.pending();
+    return pending.empty() ? pick(1000) : pending[pick(static_cast<unsigned>(pending.size()))].request;
+  }
+
+  void one_event() {
+    switch (pick(22)) {
+      case 0: return node_event();
+      case 1: return job_event();
+      case 2: case 3: case 4: case 5: return ask_lease();
+      case 6: case 7: return return_lease();
+      case 8: return ask_actor();
+      case 9: return ask_gang();
+      case 10: return release();
+      case 11: case 12: case 13: case 14: return make_ready();
+      case 15: case 16: return make_exit();
+      case 17: return void(world_.apply(ProcessBlocked{any_process()}));
+      case 18: return void(world_.apply(ProcessUnblocked{any_process()}));
+      case 19: return void(pick(3) == 0 ? world_.apply(RequestWithdrawn{any_request()}) : world_.apply(Tick{}));
+      default: return void(world_.apply(Tick{}));
+    }
+  }
+  void node_event() {
+    const NodeId node = 1 + pick(kNodes);
+    if (pick(3) == 0) {
+      world_.apply(NodeLost{node, incarnations_[node] - pick(2), "its connection closed"});
+      return;
+    }
+    world_.apply(NodeJoined{node, incarnations_[node] += pick(2), "n" + std::to_string(node),
+                            {{"cpu", 1.0 + pick(4)}, {"disk", 1}}, pick(3), {{"zone", pick(2) == 0 ? "a" : "b"}}});
+    // What ran there is unknown by now: late words about it are nonsense that must do no harm.
+  }
+  void job_event() {
+    const JobId job = 1 + pick(kJobs);
+    if (pick(4) == 0) {
+      world_.apply(JobEnded{job, "its driver left"});
+    } else {
+      world_.apply(JobStarted{job, world_.state.new_process_id()});
+    }
+  }
+  void ask_lease() {
+    const auto requester = any_process();
+    world_.apply(LeaseAsked{world_.next_request(), job_of(requester), requester, any_need()});
+  }
+  void return_lease() {
+    if (!world_.leases.empty()) world_.apply(LeaseReturned{any_of(world_.leases).first});
+  }
+  void ask_actor() {
+    const auto requester = any_process();
+    const auto name = pick(3) == 0 ? "name" + std::to_string(pick(5)) : std::string{};
+    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester, any_need(), name});
+  }
+  void ask_gang() {
+    const auto requester = any_process();
+    world_.apply(GangAsked{world_.next_request(), pick(60), job_of(requester), requester, pick(5), any_need(),
+                           static_cast<Strategy>(pick(4))});
+  }
+  void release() {
+    if (pick(2) == 0) {
+      world_.apply(ActorReleased{pick(60), ""});
+    } else {
+      world_.apply(GangReleased{pick(60), ""});
+    }
+  }
+  void make_ready() {
+    if (world_.starting.empty()) return void(world_.apply(ProcessReady{any_process()}));
+    world_.ready(any_of(world_.starting).first);
+  }
+  void make_exit() {
+    if (!world_.stopping.empty()) return world_.exit(any_of(world_.stopping).first, "stopped");
+    if (pick(4) == 0) world_.exit(any_process(), "killed by signal 9");
+  }
+
+  std::mt19937 random_;
+  World world_;
+  std::map<NodeId, Incarnation> incarnations_{{1, 1}, {2, 1}, {3, 1}, {4, 1}};
+};
+
+}  // namespace
+
+TEST_CASE("whatever happens in whatever order, the invariants hold and in the end everything is free",
+          "[scheduler][property]") {
+  const unsigned first = std::random_device{}() % 1'000'000;
+  for (unsigned seed = first; seed < first + 150; ++seed) {
+    CAPTURE(seed);
+    Storm storm{seed};
+    storm.run(600);
+    storm.drain();
+  }
+}
+
+TEST_CASE("once everybody behaves, every request is answered", "[scheduler][property]") {
+  const unsigned first = std::random_device{}() % 1'000'000;
+  for (unsigned seed = first; seed < first + 60; ++seed) {
+    CAPTURE(seed);
+    Storm storm{seed};
+    storm.run(300);
+    storm.calm_down();
+    storm.drain();
+  }
+}
