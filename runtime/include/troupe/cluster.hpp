@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// How a driver finds its cluster, or what its private one has.
+struct InitOptions {
+  std::string address = {};  ///< HOST:PORT of a head; empty: a private cluster in this process
+  std::string token_file =
+      {};                 ///< of that cluster; empty: TROUPE_TOKEN, else where `troupe head` on this machine wrote it
+  std::string name = {};  ///< of this job, for `troupe status`; empty: the program's file name
+  double cpus = 0;        ///< private: cores of its one node; 0: as many as this process may use
+  std::optional<int> gpus = {};                                ///< private: GPUs; none: those that are there
+  std::vector<std::pair<std::string, double>> resources = {};  ///< private: custom resources of its one node
+};
+
+/// The session of a driver with its cluster. One at a time in a process; its end, wherever it is destroyed, ends the
+/// job: its tasks, its actors and what they hold. A private cluster ends with it. Lives in the driver's main thread.
+class [[nodiscard]] Cluster {
+ public:
+  struct Impl;
+  explicit Cluster(std::unique_ptr<Impl> impl);
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+  ~Cluster();
+
+  /// HOST:PORT of the head.
+  std::string address() const;
+  /// Nodes, processes, actors, gangs and what waits with its reason: what `troupe status --json` prints. Asks the head.
+  std::string status_json() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Connects this program to a cluster, or makes a private one in and under this process, which is gone with it. In a
+/// worker process, which runs the same program, it does not return: call it first in main(), before threads are
+/// started.
+///
+/// Where the cluster is, first that is given: `--address HOST:PORT` on the command line (both spellings,
+/// `--address=...` too; they stay in argv, like `--token-file FILE`), InitOptions::address, TROUPE_ADDRESS; else
+/// private. Throws Disconnected (nobody answers there), Refused (token or version; it says what differed),
+/// std::invalid_argument, std::logic_error for a second session.
+[[nodiscard]] Cluster init(int argc, char** argv, InitOptions options = {});
+/// Likewise, with the process's command line left alone.
+[[nodiscard]] Cluster init(InitOptions options = {});
+
+}  // namespace troupe

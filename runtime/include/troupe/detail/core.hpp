@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <troupe/errors.hpp>
+#include <troupe/options.hpp>
+
+/// What the templates of the public headers ask of the process they run in. Implemented in runtime/src/process.
+/// Every function may be called from any thread of a process after troupe::init, unless it says otherwise.
+namespace troupe::detail {
+
+class Object;  ///< the state behind a ref; private to the runtime
+using ObjectPtr = std::shared_ptr<Object>;
+
+/// An encoded value: bytes, and the refs that stand in them by index.
+struct Payload {
+  std::string bytes;
+  std::vector<ObjectPtr> refs;
+};
+
+/// An argument of a call: a value, or a ref whose value is to be put in its place before the call is sent.
+using Argument = std::variant<Payload, ObjectPtr>;
+
+/// Names a function of the program in every process that runs the same program.
+struct FunctionKey {
+  std::uint64_t name = 0;    ///< hash of the mangled name of its tag type
+  std::uint64_t offset = 0;  ///< of its invoker from the start of the image, where two names are the same
+  std::string_view label;    ///< for people: "Counter::add"; static storage
+};
+
+struct CallSpec {
+  FunctionKey function;
+  std::vector<Argument> arguments;
+};
+
+using ActorId = std::uint64_t;
+
+/// One share in an actor that this process made or was handed; the last one of an unshared, unnamed actor ends it.
+class ActorState;
+using ActorPtr = std::shared_ptr<ActorState>;
+
+ObjectPtr submit_task(CallSpec call, const RequestOptions& options);
+ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options);
+ObjectPtr call_actor(const ActorPtr& actor, CallSpec call);
+ObjectPtr actor_ready(const ActorPtr& actor);  ///< resolves to nothing once constructed; fails with the actor's death
+/// Throws Refused if there is no such actor within the timeout, or its type is not `type`.
+ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout);
+ActorPtr adopt_actor(ActorId id, std::string_view type);  ///< a handle that arrived in a value
+ActorId share_actor(
+    const ActorPtr& actor);  ///< a handle that leaves in a value: the actor now lives until its job ends
+void kill_actor(const ActorPtr& actor);
+
+struct GangRequest {
+  std::uint32_t size = 0;
+  Strategy strategy = Strategy::Pack;
+};
+/// All ranks or none. Blocks until the gang is placed (or throws Impossible, or TimedOut at `deadline`). Every rank's
+/// constructor call is `constructor`, with the same arguments. The gang ends with the last of `members`' shares.
+std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
+                                 const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout);
+
+ObjectPtr put_object(Payload value);
+bool is_ready(const Object& object);
+/// Blocks. Throws what the call failed with, or TimedOut. The payload lives as long as the object.
+const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout);
+/// Blocks until `count` of them are ready or the time is over; -> how many are ready.
+std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
+                         std::optional<std::chrono::milliseconds> timeout);
+void cancel_object(const ObjectPtr& object);
+
+// ---- what the process asks of the program ----------------------------------------------------------------------
+
+/// Decodes the arguments, calls, encodes the result. `self` is the actor (nullptr for a task). User exceptions pass
+/// through.
+using Invoke = Payload (*)(void* self, std::span<Payload> arguments);
+/// Decodes the arguments and makes the actor.
+using Construct = std::shared_ptr<void> (*)(std::span<Payload> arguments);
+
+struct Function {
+  FunctionKey key;
+  Invoke invoke = nullptr;        ///< of a task or a method
+  Construct construct = nullptr;  ///< of an actor
+};
+/// Called while static objects are constructed, once for each function that the program can be asked for.
+FunctionKey register_function(const char* mangled_tag, std::string_view label, Invoke invoke, Construct construct);
+/// nullptr if the program has no such function.
+const Function* find_function(std::uint64_t name, std::uint64_t offset);
+
+}  // namespace troupe::detail

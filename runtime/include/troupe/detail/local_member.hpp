@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <troupe/detail/trial_session.hpp>
+#include <troupe/gang_context.hpp>
+#include <troupe/trainable.hpp>
+
+/// A trainable without a cluster: a gang of one in this process, for a debugger.
+namespace troupe::detail {
+
+/// A rendezvous of threads of one process.
+class LocalRendezvous final : public Rendezvous {
+ public:
+  void set(std::string_view key, std::string_view value) override;
+  std::string get(std::string_view key, std::chrono::milliseconds timeout) override;
+
+ private:
+  std::mutex mutex_;  ///< guards values_
+  std::condition_variable changed_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+/// A gang of one, which never breaks.
+class LocalGang final : public GangContext {
+ public:
+  std::uint64_t id() const override { return 0; }
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  int node_rank() const override { return 0; }
+  int node_count() const override { return 1; }
+  std::vector<int> node_ranks() const override { return {0}; }
+  Rendezvous& rendezvous() override { return rendezvous_; }
+  const std::atomic<std::uint32_t>& broken() const override { return broken_; }
+  Failure why_broken() const override { return {}; }
+
+ private:
+  LocalRendezvous rendezvous_;
+  std::atomic<std::uint32_t> broken_ = 0;
+};
+
+/// Judges reports on the spot, on the thread that runs the function.
+class LocalMember final : public Member {
+ public:
+  using Judge = std::function<Verdict(const TrialEvent&)>;
+  /// `judge` empty: always Continue.
+  LocalMember(RunInfo info, Judge judge);
+
+  GangContext& gang() override { return gang_; }
+  Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
+  const std::string& storage() const override { return info_.storage; }
+  const std::string& restore_from() const override { return info_.restore_from; }
+
+  std::uint64_t reports() const { return reports_; }
+  bool stopped() const { return stopped_; }
+  double elapsed_s() const;
+
+ private:
+  LocalGang gang_;
+  RunInfo info_;
+  Judge judge_;
+  std::uint64_t reports_ = 0;
+  bool stopped_ = false;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace troupe::detail

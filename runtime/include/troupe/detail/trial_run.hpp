@@ -1,0 +1,111 @@
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/gang.hpp>
+
+/// The driver's end of one run of a trainable. train::run has one, tune::run one for each trial that is under way.
+namespace troupe::detail {
+
+/// Throws the failure to blame among those of a run: a rank's own error or death rather than that the gang is broken,
+/// which its other ranks report. Waits up to `patience` for the better one.
+[[noreturn]] void raise_cause(const std::vector<ObjectPtr>& refs, std::chrono::milliseconds patience);
+/// True if it has failed; false if it has a value, or neither yet.
+bool has_failed(const ObjectPtr& ref);
+
+/// Starts F on every rank of a gang, and hands out what rank 0 reports, one report at a time. Used by one thread.
+///
+///   TrialRun<f> run(gang);
+///   for (auto event = run.wait(); event.kind == Kind::Report; event = run.wait()) run.answer(verdict on event);
+///   auto value = run.result();
+///
+/// With several runs: collect() what they wait for, wait_objects() on all of it, then poll() each.
+template <auto F>
+class TrialRun {
+ public:
+  using Worker = TrainableWorker<F>;
+
+  /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info).
+  explicit TrialRun(Gang<Worker> gang) : gang_(std::move(gang)) {
+    gang_.template all<&Worker::start>();
+    for (std::size_t rank = 1; rank < gang_.size(); ++rank) {
+      others_.push_back(object_of(gang_.rank(rank).template call<&Worker::finish>()));
+    }
+    ask(std::nullopt);
+  }
+
+  const Gang<Worker>& gang() const { return gang_; }
+
+  /// The next event, if it is there. After a report nothing follows until answer(). Throws the first error of any rank.
+  std::optional<TrialEvent> poll() {
+    watch_others();
+    if (!pending_ || !pending_.ready()) return std::nullopt;
+    if (has_failed(object_of(pending_))) raise_cause(watched(), kPatience);
+    return std::exchange(pending_, {}).get();
+  }
+
+  /// Likewise, waiting for it.
+  TrialEvent wait() {
+    if (!pending_) throw std::logic_error("the last report waits for its verdict, or the run has finished");
+    for (;;) {
+      if (auto event = poll()) return *std::move(event);
+      wait_objects(watched(), 1, std::nullopt);
+    }
+  }
+
+  /// The verdict on the report that was handed out last.
+  void answer(Verdict verdict) { ask(verdict); }
+
+  /// Adds what poll() waits for.
+  void collect(std::vector<ObjectPtr>& objects) const {
+    for (auto& object : watched()) objects.push_back(std::move(object));
+  }
+
+  /// Rank 0's value, once it has finished: waits until the other ranks have, too. Throws the first error of any rank,
+  /// or TaskError (std::logic_error) where the function was stopped before it returned.
+  trainable_result<F> result() {
+    while (!others_.empty()) {
+      watch_others();
+      if (!others_.empty()) wait_objects(others_, 1, std::nullopt);
+    }
+    return gang_.rank(0).template call<&Worker::result>().get();
+  }
+
+  /// Ends every rank now. What the run waited for fails.
+  void end() const { gang_.kill(); }
+
+ private:
+  static constexpr std::chrono::milliseconds kPatience{2000};
+
+  void ask(std::optional<Verdict> verdict) { pending_ = gang_.rank(0).template call<&Worker::next>(verdict); }
+
+  std::vector<ObjectPtr> watched() const {
+    auto objects = others_;
+    if (pending_) objects.push_back(object_of(pending_));
+    return objects;
+  }
+  /// Forgets the ranks that have finished; throws for one that has failed.
+  void watch_others() {
+    std::vector<ObjectPtr> running;
+    for (const auto& object : others_) {
+      if (!is_ready(*object)) {
+        running.push_back(object);
+      } else if (has_failed(object)) {
+        raise_cause(watched(), kPatience);
+      }
+    }
+    others_ = std::move(running);
+  }
+
+  Gang<Worker> gang_;
+  Ref<TrialEvent> pending_;
+  std::vector<ObjectPtr> others_;  ///< an end for each rank but 0, until it is reached
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <troupe/detail/archive.hpp>
+#include <troupe/trainable.hpp>
+
+namespace troupe {
+template <>
+struct EnumRange<Verdict> {
+  static constexpr auto first = Verdict::Continue;
+  static constexpr auto last = Verdict::Stop;
+};
+}  // namespace troupe
+
+namespace troupe::detail {
+
+/// What the ranks of one run of a trainable are told.
+struct RunInfo {
+  std::string storage = {};       ///< directory for checkpoints; empty: none
+  std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
+  std::string name = {};          ///< of the run or the trial, for people
+  std::uint64_t seed = 0;
+};
+
+/// What rank 0 has to say next. A value that crosses to the driver.
+struct TrialEvent {
+  enum class Kind : std::uint8_t { Report, Finished };
+  Kind kind = Kind::Report;
+  std::uint64_t index = 0;  ///< of a report, from 0; when finished, how many there were
+  Metrics metrics = {};
+  std::string checkpoint = {};  ///< directory; empty: none
+  double elapsed_s = 0;         ///< since the function began on rank 0
+  bool stopped = false;         ///< finished: after a Stop
+  bool returned = false;  ///< finished: with a value; false where it had to be thrown out of a report after the Stop
+};
+
+/// Thrown by `report` into a function that goes on after Stop. No std::exception, so that a catch clause for those lets
+/// it pass.
+struct Stopped {};
+
+/// One rank of a trainable between two threads: that of the function, which reports, and the actor's, whose calls come
+/// from the driver. One per rank and run. All methods are the actor's thread's; the function sees a Member.
+///
+///   [new] --start--> [running] --report--> [reported] --next hands it out--> [judging] --next(verdict)--> [running]
+///                        |---------------- function returns or throws ----------------> [ended]
+///
+/// Rank 0's report waits for the verdict and publishes it to the other ranks, whose reports wait for that. Every wait
+/// ends as soon as the gang is broken, and has no other deadline: how long a step or a driver's judgement takes is
+/// theirs to say.
+class TrialSession {
+ public:
+  /// `gang` outlives the function.
+  TrialSession(GangContext& gang, RunInfo info);
+  TrialSession(const TrialSession&) = delete;
+  TrialSession& operator=(const TrialSession&) = delete;
+  /// Waits up to a second for the function to leave its next report; one that does not is left to the end of its
+  /// process.
+  ~TrialSession();
+
+  /// Runs `body` on a thread of its own. Once.
+  void start(std::function<void(Member&)> body);
+  /// Rank 0: hands the verdict on the last report to the function, and waits for its next report or its end. Throws
+  /// what the function threw, GangBroken, or std::logic_error where a verdict is missing or was not asked for.
+  TrialEvent next(std::optional<Verdict> verdict);
+  /// Waits until the function has ended. Throws what it threw, or GangBroken.
+  void finish();
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;  // shared with the function's thread, which may outlive this
+  std::thread thread_;
+};
+
+}  // namespace troupe::detail
+
+template <>
+struct troupe::EnumRange<troupe::detail::TrialEvent::Kind> {
+  static constexpr auto first = troupe::detail::TrialEvent::Kind::Report;
+  static constexpr auto last = troupe::detail::TrialEvent::Kind::Finished;
+};

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <troupe/errors.hpp>
+#include <troupe/rendezvous.hpp>
+
+namespace troupe {
+
+/// What one rank of a gang knows of its gang. One per actor that was made by troupe::gang; lives as long as it.
+/// Any thread of the process may call.
+class GangContext {
+ public:
+  virtual ~GangContext() = default;
+
+  virtual std::uint64_t id() const = 0;  ///< unique in the cluster
+  virtual int rank() const = 0;          ///< 0 .. size-1
+  virtual int size() const = 0;
+  virtual int local_rank() const = 0;  ///< among the gang's ranks on this node, in the order of ranks
+  virtual int local_size() const = 0;
+  virtual int node_rank() const = 0;  ///< of this node among the gang's nodes, by their lowest rank
+  virtual int node_count() const = 0;
+  virtual std::vector<int> node_ranks() const = 0;  ///< for every rank, its node_rank: size() entries
+
+  virtual Rendezvous& rendezvous() = 0;
+
+  /// Not 0 once a rank of the gang has died or the gang is being ended: leave every wait at once, by why_broken().
+  /// A word that a spinning or sleeping collective can poll. Stays valid as long as the context.
+  virtual const std::atomic<std::uint32_t>& broken() const = 0;
+  /// What broke the gang, e.g. "rank 1 (pid 42 on node 2) was killed by signal 9". Empty while broken() is 0.
+  virtual Failure why_broken() const = 0;
+};
+
+/// The context of the actor that is running (or being constructed) on this thread; nullptr if it is not a gang's rank.
+GangContext* this_gang();
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+#pragma once
+#include <type_traits>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// Where the ranks of a gang go. All or nothing in every case.
+enum class Strategy : unsigned char {
+  Pack,          ///< on as few nodes as possible
+  Spread,        ///< on as many nodes as possible
+  StrictPack,    ///< on one node, or not at all
+  StrictSpread,  ///< each on a node of its own, or not at all
+};
+inline constexpr auto Pack = Strategy::Pack;
+inline constexpr auto Spread = Strategy::Spread;
+inline constexpr auto StrictPack = Strategy::StrictPack;
+inline constexpr auto StrictSpread = Strategy::StrictSpread;
+
+using NamedAmount = std::pair<std::string_view, double>;
+using NamedLabel = std::pair<std::string_view, std::string_view>;
+
+/// What a task, an actor or each rank of a gang needs, given before the call: `with({.gpus = 1}).spawn<T>()`.
+/// Trivially destructible on purpose (g++ 12 destroys brace-built temporaries twice in a co_await expression);
+/// `with` copies at once, so views need to live only until it returns.
+struct Options {
+  double cpus = 1;             ///< cores; a fraction shares one
+  double gpus = 0;             ///< GPUs; below 1 shares one GPU, above 1 must be whole
+  double memory_gb = 0;        ///< main memory in 10^9 bytes, for placement only
+  int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never
+  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster
+  bool spread = false;         ///< prefer the emptiest node to the fullest
+  std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
+  std::initializer_list<NamedLabel> labels = {};      ///< only on nodes that carry all of these
+};
+static_assert(std::is_trivially_destructible_v<Options>);
+
+namespace detail {
+/// Options with storage of its own. Amounts are in units; zero amounts are left out.
+struct RequestOptions {
+  std::vector<std::pair<std::string, double>> resources{{"cpu", 1.0}};
+  std::vector<std::pair<std::string, std::string>> labels;
+  int retries = -1;
+  std::string name;
+  bool spread = false;
+};
+/// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a fraction above one GPU.
+RequestOptions own(const Options& options);
+}  // namespace detail
+}  // namespace troupe

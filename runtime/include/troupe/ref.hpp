@@ -1,0 +1,166 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <troupe/detail/codec.hpp>
+#include <troupe/detail/core.hpp>
+#include <troupe/detail/sendable.hpp>
+#include <troupe/detail/signature.hpp>
+#include <troupe/errors.hpp>
+
+namespace troupe {
+
+template <class T>
+class Ref;
+
+namespace detail {
+/// The state behind a ref. Throws std::logic_error if it is empty.
+template <class T>
+const ObjectPtr& object_of(const Ref<T>& ref);
+/// The ref that stands for `object`, which must hold a T.
+template <class T>
+Ref<T> ref_to(ObjectPtr object);
+
+template <class T>
+inline constexpr bool is_ref = false;
+template <class T>
+inline constexpr bool is_ref<Ref<T>> = true;
+}  // namespace detail
+
+/// A value of type T that is here, elsewhere, or not there yet. It is owned by the process that made the call (or put
+/// the value); refs to it are cheap to copy and travel inside arguments and results. Any thread of the process may use
+/// one.
+///
+/// get() throws what became of the call instead of a value: TaskError (user code threw), ActorDied, ProcessDied,
+/// Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in get() gives its CPU back
+/// meanwhile.
+template <class T>
+class Ref {
+ public:
+  using value_type = T;
+
+  /// Refers to nothing; only assignment makes use of it.
+  Ref() = default;
+
+  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice.
+  T get() const { return take(std::nullopt); }
+  /// Likewise; throws TimedOut if it is not there in time. The call goes on.
+  T get(std::chrono::milliseconds timeout) const { return take(timeout); }
+
+  /// The value if it is there; nothing if it is not there yet or the call has failed, which failure() tells apart.
+  std::optional<T> try_get() const requires(!std::is_void_v<T>) {
+    if (!ready() || failure()) return std::nullopt;
+    return get();
+  }
+  /// Why there will never be a value; nothing if there is one, or while nobody knows.
+  std::optional<Failure> failure() const {
+    if (!ready()) return std::nullopt;
+    try {
+      detail::get_object(detail::object_of(*this), std::chrono::milliseconds(0));
+    } catch (const Error& error) {
+      return error.failure();
+    }
+    return std::nullopt;
+  }
+
+  /// True once get() would not wait: with a value, or with a failure to throw.
+  bool ready() const { return detail::is_ready(*detail::object_of(*this)); }
+  /// Waits until ready(), at most so long; -> ready().
+  bool wait_for(std::chrono::milliseconds timeout) const {
+    const auto& object = detail::object_of(*this);
+    return detail::wait_objects({&object, 1}, 1, timeout) == 1;
+  }
+
+  /// Asks that the call be dropped if it has not begun. The ref then fails with Cancelled; a value that is there stays.
+  void cancel() const { detail::cancel_object(detail::object_of(*this)); }
+
+  /// False if it refers to nothing.
+  explicit operator bool() const { return object_ != nullptr; }
+  friend bool operator==(const Ref&, const Ref&) = default;
+
+  void save(detail::OutArchive& archive) const { archive.reference(detail::object_of(*this)); }
+  void load(detail::InArchive& archive) { object_ = archive.reference(); }
+
+ private:
+  friend const detail::ObjectPtr& detail::object_of<T>(const Ref&);
+  friend Ref detail::ref_to<T>(detail::ObjectPtr);
+
+  T take(std::optional<std::chrono::milliseconds> timeout) const {
+    const auto keep = detail::object_of(*this);
+    const auto& payload = detail::get_object(keep, timeout);
+    if constexpr (!std::is_void_v<T>) return detail::decode<T>(payload);
+  }
+
+  detail::ObjectPtr object_;
+};
+
+namespace detail {
+template <class T>
+const ObjectPtr& object_of(const Ref<T>& ref) {
+  if (!ref.object_) throw std::logic_error("troupe: an empty Ref stands for no value");
+  return ref.object_;
+}
+template <class T>
+Ref<T> ref_to(ObjectPtr object) {
+  Ref<T> ref;
+  ref.object_ = std::move(object);
+  return ref;
+}
+}  // namespace detail
+
+/// Stores a value once, to be handed to many calls.
+template <class T>
+Ref<detail::Returned<T>> put(const T& value) {
+  using Value = detail::Returned<T>;
+  static_assert(detail::require_sendable<Value>());
+  if constexpr (std::is_same_v<Value, T>) {
+    return detail::ref_to<Value>(detail::put_object(detail::encode<Value>(value)));
+  } else {
+    return detail::ref_to<Value>(detail::put_object(detail::encode<Value>(Value(value))));
+  }
+}
+/// A literal is stored as a std::string.
+inline Ref<std::string> put(const char* text) { return put(std::string(text)); }
+
+/// What wait() found, in the order given.
+template <class T>
+struct Waited {
+  std::vector<Ref<T>> ready;
+  std::vector<Ref<T>> unready;
+};
+
+/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never throws what a call
+/// failed with. More than `count` are in `ready` if more of them are.
+template <class T>
+Waited<T> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
+               std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
+  std::vector<detail::ObjectPtr> objects;
+  objects.reserve(refs.size());
+  for (const auto& ref : refs) objects.push_back(detail::object_of(ref));
+  detail::wait_objects(objects, count, timeout);
+  Waited<T> found;
+  for (const auto& ref : refs) (ref.ready() ? found.ready : found.unready).push_back(ref);
+  return found;
+}
+
+/// All the values, in the order given. Throws what the first failed one of them failed with.
+template <class T>
+requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs) {
+  std::vector<T> values;
+  values.reserve(refs.size());
+  for (const auto& ref : refs) values.push_back(ref.get());
+  return values;
+}
+/// Waits for all. Throws what the first failed one of them failed with.
+inline void get(const std::vector<Ref<void>>& refs) {
+  for (const auto& ref : refs) ref.get();
+}
+
+}  // namespace troupe

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <utility>
+
+#include <troupe/detail/call.hpp>
+#include <troupe/ref.hpp>
+
+namespace troupe {
+
+namespace detail {
+template <auto F>
+using TaskSignature = decltype(task_signature<F>());
+template <auto F>
+using TaskRef = Ref<Returned<typename TaskSignature<F>::Result>>;
+
+template <auto F, class... A>
+TaskRef<F> start_task(const RequestOptions& options, A&&... arguments) {
+  return ref_to<typename TaskRef<F>::value_type>(
+      submit_task(make_call<F, void>(TaskSignature<F>{}, std::forward<A>(arguments)...), options));
+}
+}  // namespace detail
+
+/// Runs F somewhere in the cluster: a function, a static member function or a lambda without captures, named as a
+/// template argument. Returns at once. An argument is a value that converts to its parameter, or a Ref to exactly that
+/// type, whose value is put in its place before the call is sent; a parameter that is a Ref receives the ref. Arguments
+/// and result travel by value: plain aggregates, standard types, types with a cereal serialize().
+///
+/// A task whose process dies runs again, 3 times by default (Options::retries); one that throws does not.
+template <auto F, class... A>
+detail::TaskRef<F> task(A&&... arguments) {
+  return detail::start_task<F>(detail::default_options(), std::forward<A>(arguments)...);
+}
+
+}  // namespace troupe

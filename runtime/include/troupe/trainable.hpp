@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <troupe/gang_context.hpp>
+
+/// What train::run and tune::run share: a function that reports while it runs, on every rank of a gang.
+namespace troupe {
+
+struct Metric {
+  std::string name;
+  double value = 0;
+  Metric() = default;
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Metric(const char* metric, Number number)
+      : name(metric), value(static_cast<double>(number)) {}
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(name, value);
+  }
+};
+using Metrics = std::vector<Metric>;
+
+/// What becomes of a trainable after a report.
+enum class Verdict : std::uint8_t { Continue, Stop };
+
+/// One rank of a trainable's gang, as its context sees it. The context type of a trainable (train::Context,
+/// tune::Context) is constructible from a Member& that outlives it. Used by the one thread that runs the trainable.
+class Member {
+ public:
+  virtual ~Member() = default;
+  virtual GangContext& gang() = 0;  ///< of a run without a cluster: a gang of one
+  /// Every rank calls it equally often. Blocks until the k-th report of rank 0 is judged; all ranks get the same
+  /// verdict for report k. Metrics and checkpoint (a directory; empty: none) count on rank 0 and are ignored elsewhere.
+  /// Throws GangBroken once a rank has died.
+  virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
+  virtual const std::string& storage() const = 0;  ///< directory of this run for checkpoints; empty: none was asked for
+  virtual const std::string& restore_from() const = 0;  ///< checkpoint directory to go on from; empty: start anew
+};
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+#include <troupe/options.hpp>
+
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace troupe::detail {
+namespace {
+
+constexpr double kMost = 1e12;  // of one resource; a scheduler's fixed point holds it
+
+/// `field` names the option in the error. Zero is left out: an absent resource is none of it.
+void add(RequestOptions& owned, std::string_view field, std::string_view name, double amount) {
+  if (!std::isfinite(amount) || amount < 0 || amount > kMost) {
+    throw std::invalid_argument(fmt::format("{} must be between 0 and 10^12, not {}", field, amount));
+  }
+  for (const auto& [other, unused] : owned.resources) {
+    if (other == name) throw std::invalid_argument(fmt::format("{} asks for \"{}\" twice", field, name));
+  }
+  if (amount > 0) owned.resources.emplace_back(name, amount);
+}
+
+}  // namespace
+
+RequestOptions own(const Options& options) {
+  RequestOptions owned;
+  owned.resources.clear();
+  add(owned, "Options::cpus", "cpu", options.cpus);
+  add(owned, "Options::gpus", "gpu", options.gpus);
+  add(owned, "Options::memory_gb", "memory", options.memory_gb);
+  if (options.gpus > 1 && options.gpus != std::floor(options.gpus)) {
+    throw std::invalid_argument(
+        fmt::format("Options::gpus must be whole above 1, not {}; below 1 it shares one GPU", options.gpus));
+  }
+  for (const auto& [name, amount] : options.resources) {
+    if (name.empty()) throw std::invalid_argument("Options::resources has an entry without a name");
+    if (name == "cpu" || name == "gpu" || name == "memory") {
+      throw std::invalid_argument(
+          fmt::format("Options::resources cannot hold \"{}\"; it has an option of its own", name));
+    }
+    add(owned, fmt::format("Options::resources[\"{}\"]", name), name, amount);
+  }
+  for (const auto& [key, value] : options.labels) {
+    if (key.empty()) throw std::invalid_argument("Options::labels has an entry without a name");
+    owned.labels.emplace_back(key, value);
+  }
+  if (options.retries < -1) {
+    throw std::invalid_argument(fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
+  }
+  owned.retries = options.retries;
+  owned.name = options.name;
+  owned.spread = options.spread;
+  return owned;
+}
+
+}  // namespace troupe::detail

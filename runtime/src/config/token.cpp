@@ -1,0 +1,137 @@
+#include "config/token.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <troupe/errors.hpp>
+
+namespace troupe::config {
+namespace {
+
+[[noreturn]] void refuse(std::string message) { raise({.kind = Failure::Kind::Refused, .message = std::move(message)}); }
+
+int digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string read_file(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+transport::Secret read_token(const std::string& file) {
+  struct stat status{};
+  if (stat(file.c_str(), &status) != 0) refuse(fmt::format("token file {}: {}", file, std::strerror(errno)));
+  if ((status.st_mode & 077) != 0) {
+    refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file, status.st_mode & 0777, file));
+  }
+  auto token = parse_token(read_file(file));
+  if (!token) refuse(fmt::format("token file {} does not hold 64 hexadecimal digits: copy it from the head again", file));
+  return *token;
+}
+
+/// True if this call made the file. O_EXCL: of two heads that start at once, one makes it and both read it.
+bool create_token(const std::string& file) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
+  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    if (errno == EEXIST) return false;
+    refuse(fmt::format("token file {} cannot be made: {}; name another with --token-file", file, std::strerror(errno)));
+  }
+  const auto text = format_token(random_token()) + "\n";
+  const bool complete = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  close(fd);
+  if (!complete) {
+    unlink(file.c_str());
+    refuse(fmt::format("token file {} cannot be written: {}", file, std::strerror(errno)));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string state_directory() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/troupe";
+  const char* home = std::getenv("HOME");
+  return std::string(home && *home ? home : "/tmp") + "/.local/state/troupe";
+}
+
+std::string default_token_file() { return state_directory() + "/token"; }
+
+std::optional<transport::Secret> parse_token(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  transport::Secret token{};
+  if (text.size() != 2 * token.size()) return std::nullopt;
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    const int high = digit(text[2 * i]);
+    const int low = digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    token[i] = static_cast<unsigned char>(high << 4 | low);
+  }
+  return token;
+}
+
+std::string format_token(const transport::Secret& token) {
+  std::string text;
+  for (auto byte : token) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+transport::Secret random_token() {
+  transport::Secret token{};
+  if (RAND_bytes(token.data(), static_cast<int>(token.size())) != 1) refuse("this machine has no source of random bytes");
+  return token;
+}
+
+transport::Secret load_or_create_token(const std::string& file) {
+  if (access(file.c_str(), F_OK) != 0) create_token(file);
+  return read_token(file);
+}
+
+transport::Secret find_token(const std::string& file) {
+  if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
+    if (auto token = parse_token(given)) return *token;
+    refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits");
+  }
+  if (!file.empty()) return read_token(file);
+  if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file());
+  refuse(fmt::format("no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
+                     default_token_file()));
+}
+
+transport::Endpoint parse_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  transport::Endpoint endpoint;
+  unsigned port = 0;
+  const char* const end = text.data() + text.size();
+  if (colon != std::string::npos && colon > 0) {
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error == std::errc{} && stop == end && port > 0 && port < 65536) endpoint.port = static_cast<std::uint16_t>(port);
+  }
+  if (endpoint.port == 0) refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420", text));
+  endpoint.host = text.substr(0, colon);
+  if (endpoint.host.front() == '[' && endpoint.host.back() == ']') endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+  return endpoint;
+}
+
+std::string format_address(const std::string& host, std::uint16_t port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+}  // namespace troupe::config

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "transport/handshake.hpp"
+
+/// The one secret of a cluster: 32 random bytes, 64 hexadecimal digits in a file of mode 0600. Whoever has it may join,
+/// connect and stop. It is read from files and the environment only, never from an argument, and never printed.
+namespace troupe::config {
+
+/// Where Troupe keeps what must outlive a process: $XDG_STATE_HOME/troupe, else ~/.local/state/troupe.
+std::string state_directory();
+std::string default_token_file();
+
+/// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others, malformed, or cannot be
+/// made; the message says how to mend it.
+transport::Secret load_or_create_token(const std::string& file);
+
+/// The token to connect with: TROUPE_TOKEN, else `file`, else the default file.
+/// Throws Refused, naming all three places, where none has one.
+transport::Secret find_token(const std::string& file);
+
+/// nullopt unless it is 64 hexadecimal digits (white space around them is ignored).
+std::optional<transport::Secret> parse_token(std::string_view text);
+std::string format_token(const transport::Secret& token);
+transport::Secret random_token();
+
+/// "HOST:PORT" or "[V6]:PORT". Throws Refused with what is wrong with it.
+transport::Endpoint parse_address(const std::string& text);
+std::string format_address(const std::string& host, std::uint16_t port);
+
+}  // namespace troupe::config

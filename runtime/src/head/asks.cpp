@@ -1,0 +1,154 @@
+// What processes ask of the head.
+#include <fmt/format.h>
+
+#include "head/control.hpp"
+#include "process/codec.hpp"
+
+namespace troupe::head {
+namespace {
+
+scheduler::Need read_need(wire::Request::Reader request) {
+  scheduler::Need need;
+  for (auto amount : request.getResources()) need.resources.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
+  for (auto label : request.getLabels()) need.labels.emplace_back(label.getKey(), label.getValue());
+  std::ranges::sort(need.labels);
+  need.spread = request.getSpread();
+  return need;
+}
+
+}  // namespace
+
+void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
+  const auto* process = routes_.process(asker);
+  if (!process) return;
+  const Asked who{asker, ask.getId()};
+  try {
+    switch (ask.which()) {
+      case wire::Ask::LEASE:
+        return apply(scheduler::LeaseAsked{.request = open_request(asker, ask.getId()),
+                                           .job = process->job,
+                                           .requester = asker,
+                                           .need = read_need(ask.getLease())});
+      case wire::Ask::LEASE_RETURN:
+        return apply(scheduler::LeaseReturned{.lease = ask.getLeaseReturn()});
+      case wire::Ask::WITHDRAW:
+        return withdraw(asker, ask.getWithdraw());
+      case wire::Ask::ACTOR:
+        return ask_actor(asker, ask.getId(), ask.getActor());
+      case wire::Ask::ACTOR_KILL:
+        return apply(scheduler::ActorReleased{.actor = ask.getActorKill(), .why = "killed by its handle"});
+      case wire::Ask::ACTOR_FIND: {
+        const auto find = ask.getActorFind();
+        return find_actor({.asked = who,
+                           .job = process->job,
+                           .actor = find.isId() ? find.getId() : 0,
+                           .name = find.isName() ? std::string(find.getName()) : std::string(),
+                           .type = find.getType()});
+      }
+      case wire::Ask::GANG:
+        return ask_gang(asker, ask.getId(), ask.getGang());
+      case wire::Ask::GANG_RELEASE:
+        gangs_.erase(ask.getGangRelease());
+        return apply(scheduler::GangReleased{.gang = ask.getGangRelease(), .why = "its gang was given up"});
+      case wire::Ask::BLOCKED:
+        return apply(scheduler::ProcessBlocked{.process = asker});
+      case wire::Ask::UNBLOCKED:
+        resuming_[asker] = ask.getId();
+        return apply(scheduler::ProcessUnblocked{.process = asker});
+      case wire::Ask::FATE:
+        return ask_fate(who, ask.getFate());
+    }
+  } catch (const std::invalid_argument& error) {  // an amount that no request may have
+    refuse(who, Failure::Kind::Refused, error.what());
+  }
+}
+
+scheduler::RequestId Control::open_request(ProcessId asker, std::uint64_t id) {
+  const auto request = ++last_request_;
+  requests_[request] = {asker, id};
+  request_of_[{asker, id}] = request;
+  return request;
+}
+
+std::optional<Control::Asked> Control::close_request(scheduler::RequestId request) {
+  auto found = requests_.extract(request);
+  if (found.empty()) return std::nullopt;
+  request_of_.erase({found.mapped().asker, found.mapped().id});
+  return found.mapped();
+}
+
+void Control::withdraw(ProcessId asker, std::uint64_t id) {
+  std::erase_if(searches_, [&](const Search& search) { return search.asked.asker == asker && search.asked.id == id; });
+  auto found = request_of_.find({asker, id});
+  if (found == request_of_.end()) return;
+  const auto request = found->second;
+  close_request(request);
+  apply(scheduler::RequestWithdrawn{.request = request});
+}
+
+void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& why) {
+  routes_.tell(asked.asker, asked.id,
+               [&](wire::Tell::Builder tell) { process::write_failure(tell.initRefused(), {.kind = kind, .message = why}); });
+}
+
+void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask) {
+  const auto job = routes_.process(asker)->job;
+  auto need = read_need(ask.getRequest());
+  actors_[ask.getActor()] = {.type = ask.getType(), .job = job};
+  apply(scheduler::ActorAsked{.request = open_request(asker, id),
+                              .actor = ask.getActor(),
+                              .job = job,
+                              .requester = asker,
+                              .need = std::move(need),
+                              .name = ask.getName()});
+}
+
+void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask) {
+  if (ask.getStrategy() > static_cast<std::uint8_t>(scheduler::Strategy::StrictSpread)) {
+    return refuse({asker, id}, Failure::Kind::Refused, fmt::format("a gang has no strategy {}", ask.getStrategy()));
+  }
+  auto need = read_need(ask.getEach());
+  apply(scheduler::GangAsked{.request = open_request(asker, id),
+                             .gang = ask.getGang(),
+                             .job = routes_.process(asker)->job,
+                             .requester = asker,
+                             .size = ask.getSize(),
+                             .each = std::move(need),
+                             .strategy = static_cast<scheduler::Strategy>(ask.getStrategy())});
+}
+
+void Control::find_actor(const Search& search) {
+  if (!answer_search(search)) searches_.push_back(search);
+}
+
+bool Control::answer_search(const Search& search) {
+  const auto found = search.name.empty() ? state_.actor(search.actor) : state_.actor_named(search.name);
+  if (!found) {
+    if (!search.name.empty()) return false;
+    const auto* ended = fates_.actor(search.actor);
+    const auto how = ended ? ended->message : fmt::format("there is no actor {} (any more)", search.actor);
+    refuse(search.asked, Failure::Kind::ActorDied, how);
+    return true;
+  }
+  const auto& actor = actors_[found->actor];
+  if (actor.job != search.job) {
+    refuse(search.asked, Failure::Kind::Refused,
+           fmt::format("actor '{}' belongs to job {}: handles do not cross jobs", search.name, actor.job));
+    return true;
+  }
+  if (actor.type != search.type) {
+    refuse(search.asked, Failure::Kind::Refused, fmt::format("actor '{}' is a {}, not a {}", search.name, actor.type, search.type));
+    return true;
+  }
+  const auto* process = routes_.process(found->process);
+  if (found->stage != scheduler::Stage::Placed || !process || !process->address) return false;
+  routes_.tell(search.asked.asker, search.asked.id, [&](wire::Tell::Builder tell) {
+    auto grant = tell.initActor();
+    grant.setActor(found->actor);
+    grant.setType(actor.type);
+    process::write_address(grant.initProcess(), *process->address);
+  });
+  return true;
+}
+
+}  // namespace troupe::head

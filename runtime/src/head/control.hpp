@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include <troupe/errors.hpp>
+#include <troupe/scheduler/state.hpp>
+
+#include "head/fates.hpp"
+#include "head/journal.hpp"
+#include "head/routes.hpp"
+
+namespace troupe::head {
+
+/// What the head decides: turns what nodes and processes say into events of the scheduler's State, journals what must not be
+/// forgotten, and turns the effects into messages. Effects of one turn of the loop leave together, after one commit.
+/// Belongs to the head's loop.
+class Control {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Control(boost::asio::io_context& loop, Journal& journal, Routes& routes, std::function<void(const std::string&)> log)
+      : loop_(loop), journal_(journal), routes_(routes), log_(std::move(log)) {}
+
+  // ---- what happens (control.cpp)
+  scheduler::NodeId node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection);
+  void node_lost(scheduler::NodeId node, std::uint64_t incarnation, const std::string& why);
+  /// -> job and the driver's process.
+  std::pair<std::uint64_t, std::uint64_t> driver_registered(wire::RegisterDriver::Reader driver, transport::ConnectionPtr connection);
+  void driver_gone(std::uint64_t job, const std::string& why);
+  void process_ready(wire::ProcessReady::Reader ready);
+  void process_exited(wire::ProcessExited::Reader exited);
+  void tick();
+
+  // ---- what is asked (asks.cpp)
+  void asked(ProcessId asker, wire::Ask::Reader ask);
+
+  /// What `troupe status --json` prints (status.cpp).
+  nlohmann::json status() const;
+  std::size_t drivers() const { return jobs_.size(); }
+  std::size_t nodes() const { return routes_.nodes().size(); }
+
+ private:
+  struct Job {
+    ProcessId driver = 0;
+    std::string name;
+    std::uint32_t pid = 0;
+  };
+  struct Asked {  // who waits for the answer to a request
+    ProcessId asker = 0;
+    std::uint64_t id = 0;
+  };
+  struct Actor {
+    std::string type;
+    std::uint64_t job = 0;
+  };
+  struct Search {
+    Asked asked;
+    std::uint64_t job = 0;
+    scheduler::ActorId actor = 0;
+    std::string name;
+    std::string type;
+  };
+  struct FateAsked {
+    Asked asked;
+    Clock::time_point until;
+  };
+
+  // control.cpp
+  void apply(const scheduler::Event& event);
+  void flush();
+  void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
+  void settle_fate(ProcessId process, Failure how);
+  void answer_overdue_fates();
+
+  // asks.cpp
+  scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
+  void withdraw(ProcessId asker, std::uint64_t id);
+  void ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask);
+  void ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask);
+  void find_actor(const Search& search);
+  /// False: it may still come.
+  bool answer_search(const Search& search);
+  void ask_fate(const Asked& asked, ProcessId process);
+  void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
+
+  // effects.cpp
+  void carry_out(const scheduler::StartProcess& effect);
+  void carry_out(const scheduler::StopProcess& effect);
+  void carry_out(const scheduler::LeaseGranted& effect);
+  void carry_out(const scheduler::ActorPlaced& effect);
+  void carry_out(const scheduler::GangPlaced& effect);
+  void carry_out(const scheduler::Refused& effect);
+  void carry_out(const scheduler::LeaseRecalled& effect);
+  void carry_out(const scheduler::LeaseLost& effect);
+  void carry_out(const scheduler::ActorLost& effect);
+  void carry_out(const scheduler::GangBroken& effect);
+  void carry_out(const scheduler::ProcessResumed& effect);
+  /// How `process` ended, as far as is known; else `cause`.
+  Failure fate_or(ProcessId process, const std::string& cause) const;
+  std::optional<Asked> close_request(scheduler::RequestId request);
+
+  boost::asio::io_context& loop_;
+  Journal& journal_;
+  Routes& routes_;
+  std::function<void(const std::string&)> log_;
+  scheduler::State state_;
+  const Clock::time_point started_ = Clock::now();
+
+  std::vector<scheduler::Effect> effects_;
+  bool flushing_ = false;
+  std::uint64_t last_job_ = 0;
+  scheduler::NodeId last_node_ = 0;
+  scheduler::RequestId last_request_ = 0;
+  std::unordered_map<scheduler::RequestId, Asked> requests_;
+  std::map<std::pair<ProcessId, std::uint64_t>, scheduler::RequestId> request_of_;
+  std::map<std::uint64_t, Job> jobs_;
+  std::unordered_map<scheduler::ActorId, Actor> actors_;
+  std::vector<Search> searches_;
+  std::unordered_map<scheduler::GangId, std::vector<scheduler::Member>> gangs_;
+  std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
+  Fates fates_;
+  std::unordered_map<ProcessId, std::vector<FateAsked>> fates_asked_;
+};
+
+}  // namespace troupe::head

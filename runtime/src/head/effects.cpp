@@ -1,0 +1,130 @@
+// What the scheduler decided, carried out: one function per effect.
+#include <fmt/format.h>
+
+#include "head/control.hpp"
+#include "process/codec.hpp"
+
+namespace troupe::head {
+
+Failure Control::fate_or(ProcessId process, const std::string& cause) const {
+  if (const auto* ended = fates_.process(process)) return *ended;
+  return {.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {}: {}", process, cause)};
+}
+
+void Control::carry_out(const scheduler::StartProcess& effect) {
+  routes_.add_process(effect.process, {.node = effect.node, .job = effect.job, .address = nullptr, .pid = 0});
+  routes_.start_process(effect.node, effect.process, effect.job, effect.gpus);
+}
+
+void Control::carry_out(const scheduler::StopProcess& effect) {
+  fates_.will_stop(effect.process, effect.why);
+  routes_.stop_process(effect.node, effect.process, effect.why);
+}
+
+void Control::carry_out(const scheduler::LeaseGranted& effect) {
+  const auto asked = close_request(effect.request);
+  const auto* process = routes_.process(effect.process);
+  if (!asked || !process || !process->address) return apply(scheduler::LeaseReturned{.lease = effect.lease});
+  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+    auto grant = tell.initLease();
+    grant.setLease(effect.lease);
+    process::write_address(grant.initProcess(), *process->address);
+  });
+}
+
+void Control::carry_out(const scheduler::ActorPlaced& effect) {
+  const auto asked = close_request(effect.request);
+  const auto* process = routes_.process(effect.process);
+  if (!asked || !process || !process->address) {
+    return apply(scheduler::ActorReleased{.actor = effect.actor, .why = "nobody waits for it any more"});
+  }
+  record("actor placed", effect.actor, {{"process", effect.process}, {"type", actors_[effect.actor].type}});
+  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+    auto grant = tell.initActor();
+    grant.setActor(effect.actor);
+    grant.setType(actors_[effect.actor].type);
+    process::write_address(grant.initProcess(), *process->address);
+  });
+  std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
+}
+
+void Control::carry_out(const scheduler::GangPlaced& effect) {
+  const auto asked = close_request(effect.request);
+  const bool all_there = std::ranges::all_of(effect.members, [this](const scheduler::Member& member) {
+    const auto* process = routes_.process(member.process);
+    return process && process->address;
+  });
+  if (!asked || !all_there) return apply(scheduler::GangReleased{.gang = effect.gang, .why = "nobody waits for it any more"});
+  record("gang placed", effect.gang, {{"size", effect.members.size()}});
+  gangs_[effect.gang] = effect.members;
+  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+    auto grant = tell.initGang();
+    grant.setGang(effect.gang);
+    auto members = grant.initMembers(static_cast<unsigned>(effect.members.size()));
+    for (unsigned rank = 0; rank < members.size(); ++rank) {
+      const auto& member = effect.members[rank];
+      process::write_address(members[rank].initProcess(), *routes_.process(member.process)->address);
+      members[rank].setLocalRank(member.local_rank);
+      members[rank].setNodeRank(member.node_rank);
+      auto gpus = members[rank].initGpus(static_cast<unsigned>(member.gpus.size()));
+      for (unsigned i = 0; i < gpus.size(); ++i) gpus.set(i, member.gpus[i]);
+    }
+  });
+}
+
+void Control::carry_out(const scheduler::Refused& effect) {
+  const auto asked = close_request(effect.request);
+  if (!asked) return;
+  using Kind = scheduler::Refused::Kind;
+  const auto kind = effect.kind == Kind::Impossible ? Failure::Kind::Impossible
+                    : effect.kind == Kind::Failed   ? Failure::Kind::Program
+                                                    : Failure::Kind::Refused;
+  refuse(*asked, kind, effect.reason);
+}
+
+void Control::carry_out(const scheduler::LeaseRecalled& effect) {
+  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) { tell.setLeaseRecalled(effect.lease); });
+}
+
+void Control::carry_out(const scheduler::LeaseLost& effect) {
+  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
+    auto lost = tell.initLeaseLost();
+    lost.setId(effect.lease);
+    process::write_failure(lost.initFailure(), fate_or(effect.process, effect.cause));
+  });
+}
+
+void Control::carry_out(const scheduler::ActorLost& effect) {
+  const auto how = fate_or(effect.process, effect.cause);
+  record("actor lost", effect.actor, {{"why", how.message}});
+  fates_.actor_ended(effect.actor, how);
+  actors_.erase(effect.actor);
+  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
+    auto lost = tell.initActorLost();
+    lost.setId(effect.actor);
+    process::write_failure(lost.initFailure(), how);
+  });
+}
+
+void Control::carry_out(const scheduler::GangBroken& effect) {
+  const auto how = fate_or(effect.process, effect.cause);
+  record("gang broken", effect.gang, {{"rank", effect.rank}, {"why", how.message}});
+  const auto fill = [&](wire::Tell::Builder tell) {
+    auto broken = tell.initGangBroken();
+    broken.setGang(effect.gang);
+    broken.setRank(effect.rank);
+    process::write_failure(broken.initFailure(), how);
+  };
+  routes_.tell(effect.requester, 0, fill);
+  for (const auto& member : gangs_[effect.gang]) {
+    if (member.process != effect.process) routes_.tell(member.process, 0, fill);
+  }
+}
+
+void Control::carry_out(const scheduler::ProcessResumed& effect) {
+  auto ask = resuming_.extract(effect.process);
+  if (ask.empty()) return;
+  routes_.tell(effect.process, ask.mapped(), [](wire::Tell::Builder tell) { tell.setResumed(); });
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+
+#include <troupe/errors.hpp>
+
+namespace troupe::head {
+
+/// How processes ended, and how actors did, for who asks later. Remembers the last kMost of each; a value.
+class Fates {
+ public:
+  static constexpr std::size_t kMost = 100'000;
+
+  void process_ended(std::uint64_t process, Failure how) { processes_.put(process, std::move(how)); }
+  void actor_ended(std::uint64_t actor, Failure how) { actors_.put(actor, std::move(how)); }
+  /// nullptr: it has not ended, or so long ago that nobody remembers.
+  const Failure* process(std::uint64_t process) const { return processes_.find(process); }
+  const Failure* actor(std::uint64_t actor) const { return actors_.find(actor); }
+
+  /// The head has told the node to end it: its signal 9 is then not news, but this is.
+  void will_stop(std::uint64_t process, std::string why) { stopping_[process] = std::move(why); }
+  /// What was said to will_stop, once; else empty.
+  std::string stopped_because(std::uint64_t process) {
+    auto found = stopping_.extract(process);
+    return found.empty() ? std::string() : std::move(found.mapped());
+  }
+
+ private:
+  struct Memory {
+    std::unordered_map<std::uint64_t, Failure> by_id;
+    std::deque<std::uint64_t> order;
+
+    void put(std::uint64_t id, Failure how) {
+      if (by_id.emplace(id, std::move(how)).second) order.push_back(id);
+      if (order.size() <= kMost) return;
+      by_id.erase(order.front());
+      order.pop_front();
+    }
+    const Failure* find(std::uint64_t id) const {
+      auto found = by_id.find(id);
+      return found == by_id.end() ? nullptr : &found->second;
+    }
+  };
+  Memory processes_;
+  Memory actors_;
+  std::unordered_map<std::uint64_t, std::string> stopping_;
+};
+
+}  // namespace troupe::head

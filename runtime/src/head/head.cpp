@@ -1,0 +1,209 @@
+#include "head/head.hpp"
+
+#include <set>
+
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+
+#include <troupe/errors.hpp>
+
+#include "config/token.hpp"
+#include "head/control.hpp"
+
+namespace troupe::head {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{200};
+constexpr std::chrono::seconds kStopPatience{3};
+
+std::function<void(const std::string&)> or_silent(std::function<void(const std::string&)> log) {
+  return log ? std::move(log) : [](const std::string&) {};
+}
+
+}  // namespace
+
+/// The head's sockets: who may connect, and which message goes to which function of Control.
+struct Head::Impl {
+  boost::asio::io_context& loop;
+  const HeadOptions options;
+  std::function<void(const std::string&)> log;
+  std::unique_ptr<Journal> journal;
+  Routes routes;
+  Control control;
+  std::unique_ptr<transport::Listener> listener;
+  boost::asio::steady_timer timer;
+  std::set<transport::ConnectionPtr> administrators;  // held until they hang up: they see the head's end by it
+  std::function<void()> stop_asked = [] {};
+  std::function<void()> last_driver_gone = [] {};
+  std::function<void()> stopped;
+  std::chrono::steady_clock::time_point stop_until;
+
+  Impl(boost::asio::io_context& io, HeadOptions given)
+      : loop(io),
+        options(std::move(given)),
+        log(or_silent(options.log)),
+        journal(Journal::open(options.directory)),
+        control(io, *journal, routes, log),
+        timer(io) {
+    listener = transport::Listener::tcp(loop, options.host, options.port, [this](transport::Socket socket) { accept(std::move(socket)); });
+    tick();
+  }
+
+  ~Impl() {
+    for (auto& [id, node] : routes.nodes()) node.connection->close();
+    for (auto& [id, job] : routes.jobs()) job.connection->close();
+    for (const auto& connection : administrators) connection->close();
+  }
+
+  void accept(transport::Socket socket) {
+    transport::ServerOptions server;
+    server.cluster = journal->cluster();
+    server.refuse = [this](const transport::Caller& caller) -> std::string {
+      if (stopped) return "the cluster is being stopped";
+      const bool known = caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER || caller.role == wire::Role::ADMIN;
+      return known ? "" : "a head answers nodes, drivers and administrators only";
+    };
+    server.key = [this](const transport::Caller&) { return options.token; };
+    transport::accept(
+        std::move(socket), std::move(server),
+        [this](transport::ConnectionPtr connection, const transport::Accepted& who) { greet(std::move(connection), who.caller.role); },
+        [this](const transport::Denied& denied) { log("refused a connection: " + denied.why); });
+  }
+
+  /// The first message says who this is; until then the connection is held by its own handlers.
+  void greet(transport::ConnectionPtr connection, wire::Role role) {
+    auto* raw = connection.get();
+    if (role == wire::Role::ADMIN) administrators.insert(connection);
+    raw->hand_over({},
+                   [this, connection, role](wire::Message::Reader message) {
+                     const auto keep = connection;  // hand_over replaces this very handler
+                     if (role == wire::Role::NODE && message.isNodeJoin()) return node_joins(keep, message.getNodeJoin());
+                     if (role == wire::Role::DRIVER && message.isRegister()) return driver_registers(keep, message.getRegister());
+                     if (role == wire::Role::ADMIN && message.isAdminRequest()) return administrate(keep, message.getAdminRequest(), true);
+                     keep->close();
+                   },
+                   [this, connection](const std::string&) {
+                     const auto keep = connection;
+                     administrators.erase(keep);
+                   });
+  }
+
+  void node_joins(const transport::ConnectionPtr& connection, wire::NodeJoin::Reader join) {
+    scheduler::NodeId node = 0;
+    try {
+      node = control.node_joined(join, connection);
+    } catch (const std::invalid_argument& error) {  // an amount that no node can have
+      log(fmt::format("refused node '{}': {}", join.getName().cStr(), error.what()));
+      transport::Outgoing message;
+      message.root().setShutdown(error.what());
+      connection->send(message);
+      return connection->finish();
+    }
+    const auto incarnation = routes.node(node)->incarnation;
+    connection->hand_over({}, [this, node](wire::Message::Reader message) { from_node(node, message); },
+                          [this, node, incarnation](const std::string& why) {
+                            control.node_lost(node, incarnation, why);
+                            finish_stopping();
+                          });
+  }
+
+  void from_node(scheduler::NodeId id, wire::Message::Reader message) {
+    auto* node = routes.node(id);
+    if (!node) return;
+    node->heard = std::chrono::steady_clock::now();
+    switch (message.which()) {
+      case wire::Message::PROCESS_READY:
+        return control.process_ready(message.getProcessReady());
+      case wire::Message::PROCESS_EXITED:
+        return control.process_exited(message.getProcessExited());
+      case wire::Message::RELAY: {
+        const auto relay = message.getRelay();
+        const auto* process = routes.process(relay.getProcess());
+        if (process && process->node == id && relay.isAsk()) control.asked(relay.getProcess(), relay.getAsk());
+        return;
+      }
+      case wire::Message::HEARTBEAT: {
+        transport::Outgoing echo;
+        echo.root().setHeartbeat(message.getHeartbeat());
+        return node->connection->send(echo);
+      }
+      default:
+        return;
+    }
+  }
+
+  void driver_registers(const transport::ConnectionPtr& connection, wire::RegisterDriver::Reader driver) {
+    const auto [job, process] = control.driver_registered(driver, connection);
+    transport::Outgoing message;
+    auto registered = message.root().initRegistered();
+    registered.setJob(job);
+    registered.setProcess(process);
+    registered.setCluster(journal->cluster());
+    connection->send(message);
+    connection->hand_over(
+        {},
+        [this, job = job, process = process](wire::Message::Reader message) {
+          if (message.isAsk()) return control.asked(process, message.getAsk());
+          auto known = routes.jobs().find(job);
+          if (message.isAdminRequest() && known != routes.jobs().end()) {
+            administrate(known->second.connection, message.getAdminRequest(), false);
+          }
+        },
+        [this, job = job](const std::string& why) {
+          control.driver_gone(job, why);
+          if (control.drivers() == 0) last_driver_gone();
+        });
+  }
+
+  void administrate(const transport::ConnectionPtr& connection, capnp::Text::Reader text, bool may_stop) {
+    const auto request = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+    const auto what = request.is_object() && request.contains("do") && request["do"].is_string() ? request["do"].get<std::string>() : "";
+    nlohmann::json answer;
+    if (what == "status") {
+      answer = control.status();
+    } else if (what == "stop" && may_stop) {
+      answer = {{"nodes", control.nodes()}};
+    } else {
+      answer = {{"error", fmt::format("'{}' is nothing that the head does here", what)}};
+    }
+    transport::Outgoing message;
+    message.root().setAdminReply(answer.dump());
+    connection->send(message);
+    if (what == "stop" && may_stop) stop_asked();
+  }
+
+  void tick() {
+    timer.expires_after(kTick);
+    timer.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      control.tick();
+      finish_stopping();
+      tick();
+    });
+  }
+
+  void stop(const std::string& why, std::function<void()> done) {
+    stopped = std::move(done);
+    stop_until = std::chrono::steady_clock::now() + kStopPatience;
+    listener.reset();
+    routes.shutdown(why);
+    finish_stopping();
+  }
+
+  void finish_stopping() {
+    if (!stopped) return;
+    if (!routes.nodes().empty() && std::chrono::steady_clock::now() < stop_until) return;
+    if (auto done = std::exchange(stopped, [] {})) done();
+  }
+};
+
+Head::Head(boost::asio::io_context& loop, HeadOptions options) : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
+Head::~Head() = default;
+
+std::uint16_t Head::port() const { return impl_->listener->port(); }
+const std::string& Head::cluster() const { return impl_->journal->cluster(); }
+void Head::on_stop_asked(std::function<void()> asked) { impl_->stop_asked = std::move(asked); }
+void Head::on_last_driver_gone(std::function<void()> gone) { impl_->last_driver_gone = std::move(gone); }
+void Head::stop(const std::string& why, std::function<void()> stopped) { impl_->stop(why, std::move(stopped)); }
+
+}  // namespace troupe::head

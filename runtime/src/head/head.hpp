@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "transport/handshake.hpp"
+
+namespace troupe::head {
+
+struct HeadOptions {
+  std::string host = "127.0.0.1";   ///< the one address that it listens on
+  std::uint16_t port = 0;           ///< 0: any free one
+  transport::Secret token{};
+  std::string directory;            ///< of its journal; empty: in memory
+  std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
+};
+
+/// The one control process of a cluster: who is in it, what runs where, names, events. Never on the path of a call.
+/// Everything that happens becomes an event of the pure scheduler::State; its effects become messages to nodes and processes
+/// once the journal has them. Lives on one loop.
+///
+///   [new] --constructed: listening--> [serving] --stop()--> [stopping: nodes and drivers told] --all gone or 3 s--> [stopped]
+class Head {
+ public:
+  /// Throws Refused where the address cannot be had or the journal cannot be opened.
+  Head(boost::asio::io_context& loop, HeadOptions options);
+  ~Head();
+
+  std::uint16_t port() const;
+  const std::string& cluster() const;
+  /// Called when an administrator asks the cluster to stop; the owner then calls stop().
+  void on_stop_asked(std::function<void()> asked);
+  /// Called whenever the last driver has gone (a private cluster ends then).
+  void on_last_driver_gone(std::function<void()> gone);
+  void stop(const std::string& why, std::function<void()> stopped);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,94 @@
+#include "head/routes.hpp"
+
+namespace troupe::head {
+
+Routes::Node* Routes::node(std::uint32_t id) {
+  auto found = nodes_.find(id);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+Routes::Process* Routes::process(ProcessId id) {
+  auto found = processes_.find(id);
+  return found == processes_.end() ? nullptr : &found->second;
+}
+
+std::vector<ProcessId> Routes::processes_of_node(std::uint32_t node) const {
+  std::vector<ProcessId> found;
+  for (const auto& [id, process] : processes_) {
+    if (process.node == node) found.push_back(id);
+  }
+  return found;
+}
+
+void Routes::remove_job(std::uint64_t id) {
+  jobs_.erase(id);
+  for (auto& [number, node] : nodes_) {
+    if (node.jobs.erase(id) == 0) continue;
+    transport::Outgoing message;
+    message.root().setJobEnded(id);
+    node.connection->send(message);
+  }
+}
+
+void Routes::tell(ProcessId to, std::uint64_t ask, const FillTell& fill) {
+  const auto* target = process(to);
+  if (!target) return;
+  transport::Outgoing message;
+  if (target->node == 0) {
+    auto job = jobs_.find(target->job);
+    if (job == jobs_.end()) return;
+    auto tell = message.root().initTell();
+    tell.setId(ask);
+    fill(tell);
+    job->second.connection->send(message);
+  } else if (auto* node = this->node(target->node)) {
+    auto relay = message.root().initRelay();
+    relay.setProcess(to);
+    auto tell = relay.initTell();
+    tell.setId(ask);
+    fill(tell);
+    node->connection->send(message);
+  }
+}
+
+void Routes::start_process(std::uint32_t node, ProcessId process, std::uint64_t job, const std::vector<std::uint32_t>& gpus) {
+  auto* target = this->node(node);
+  auto announced = jobs_.find(job);
+  if (!target || announced == jobs_.end()) return;
+  if (target->jobs.insert(job).second) {
+    transport::Outgoing message;
+    auto started = message.root().initJobStarted();
+    started.setJob(job);
+    announced->second.announcement(started);
+    target->connection->send(message);
+  }
+  transport::Outgoing message;
+  auto start = message.root().initStartProcess();
+  start.setProcess(process);
+  start.setJob(job);
+  auto list = start.initGpus(static_cast<unsigned>(gpus.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, gpus[i]);
+  target->connection->send(message);
+}
+
+void Routes::stop_process(std::uint32_t node, ProcessId process, const std::string& why) {
+  auto* target = this->node(node);
+  if (!target) return;
+  transport::Outgoing message;
+  auto stop = message.root().initStopProcess();
+  stop.setProcess(process);
+  stop.setWhy(why);
+  target->connection->send(message);
+}
+
+void Routes::shutdown(const std::string& why) {
+  auto send = [&](const transport::ConnectionPtr& connection) {
+    transport::Outgoing message;
+    message.root().setShutdown(why);
+    connection->send(message);
+  };
+  for (auto& [id, node] : nodes_) send(node.connection);
+  for (auto& [id, job] : jobs_) send(job.connection);
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,79 @@
+// What the head tells of the cluster.
+#include "head/control.hpp"
+
+namespace troupe::head {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const scheduler::Resources& resources) {
+  json out = json::object();
+  for (const auto& [name, amount] : resources) out[name] = amount.units();
+  return out;
+}
+
+json to_json(const scheduler::NodeView& node) {
+  return {{"node", node.node},     {"name", node.name},     {"state", node.state},   {"total", to_json(node.total)},
+          {"free", to_json(node.free)}, {"processes", node.processes}, {"idle", node.idle}, {"leases", node.leases},
+          {"actors", node.actors}, {"ranks", node.ranks},   {"blocked", node.blocked}};
+}
+
+}  // namespace
+
+json Control::status() const {
+  const auto now = Clock::now();
+  json out{{"cluster", journal_.cluster()},
+           {"epoch", journal_.epoch()},
+           {"up_seconds", std::chrono::duration<double>(now - started_).count()},
+           {"nodes", json::array()},
+           {"jobs", json::array()},
+           {"actors", json::array()},
+           {"gangs", json::array()},
+           {"processes", json::array()},
+           {"pending", json::array()}};
+  for (const auto& node : state_.nodes()) out["nodes"].push_back(to_json(node));
+  for (const auto& job : state_.jobs()) {
+    const auto known = jobs_.find(job.job);
+    out["jobs"].push_back({{"job", job.job},
+                           {"name", known == jobs_.end() ? "" : known->second.name},
+                           {"pid", known == jobs_.end() ? 0 : known->second.pid},
+                           {"ended", job.ended},
+                           {"processes", job.processes},
+                           {"leases", job.leases},
+                           {"actors", job.actors},
+                           {"gangs", job.gangs},
+                           {"pending", job.pending}});
+  }
+  for (const auto& actor : state_.actors()) {
+    const auto known = actors_.find(actor.actor);
+    const auto* process = routes_.process(actor.process);
+    out["actors"].push_back({{"actor", actor.actor},
+                             {"type", known == actors_.end() ? "" : known->second.type},
+                             {"name", actor.name},
+                             {"job", actor.job},
+                             {"state", scheduler::to_string(actor.stage)},
+                             {"node", actor.node},
+                             {"process", actor.process},
+                             {"pid", process ? process->pid : 0}});
+  }
+  for (const auto& gang : state_.gangs()) {
+    out["gangs"].push_back({{"gang", gang.gang}, {"job", gang.job}, {"size", gang.size}, {"state", scheduler::to_string(gang.stage)}});
+  }
+  for (const auto& process : state_.processes()) {
+    const auto* known = routes_.process(process.process);
+    out["processes"].push_back({{"process", process.process},
+                                {"node", process.node},
+                                {"job", process.job},
+                                {"state", scheduler::to_string(process.state)},
+                                {"use", process.use},
+                                {"pid", known ? known->pid : 0}});
+  }
+  for (const auto& pending : state_.pending()) {
+    const auto waited = std::chrono::duration<double>(now.time_since_epoch() - pending.since).count();
+    out["pending"].push_back(
+        {{"what", pending.what}, {"job", pending.job}, {"process", pending.requester}, {"seconds", waited}, {"reason", pending.reason}});
+  }
+  return out;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,179 @@
+#include "node/cgroup.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace troupe::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Mount {
+  std::string root;  // of the hierarchy, as seen from the mount
+  std::string directory;
+};
+
+bool has_word(const std::string& list, const std::string& word) {
+  std::istringstream words(list);
+  for (std::string one; std::getline(words, one, ',');) {
+    if (one == word) return true;
+  }
+  return false;
+}
+
+/// Where the hierarchy of a version 1 controller is mounted, or, with an empty name, version 2's.
+std::optional<Mount> find_mount(const std::string& controller) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    std::string id, parent, device, root, directory, type, source, options;
+    std::istringstream(line) >> id >> parent >> device >> root >> directory;
+    std::istringstream(line.substr(dash + 3)) >> type >> source >> options;
+    if (controller.empty() ? type == "cgroup2" : type == "cgroup" && has_word(options, controller)) {
+      return Mount{root, directory};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The path of this process in that hierarchy, from /proc/self/cgroup: "ID:CONTROLLERS:PATH".
+std::optional<std::string> path_in(const std::string& controller) {
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const auto controllers = line.substr(first + 1, second - first - 1);
+    if (controller.empty() ? controllers.empty() : has_word(controllers, controller)) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> own_directory(const std::string& controller) {
+  const auto mount = find_mount(controller);
+  const auto path = path_in(controller);
+  if (!mount || !path) return std::nullopt;
+  // A container may see only a part of the hierarchy, whose root is then a part of the path.
+  auto below = *path;
+  if (mount->root != "/" && below.starts_with(mount->root)) below.erase(0, mount->root.size());
+  auto directory = fs::path(mount->directory) / fs::path(below).relative_path();
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) directory = mount->directory;
+  return directory;
+}
+
+std::optional<std::string> first_line(const fs::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  if (!std::getline(in, line)) return std::nullopt;
+  return line;
+}
+
+std::optional<double> number_in(const fs::path& file) {
+  const auto line = first_line(file);
+  double value = 0;
+  if (!line || !(std::istringstream(*line) >> value)) return std::nullopt;
+  return value;
+}
+
+/// The smallest of what `limit` finds in this process's directory and in those above it, which bind as well.
+template <class Limit>
+std::optional<double> smallest_up_from(const std::string& controller, Limit limit) {
+  const auto mount = find_mount(controller);
+  auto directory = own_directory(controller);
+  if (!mount || !directory) return std::nullopt;
+  std::optional<double> smallest;
+  for (auto at = *directory;; at = at.parent_path()) {
+    if (const auto found = limit(at)) smallest = std::min(smallest.value_or(*found), *found);
+    if (at == fs::path(mount->directory) || at == at.root_path()) return smallest;
+  }
+}
+
+std::optional<double> cpu_max(const fs::path& directory) {
+  const auto line = first_line(directory / "cpu.max");
+  double quota = 0, period = 0;
+  if (!line || !(std::istringstream(*line) >> quota >> period) || period <= 0) return std::nullopt;  // "max 100000"
+  return quota / period;
+}
+
+std::optional<double> cpu_quota_v1(const fs::path& directory) {
+  const auto quota = number_in(directory / "cpu.cfs_quota_us");
+  const auto period = number_in(directory / "cpu.cfs_period_us");
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
+}
+
+bool is_ours(const fs::path& directory) {
+  for (const char* name : {"user.delegate", "trusted.delegate"}) {
+    std::array<char, 8> value{};
+    if (::getxattr(directory.c_str(), name, value.data(), value.size()) == 1 && value[0] == '1') return true;
+  }
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) return false;
+  if (status.st_uid == ::geteuid() && ::geteuid() != 0) return true;
+  return path_in("") == "/" && ::access("/run/systemd/system", F_OK) != 0;
+}
+
+}  // namespace
+
+std::optional<double> cgroup_cpu_limit() {
+  const auto newer = smallest_up_from("", cpu_max);
+  return newer ? newer : smallest_up_from("cpu", cpu_quota_v1);
+}
+
+std::optional<std::uint64_t> cgroup_memory_limit() {
+  auto limit = smallest_up_from("", [](const fs::path& at) { return number_in(at / "memory.max"); });
+  if (!limit)
+    limit = smallest_up_from("memory", [](const fs::path& at) { return number_in(at / "memory.limit_in_bytes"); });
+  // Version 1 says "none" with the largest multiple of a page below 2^63.
+  if (!limit || *limit >= 9e18) return std::nullopt;
+  return static_cast<std::uint64_t>(*limit);
+}
+
+std::string make_node_cgroup(const std::string& cookie) {
+  const auto own = own_directory("");
+  if (!own || !is_ours(*own)) return {};
+  const auto directory = *own / ("troupe-" + cookie);
+  if (::mkdir(directory.c_str(), 0755) != 0) return {};
+  if (::access((directory / "cgroup.kill").c_str(), W_OK) == 0) return directory;
+  ::rmdir(directory.c_str());
+  return {};
+}
+
+std::string process_cgroup(const std::string& node_cgroup, std::uint64_t process) {
+  return node_cgroup.empty() ? std::string() : fmt::format("{}/process-{}", node_cgroup, process);
+}
+
+std::string make_process_cgroup(const std::string& node_cgroup, std::uint64_t process) {
+  auto directory = process_cgroup(node_cgroup, process);
+  return !directory.empty() && ::mkdir(directory.c_str(), 0755) == 0 ? directory : std::string();
+}
+
+bool is_cgroup(const std::string& directory) {
+  return !directory.empty() && ::access((directory + "/cgroup.procs").c_str(), F_OK) == 0;
+}
+
+void kill_cgroup(const std::string& directory) { std::ofstream(directory + "/cgroup.kill") << "1"; }
+
+bool remove_cgroup(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::string> below;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    if (entry.is_directory(error)) below.push_back(entry.path());
+  }
+  for (const auto& one : below) remove_cgroup(one);
+  return ::rmdir(directory.c_str()) == 0;
+}
+
+}  // namespace troupe::node

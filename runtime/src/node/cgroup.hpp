@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace troupe::node {
+
+/// Limits that cgroups (version 1 or 2) set on this process; nullopt: none.
+std::optional<double> cgroup_cpu_limit();
+std::optional<std::uint64_t> cgroup_memory_limit();
+
+/// A cgroup v2 directory below this process's own, for one life of a node, made now: where it may be made and has a
+/// cgroup.kill (Linux 5.14), and is ours to use: delegated by systemd, owned by this user, or the root of a container.
+/// Empty where any of that is lacking: then the guardian alone ends what is left behind.
+std::string make_node_cgroup(const std::string& cookie);
+
+/// Below the node's, for one worker process; its path, and making it: empty where it cannot be made.
+std::string process_cgroup(const std::string& node_cgroup, std::uint64_t process);
+std::string make_process_cgroup(const std::string& node_cgroup, std::uint64_t process);
+bool is_cgroup(const std::string& directory);
+
+/// SIGKILL to every member of the directory and of those below it, whatever sessions and groups they are in.
+void kill_cgroup(const std::string& directory);
+/// Removes the directory and those below it, which have no members any more. -> whether it is gone.
+bool remove_cgroup(const std::string& directory);
+
+}  // namespace troupe::node

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include <sys/types.h>
+
+namespace troupe::node {
+
+/// What a fresh child does with itself before anything else. Every function is async-signal-safe, so that it may run
+/// between fork and exec, and ends the child (exit code 127) where going on would leave it unowned.
+
+/// Dies with the parent, and at once if `parent` is not the parent any more. Then leads a process group of its own.
+void belong_to(pid_t parent);
+/// Default dispositions and an empty mask, but for the signals of a fault, which sanitizers and crash reporters own.
+void default_signals();
+/// stdin from /dev/null: a background process that reads a terminal would be stopped by it.
+void detach_stdin();
+/// stdout and stderr to the end of this file, made if need be; false where it cannot be opened.
+bool redirect_output(const char* file);
+/// Joins the cgroup of this directory; false where that fails.
+bool join_cgroup(const char* directory);
+
+/// "was killed by signal 9 (Killed)", "ended with exit code 3"; of a status as waitpid gives it.
+std::string describe_status(int status);
+
+}  // namespace troupe::node

@@ -1,0 +1,177 @@
+#include "node/guardian_process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <csignal>
+
+#include "node/cgroup.hpp"
+#include "node/mark.hpp"
+#include "node/unique_fd.hpp"
+
+namespace troupe::node {
+namespace {
+
+constexpr int kSweepRounds = 5;    // of one worker process: a race with a child that forks is lost by then
+constexpr int kFinalRounds = 200;  // of all, 10 ms apart: two seconds
+constexpr int kBetweenRoundsMs = 10;
+
+using Marks = std::vector<std::vector<std::string>>;
+
+/// The variables of a process, each closed by NUL and the whole opened by one; empty if it may not be read or is dead.
+std::string environment_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
+  if (!file) return {};
+  return std::string(1, '\0') + std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+bool carries(const std::string& environment, const std::vector<std::string>& marks) {
+  return std::ranges::all_of(marks, [&](const auto& mark) {
+    return environment.find(std::string(1, '\0') + mark + std::string(1, '\0')) != std::string::npos;
+  });
+}
+
+bool carries_any(pid_t pid, const Marks& any_of) {
+  const auto environment = environment_of(pid);
+  return !environment.empty() &&
+         std::ranges::any_of(any_of, [&](const auto& marks) { return carries(environment, marks); });
+}
+
+/// Kills a process only if it is, at this moment, the one that was looked at: a number is used again sooner or later.
+bool kill_if_marked(pid_t pid, const Marks& any_of) {
+  if (!carries_any(pid, any_of)) return false;
+  UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!handle) {
+    if (errno != ENOSYS) return false;
+    return ::kill(pid, SIGKILL) == 0;  // before Linux 5.3
+  }
+  return carries_any(pid, any_of) && ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
+}
+
+int kill_round(const Marks& any_of) {
+  int found = 0;
+  DIR* processes = ::opendir("/proc");
+  if (processes == nullptr) return 0;
+  while (const dirent* entry = ::readdir(processes)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid > 0 && pid != ::getpid() && kill_if_marked(pid, any_of)) ++found;
+  }
+  ::closedir(processes);
+  return found;
+}
+
+void become_guardian(int pipe) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "troupe-guardian");
+  ::prctl(PR_SET_PDEATHSIG, 0);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)!::chdir("/");
+  const int null = ::open("/dev/null", O_RDWR);
+  for (int fd : {0, 1, 2}) ::dup2(null, fd);
+  // What the node's process had open must close with the node, not with its guardian.
+  if (pipe > 3) ::syscall(SYS_close_range, 3U, static_cast<unsigned>(pipe - 1), 0U);
+  ::syscall(SYS_close_range, static_cast<unsigned>(std::max(pipe, 2) + 1), ~0U, 0U);
+}
+
+bool more_to_read(int pipe) {
+  pollfd readable{pipe, POLLIN, 0};
+  return ::poll(&readable, 1, 0) == 1 && (readable.revents & POLLIN) != 0;
+}
+
+/// A member that was killed holds its cgroup until it is gone.
+void remove_soon(const std::string& cgroup) {
+  for (int round = 0; round < kSweepRounds * 10 && !remove_cgroup(cgroup); ++round)
+    ::poll(nullptr, 0, kBetweenRoundsMs);
+}
+
+class Ward {
+ public:
+  Ward(std::string cookie, std::string cgroup) : cookie_(std::move(cookie)), cgroup_(std::move(cgroup)) {}
+
+  void apply(const GuardianRecord& record) {
+    switch (record.what) {
+      case GuardianRecord::Add:
+        groups_.insert(record.group);
+        break;
+      case GuardianRecord::Remove:
+        groups_.erase(record.group);
+        break;
+      case GuardianRecord::Sweep:
+        ended_.push_back(record.process);
+        break;
+      default:
+        break;
+    }
+  }
+
+  /// With a cgroup per worker process there is nothing to look for; else one look at /proc serves all of them.
+  void sweep_ended() {
+    Marks marks;
+    for (auto process : ended_) {
+      if (const auto group = process_cgroup(cgroup_, process); is_cgroup(group)) {
+        kill_cgroup(group);
+        remove_soon(group);
+      } else {
+        marks.push_back({cookie_entry(cookie_), process_entry(process)});
+      }
+    }
+    ended_.clear();
+    if (!marks.empty()) kill_marked(marks, kSweepRounds);
+  }
+
+  void end_all() {
+    if (!cgroup_.empty()) kill_cgroup(cgroup_);
+    for (auto group : groups_) {
+      if (group > 1) ::kill(-group, SIGKILL);
+    }
+    kill_marked({{cookie_entry(cookie_)}}, kFinalRounds);
+    if (!cgroup_.empty()) remove_soon(cgroup_);
+  }
+
+ private:
+  std::string cookie_;
+  std::string cgroup_;
+  std::set<pid_t> groups_;
+  std::vector<std::uint64_t> ended_;
+};
+
+}  // namespace
+
+bool kill_marked(const Marks& any_of, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    if (kill_round(any_of) == 0) return true;
+    ::poll(nullptr, 0, kBetweenRoundsMs);
+  }
+  return false;
+}
+
+void run_guardian(int pipe, const std::string& cookie, const std::string& cgroup) {
+  become_guardian(pipe);
+  Ward ward(cookie, cgroup);
+  std::array<GuardianRecord, 256> records;
+  for (;;) {
+    const auto got = ::read(pipe, records.data(), sizeof records);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(GuardianRecord); ++i) ward.apply(records[i]);
+    if (!more_to_read(pipe)) ward.sweep_ended();
+  }
+  ward.end_all();
+  ::_exit(0);
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,63 @@
+#include "node/join.hpp"
+
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include "node/machine.hpp"
+
+namespace troupe::node {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+
+}  // namespace
+
+std::vector<Gpu> offered_gpus(const NodeOptions& options) {
+  if (options.gpus == 0) return {};
+  auto gpus = find_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (!options.gpus) return gpus;
+  const auto wanted = static_cast<std::size_t>(*options.gpus);
+  if (gpus.size() > wanted) gpus.resize(wanted);
+  for (auto next = gpus.empty() ? 0U : gpus.back().index + 1; gpus.size() < wanted; ++next)
+    gpus.push_back({next, {}, {}, 0});
+  return gpus;
+}
+
+void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const std::string& name,
+                const std::string& host, const std::vector<Gpu>& gpus) {
+  join.setName(name);
+  join.setHost(host);
+  join.setMachine(machine_id());
+  join.setPid(static_cast<std::uint32_t>(::getpid()));
+
+  std::vector<std::pair<std::string, double>> resources{{"cpu", options.cpus > 0 ? options.cpus : usable_cpus()},
+                                                        {"memory", usable_memory_bytes() / kGigabyte}};
+  for (const auto& custom : options.resources) {
+    if (custom.first == "memory") {
+      resources[1].second = custom.second;
+    } else {
+      resources.push_back(custom);
+    }
+  }
+  auto amounts = join.initResources(static_cast<unsigned>(resources.size()));
+  for (unsigned i = 0; i < amounts.size(); ++i) {
+    amounts[i].setName(resources[i].first);
+    amounts[i].setUnits(resources[i].second);
+  }
+
+  auto devices = join.initGpus(static_cast<unsigned>(gpus.size()));
+  for (unsigned i = 0; i < devices.size(); ++i) {
+    devices[i].setIndex(gpus[i].index);
+    devices[i].setUuid(gpus[i].uuid);
+    devices[i].setName(gpus[i].name);
+    devices[i].setMemoryBytes(gpus[i].memory_bytes);
+  }
+  auto labels = join.initLabels(static_cast<unsigned>(options.labels.size()));
+  for (unsigned i = 0; i < labels.size(); ++i) {
+    labels[i].setKey(options.labels[i].first);
+    labels[i].setValue(options.labels[i].second);
+  }
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/gpus.hpp"
+#include "node/node.hpp"
+#include "wire/message.capnp.h"
+
+namespace troupe::node {
+
+/// The GPUs that a node offers: those it finds, or as many as its options say, where made-up ones follow the real ones.
+std::vector<Gpu> offered_gpus(const NodeOptions& options);
+
+/// What the node tells of itself: resources "cpu" in cores and "memory" in 10^9 bytes, then the custom ones; GPUs
+/// apart.
+void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const std::string& name,
+                const std::string& host, const std::vector<Gpu>& gpus);
+
+}  // namespace troupe::node

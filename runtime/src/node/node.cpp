@@ -1,0 +1,165 @@
+#include "node/node.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <boost/asio/post.hpp>
+#include <csignal>
+
+#include "node/cgroup.hpp"
+#include "node/failures.hpp"
+#include "node/join.hpp"
+#include "node/machine.hpp"
+#include "node/mark.hpp"
+#include "node/node_impl.hpp"
+#include "node/threads.hpp"
+
+namespace troupe::node {
+namespace {
+
+constexpr std::chrono::seconds kKillLimit{5};      // for killed processes to be reaped
+constexpr std::chrono::seconds kGuardianLimit{5};  // for the guardian to find nothing more
+
+std::string throw_if_threads() {
+#if !defined(__SANITIZE_THREAD__)  // which keeps a thread of its own
+  if (auto threads = thread_names(); threads.size() > 1) {
+    throw std::logic_error("a node must be made before the process has threads, not with " + describe_threads(threads));
+  }
+#endif
+  return make_cookie();
+}
+
+}  // namespace
+
+Node::Node(asio::io_context& loop, NodeOptions options) : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
+Node::~Node() = default;
+void Node::start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped) {
+  impl_->start(std::move(joined), std::move(stopped));
+}
+void Node::stop(std::string why) { impl_->stop(std::move(why), false); }
+
+Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
+    : loop_(loop),
+      options_(std::move(options)),
+      name_(options_.name.empty() ? host_name() : options_.name),
+      cookie_(throw_if_threads()),
+      cgroup_(make_node_cgroup(cookie_)),
+      guardian_(cookie_, cgroup_),
+      reaper_(loop),
+      workers_(loop, reaper_, guardian_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
+      beat_timer_(loop),
+      stop_timer_(loop) {
+  ::signal(SIGPIPE, SIG_IGN);  // a guardian that was killed is seen as a child that ended
+  watch_guardian();
+}
+
+Node::Impl::~Impl() {
+  if (head_) head_->close();
+  if (state_ == State::Stopped) return;
+  // Without a stop, everything goes at once.
+  const pid_t guardian = guardian_.pid();
+  guardian_.release();
+  reaper_.kill_all_but(guardian);
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
+  pollfd ended{handle.get(), POLLIN, 0};
+  if (handle) ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kGuardianLimit).count()));
+  ::kill(guardian, SIGKILL);
+  ::waitpid(guardian, nullptr, 0);
+}
+
+WorkersOptions Node::Impl::workers_options() const {
+  WorkersOptions options;
+  options.where = "node " + name_;
+  options.log_directory = options_.log_directory;
+  options.cgroup = cgroup_;
+  options.start_limit = options_.program_start;
+  return options;
+}
+
+void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped) {
+  joined_ = std::move(joined);
+  stopped_ = std::move(stopped);
+  state_ = State::Joining;
+  std::error_code error;
+  if (!options_.log_directory.empty() && !std::filesystem::create_directories(options_.log_directory, error) && error) {
+    return stop(fmt::format("cannot make the log directory {}: {}", options_.log_directory, error.message()), true);
+  }
+  gpus_ = offered_gpus(options_);
+  transport::ClientOptions client;
+  client.self.role = wire::Role::NODE;
+  client.key = options_.token;
+  transport::connect(
+      loop_, options_.head, client,
+      [this, alive = std::weak_ptr(alive_)](transport::ConnectionPtr head, transport::Accepted accepted) {
+        if (alive.expired() || is_stopping()) return head->close();
+        on_open(std::move(head), accepted);
+      },
+      [this, alive = std::weak_ptr(alive_)](transport::Denied denied) {
+        if (!alive.expired()) stop(std::move(denied.why), true);
+      });
+}
+
+// ---- the way down ------------------------------------------------------------------------------------------------
+
+void Node::Impl::stop(std::string why, bool failed) {
+  if (is_stopping()) return;
+  state_ = State::Stopping;
+  why_ = std::move(why);
+  failed_ = failed;
+  beat_timer_.cancel();
+  reaper_.on_reaped([this] { advance_stop(); });
+  for (auto& [number, job] : jobs_) job.launcher->close();
+  workers_.on_empty([this] { advance_stop(); });
+  workers_.terminate_all();
+  stop_timer_.expires_after(workers_.empty() ? std::chrono::milliseconds(0) : options_.stop_grace);
+  stop_timer_.async_wait(unless_gone([this] {
+    workers_.stop_all("its node stops: " + why_);
+    stop_timer_.expires_after(kKillLimit);
+    stop_timer_.async_wait(unless_gone([this] {
+      spdlog::error("{} processes of this node do not end; they are left to the guardian", reaper_.size() - 1);
+      finish();
+    }));
+    advance_stop();
+  }));
+}
+
+/// Once only the guardian is left it is let go, and once that has ended too the node has stopped.
+void Node::Impl::advance_stop() {
+  if (state_ != State::Stopping || !workers_.empty()) return;
+  if (reaper_.size() == 0) return finish();
+  if (reaper_.size() > 1 || !reaper_.watches(guardian_.pid())) return;
+  guardian_.release();
+  stop_timer_.expires_after(kGuardianLimit);
+  stop_timer_.async_wait(unless_gone([this] { finish(); }));
+}
+
+void Node::Impl::finish() {
+  if (state_ == State::Stopped) return;
+  state_ = State::Stopped;
+  guardian_.release();
+  stop_timer_.cancel();
+  reaper_.stop();
+  jobs_.clear();
+  if (head_) head_->finish();
+  head_.reset();
+  if (stopped_) {
+    asio::post(loop_, [stopped = std::move(stopped_), why = why_, failed = failed_] { stopped(why, failed); });
+  }
+}
+
+void Node::Impl::watch_guardian() {
+  reaper_.watch(guardian_.pid(), Reaper::Group::Left, [this](int) {
+    if (is_stopping()) return;
+    // Without one, nothing would end what user code started if this process were killed.
+    spdlog::warn("the guardian process of this node was ended from outside; the node stops");
+    stop("its guardian process was ended from outside", true);
+  });
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "transport/handshake.hpp"
+
+namespace troupe::node {
+
+namespace asio = boost::asio;
+
+struct NodeOptions {
+  transport::Endpoint head;
+  transport::Secret token{};
+  std::string host;         ///< where its worker processes listen for TCP; empty: the address that reaches the head
+  std::string name;         ///< empty: the host name
+  double cpus = 0;          ///< 0: as many as this process may use
+  std::optional<int> gpus;  ///< nullopt: what NVML finds
+  std::vector<std::pair<std::string, double>> resources;  ///< custom ones
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::string log_directory;    ///< stdout and stderr of its worker processes, a file each; empty: inherited
+  std::string cache_directory;  ///< programs that were shipped here, by digest; empty: one below /var/tmp for this user
+  int zygote = -1;              ///< embedded: control socket of a zygote that is already there, for the one job
+  pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process
+  std::uint64_t cache_bytes = std::uint64_t{8} << 30;  ///< of shipped programs; the least recently used go first
+  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds head_silence{10000};   ///< no echo of a heartbeat for so long: the head is gone
+  std::chrono::milliseconds program_start{10000};  ///< from the start of a program to its troupe::init
+  std::chrono::milliseconds stop_grace{200};       ///< from SIGTERM to SIGKILL, when the whole node stops
+};
+
+/// One machine's agent: joins the head, starts worker processes when the head says so, reaps them and reports how they
+/// ended, relays what they ask of the head. Lives on one loop, whose thread forks and must live as long as the node.
+///
+///   [new] --start--> [joining] --welcome--> [joined] --head gone / shutdown / stop()--> [stopping]
+///   [stopping] --all reaped--> [stopped]
+class Node {
+ public:
+  /// Forks the guardian: no other thread may run yet (throws std::logic_error). This process ignores SIGPIPE from now
+  /// on.
+  Node(asio::io_context& loop, NodeOptions options);
+  ~Node();
+
+  /// `joined` is called once with the number the head gave; `stopped` once, whenever the node is down, with the reason
+  /// (for the terminal) and whether it is a failure. Every process that it started is gone by then.
+  void start(std::function<void(std::uint32_t node)> joined, std::function<void(std::string why, bool failed)> stopped);
+  void stop(std::string why);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Boot id and network namespace of this machine: two processes with the same one reach each other's abstract sockets.
+std::string machine_id();
+
+}  // namespace troupe::node

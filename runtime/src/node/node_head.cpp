@@ -1,0 +1,175 @@
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <boost/asio/post.hpp>
+
+#include "node/failures.hpp"
+#include "node/join.hpp"
+#include "node/node_impl.hpp"
+#include "node/program.hpp"
+#include "process/codec.hpp"
+
+/// What a node and its head say to each other.
+namespace troupe::node {
+
+namespace {
+
+constexpr int kLateBeats = 3;  // this process itself was stopped or starved, so the head's silence says nothing
+
+}  // namespace
+
+std::string Node::Impl::head_name() const {
+  return options_.head.host.empty() ? "the head"
+                                    : fmt::format("the head at {}:{}", options_.head.host, options_.head.port);
+}
+
+void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepted& accepted) {
+  head_ = std::move(head);
+  cluster_ = accepted.cluster;
+  host_ = options_.host.empty() ? head_->local_host() : options_.host;
+  head_->hand_over(
+      {}, [this](wire::Message::Reader message) { on_message(message); },
+      [this](const std::string& why) {
+        head_.reset();
+        stop(fmt::format("{} is gone: {}", head_name(), why), true);
+      });
+  transport::Outgoing message;
+  write_join(message.root().initNodeJoin(), options_, name_, host_, gpus_);
+  head_->send(message);
+  last_echo_ = last_beat_ = Clock::now();
+  beat();
+}
+
+void Node::Impl::to_head(transport::Outgoing& message) {
+  if (head_) head_->send(message);
+}
+
+void Node::Impl::on_message(wire::Message::Reader message) {
+  if (message.isHeartbeat()) {
+    last_echo_ = Clock::now();
+    return;
+  }
+  if (is_stopping()) return;
+  switch (message.which()) {
+    case wire::Message::NODE_JOINED:
+      return on_joined(message.getNodeJoined());
+    case wire::Message::JOB_STARTED:
+      return on_job_started(message.getJobStarted());
+    case wire::Message::JOB_ENDED:
+      return on_job_ended(message.getJobEnded());
+    case wire::Message::START_PROCESS:
+      return on_start_process(message.getStartProcess());
+    case wire::Message::STOP_PROCESS:
+      return workers_.stop(message.getStopProcess().getProcess(), message.getStopProcess().getWhy());
+    case wire::Message::RELAY: {
+      auto relay = message.getRelay();
+      if (relay.isTell()) workers_.tell(relay.getProcess(), relay.getTell());
+      return;
+    }
+    case wire::Message::SHUTDOWN:
+      return stop(message.getShutdown(), false);
+    default:
+      spdlog::warn("the head sent a message of kind {}; ignored", static_cast<int>(message.which()));
+  }
+}
+
+void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
+  if (state_ != State::Joining) return;
+  state_ = State::Joined;
+  node_ = joined.getNode();
+  if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
+  if (joined_) std::exchange(joined_, nullptr)(node_);
+}
+
+void Node::Impl::beat() {
+  const auto now = Clock::now();
+  if (now - last_beat_ > kLateBeats * options_.heartbeat) last_echo_ = now;
+  last_beat_ = now;
+  if (now - last_echo_ > options_.head_silence) {
+    return stop(fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()), true);
+  }
+  transport::Outgoing message;
+  message.root().setHeartbeat(++beats_);
+  to_head(message);
+  beat_timer_.expires_after(options_.heartbeat);
+  beat_timer_.async_wait(unless_gone([this] {
+    if (!is_stopping()) beat();
+  }));
+}
+
+// ---- jobs and processes ------------------------------------------------------------------------------------------
+
+ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const {
+  ProgramFetch fetch;
+  fetch.job = job;
+  fetch.client.self.role = wire::Role::NODE;
+  fetch.client.self.cluster = cluster_;
+  fetch.client.self.subject = driver.getProcess();
+  fetch.client.key = options_.token;
+  if (driver.getUnixName().size() > 0 && std::string(driver.getMachine()) == machine_id()) {
+    fetch.driver.unix_name = driver.getUnixName();
+  } else {
+    fetch.driver.host = driver.getHost();
+    fetch.driver.port = driver.getPort();
+  }
+  return fetch;
+}
+
+std::shared_ptr<ProgramCache> Node::Impl::cache() {
+  if (cache_) return cache_;
+  try {
+    const auto directory = options_.cache_directory.empty() ? default_cache_directory() : options_.cache_directory;
+    cache_ = std::make_shared<ProgramCache>(directory, options_.cache_bytes);
+  } catch (const Error& error) {
+    spdlog::warn("{}; programs of other machines cannot run here", error.what());
+  }
+  return cache_;
+}
+
+void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
+  const auto number = started.getJob();
+  LauncherOptions launch;
+  launch.job = number;
+  launch.program = read_program(started.getProgram());
+  launch.fetch = fetch_from(started.getDriver(), number);
+  launch.cookie = cookie_;
+  launch.start_limit = options_.program_start;
+  if (!options_.log_directory.empty()) launch.log = fmt::format("{}/job-{}-zygote.log", options_.log_directory, number);
+  const bool shipped = launch.program.machine != program_machine_id();
+
+  Job job;
+  job.launcher = std::make_shared<Launcher>(loop_, reaper_, guardian_, shipped ? cache() : nullptr, std::move(launch));
+  job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
+  if (options_.zygote >= 0) job.launcher->adopt(UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
+  if (auto [old, added] = jobs_.emplace(number, job); !added) job.launcher->close();
+}
+
+void Node::Impl::on_job_ended(std::uint64_t number) {
+  auto job = jobs_.extract(number);
+  if (job.empty()) return;
+  workers_.stop_job(number, "its job has ended");
+  job.mapped().launcher->close();
+}
+
+void Node::Impl::on_start_process(wire::StartProcess::Reader start) {
+  const auto job = jobs_.find(start.getJob());
+  if (job == jobs_.end()) {
+    return refuse_start(start.getProcess(), fmt::format("job {} is not known on this node", start.getJob()));
+  }
+  std::vector<std::uint32_t> indices;
+  for (auto index : start.getGpus()) indices.push_back(index);
+  workers_.start(start.getProcess(), job->second.setup,
+                 {"CUDA_VISIBLE_DEVICES=" + visible_devices(gpus_, indices), "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
+                 job->second.launcher);
+}
+
+void Node::Impl::refuse_start(std::uint64_t process, const std::string& why) {
+  transport::Outgoing message;
+  auto exited = message.root().initProcessExited();
+  exited.setProcess(process);
+  process::write_failure(exited.initFailure(), failure_of(Failure::Kind::Program, why));
+  to_head(message);
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "node/gpus.hpp"
+#include "node/guardian.hpp"
+#include "node/launcher.hpp"
+#include "node/node.hpp"
+#include "node/program_cache.hpp"
+#include "node/reaper.hpp"
+#include "node/workers.hpp"
+
+namespace troupe::node {
+
+/// The head's messages to this node, and the node's way down. See Node.
+struct Node::Impl {
+  Impl(asio::io_context& loop, NodeOptions options);
+  ~Impl();
+
+  void start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped);
+  void stop(std::string why, bool failed);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class State { New, Joining, Joined, Stopping, Stopped };
+  struct Job {
+    std::shared_ptr<Launcher> launcher;
+    WorkerSetup setup;
+  };
+
+  // Towards the head.
+  void on_open(transport::ConnectionPtr head, const transport::Accepted& accepted);
+  void on_message(wire::Message::Reader message);
+  void on_joined(wire::NodeJoined::Reader joined);
+  void on_job_started(wire::JobStarted::Reader started);
+  void on_job_ended(std::uint64_t job);
+  void on_start_process(wire::StartProcess::Reader start);
+  void beat();
+  void to_head(transport::Outgoing& message);
+  void refuse_start(std::uint64_t process, const std::string& why);
+  ProgramFetch fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const;
+  std::shared_ptr<ProgramCache> cache();
+  std::string head_name() const;
+
+  // Its own processes.
+  void watch_guardian();
+  void advance_stop();
+  void finish();
+  WorkersOptions workers_options() const;
+  bool is_stopping() const { return state_ >= State::Stopping; }
+
+  /// A handler that does nothing once this object is gone, or where the wait was cancelled.
+  template <class Then>
+  auto unless_gone(Then then) {
+    return [alive = std::weak_ptr(alive_), then = std::move(then)](boost::system::error_code error) {
+      if (!error && !alive.expired()) then();
+    };
+  }
+
+  asio::io_context& loop_;
+  NodeOptions options_;
+  std::string name_;
+  std::string cookie_;
+  std::string cgroup_;
+  Guardian guardian_;
+  Reaper reaper_;
+  Workers workers_;
+  std::vector<Gpu> gpus_;
+  std::shared_ptr<ProgramCache> cache_;
+  std::map<std::uint64_t, Job> jobs_;
+
+  State state_ = State::New;
+  transport::ConnectionPtr head_;
+  std::string cluster_;
+  std::string host_;
+  std::uint32_t node_ = 0;
+  std::uint64_t beats_ = 0;
+  Clock::time_point last_echo_{}, last_beat_{};
+  asio::steady_timer beat_timer_, stop_timer_;
+  std::function<void(std::uint32_t)> joined_;
+  std::function<void(std::string, bool)> stopped_;
+  std::string why_;
+  bool failed_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace troupe::node

@@ -1,0 +1,27 @@
+#include "node/threads.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe::node {
+
+std::vector<std::string> thread_names() {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a thread may end while it is looked at
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    if (std::getline(file, name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::string describe_threads(const std::vector<std::string>& names) {
+  return fmt::format("{} threads ({})", names.size(), fmt::join(names, ", "));
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,262 @@
+#include "node/workers.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <csignal>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "node/cgroup.hpp"
+#include "node/child.hpp"
+#include "node/failures.hpp"
+#include "node/node.hpp"
+#include "process/codec.hpp"
+
+namespace troupe::node {
+namespace {
+
+constexpr int kMostAttempts = 3;  // when a zygote ends in the middle of a fork
+
+}  // namespace
+
+struct Workers::Worker {
+  Worker(asio::io_context& loop, std::uint64_t number, WorkerSetup what)
+      : process(number), setup(std::move(what)), timer(loop) {}
+
+  std::uint64_t process;
+  WorkerSetup setup;
+  std::vector<std::string> environment;
+  std::shared_ptr<Launcher> launcher;
+  transport::ConnectionPtr link;
+  asio::steady_timer timer;
+  std::string stopped_because;  // not empty: it was ended by the node
+  pid_t pid = 0;
+  int attempts = 0;
+  bool by_exec = false;
+  bool ready = false;
+  bool over = false;
+};
+
+Workers::Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, WorkersOptions options, ToHead to_head)
+    : loop_(loop), reaper_(reaper), guardian_(guardian), options_(std::move(options)), to_head_(std::move(to_head)) {}
+
+Workers::~Workers() {
+  for (auto& [process, worker] : workers_) {
+    if (worker->link) worker->link->close();
+  }
+}
+
+void Workers::start(std::uint64_t process, const WorkerSetup& setup, std::vector<std::string> environment,
+                    std::shared_ptr<Launcher> launcher) {
+  auto worker = std::make_shared<Worker>(loop_, process, setup);
+  worker->environment = std::move(environment);
+  worker->launcher = std::move(launcher);
+  if (!workers_.emplace(process, worker).second) {
+    spdlog::error("the head asked for process {} twice; ignored", process);
+    return;
+  }
+  launch(worker);
+}
+
+void Workers::launch(const WorkerPtr& worker) {
+  ++worker->attempts;
+  LaunchRequest request;
+  request.process = worker->process;
+  request.environment = worker->environment;
+  request.link = open_link(worker);
+  if (!request.link) {
+    return report(*worker, failure_of(Failure::Kind::Program, fmt::format("no socket for process {}: {}",
+                                                                          worker->process, std::strerror(errno))));
+  }
+  if (!options_.log_directory.empty()) {
+    request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
+  }
+  request.cgroup = worker->attempts == 1 ? make_process_cgroup(options_.cgroup, worker->process)
+                                         : process_cgroup(options_.cgroup, worker->process);
+  configure(*worker);
+  worker->launcher->start(std::move(request),
+                          [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
+}
+
+UniqueFd Workers::open_link(const WorkerPtr& worker) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  if (worker->link) worker->link->close();
+  worker->link =
+      transport::Connection::make(transport::Socket(loop_, asio::generic::stream_protocol(AF_UNIX, 0), ends[0]));
+  std::weak_ptr<Worker> weak = worker;
+  worker->link->start(
+      [this, weak](wire::Message::Reader message) {
+        if (auto worker = weak.lock()) on_message(*worker, message);
+      },
+      [this, weak](const std::string&) {
+        if (auto worker = weak.lock()) on_link_closed(worker);
+      });
+  return UniqueFd(ends[1]);
+}
+
+void Workers::configure(const Worker& worker) {
+  const auto& setup = worker.setup;
+  transport::Outgoing message;
+  auto config = message.root().initWorkerConfig();
+  config.setProcess(worker.process);
+  config.setJob(setup.job);
+  config.setJobKey(capnp::Data::Reader(setup.job_key.data(), setup.job_key.size()));
+  config.setCluster(setup.cluster);
+  config.setNode(setup.node);
+  config.setHost(setup.host);
+  config.setMachine(machine_id());
+  worker.link->send(message);
+}
+
+void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
+  if (auto* launched = std::get_if<Launched>(&result)) return on_running(worker, *launched);
+  if (worker->over) return;
+  if (auto* failure = std::get_if<Failure>(&result)) {
+    if (!worker->stopped_because.empty()) failure->message = worker->stopped_because;
+    return report(*worker, *failure);
+  }
+  if (!worker->stopped_because.empty())
+    return report(*worker, failure_of(Failure::Kind::ProcessDied, worker->stopped_because));
+  if (worker->attempts < kMostAttempts) return launch(worker);
+  report(*worker, failure_of(Failure::Kind::ProcessDied,
+                             fmt::format("the zygote of job {} ended {} times while it forked process {}",
+                                         worker->setup.job, kMostAttempts, worker->process)));
+}
+
+void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
+  worker->pid = launched.pid;
+  worker->by_exec = launched.by_exec;
+  guardian_.add(launched.pid);
+  reaper_.watch(launched.pid, Reaper::Group::Killed, [this, worker](int status) { on_ended(worker, status); });
+  if (worker->over || !worker->stopped_because.empty()) return kill_group(launched.pid);
+  if (launched.by_exec && !worker->ready) {
+    kill_after(
+        worker, options_.start_limit,
+        fmt::format("the program did not call troupe::init within {} ms of its start; call it early in main(), before "
+                    "long work",
+                    options_.start_limit.count()));
+  }
+}
+
+void Workers::on_message(Worker& worker, wire::Message::Reader message) {
+  switch (message.which()) {
+    case wire::Message::ASK: {
+      transport::Outgoing out;
+      auto relay = out.root().initRelay();
+      relay.setProcess(worker.process);
+      relay.setAsk(message.getAsk());
+      return to_head_(out);
+    }
+    case wire::Message::PROCESS_READY:
+      return on_ready(worker, message.getProcessReady());
+    default:
+      spdlog::warn("process {} sent its node a message of kind {}; ignored", worker.process,
+                   static_cast<int>(message.which()));
+  }
+}
+
+void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
+  if (std::exchange(worker.ready, true)) return;
+  worker.timer.cancel();
+  transport::Outgoing out;
+  auto forwarded = out.root().initProcessReady();
+  forwarded.setProcess(worker.process);
+  forwarded.setAddress(ready.getAddress());
+  forwarded.setPid(ready.getPid());
+  to_head_(out);
+}
+
+void Workers::on_link_closed(const WorkerPtr& worker) {
+  if (worker->over || worker->pid == 0) return;  // not running yet: the launcher tells
+  kill_after(worker, options_.link_grace, "it closed the socket to its node");
+}
+
+void Workers::kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why) {
+  worker->timer.expires_after(time);
+  worker->timer.async_wait([this, weak = std::weak_ptr(worker), why = std::move(why)](boost::system::error_code error) {
+    auto worker = weak.lock();
+    if (!error && worker && !worker->over) stop(worker->process, why);
+  });
+}
+
+void Workers::stop(std::uint64_t process, const std::string& why) {
+  const auto found = workers_.find(process);
+  if (found == workers_.end()) return;
+  const auto worker = found->second;
+  if (worker->stopped_because.empty()) worker->stopped_because = why.empty() ? "the head ended it" : why;
+  if (worker->pid > 0) kill_group(worker->pid);
+}
+
+void Workers::stop_job(std::uint64_t job, const std::string& why) {
+  std::vector<std::uint64_t> processes;
+  for (const auto& [process, worker] : workers_) {
+    if (worker->setup.job == job) processes.push_back(process);
+  }
+  for (auto process : processes) stop(process, why);
+}
+
+void Workers::terminate_all() {
+  for (const auto& [process, worker] : workers_) {
+    if (worker->pid > 0) ::kill(worker->pid, SIGTERM);
+  }
+}
+
+void Workers::stop_all(const std::string& why) {
+  std::vector<std::uint64_t> processes;
+  for (const auto& [process, worker] : workers_) processes.push_back(process);
+  for (auto process : processes) stop(process, why);
+}
+
+void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
+  const auto found = workers_.find(process);
+  if (found == workers_.end()) return;
+  transport::Outgoing out;
+  out.root().setTell(tell);
+  found->second->link->send(out);
+}
+
+void Workers::on_ended(const WorkerPtr& worker, int status) {
+  guardian_.remove(worker->pid);
+  guardian_.sweep(worker->process);
+  if (!worker->over) report(*worker, describe_end(*worker, status));
+}
+
+Failure Workers::describe_end(const Worker& worker, int status) const {
+  Failure failure;
+  const bool never_began = worker.by_exec && !worker.ready;
+  failure.kind = never_began ? Failure::Kind::Program : Failure::Kind::ProcessDied;
+  if (WIFSIGNALED(status)) failure.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) failure.exit_code = WEXITSTATUS(status);
+  failure.where = options_.where;
+  const auto who = fmt::format("process {} (pid {})", worker.process, worker.pid);
+  if (!worker.stopped_because.empty()) {
+    failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
+  } else {
+    failure.message =
+        fmt::format("{} {}{}", who, describe_status(status), never_began ? " before it called troupe::init" : "");
+  }
+  return failure;
+}
+
+void Workers::report(Worker& worker, const Failure& failure) {
+  worker.over = true;
+  worker.timer.cancel();
+  if (worker.link) worker.link->close();
+  if (worker.pid == 0 && !options_.cgroup.empty()) guardian_.sweep(worker.process);  // only to remove its cgroup
+  transport::Outgoing out;
+  auto exited = out.root().initProcessExited();
+  exited.setProcess(worker.process);
+  process::write_failure(exited.initFailure(), failure);
+  to_head_(out);
+  workers_.erase(worker.process);
+  if (workers_.empty() && on_empty_) on_empty_();
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <troupe/errors.hpp>
+
+#include "node/guardian.hpp"
+#include "node/launcher.hpp"
+#include "node/reaper.hpp"
+#include "transport/connection.hpp"
+#include "transport/handshake.hpp"
+
+namespace troupe::node {
+
+struct WorkersOptions {
+  std::string where;                             ///< this node, for messages: its name
+  std::string log_directory;                     ///< one file for each worker process; empty: inherited
+  std::string cgroup;                            ///< of the node; empty: none
+  std::chrono::milliseconds start_limit{10000};  ///< of one that is executed, up to troupe::init
+  std::chrono::milliseconds link_grace{1000};    ///< for a process without its link, to end by itself
+};
+
+/// What a worker process is told about itself, besides its number.
+struct WorkerSetup {
+  std::uint64_t job = 0;
+  transport::Secret job_key{};
+  std::string cluster;
+  std::uint32_t node = 0;
+  std::string host;
+};
+
+/// The worker processes of a node: starts them, talks to them, reaps them, says how they ended. Lives on the node's
+/// loop.
+///
+///   [starting] --launched--> [running] --ended--> gone, after one processExited
+///       --cannot be--> gone, after one processExited
+class Workers {
+ public:
+  /// Takes a message for the head.
+  using ToHead = std::function<void(transport::Outgoing&)>;
+
+  Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, WorkersOptions options, ToHead to_head);
+  ~Workers();
+
+  void start(std::uint64_t process, const WorkerSetup& setup, std::vector<std::string> environment,
+             std::shared_ptr<Launcher> launcher);
+  /// SIGKILL at once, to it and its process group. What it left in other sessions follows.
+  void stop(std::uint64_t process, const std::string& why);
+  void stop_job(std::uint64_t job, const std::string& why);
+  /// SIGTERM to all of them, for those that want to hear it.
+  void terminate_all();
+  void stop_all(const std::string& why);
+  /// Passes on what the head told; dropped where the process is gone.
+  void tell(std::uint64_t process, wire::Tell::Reader tell);
+
+  bool empty() const { return workers_.empty(); }
+  void on_empty(std::function<void()> empty) { on_empty_ = std::move(empty); }
+
+ private:
+  struct Worker;
+  using WorkerPtr = std::shared_ptr<Worker>;
+
+  void launch(const WorkerPtr& worker);
+  UniqueFd open_link(const WorkerPtr& worker);
+  void configure(const Worker& worker);
+  void on_launched(const WorkerPtr& worker, LaunchResult result);
+  void on_running(const WorkerPtr& worker, const Launched& launched);
+  void on_message(Worker& worker, wire::Message::Reader message);
+  void on_ready(Worker& worker, wire::ProcessReady::Reader ready);
+  void on_link_closed(const WorkerPtr& worker);
+  void kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why);
+  void on_ended(const WorkerPtr& worker, int status);
+  void report(Worker& worker, const Failure& failure);
+  Failure describe_end(const Worker& worker, int status) const;
+
+  asio::io_context& loop_;
+  Reaper& reaper_;
+  Guardian& guardian_;
+  WorkersOptions options_;
+  ToHead to_head_;
+  std::function<void()> on_empty_;
+  std::unordered_map<std::uint64_t, WorkerPtr> workers_;
+};
+
+}  // namespace troupe::node

@@ -1,0 +1,104 @@
+#include "node/zygote.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "node/child.hpp"
+#include "node/mark.hpp"
+#include "node/threads.hpp"
+#include "node/zygote_wire.hpp"
+
+namespace troupe::node {
+namespace {
+
+/// Forks a child of this process's parent. glibc's fork cannot do that, so what it would do in the child is done here:
+/// its own thread id where glibc keeps it (a kernel without PR_GET_TID_ADDRESS leaves the old one, which only robust
+/// and priority-inheriting mutexes look at), and the list of robust mutexes. Handlers of pthread_atfork are not run.
+pid_t fork_sibling() {
+  void* thread_id = nullptr;
+  std::uint64_t flags = CLONE_PARENT | SIGCHLD;
+  if (::prctl(PR_GET_TID_ADDRESS, &thread_id) == 0 && thread_id != nullptr) {
+    flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+  }
+  robust_list_head* robust = nullptr;
+  std::size_t robust_size = 0;
+  const bool has_robust = ::syscall(SYS_get_robust_list, 0, &robust, &robust_size) == 0 && robust != nullptr;
+
+#if defined(__x86_64__)
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, thread_id, nullptr));
+#elif defined(__aarch64__)
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, thread_id));
+#else
+#error "the order of clone's arguments is not known for this machine"
+#endif
+  if (pid == 0 && has_robust) ::syscall(SYS_set_robust_list, robust, robust_size);
+  return pid;
+}
+
+/// In the child: makes it the worker process that the packet asks for.
+void become_worker(const ZygotePacket& fork) {
+  belong_to(fork.pid);
+  if (fork.texts.size() >= 2 && !fork.texts[1].empty()) join_cgroup(fork.texts[1].c_str());
+  default_signals();
+  detach_stdin();
+  if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
+  for (std::size_t i = 2; i < fork.texts.size(); ++i) {
+    const auto& entry = fork.texts[i];
+    const auto equals = entry.find('=');
+    if (equals != std::string::npos) ::setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);
+  }
+  ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
+  mark_process(fork.process);
+}
+
+void answer(int control, ZygotePacket::Kind kind, std::uint64_t process, pid_t pid, std::string text = {}) {
+  ZygotePacket packet{kind, pid, process, {}};
+  if (!text.empty()) packet.texts.push_back(std::move(text));
+  if (send_packet(control, encode(packet), -1, 0) != 0) ::_exit(0);  // no node, no zygote
+}
+
+}  // namespace
+
+int serve_zygote(int control) {
+  // A parent that died before this line has closed its end of `control`, which ends the loop below.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::setpgid(0, 0);
+  answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
+  for (;;) {
+    auto received = receive_packet(control, 0);
+    if (!received.packet) ::_exit(0);
+    const auto& fork = *received.packet;
+    if (fork.kind != ZygotePacket::Kind::Fork || !received.fd) continue;
+    if (auto threads = thread_names(); threads.size() > 1) {
+      answer(control, ZygotePacket::Kind::Threads, fork.process, 0, "cannot fork: " + describe_threads(threads));
+      continue;
+    }
+    std::cout.flush();  // what is buffered now would be printed by every child again
+    std::fflush(nullptr);
+    const pid_t pid = fork_sibling();
+    if (pid == 0) {
+      ::close(control);
+      become_worker(fork);
+      return received.fd.release();
+    }
+    if (pid < 0) {
+      answer(control, ZygotePacket::Kind::Failed, fork.process, 0, fmt::format("fork: {}", std::strerror(errno)));
+    } else {
+      answer(control, ZygotePacket::Kind::Forked, fork.process, pid);
+    }
+  }
+}
+
+}  // namespace troupe::node

@@ -1,0 +1,102 @@
+#include <troupe/cluster.hpp>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <troupe/errors.hpp>
+
+#include "config/token.hpp"
+#include "node/zygote.hpp"
+#include "process/driver.hpp"
+#include "process/embedded.hpp"
+#include "process/worker.hpp"
+
+namespace troupe {
+namespace {
+
+/// A process that a node or a private cluster has started says so in its environment; it never leaves here.
+void become_what_it_was_started_as() {
+  const char* boot = std::getenv(node::kBootVariable);
+  if (!boot) return;
+  const std::string text = boot;
+  unsetenv(node::kBootVariable);
+  const auto colon = text.find(':');
+  const int fd = colon == std::string::npos ? -1 : std::atoi(text.c_str() + colon + 1);
+  const auto kind = text.substr(0, colon);
+  if (kind == "zygote") process::run_worker(node::serve_zygote(fd));
+  if (kind == "worker") process::run_worker(fd);
+  if (kind == "embedded") process::serve_embedded(fd);
+  raise({.kind = Failure::Kind::Refused, .message = fmt::format("{}='{}' is not a boot instruction", node::kBootVariable, text)});
+}
+
+/// `--name value` or `--name=value`; the last one counts.
+std::optional<std::string> argument(int argc, char** argv, std::string_view name) {
+  std::optional<std::string> found;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view text = argv[i];
+    if (text == "--") break;
+    if (text == name && i + 1 < argc) found = argv[i + 1];
+    if (text.starts_with(name) && text.size() > name.size() && text[name.size()] == '=') found = text.substr(name.size() + 1);
+  }
+  return found;
+}
+
+/// As this process was started, whatever main has done to argv since.
+std::vector<std::string> command_line() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string text; std::getline(in, text, '\0');) arguments.push_back(text);
+  return arguments;
+}
+
+}  // namespace
+
+struct Cluster::Impl {
+  std::unique_ptr<process::Embedded> embedded;  // outlives the driver's session
+  std::unique_ptr<process::Driver> driver;
+  transport::Endpoint head;
+};
+
+Cluster::Cluster(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+Cluster::~Cluster() = default;
+
+std::string Cluster::address() const { return config::format_address(impl_->head.host, impl_->head.port); }
+std::string Cluster::status_json() const { return impl_->driver->status_json(std::chrono::seconds(5)); }
+
+Cluster init(int argc, char** argv, InitOptions options) {
+  become_what_it_was_started_as();
+  if (process::Process::maybe()) throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
+  if (auto address = argument(argc, argv, "--address")) options.address = *address;
+  if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
+  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty()) options.address = address;
+
+  auto impl = std::make_unique<Cluster::Impl>();
+  process::DriverOptions driver;
+  driver.program = node::describe_program(0, nullptr);
+  driver.program.arguments = command_line();
+  driver.name = options.name.empty() ? driver.program.path.substr(driver.program.path.rfind('/') + 1) : options.name;
+  if (options.address.empty()) {
+    impl->embedded = std::make_unique<process::Embedded>(options, driver.program.arguments);
+    driver.head = impl->embedded->head();
+    driver.token = impl->embedded->token();
+  } else {
+    driver.head = config::parse_address(options.address);
+    driver.token = config::find_token(options.token_file);
+  }
+  impl->head = driver.head;
+  impl->driver = std::make_unique<process::Driver>(driver);
+  return Cluster(std::move(impl));
+}
+
+Cluster init(InitOptions options) { return init(0, nullptr, std::move(options)); }
+
+}  // namespace troupe

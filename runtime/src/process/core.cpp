@@ -1,0 +1,265 @@
+// The functions of detail/core.hpp: from the user's threads to the loop of this process, and back by the doorbell.
+#include <troupe/detail/core.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "process/codec.hpp"
+#include "process/doorbell.hpp"
+#include "process/process.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using process::Deadline;
+using process::Process;
+
+/// Told apart from a wait that is over soon: only then is it worth two messages to the head.
+constexpr std::chrono::milliseconds kPatience{1};
+
+/// While user code waits, its CPU may go to others; before it goes on, it gets one back. (docs/scheduler.md, "blocked")
+template <class Done>
+bool wait_giving_cpu_back(Process& process, Done done, Deadline deadline) {
+  auto& bell = process::doorbell();
+  const auto soon = process::Clock::now() + kPatience;
+  if (!process::Executor::is_this_thread()) return bell.wait(done, deadline);
+  if (bell.wait(done, deadline ? std::min(*deadline, soon) : soon)) return true;
+
+  process.post([&process] { process.head().post([](wire::Ask::Builder ask) { ask.setBlocked(); }); });
+  const auto arrived = bell.wait(done, deadline);
+  auto resumed = Object::pending(0);
+  process.post([&process, resumed] {
+    process.head().ask([](wire::Ask::Builder ask) { ask.setUnblocked(); },
+                       [resumed](wire::Tell::Reader) { resumed->complete(Payload{}); },
+                       [resumed](const Failure& failure) { resumed->complete(failure); });
+  });
+  bell.wait([&] { return resumed->ready(); }, std::nullopt);
+  return arrived;
+}
+
+ObjectPtr pending_result(Process& process) { return Object::pending(process.next_object_id()); }
+
+/// The last share in an actor is gone; any thread.
+void end_unshared(ActorState& actor) {
+  auto* process = Process::maybe();
+  if (!process || actor.shared.load(std::memory_order_relaxed)) return;
+  process->post([id = actor.id] {
+    if (auto* here = Process::maybe()) here->actors().kill(id);
+  });
+}
+
+/// Keeps a gang as long as any of its ranks has a handle.
+struct GangShare {
+  std::uint64_t id;
+  explicit GangShare(std::uint64_t gang) : id(gang) {}
+  GangShare(const GangShare&) = delete;
+  GangShare& operator=(const GangShare&) = delete;
+  ~GangShare() {
+    auto* process = Process::maybe();
+    if (!process) return;
+    process->post([gang = id] {
+      auto* here = Process::maybe();
+      if (!here) return;
+      here->forget_gang(gang);
+      here->head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+    });
+  }
+};
+
+struct GangMember {
+  process::AddressPtr address;
+  std::uint32_t local_rank = 0;
+  std::uint32_t node_rank = 0;
+};
+
+void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank, const std::vector<GangMember>& members) {
+  info.setGang(gang);
+  info.setRank(rank);
+  auto out = info.initMembers(static_cast<unsigned>(members.size()));
+  for (unsigned i = 0; i < out.size(); ++i) {
+    process::write_address(out[i].initProcess(), *members[i].address);
+    out[i].setLocalRank(members[i].local_rank);
+    out[i].setNodeRank(members[i].node_rank);
+  }
+}
+
+}  // namespace
+
+ObjectPtr submit_task(CallSpec call, const RequestOptions& options) {
+  auto& process = Process::current();
+  auto result = pending_result(process);
+  process.post([&process, call = std::move(call), options, result]() mutable {
+    process.tasks().submit(std::move(call), options, std::move(result));
+  });
+  return result;
+}
+
+ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options) {
+  auto& process = Process::current();
+  auto actor = std::make_shared<ActorState>(process.next_shared_id(), std::string(type), end_unshared);
+  actor->shared = !options.name.empty();
+  actor->constructed = pending_result(process);
+  process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
+    process.actors().create(actor, std::move(constructor), options);
+  });
+  return actor;
+}
+
+ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
+  auto& process = Process::current();
+  auto result = pending_result(process);
+  process.post([&process, actor, call = std::move(call), result]() mutable {
+    process.actors().call(actor, std::move(call), std::move(result));
+  });
+  return result;
+}
+
+ObjectPtr actor_ready(const ActorPtr& actor) { return actor->constructed; }
+
+ActorPtr adopt_actor(ActorId id, std::string_view type) {
+  auto& process = Process::current();
+  auto actor = std::make_shared<ActorState>(id, std::string(type), nullptr);
+  actor->shared = true;
+  actor->made_here = false;
+  actor->constructed = pending_result(process);
+  process.post([&process, actor] { process.actors().locate(actor); });
+  return actor;
+}
+
+ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout) {
+  auto& process = Process::current();
+  auto found = Object::pending(0);
+  auto id = std::make_shared<ActorId>(0);
+  process.post([&process, found, id, name = std::string(name), type = std::string(type)] {
+    process.head().ask(
+        [&](wire::Ask::Builder ask) {
+          auto find = ask.initActorFind();
+          find.setName(name);
+          find.setType(type);
+        },
+        [found, id](wire::Tell::Reader tell) {
+          *id = tell.getActor().getActor();
+          found->complete(Payload{});
+        },
+        [found](const Failure& failure) { found->complete(failure); });
+  });
+  if (!wait_giving_cpu_back(process, [&] { return found->ready(); }, process::deadline_after(timeout))) {
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("the head did not say within {} ms where actor '{}' is", timeout.count(), name)});
+  }
+  if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
+  return adopt_actor(*id, type);
+}
+
+ActorId share_actor(const ActorPtr& actor) {
+  if (actor->id == 0) {
+    raise({.kind = Failure::Kind::Refused, .message = "the handle of a gang's rank cannot leave the process that made the gang"});
+  }
+  actor->shared.store(true, std::memory_order_relaxed);
+  return actor->id;
+}
+
+void kill_actor(const ActorPtr& actor) {
+  auto& process = Process::current();
+  process.post([&process, actor] {
+    if (!actor->gang) return process.actors().kill(actor->id);
+    const auto gang = std::static_pointer_cast<GangShare>(actor->gang)->id;  // no rank lives without the others
+    process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+  });
+}
+
+std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang, const RequestOptions& each,
+                                 std::optional<std::chrono::milliseconds> timeout) {
+  auto& process = Process::current();
+  const auto id = process.next_shared_id();
+  std::vector<ActorPtr> ranks;
+  auto share = std::make_shared<GangShare>(id);
+  for (std::uint32_t rank = 0; rank < gang.size; ++rank) {
+    ranks.push_back(std::make_shared<ActorState>(0, std::string(type), nullptr));
+    ranks.back()->gang = share;
+    ranks.back()->constructed = pending_result(process);
+  }
+  auto placed = Object::pending(0);
+  auto request = std::make_shared<std::uint64_t>(0);
+  process.post([&process, placed, request, id, gang, each, ranks, constructor = std::move(constructor)] {
+    *request = process.head().ask(
+        [&](wire::Ask::Builder ask) {
+          auto out = ask.initGang();
+          out.setGang(id);
+          out.setSize(gang.size);
+          out.setStrategy(static_cast<std::uint8_t>(gang.strategy));
+          out.setName(each.name);
+          process::write_request(out.initEach(), each);
+        },
+        [&process, placed, id, ranks, constructor](wire::Tell::Reader tell) {
+          std::vector<GangMember> members;
+          std::vector<process::AddressPtr> addresses;
+          for (auto member : tell.getGang().getMembers()) {
+            members.push_back({process::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
+            addresses.push_back(members.back().address);
+          }
+          process.watch_gang(id, std::move(addresses));
+          for (std::uint32_t rank = 0; rank < ranks.size() && rank < members.size(); ++rank) {
+            process.actors().construct(ranks[rank], members[rank].address, constructor,
+                                       [=](wire::GangInfo::Builder info) { write_gang(info, id, rank, members); });
+          }
+          placed->complete(Payload{});
+        },
+        [placed](const Failure& failure) { placed->complete(failure); });
+  });
+  if (!wait_giving_cpu_back(process, [&] { return placed->ready(); }, process::deadline_after(timeout))) {
+    process.post([&process, request] { process.head().withdraw(*request); });
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says what it waits for", gang.size,
+                                  timeout->count())});
+  }
+  if (const auto* failure = std::get_if<Failure>(&placed->outcome())) raise(*failure);
+  return ranks;
+}
+
+ObjectPtr put_object(Payload value) { return Object::with_value(Process::current().next_object_id(), std::move(value)); }
+
+bool is_ready(const Object& object) { return object.ready(); }
+
+const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout) {
+  if (!object->ready()) {
+    wait_objects({&object, 1}, 1, timeout);
+    if (!object->ready()) {
+      raise({.kind = Failure::Kind::TimedOut, .message = fmt::format("the value was not there within {} ms", timeout->count())});
+    }
+  }
+  if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
+  return std::get<Payload>(object->outcome());
+}
+
+std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count, std::optional<std::chrono::milliseconds> timeout) {
+  auto ready = [&] { return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); })); };
+  count = std::min(count, objects.size());
+  if (ready() >= count) return ready();
+  auto& process = Process::current();
+  for (const auto& object : objects) {
+    if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
+  }
+  wait_giving_cpu_back(process, [&] { return ready() >= count; }, process::deadline_after(timeout));
+  return ready();
+}
+
+void cancel_object(const ObjectPtr& object) {
+  if (object->ready()) return;
+  Process::current().post([object] {
+    if (auto cancel = std::exchange(object->on_cancel, nullptr)) cancel();
+  });
+}
+
+}  // namespace troupe::detail
+
+namespace troupe {
+
+GangContext* this_gang() {
+  auto* process = process::Process::maybe();
+  return process ? process->gang_context() : nullptr;
+}
+
+}  // namespace troupe

@@ -1,0 +1,130 @@
+#include "process/driver.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "config/token.hpp"
+#include "node/node.hpp"
+#include "process/codec.hpp"
+#include "process/doorbell.hpp"
+
+namespace troupe::process {
+
+Driver::Driver(const DriverOptions& options) : token_(options.token) {
+  self_->machine = node::machine_id();
+  transport::ClientOptions client;
+  client.self.role = wire::Role::DRIVER;
+  client.key = token_;
+  transport::connect(
+      loop_, options.head, client,
+      [this, &options](transport::ConnectionPtr connection, const transport::Accepted&) {
+        head_ = std::move(connection);
+        register_job(options);
+      },
+      [this](const transport::Denied& denied) { registration_failure_ = denied.why; });
+
+  const auto deadline = Clock::now() + options.timeout;
+  while (!process_ && registration_failure_.empty() && Clock::now() < deadline) loop_.run_one_until(deadline);
+  if (!process_) {
+    raise({.kind = Failure::Kind::Disconnected,
+           .message = !registration_failure_.empty()
+                          ? registration_failure_
+                          : fmt::format("the head at {} did not register this program within {} ms",
+                                        config::format_address(options.head.host, options.head.port), options.timeout.count())});
+  }
+  thread_ = std::thread([this] {
+    const auto work = boost::asio::make_work_guard(loop_);
+    loop_.restart();
+    loop_.run();
+  });
+}
+
+void Driver::register_job(const DriverOptions& options) {
+  listeners_ = open_listeners(loop_, head_->local_host(), *self_, [this](transport::Socket socket) {
+    if (process_) process_->accept(std::move(socket));
+  });
+  head_->hand_over({}, [this](wire::Message::Reader message) { on_message(message); },
+                   [this](const std::string& why) { on_lost(why); });
+  transport::Outgoing message;
+  auto out = message.root().initRegister();
+  node::write_program(out.initProgram(), options.program);
+  write_address(out.initAddress(), *self_);
+  out.setPid(static_cast<std::uint32_t>(getpid()));
+  out.setName(options.name);
+  head_->send(message);
+}
+
+void Driver::on_message(wire::Message::Reader message) {
+  if (message.isRegistered() && !process_) {
+    const auto registered = message.getRegistered();
+    self_->process = registered.getProcess();
+    Identity identity{.self = self_,
+                      .job = registered.getJob(),
+                      .job_key = transport::job_key(token_, registered.getJob()),
+                      .cluster = registered.getCluster()};
+    Process::Strangers strangers;
+    strangers.key = token_;
+    strangers.refuse = [](const transport::Caller& caller) -> std::string {
+      return caller.role == wire::Role::NODE ? "" : "a driver answers nodes and the processes of its job only";
+    };
+    strangers.serve = [this](const transport::ConnectionPtr& connection, wire::Message::Reader request) {
+      serve_program(connection, request);
+      return true;
+    };
+    process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers));
+  } else if (message.isAdminReply() && status_) {
+    status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
+  } else if (message.isShutdown()) {
+    on_lost(message.getShutdown());
+  } else if (process_) {
+    process_->on_head_message(message);
+  }
+}
+
+void Driver::on_lost(const std::string& why) {
+  if (!process_) {
+    registration_failure_ = why;
+  } else {
+    process_->on_head_lost(why);
+    if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+  }
+}
+
+void Driver::serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message) {
+  if (!message.isProgramRequest()) return;
+  if (!image_) image_ = std::make_unique<node::ProgramImage>();
+  transport::Outgoing reply;
+  node::serve_program_request(*image_, message.getProgramRequest(), reply.root().initProgramChunk());
+  connection->send(reply);
+}
+
+std::string Driver::status_json(std::chrono::milliseconds timeout) {
+  auto status = detail::Object::pending(0);
+  process_->post([this, status] {
+    status_ = status;
+    transport::Outgoing request;
+    request.root().setAdminRequest(R"({"do": "status"})");
+    head_->send(request);
+  });
+  if (!doorbell().wait([&] { return status->ready(); }, deadline_after(timeout))) {
+    raise({.kind = Failure::Kind::TimedOut, .message = fmt::format("the head did not answer within {} ms", timeout.count())});
+  }
+  if (const auto* failure = std::get_if<Failure>(&status->outcome())) raise(*failure);
+  return std::get<detail::Payload>(status->outcome()).bytes;
+}
+
+Driver::~Driver() {
+  if (thread_.joinable()) {
+    boost::asio::post(loop_, [this] {
+      if (process_) process_->peers().close();
+      head_->finish();
+      listeners_ = {};
+      // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must not hold it either.
+      boost::asio::post(loop_, [this] { loop_.stop(); });
+    });
+    thread_.join();
+  }
+  process_.reset();
+}
+
+}  // namespace troupe::process

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+
+#include "node/program.hpp"
+#include "process/listeners.hpp"
+#include "process/process.hpp"
+
+namespace troupe::process {
+
+struct DriverOptions {
+  transport::Endpoint head;
+  transport::Secret token{};
+  node::Program program;
+  std::string name;  ///< of the job
+  std::chrono::milliseconds timeout{5000};
+};
+
+/// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the thread that runs them.
+/// The job lives as long as this object.
+class Driver {
+ public:
+  /// Connects and registers, on the calling thread. Throws Disconnected or Refused with a text for people.
+  explicit Driver(const DriverOptions& options);
+  /// Sends what is queued, ends the job, joins the thread.
+  ~Driver();
+
+  /// What `troupe status --json` prints. Throws TimedOut or Disconnected.
+  std::string status_json(std::chrono::milliseconds timeout);
+
+ private:
+  struct Strangers;
+  void register_job(const DriverOptions& options);
+  void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
+  void on_message(wire::Message::Reader message);
+  void on_lost(const std::string& why);
+
+  boost::asio::io_context loop_{1};
+  transport::ConnectionPtr head_;
+  transport::Secret token_{};
+  std::shared_ptr<Address> self_ = std::make_shared<Address>();
+  Listeners listeners_;
+  std::unique_ptr<node::ProgramImage> image_;
+  std::string registration_failure_;
+  std::unique_ptr<Process> process_;
+  detail::ObjectPtr status_;  // of the request under way
+  std::thread thread_;
+};
+
+}  // namespace troupe::process

@@ -1,0 +1,68 @@
+#include "process/exports.hpp"
+
+#include "process/codec.hpp"
+
+namespace troupe::process {
+
+void Exports::write(wire::Payload::Builder into, const detail::Payload& payload, const AddressPtr& to) {
+  into.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(payload.bytes.data()), payload.bytes.size()));
+  auto refs = into.initRefs(static_cast<unsigned>(payload.refs.size()));
+  for (unsigned i = 0; i < refs.size(); ++i) {
+    const auto& object = payload.refs[i];
+    refs[i].setObject(object->id());
+    write_address(refs[i].initOwner(), object->owner() ? *object->owner() : *ways_.self);
+    if (!object->owner()) {
+      auto entry = entries_.try_emplace(object->id(), Entry{object, {}}).first;
+      entry->second.accounts[to->process] += 1;
+    } else if (object->owner()->process != to->process) {
+      ways_.send_borrow(object->owner(), object->id(), to->process, 1);
+    }
+  }
+}
+
+detail::Payload Exports::read(wire::Payload::Reader from) {
+  detail::Payload payload;
+  const auto data = from.getData();
+  payload.bytes.assign(reinterpret_cast<const char*>(data.begin()), data.size());
+  payload.refs.reserve(from.getRefs().size());
+  for (auto ref : from.getRefs()) {
+    if (ref.getOwner().getProcess() != ways_.self->process) {
+      payload.refs.push_back(detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()), ways_.release));
+    } else if (auto own = find(ref.getObject())) {
+      payload.refs.push_back(std::move(own));
+    } else {
+      auto lost = detail::Object::pending(ref.getObject());
+      lost->complete(Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+      payload.refs.push_back(std::move(lost));
+    }
+  }
+  return payload;
+}
+
+void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta) {
+  auto& accounts = entry->second.accounts;
+  auto account = accounts.try_emplace(holder, 0).first;
+  account->second += delta;
+  if (account->second == 0) accounts.erase(account);
+  if (accounts.empty()) entries_.erase(entry);
+}
+
+void Exports::borrow(std::uint64_t object, ProcessId holder, std::int64_t delta) {
+  if (auto entry = entries_.find(object); entry != entries_.end()) settle(entry, holder, delta);
+}
+
+void Exports::forget(ProcessId holder) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    auto current = entry++;
+    if (auto account = current->second.accounts.find(holder); account != current->second.accounts.end()) {
+      settle(current, holder, -account->second);
+    }
+  }
+}
+
+detail::ObjectPtr Exports::find(std::uint64_t object) const {
+  auto entry = entries_.find(object);
+  return entry == entries_.end() ? nullptr : entry->second.object;
+}
+
+}  // namespace troupe::process

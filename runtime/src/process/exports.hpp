@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+#include "process/address.hpp"
+#include "process/object.hpp"
+#include "wire/message.capnp.h"
+
+namespace troupe::process {
+
+/// The objects of this process that others hold refs to, and the way of refs through messages. Belongs to the loop.
+///
+/// Counting: who sends a ref to process P adds one to P's account at the owner (itself, or by a Borrow message); P takes
+/// one off when its last handle to that copy is gone. Messages from one process arrive in order, and a sender drops its
+/// own handle only after it has sent, so an object whose accounts are all zero has no borrower. An account may be below
+/// zero for a while (P was faster than the Borrow): that is not zero either.
+class Exports {
+ public:
+  struct Ways {
+    AddressPtr self;
+    std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta)> send_borrow;
+    ReleaseBorrowed release = nullptr;
+  };
+  explicit Exports(Ways ways) : ways_(std::move(ways)) {}
+
+  /// `to` is about to receive this payload.
+  void write(wire::Payload::Builder into, const detail::Payload& payload, const AddressPtr& to);
+  detail::Payload read(wire::Payload::Reader from);
+  /// `holder`'s account of `object` changes.
+  void borrow(std::uint64_t object, ProcessId holder, std::int64_t delta);
+  /// A process that has ended holds nothing.
+  void forget(ProcessId holder);
+  /// nullptr: this process has no such object (any more).
+  detail::ObjectPtr find(std::uint64_t object) const;
+
+ private:
+  struct Entry {
+    detail::ObjectPtr object;
+    std::unordered_map<ProcessId, std::int64_t> accounts;
+  };
+  void settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta);
+
+  Ways ways_;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+};
+
+}  // namespace troupe::process

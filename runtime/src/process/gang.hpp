@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <troupe/gang_context.hpp>
+
+#include "process/peers.hpp"
+
+namespace troupe::process {
+
+/// What rank 0's process keeps for the rendezvous of its gang: keys written once, and who waits for them. Belongs to the loop.
+class GangStore {
+ public:
+  using Answer = std::function<void(Outcome)>;
+
+  static constexpr std::size_t kLargestValue = 64 << 10;
+  static constexpr std::size_t kMostKeys = 100'000;
+
+  void set(std::uint64_t gang, const std::string& key, std::string value, const Answer& answer);
+  /// Answers once the key is there; for ever later is fine, the asking side has the deadline.
+  void get(std::uint64_t gang, const std::string& key, Answer answer);
+
+ private:
+  struct Slot {
+    bool is_set = false;
+    std::string value;
+    std::vector<Answer> waiting;
+  };
+  std::unordered_map<std::uint64_t, std::map<std::string, Slot, std::less<>>> gangs_;
+};
+
+/// One rank's view of its gang, in the rank's process. Made on the loop when the constructor call arrives; lives as long as
+/// the process. Its facts never change; what breaks it is published through broken().
+class RankContext final : public GangContext, public Rendezvous {
+ public:
+  struct Place {
+    AddressPtr process;
+    int local_rank = 0;
+    int node_rank = 0;
+  };
+  /// Posts a store request to rank 0's process; any thread. `done` runs on the loop.
+  using Ask = std::function<void(bool set, std::string key, std::string value, std::function<void(Outcome)> done)>;
+
+  RankContext(std::uint64_t gang, int rank, std::vector<Place> members, Ask ask);
+
+  std::uint64_t id() const override { return gang_; }
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+  int local_rank() const override { return members_[rank_].local_rank; }
+  int local_size() const override;
+  int node_rank() const override { return members_[rank_].node_rank; }
+  int node_count() const override;
+  std::vector<int> node_ranks() const override;
+  Rendezvous& rendezvous() override { return *this; }
+  const std::atomic<std::uint32_t>& broken() const override { return broken_; }
+  Failure why_broken() const override;
+
+  void set(std::string_view key, std::string_view value) override;
+  std::string get(std::string_view key, std::chrono::milliseconds timeout) override;
+
+  /// On the loop. The first reason stands.
+  void break_with(Failure why);
+
+ private:
+  std::string exchange(bool set, std::string_view key, std::string_view value, std::chrono::milliseconds timeout);
+
+  const std::uint64_t gang_;
+  const int rank_;
+  const std::vector<Place> members_;
+  const Ask ask_;
+  Failure why_;  // written before broken_ is set
+  std::atomic<std::uint32_t> broken_{0};
+};
+
+}  // namespace troupe::process

@@ -1,0 +1,166 @@
+#include "process/peers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "process/codec.hpp"
+
+namespace troupe::process {
+
+Peers::Peer& Peers::peer(const AddressPtr& to) {
+  auto [found, fresh] = peers_.try_emplace(to->process);
+  if (fresh) {
+    found->second.address = to;
+    connect(found->second);
+  }
+  return found->second;
+}
+
+std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) {
+  const auto id = ++last_id_;
+  auto& target = peer(to);
+  if (target.dead) {
+    done(*target.dead);
+    return id;
+  }
+  transport::Outgoing message;
+  fill(message.root(), id);
+  target.in_flight.emplace(id, std::move(done));
+  post(target, std::move(message));
+  return id;
+}
+
+void Peers::send(const AddressPtr& to, const Fill& fill) {
+  auto& target = peer(to);
+  if (target.dead) return;
+  transport::Outgoing message;
+  fill(message.root(), 0);
+  post(target, std::move(message));
+}
+
+void Peers::post(Peer& peer, transport::Outgoing message) {
+  if (peer.connection) {
+    peer.connection->send(message);
+  } else {
+    peer.queued.push_back(std::move(message));
+  }
+}
+
+void Peers::connect(Peer& peer) {
+  const auto& to = *peer.address;
+  transport::Endpoint endpoint;
+  if (to.machine == ways_.self->machine && !to.unix_name.empty()) {
+    endpoint.unix_name = to.unix_name;
+  } else {
+    endpoint.host = to.host;
+    endpoint.port = to.port;
+  }
+  transport::ClientOptions options;
+  options.self = {.role = wire::Role::PROCESS,
+                  .cluster = ways_.cluster,
+                  .job = ways_.job,
+                  .process = ways_.self->process,
+                  .subject = to.process};
+  options.key = ways_.job_key;
+  transport::connect(
+      ways_.loop, endpoint, options,
+      [this, process = to.process](transport::ConnectionPtr connection, const transport::Accepted&) {
+        opened(process, std::move(connection));
+      },
+      [this, process = to.process](const transport::Denied& denied) { ask_fate(process, denied.why); });
+}
+
+void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
+  auto found = peers_.find(process);
+  if (found == peers_.end()) return connection->close();
+  auto& peer = found->second;
+  if (peer.connection || peer.dead) {
+    extra_.push_back(connection);
+  } else {
+    peer.connection = connection;
+    for (auto& message : std::exchange(peer.queued, {})) connection->send(message);
+  }
+  connection->hand_over(
+      transport::Limits{},
+      [this, process, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
+        if (auto self = weak.lock()) receive(self, process, message);
+      },
+      [this, process, weak = std::weak_ptr(connection)](const std::string& why) {
+        auto closed = weak.lock();
+        std::erase(extra_, closed);
+        auto entry = peers_.find(process);
+        if (entry == peers_.end() || entry->second.connection != closed) return;
+        entry->second.connection = nullptr;
+        ask_fate(process, why);
+      });
+}
+
+void Peers::adopt(const transport::ConnectionPtr& connection, ProcessId caller) {
+  peers_.try_emplace(caller);
+  opened(caller, connection);
+}
+
+void Peers::ask_fate(ProcessId process, const std::string& symptom) {
+  auto found = peers_.find(process);
+  if (found == peers_.end() || found->second.dead || std::exchange(found->second.asking, true)) return;
+  auto answered = [this, process, symptom](Failure how) {
+    if (how.kind == Failure::Kind::Disconnected) how.message += " (" + symptom + ")";
+    lost(process, how);
+    // A process that lives may be reached again; one that has ended never is.
+    if (how.kind == Failure::Kind::Disconnected) peers_.erase(process);
+  };
+  ways_.head.ask([process](wire::Ask::Builder ask) { ask.setFate(process); },
+                 [answered](wire::Tell::Reader tell) { answered(read_failure(tell.getFate())); },
+                 [answered](const Failure& refused) { answered(refused); });
+}
+
+void Peers::lost(ProcessId process, const Failure& how) {
+  ways_.exports.forget(process);
+  auto& peer = peers_[process];
+  if (peer.dead) return;
+  peer.dead = how;
+  peer.queued.clear();
+  if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
+  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how);
+}
+
+void Peers::close() {
+  for (auto& [process, peer] : peers_) {
+    if (peer.connection) peer.connection->close();
+  }
+  for (auto& connection : extra_) connection->close();
+}
+
+void Peers::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
+  switch (message.which()) {
+    case wire::Message::REPLY:
+      return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()));
+    case wire::Message::FETCHED:
+      return answer(process, message.getFetched().getId(), read(message.getFetched().getOutcome()));
+    case wire::Message::STORED:
+      return answer(process, message.getStored().getId(), read(message.getStored()));
+    default:
+      return ways_.on_request(connection, process, message);
+  }
+}
+
+void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome) {
+  auto found = peers_.find(process);
+  if (found == peers_.end()) return;
+  auto pending = found->second.in_flight.extract(id);
+  if (!pending.empty()) pending.mapped()(std::move(outcome));
+}
+
+Outcome Peers::read(wire::Outcome::Reader from) {
+  if (from.isFailure()) return read_failure(from.getFailure());
+  return ways_.exports.read(from.getValue());
+}
+
+Outcome Peers::read(wire::StoreReply::Reader from) {
+  if (from.getFailure().size() != 0) return Failure{.kind = Failure::Kind::Refused, .message = from.getFailure()};
+  detail::Payload value;
+  value.bytes.assign(reinterpret_cast<const char*>(from.getValue().begin()), from.getValue().size());
+  return value;
+}
+
+}  // namespace troupe::process

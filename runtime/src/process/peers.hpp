@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "process/exports.hpp"
+#include "process/head_link.hpp"
+#include "transport/handshake.hpp"
+
+namespace troupe::process {
+
+/// The connections from this process to others that run user code of the same job, and the requests in flight on them.
+/// Belongs to the loop. One connection per process keeps a caller's order.
+///
+///   [connecting] --accepted--> [open] --closed--> [asking the head how it died] --answer--> [dead]
+///        \------ refused ----------------------------^                        \--- "it lives" --> forgotten: connects anew
+class Peers {
+ public:
+  struct Ways {
+    transport::asio::io_context& loop;
+    AddressPtr self;
+    std::uint64_t job = 0;
+    transport::Secret job_key{};
+    std::string cluster;
+    HeadLink& head;
+    Exports& exports;
+    /// A message that asks something of this process.
+    std::function<void(const transport::ConnectionPtr&, ProcessId caller, wire::Message::Reader)> on_request;
+  };
+  using Fill = std::function<void(wire::Message::Builder, std::uint64_t id)>;
+  using Done = std::function<void(Outcome)>;
+
+  explicit Peers(Ways ways) : ways_(std::move(ways)) {}
+
+  /// Sends what `fill` writes; `done` is called once with the answer, or with how the process died.
+  std::uint64_t request(const AddressPtr& to, const Fill& fill, Done done);
+  /// Sends something that has no answer; lost with the process.
+  void send(const AddressPtr& to, const Fill& fill);
+  /// A process has connected to this one.
+  void adopt(const transport::ConnectionPtr& connection, ProcessId caller);
+  /// The head knows that the process has ended.
+  void lost(ProcessId process, const Failure& how);
+  void close();
+
+ private:
+  struct Peer {
+    AddressPtr address;
+    transport::ConnectionPtr connection;  // nullptr while connecting, and once lost
+    std::vector<transport::Outgoing> queued;
+    std::unordered_map<std::uint64_t, Done> in_flight;
+    bool asking = false;
+    std::optional<Failure> dead;
+  };
+
+  Peer& peer(const AddressPtr& to);
+  void post(Peer& peer, transport::Outgoing message);
+  void connect(Peer& peer);
+  void opened(ProcessId process, transport::ConnectionPtr connection);
+  void ask_fate(ProcessId process, const std::string& symptom);
+  void receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
+  void answer(ProcessId process, std::uint64_t id, Outcome outcome);
+  Outcome read(wire::Outcome::Reader from);
+  Outcome read(wire::StoreReply::Reader from);
+
+  Ways ways_;
+  std::uint64_t last_id_ = 0;
+  std::unordered_map<ProcessId, Peer> peers_;
+  std::vector<transport::ConnectionPtr> extra_;  // inbound, from a process that we had connected to already
+};
+
+}  // namespace troupe::process

@@ -1,0 +1,287 @@
+#include "process/process.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "process/codec.hpp"
+
+namespace troupe::process {
+namespace {
+
+/// The last handle of a borrowed object is gone; any thread.
+void release_borrowed(AddressPtr owner, std::uint64_t object) {
+  auto* process = Process::maybe();
+  if (!process) return;
+  process->post([owner = std::move(owner), object] {
+    auto* here = Process::maybe();
+    if (!here) return;
+    here->peers().send(owner, [&](wire::Message::Builder message, std::uint64_t) {
+      auto borrow = message.initBorrow();
+      borrow.setObject(object);
+      borrow.setProcess(here->identity().self->process);
+      borrow.setDelta(-1);
+    });
+  });
+}
+
+AddressPtr only_id(ProcessId process) { return std::make_shared<const Address>(Address{.process = process}); }
+
+std::string place_of(const Address& self) {
+  if (self.node == 0) return fmt::format("driver (pid {})", getpid());
+  return fmt::format("process {} (pid {}) on node {}", self.process, getpid(), self.node);
+}
+
+}  // namespace
+
+std::atomic<Process*> Process::current_{nullptr};
+
+Process& Process::current() {
+  if (auto* process = maybe()) return *process;
+  raise({.kind = Failure::Kind::Refused,
+         .message = "this process is in no cluster: call troupe::init first, and keep the Cluster that it returns"});
+}
+
+Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers)
+    : loop_(loop),
+      identity_(std::move(identity)),
+      strangers_(std::move(strangers)),
+      exports_({.self = identity_.self,
+                .send_borrow =
+                    [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta) {
+                      peers_.send(owner, [&](wire::Message::Builder message, std::uint64_t) {
+                        auto borrow = message.initBorrow();
+                        borrow.setObject(object);
+                        borrow.setProcess(holder);
+                        borrow.setDelta(delta);
+                      });
+                    },
+                .release = &release_borrowed}),
+      peers_({.loop = loop_,
+              .self = identity_.self,
+              .job = identity_.job,
+              .job_key = identity_.job_key,
+              .cluster = identity_.cluster,
+              .head = head_,
+              .exports = exports_,
+              .on_request = [this](const transport::ConnectionPtr& from, ProcessId caller,
+                                   wire::Message::Reader message) { on_request(from, caller, message); }}),
+      resolver_(peers_, exports_),
+      calls_(peers_, exports_, identity_.self),
+      tasks_(loop_, head_, calls_, resolver_),
+      actors_(head_, calls_, resolver_),
+      executor_(loop_, place_of(*identity_.self)) {
+  head_.connect(std::move(head));
+  current_.store(this, std::memory_order_release);
+}
+
+Process::~Process() { current_.store(nullptr, std::memory_order_release); }
+
+void Process::accept(transport::Socket socket) {
+  transport::ServerOptions options;
+  options.cluster = identity_.cluster;
+  options.refuse = [this](const transport::Caller& caller) -> std::string {
+    if (caller.role != wire::Role::PROCESS) return strangers_.refuse(caller);
+    if (caller.subject != identity_.self->process) {
+      return fmt::format("this is process {}, not {}: the one you look for has ended", identity_.self->process, caller.subject);
+    }
+    return caller.job == identity_.job ? "" : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
+  };
+  options.key = [this](const transport::Caller& caller) {
+    return caller.role == wire::Role::PROCESS ? identity_.job_key : strangers_.key;
+  };
+  transport::accept(
+      std::move(socket), std::move(options),
+      [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
+        if (who.caller.role == wire::Role::PROCESS) return peers_.adopt(connection, who.caller.process);
+        // Held by its own handlers until the stranger closes it.
+        connection->hand_over({}, [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
+                              [](const std::string&) {});
+      },
+      [](const transport::Denied&) {});
+}
+
+// ---- from other processes --------------------------------------------------------------------------------------
+
+void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller, wire::Message::Reader message) {
+  switch (message.which()) {
+    case wire::Message::CALL:
+      return on_call(from, caller, message.getCall());
+    case wire::Message::FETCH:
+      return on_fetch(from, caller, message.getFetch());
+    case wire::Message::BORROW:
+      return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(), message.getBorrow().getDelta());
+    case wire::Message::STORE:
+      return on_store(from, message.getStore());
+    case wire::Message::CANCEL: {
+      auto& calls = running_[caller];
+      if (auto call = calls.find(message.getCancel()); call != calls.end()) call->second->store(true, std::memory_order_release);
+      return;
+    }
+    default:
+      return;  // of a later protocol; the handshake keeps those away
+  }
+}
+
+void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to) {
+  const auto* value = std::get_if<detail::Payload>(&outcome);
+  if (!value) return write_failure(into.initFailure(), std::get<Failure>(outcome));
+  if (value->bytes.size() > kLargestValue) return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
+  exports_.write(into.initValue(), *value, only_id(to));
+}
+
+void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call) {
+  const auto id = call.getId();
+  auto reply = [this, caller, id, weak = std::weak_ptr(from)](const Outcome& outcome) {
+    if (auto calls = running_.find(caller); calls != running_.end()) {
+      calls->second.erase(id);
+      if (calls->second.empty()) running_.erase(calls);
+    }
+    auto connection = weak.lock();
+    if (!connection) return;
+    transport::Outgoing message;
+    auto out = message.root().initReply();
+    out.setId(id);
+    write_outcome(out.initOutcome(), outcome, caller);
+    connection->send(message);
+  };
+  const auto* function = detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
+  if (!function || identity_.self->node == 0) {
+    return reply(Failure{.kind = Failure::Kind::Program,
+                         .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
+                                                place_of(*identity_.self), call.getFunction().getLabel().cStr())});
+  }
+  if (call.hasGang() && !rank_context_) enter_gang(call.getGang());
+  Work work{.kind = static_cast<Work::Kind>(call.getKind()),
+            .function = function,
+            .arguments = {},
+            .cancelled = std::make_shared<std::atomic<bool>>(false),
+            .done = reply};
+  for (auto argument : call.getArgs()) work.arguments.push_back(exports_.read(argument));
+  running_[caller][id] = work.cancelled;
+  executor_.push(std::move(work));
+}
+
+void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch) {
+  auto answer = [this, caller, id = fetch.getId(), weak = std::weak_ptr(from)](const Outcome& outcome) {
+    auto connection = weak.lock();
+    if (!connection) return;
+    transport::Outgoing message;
+    auto out = message.root().initFetched();
+    out.setId(id);
+    write_outcome(out.initOutcome(), outcome, caller);
+    connection->send(message);
+  };
+  auto object = exports_.find(fetch.getObject());
+  if (!object) {
+    return answer(Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+  }
+  object->when_ready([object, answer] { answer(object->outcome()); });
+}
+
+void Process::on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request) {
+  auto answer = [id = request.getId(), weak = std::weak_ptr(from)](const Outcome& outcome) {
+    auto connection = weak.lock();
+    if (!connection) return;
+    transport::Outgoing message;
+    auto out = message.root().initStored();
+    out.setId(id);
+    if (const auto* failure = std::get_if<Failure>(&outcome)) {
+      out.setFailure(failure->message);
+    } else {
+      const auto& bytes = std::get<detail::Payload>(outcome).bytes;
+      out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    }
+    connection->send(message);
+  };
+  const std::string key = request.getKey();
+  if (!request.getSet()) return store_.get(request.getGang(), key, answer);
+  const auto value = request.getValue();
+  store_.set(request.getGang(), key, std::string(reinterpret_cast<const char*>(value.begin()), value.size()), answer);
+}
+
+// ---- from the head ---------------------------------------------------------------------------------------------
+
+void Process::on_head_message(wire::Message::Reader message) {
+  if (message.isTell()) on_tell(message.getTell());
+}
+
+void Process::on_head_lost(const std::string& why) {
+  head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster is gone: " + why});
+}
+
+void Process::on_tell(wire::Tell::Reader tell) {
+  if (head_.answer(tell)) return;
+  switch (tell.which()) {
+    case wire::Tell::LEASE:  // granted while it was being withdrawn
+      return head_.post([lease = tell.getLease().getLease()](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
+    case wire::Tell::LEASE_RECALLED:
+      return tasks_.recalled(tell.getLeaseRecalled());
+    case wire::Tell::LEASE_LOST: {
+      const auto lost = tell.getLeaseLost();
+      if (auto process = tasks_.lost(lost.getId())) peers_.lost(process->process, read_failure(lost.getFailure()));
+      return;
+    }
+    case wire::Tell::ACTOR_LOST: {
+      const auto lost = tell.getActorLost();
+      const auto how = read_failure(lost.getFailure());
+      if (auto process = actors_.lost(lost.getId(), how)) peers_.lost(process->process, how);
+      return;
+    }
+    case wire::Tell::GANG_BROKEN:
+      return gang_broken(tell.getGangBroken());
+    default:
+      return;
+  }
+}
+
+void Process::gang_broken(wire::GangBroken::Reader broken) {
+  const auto gang = broken.getGang();
+  auto how = read_failure(broken.getFailure());
+  if (auto made = gangs_.find(gang); made != gangs_.end() && broken.getRank() < made->second.size()) {
+    peers_.lost(made->second[broken.getRank()]->process, how);
+  }
+  how.message = fmt::format("rank {} is gone: {}", broken.getRank(), how.message);
+  if (rank_context_ && rank_context_->id() == gang) {
+    rank_context_->break_with(how);
+  } else {
+    broken_gangs_.emplace(gang, how);
+  }
+}
+
+void Process::enter_gang(wire::GangInfo::Reader info) {
+  const auto gang = info.getGang();
+  std::vector<RankContext::Place> members;
+  for (auto member : info.getMembers()) {
+    members.push_back({.process = read_address(member.getProcess()),
+                       .local_rank = static_cast<int>(member.getLocalRank()),
+                       .node_rank = static_cast<int>(member.getNodeRank())});
+  }
+  if (members.empty() || info.getRank() >= members.size()) return;
+  auto rank0 = members.front().process;
+  auto ask = [this, gang, rank0](bool set, std::string key, std::string value, std::function<void(Outcome)> done) {
+    post([=, this] {
+      if (rank0->process == identity_.self->process) {
+        if (set) return store_.set(gang, key, value, done);
+        return store_.get(gang, key, done);
+      }
+      peers_.request(
+          rank0,
+          [&](wire::Message::Builder message, std::uint64_t id) {
+            auto request = message.initStore();
+            request.setId(id);
+            request.setGang(gang);
+            request.setKey(key);
+            request.setSet(set);
+            request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
+          },
+          done);
+    });
+  };
+  rank_context_ = std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members), std::move(ask));
+  rank_.store(rank_context_.get(), std::memory_order_release);
+  if (auto told = broken_gangs_.find(gang); told != broken_gangs_.end()) rank_context_->break_with(told->second);
+}
+
+}  // namespace troupe::process

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include "process/actors.hpp"
+#include "process/calls.hpp"
+#include "process/executor.hpp"
+#include "process/exports.hpp"
+#include "process/gang.hpp"
+#include "process/head_link.hpp"
+#include "process/peers.hpp"
+#include "process/resolver.hpp"
+#include "process/tasks.hpp"
+
+namespace troupe::process {
+
+/// Who this process is in its cluster, known once the head or the node has said so.
+struct Identity {
+  AddressPtr self;
+  std::uint64_t job = 0;
+  transport::Secret job_key{};
+  std::string cluster;
+};
+
+/// A process that takes part in a cluster, driver or worker: wires the parts, and dispatches what arrives. One per OS
+/// process, from troupe::init to its end. Everything but `post`, the ids and `identity` belongs to its loop, which runs on
+/// a thread of its own (start_thread); user threads reach it by `post` alone.
+class Process {
+ public:
+  /// `serve`: answers what only some processes do (a driver: requests for its program); returns false if it is not that.
+  using Serve = std::function<bool(const transport::ConnectionPtr&, wire::Message::Reader)>;
+  /// Who may connect besides processes of the job, and with which key; "" and a key, or why not.
+  struct Strangers {
+    std::function<std::string(const transport::Caller&)> refuse;
+    transport::Secret key{};
+    Serve serve;
+  };
+
+  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers);
+  ~Process();
+
+  /// Throws Refused where this process is in no cluster.
+  static Process& current();
+  /// nullptr where this process is in no cluster.
+  static Process* maybe() { return current_.load(std::memory_order_acquire); }
+
+  template <class F>
+  void post(F&& f) {
+    boost::asio::post(loop_, std::forward<F>(f));
+  }
+  const Identity& identity() const { return identity_; }
+  std::uint64_t next_object_id() { return ++last_object_; }
+  /// Unique in the cluster: for the actors and gangs that this process makes.
+  std::uint64_t next_shared_id() { return identity_.self->process << 32 | ++last_shared_; }
+
+  // ---- the loop's
+  HeadLink& head() { return head_; }
+  Resolver& resolver() { return resolver_; }
+  Tasks& tasks() { return tasks_; }
+  Actors& actors() { return actors_; }
+  Peers& peers() { return peers_; }
+  Executor& executor() { return executor_; }
+  /// A socket that one of this process's listeners has accepted.
+  void accept(transport::Socket socket);
+  void on_head_message(wire::Message::Reader message);
+  void on_head_lost(const std::string& why);
+  /// Members of a gang that this process made: whose death it is told of.
+  void watch_gang(std::uint64_t gang, std::vector<AddressPtr> members) { gangs_[gang] = std::move(members); }
+  void forget_gang(std::uint64_t gang) { gangs_.erase(gang); }
+
+  GangContext* gang_context() const { return rank_.load(std::memory_order_acquire); }
+
+ private:
+  void on_request(const transport::ConnectionPtr& from, ProcessId caller, wire::Message::Reader message);
+  void on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call);
+  void on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch);
+  void on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request);
+  void on_tell(wire::Tell::Reader tell);
+  void enter_gang(wire::GangInfo::Reader gang);
+  void gang_broken(wire::GangBroken::Reader broken);
+  void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
+
+  static std::atomic<Process*> current_;
+
+  boost::asio::io_context& loop_;
+  const Identity identity_;
+  const Strangers strangers_;
+  std::atomic<std::uint64_t> last_object_{0};
+  std::atomic<std::uint64_t> last_shared_{0};
+
+  HeadLink head_;
+  Exports exports_;
+  Peers peers_;
+  Resolver resolver_;
+  Calls calls_;
+  Tasks tasks_;
+  Actors actors_;
+  Executor executor_;
+  GangStore store_;
+  std::unordered_map<std::uint64_t, std::vector<AddressPtr>> gangs_;
+  std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang
+  std::unique_ptr<RankContext> rank_context_;
+  std::atomic<RankContext*> rank_{nullptr};
+  std::unordered_map<ProcessId, std::unordered_map<std::uint64_t, std::shared_ptr<std::atomic<bool>>>> running_;
+};
+
+}  // namespace troupe::process

@@ -1,0 +1,371 @@
+#include "transport/connection.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <capnp/serialize.h>
+#include <fmt/format.h>
+#include <kj/exception.h>
+#include <sys/socket.h>
+
+#include "transport/frame.hpp"
+#include "transport/outbox.hpp"
+#include "transport/socket.hpp"
+
+namespace troupe::transport {
+namespace {
+
+using boost::system::error_code;
+
+/// Bytes read before other connections of the loop get their turn.
+constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
+/// How long finish() waits for a peer that takes nothing, and how long for one that does not hang up.
+constexpr std::chrono::seconds kFinishPatience{5};
+constexpr std::chrono::seconds kLingerPatience{1};
+/// What a reader may follow, in words. A handler reads a field more than once; pointers that all lead to one big value
+/// must still not make it cost much more than it did to send.
+std::uint64_t traversal_limit(std::size_t words) { return 16 * std::uint64_t{words} + 65536; }
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+/// Sockets are non-blocking, and the loop says only when to try: no buffer is lent to a pending operation, so the
+/// connection may go away at any time. Pending operations know this weakly, but for the timer of finish(); what runs
+/// holds it, and sees in state_ that a handler has closed or dropped the connection.
+class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
+ public:
+  Impl(Socket socket, Limits limits)
+      : socket_(std::move(socket)),
+        limits_(limits),
+        reader_(limits.frame_bytes),
+        finish_timer_(socket_.get_executor()),
+        peer_(peer_name(socket_.native_handle())),
+        local_host_(local_address(socket_.native_handle())) {
+    prepare(socket_.native_handle());
+  }
+
+  void start(OnMessage on_message, OnClosed on_closed) {
+    set_handlers(std::move(on_message), std::move(on_closed));
+    if (state_ == State::Made) state_ = State::Open;
+    wait_to_read();
+  }
+
+  void hand_over(Limits limits, OnMessage on_message, OnClosed on_closed) {
+    if (state_ == State::Finishing || (state_ == State::Closed && why_closed_.empty())) return;
+    const auto before = handlers_;  // may hold what owns this connection: goes last
+    limits_ = limits;
+    reader_.set_limit(limits.frame_bytes);
+    set_handlers(std::move(on_message), std::move(on_closed));
+    if (state_ == State::Made) state_ = State::Open;
+    if (handlers_ && !in_turn_) later(&Impl::read_turn);
+  }
+
+  template <class Message>
+  void send(Message&& message) {
+    if (!is_open() || !write_error_.empty()) return;
+    const auto body = message.body().size();
+    if (body > limits_.frame_bytes) {
+      return fail_later(fmt::format("a message of {} bytes was to be sent, the limit is {}", body, limits_.frame_bytes));
+    }
+    if (outbox_.bytes() + body > limits_.outbox_bytes) {
+      return fail_later(fmt::format("the peer does not keep up: {} bytes wait to be sent, and {} more were to be; the "
+                                          "limit is {}", outbox_.bytes(), body, limits_.outbox_bytes));
+    }
+    outbox_.push(std::forward<Message>(message));
+    // Not at once: what else is sent in this turn of the loop goes out in the same write.
+    if (in_turn_ || waits_to_write_ || std::exchange(flush_posted_, true)) return;
+    later(&Impl::posted_flush);
+  }
+
+  void finish();
+  void close();
+  bool is_open() const { return state_ == State::Made || state_ == State::Open; }
+  std::size_t queued_bytes() const { return outbox_.bytes(); }
+  const std::string& peer() const { return peer_; }
+  const std::string& local_host() const { return local_host_; }
+
+ private:
+  enum class State { Made, Open, Finishing, Closed };
+  struct Handlers {
+    OnMessage on_message;
+    OnClosed on_closed;
+  };
+  using Member = void (Impl::*)();
+
+  void set_handlers(OnMessage on_message, OnClosed on_closed) {
+    handlers_ = nullptr;
+    if (on_message) handlers_ = std::make_shared<Handlers>(Handlers{std::move(on_message), std::move(on_closed)});
+  }
+
+  void later(Member member) {
+    boost::asio::post(socket_.get_executor(), [weak = weak_from_this(), member] {
+      if (const auto alive = weak.lock()) ((*alive).*member)();
+    });
+  }
+
+  void wait_to_read();
+  void wait_to_write();
+  void read_turn();
+  bool read_once(std::size_t& turn);
+  void deliver();
+  void deliver(std::span<const capnp::word> body);
+  void flush();
+  void posted_flush();
+  void write_failed(int error);
+  void fail(std::string why);
+  void fail_later(std::string why);
+  void report_failure();
+  void hang_up();
+  void discard();
+  void watch_finish();
+
+  Socket socket_;
+  Limits limits_;
+  FrameReader reader_;
+  Outbox outbox_;
+  boost::asio::steady_timer finish_timer_;
+  std::string peer_;
+  std::string local_host_;
+  std::shared_ptr<Handlers> handlers_;  // shared with the delivery that runs: a handler may replace itself
+  State state_ = State::Made;
+  bool in_turn_ = false;  // deliver() runs, and flushes at its end
+  bool waits_to_read_ = false;
+  bool waits_to_write_ = false;
+  bool flush_posted_ = false;
+  bool hung_up_ = false;     // finishing, and all is sent
+  std::string write_error_;  // nothing can be sent any more; what has arrived is still delivered
+  std::string why_closed_;   // to be reported by fail_later
+};
+
+// ---- reading ---------------------------------------------------------------------------------------------------
+
+void Connection::Impl::wait_to_read() {
+  if (state_ == State::Closed || std::exchange(waits_to_read_, true)) return;
+  socket_.async_wait(Socket::wait_read, [weak = weak_from_this()](error_code error) {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->waits_to_read_ = false;
+    if (error == boost::asio::error::operation_aborted) return;
+    alive->read_turn();
+  });
+}
+
+/// Delivers what is there, reads what has arrived, and so on until there is no more or others should have their turn.
+void Connection::Impl::read_turn() {
+  if (state_ == State::Finishing) return discard();
+  if (state_ == State::Closed) return report_failure();
+  bool more = true;
+  for (std::size_t turn = 0; state_ == State::Open && handlers_;) {
+    deliver();
+    if (state_ != State::Open || !handlers_) return;
+    if (!more || turn >= kTurnBytes) return wait_to_read();
+    more = read_once(turn);
+  }
+}
+
+/// False where there is nothing more to read now, or ever.
+bool Connection::Impl::read_once(std::size_t& turn) {
+  const auto space = reader_.space();
+  const auto got = ::recv(socket_.native_handle(), space.data(), space.size(), MSG_DONTWAIT);
+  if (got > 0) {
+    reader_.filled(static_cast<std::size_t>(got));
+    turn += static_cast<std::size_t>(got);
+    return static_cast<std::size_t>(got) == space.size() || !write_error_.empty();
+  }
+  if (got == 0) {
+    const auto cut_off = reader_.cut_off();
+    fail(cut_off.empty() ? "the peer closed the connection" : "the peer closed the connection " + cut_off);
+    return false;
+  }
+  if (errno == EINTR) return true;
+  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    if (!write_error_.empty()) fail(std::exchange(write_error_, {}));
+    return false;
+  }
+  fail(fmt::format("the connection broke: {}", text_of(errno)));
+  return false;
+}
+
+void Connection::Impl::deliver() {
+  if (std::exchange(in_turn_, true)) return;
+  struct Leave {
+    bool& in_turn;
+    ~Leave() { in_turn = false; }
+  };
+  {
+    const Leave leave{in_turn_};
+    while (state_ == State::Open && handlers_) {
+      const auto body = reader_.next();
+      if (!body) break;
+      deliver(*body);
+    }
+  }
+  if (!reader_.error().empty() && state_ == State::Open && handlers_) return fail(reader_.error());
+  if (state_ == State::Open && !waits_to_write_ && !flush_posted_ && !outbox_.empty()) flush();
+}
+
+void Connection::Impl::deliver(std::span<const capnp::word> body) {
+  const auto handlers = handlers_;
+  const kj::ArrayPtr<const capnp::word> segments[] = {{body.data(), body.size()}};
+  const capnp::ReaderOptions options{.traversalLimitInWords = traversal_limit(body.size()),
+                                     .nestingLimit = limits_.nesting};
+  try {
+    capnp::SegmentArrayMessageReader message(segments, options);
+    handlers->on_message(message.getRoot<wire::Message>());
+  } catch (const kj::Exception& error) {
+    fail(fmt::format("the peer sent a malformed message: {}", printable(error.getDescription().cStr(), 200)));
+  }
+}
+
+// ---- writing ---------------------------------------------------------------------------------------------------
+
+void Connection::Impl::wait_to_write() {
+  if (std::exchange(waits_to_write_, true)) return;
+  socket_.async_wait(Socket::wait_write, [weak = weak_from_this()](error_code error) {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->waits_to_write_ = false;
+    if (error != boost::asio::error::operation_aborted && alive->state_ != State::Closed) alive->flush();
+  });
+}
+
+void Connection::Impl::flush() {
+  while (!outbox_.empty()) {
+    std::array<iovec, 16> pieces;
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = outbox_.gather(pieces);
+    const auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      outbox_.drop(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return wait_to_write();
+    } else if (errno != EINTR) {
+      return write_failed(errno);
+    }
+  }
+  if (state_ == State::Finishing) hang_up();
+}
+
+void Connection::Impl::posted_flush() {
+  flush_posted_ = false;
+  if (state_ != State::Closed) flush();
+}
+
+/// The peer may have said why before it closed: what has arrived is delivered first.
+void Connection::Impl::write_failed(int error) {
+  if (state_ == State::Finishing) return close();
+  write_error_ = error == EPIPE || error == ECONNRESET ? "the peer closed the connection"
+                                                       : fmt::format("the connection broke: {}", text_of(error));
+  outbox_.clear();
+  if (handlers_) later(&Impl::read_turn);
+}
+
+// ---- the end ---------------------------------------------------------------------------------------------------
+
+void Connection::Impl::fail(std::string why) {
+  if (!is_open()) return;
+  const auto handlers = std::exchange(handlers_, nullptr);
+  close();
+  if (handlers && handlers->on_closed) handlers->on_closed(why);
+}
+
+/// Of send(), whose caller is in the middle of something and does not expect to be called.
+void Connection::Impl::fail_later(std::string why) {
+  auto handlers = std::exchange(handlers_, nullptr);
+  close();
+  handlers_ = std::move(handlers);
+  why_closed_ = std::move(why);
+  later(&Impl::report_failure);
+}
+
+/// To nobody, where the connection is between two users: the next one is told.
+void Connection::Impl::report_failure() {
+  if (!handlers_ || why_closed_.empty()) return;
+  const auto handlers = std::exchange(handlers_, nullptr);
+  const auto why = std::exchange(why_closed_, {});
+  if (handlers->on_closed) handlers->on_closed(why);
+}
+
+void Connection::Impl::close() {
+  const auto handlers = std::exchange(handlers_, nullptr);  // may hold what owns this connection: goes last
+  state_ = State::Closed;
+  outbox_.clear();
+  why_closed_.clear();
+  error_code ignored;
+  finish_timer_.cancel();
+  socket_.close(ignored);
+}
+
+void Connection::Impl::finish() {
+  if (!is_open()) return;
+  const auto handlers = std::exchange(handlers_, nullptr);
+  if (!write_error_.empty()) return close();
+  state_ = State::Finishing;
+  if (!waits_to_write_) flush();
+  if (state_ == State::Finishing && !hung_up_) watch_finish();
+}
+
+/// All is sent. To close a socket that has unread bytes would reset it, and the peer could lose what it was sent, so
+/// the peer's end of file is waited for.
+void Connection::Impl::hang_up() {
+  if (std::exchange(hung_up_, true)) return;
+  ::shutdown(socket_.native_handle(), SHUT_WR);
+  watch_finish();
+  discard();
+}
+
+void Connection::Impl::discard() {
+  std::array<char, 4096> unread;
+  for (int reads = 0; reads < 64; ++reads) {
+    const auto got = ::recv(socket_.native_handle(), unread.data(), unread.size(), MSG_DONTWAIT);
+    if (got == 0 && !hung_up_) return;  // the peer may still take what is queued
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)) return close();
+    if (got < 0 && errno != EINTR) break;
+  }
+  wait_to_read();
+}
+
+/// Holds the connection while it finishes, and ends it where in one period nothing has gone out.
+void Connection::Impl::watch_finish() {
+  finish_timer_.expires_after(hung_up_ ? kLingerPatience : kFinishPatience);
+  finish_timer_.async_wait([self = shared_from_this(), before = outbox_.bytes()](error_code error) {
+    if (error || self->state_ != State::Finishing) return;
+    if (self->hung_up_ || self->outbox_.bytes() == before) return self->close();
+    self->watch_finish();
+  });
+}
+
+// ---- Connection ------------------------------------------------------------------------------------------------
+
+Connection::Connection(Socket socket, Limits limits) : impl_(std::make_shared<Impl>(std::move(socket), limits)) {}
+Connection::~Connection() {
+  if (impl_->is_open()) impl_->close();
+}
+
+std::shared_ptr<Connection> Connection::make(Socket socket, Limits limits) {
+  return std::shared_ptr<Connection>(new Connection(std::move(socket), limits));
+}
+
+void Connection::start(OnMessage on_message, OnClosed on_closed) {
+  impl_->start(std::move(on_message), std::move(on_closed));
+}
+void Connection::hand_over(Limits limits, OnMessage on_message, OnClosed on_closed) {
+  impl_->hand_over(limits, std::move(on_message), std::move(on_closed));
+}
+void Connection::send(Outgoing& message) { impl_->send(message); }
+void Connection::send(Outgoing&& message) { impl_->send(std::move(message)); }
+void Connection::finish() { impl_->finish(); }
+void Connection::close() { impl_->close(); }
+bool Connection::is_open() const { return impl_->is_open(); }
+std::size_t Connection::queued_bytes() const { return impl_->queued_bytes(); }
+const std::string& Connection::peer() const { return impl_->peer(); }
+std::string Connection::local_host() const { return impl_->local_host(); }
+
+}  // namespace troupe::transport

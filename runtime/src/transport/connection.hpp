@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <capnp/message.h>
+
+#include "wire/message.capnp.h"
+
+namespace troupe::transport {
+
+namespace asio = boost::asio;
+using Socket = asio::generic::stream_protocol::socket;
+
+/// Bounds on what a peer can make this process hold. Checked before anything is allocated.
+struct Limits {
+  std::size_t frame_bytes = std::size_t{256} << 20;        ///< of one message, header excluded
+  std::size_t outbox_bytes = std::size_t{1} << 30;         ///< queued and not sent yet; above it the connection is closed
+  int nesting = 64;
+};
+/// Until a peer has proven itself.
+inline constexpr Limits kBeforeHandshake{.frame_bytes = 4096, .outbox_bytes = 1 << 16, .nesting = 8};
+
+/// A message that is being built. `root()` is a wire::Message to be filled in.
+class Outgoing {
+ public:
+  /// `bytes`: about how large it will be. A large value is then written into its frame, instead of copied once more.
+  explicit Outgoing(std::size_t bytes = 0);
+  wire::Message::Builder root() { return root_; }
+  /// The one segment that goes onto the wire. Call it when everything is filled in.
+  std::span<const char> body();
+  /// Appends header and body to `out`.
+  void append_to(std::vector<char>& out);
+
+ private:
+  std::unique_ptr<capnp::MallocMessageBuilder> message_;
+  wire::Message::Builder root_;
+};
+
+/// A stream of messages over one socket. A frame is "TRP1", the body's length in bytes (u32, little endian, a multiple
+/// of 8), then one Cap'n Proto segment. Lives in and belongs to one io_context: every call on that loop's thread.
+/// A handler that throws kj::Exception, which is how Cap'n Proto reports bytes that are no message, closes it too.
+///
+///     [made] --start()--> [open] --peer closed / bad frame / limit--> [closed]     on_closed is called once, with the reason
+///                           |---- close(), last reference dropped ---->^           on_closed is not called
+///                           `---- finish() ---> [finishing] ---------->^           on_closed is not called
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using OnMessage = std::function<void(wire::Message::Reader)>;  // the reader is valid only during the call
+  using OnClosed = std::function<void(const std::string& why)>;
+
+  static std::shared_ptr<Connection> make(Socket socket, Limits limits = {});
+  ~Connection();
+
+  /// Starts to read. Handlers run on the loop; they may call any method, and drop the connection. Messages that
+  /// arrived before are delivered first.
+  void start(OnMessage on_message, OnClosed on_closed);
+  /// Replaces the handlers and the limits of a started connection (a handshake hands over to its user). With no handlers
+  /// it stays open, and reads and reports nothing until it is handed over again.
+  void hand_over(Limits limits, OnMessage on_message, OnClosed on_closed);
+  /// Queues the message; many go out in one write. Ignored once closed. One that is given away is not copied where it is
+  /// large. One above the limits closes the connection, and on_closed is called later, from the loop.
+  void send(Outgoing& message);
+  void send(Outgoing&& message);
+  /// Sends what is queued, then closes; on_closed is not called. It needs no owner for that: it gives up on a peer that
+  /// takes nothing for five seconds.
+  void finish();
+  /// Closes now; on_closed is not called.
+  void close();
+  bool is_open() const;
+  std::size_t queued_bytes() const;
+  /// "127.0.0.1:4711", "unix", for messages.
+  const std::string& peer() const;
+  std::string local_host() const;  ///< the address of this end: where the peer can reach this machine; empty for unix
+
+ private:
+  class Impl;
+  explicit Connection(Socket socket, Limits limits);
+  std::shared_ptr<Impl> impl_;
+};
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+}  // namespace troupe::transport

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "transport/connection.hpp"
+
+namespace troupe::transport {
+
+using Secret = std::array<unsigned char, 32>;
+
+inline constexpr std::uint16_t kProtocolMin = 1;
+inline constexpr std::uint16_t kProtocolMax = 1;
+
+/// The key of one job, from the cluster's token: a worker process that has it cannot pass for a node or a driver.
+Secret job_key(const Secret& token, std::uint64_t job);
+
+/// Who calls, as it says of itself.
+struct Caller {
+  wire::Role role = wire::Role::DRIVER;
+  std::string cluster;         // empty: whichever answers
+  std::uint64_t job = 0;       // role process
+  std::uint64_t process = 0;   // role process
+  std::uint64_t subject = 0;   // role process: the process it means to reach
+};
+
+struct Accepted {
+  Caller caller;               // of a server: who called; of a client: itself
+  std::string cluster;         // of the server
+  std::uint16_t protocol = 0;
+};
+/// One message for a person: what differed, both values, what to do.
+struct Denied { std::string why; };
+
+/// client: Hello{range, role, cluster, nonce} -> server: Challenge{protocol, cluster, nonce, proof} or Refusal
+///         -> client: Proof -> server: Welcome or Refusal.
+/// Proofs are HMAC-SHA256 over both nonces, role, cluster, job, process, subject and both protocol ranges, under the token or the
+/// job's key, compared in constant time. The token itself never travels. Both sides give up after `timeout`.
+struct ServerOptions {
+  std::string cluster;
+  std::function<std::string(const Caller&)> refuse;          // "": go on; else why not (wrong role, wrong subject, stopping)
+  std::function<Secret(const Caller&)> key;
+  std::chrono::milliseconds timeout{1000};
+  std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;   // tests only change these
+};
+/// Runs the server's side on a fresh socket; calls `done` once, on the loop, with the connection open (Accepted) or closed (Denied).
+void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied);
+
+struct ClientOptions {
+  Caller self;
+  Secret key{};
+  std::chrono::milliseconds timeout{1000};
+  std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;
+};
+/// Where to connect to.
+struct Endpoint {
+  std::string host;       // TCP, name or number; empty: unix
+  std::uint16_t port = 0;
+  std::string unix_name;  // abstract
+};
+/// Connects and runs the client's side. One of the two is called once, on the loop.
+void connect(asio::io_context& loop, Endpoint to, ClientOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
+             std::function<void(Denied)> denied);
+
+/// Accepts sockets for as long as it lives; belongs to one loop.
+class Listener {
+ public:
+  using OnSocket = std::function<void(Socket)>;
+  /// Port 0: any free one. Throws Refused, naming address and cause ("port 7420 is in use; ...").
+  static std::unique_ptr<Listener> tcp(asio::io_context& loop, const std::string& host, std::uint16_t port, OnSocket on_socket);
+  static std::unique_ptr<Listener> abstract_unix(asio::io_context& loop, const std::string& name, OnSocket on_socket);
+  virtual ~Listener() = default;
+  virtual std::uint16_t port() const = 0;  // 0 for unix
+};
+
+}  // namespace troupe::transport

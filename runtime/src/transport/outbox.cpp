@@ -1,0 +1,96 @@
+#include "transport/outbox.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/frame.hpp"
+
+namespace troupe::transport {
+namespace {
+
+constexpr std::size_t kBatchBytes = std::size_t{128} << 10;
+constexpr std::size_t kLargeBytes = std::size_t{32} << 10;
+constexpr std::size_t kSmallestSegment = 512;  // words
+
+}  // namespace
+
+Outgoing::Outgoing(std::size_t bytes)
+    : message_(std::make_unique<capnp::MallocMessageBuilder>(
+          static_cast<kj::uint>(kSmallestSegment + bytes / sizeof(capnp::word)))),
+      root_(message_->initRoot<wire::Message>()) {}
+
+std::span<const char> Outgoing::body() {
+  if (message_->getSegmentsForOutput().size() > 1) {
+    auto whole = std::make_unique<capnp::MallocMessageBuilder>(static_cast<kj::uint>(message_->sizeInWords()));
+    whole->setRoot(root_.asReader());
+    root_ = whole->getRoot<wire::Message>();
+    message_ = std::move(whole);
+  }
+  const auto bytes = message_->getSegmentsForOutput()[0].asChars();
+  return {bytes.begin(), bytes.size()};
+}
+
+namespace {
+
+void append_header(std::size_t body_bytes, std::vector<char>& out) {
+  out.insert(out.end(), kMagic.begin(), kMagic.end());
+  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(body_bytes >> shift));
+}
+
+}  // namespace
+
+void Outgoing::append_to(std::vector<char>& out) {
+  const auto bytes = body();
+  append_header(bytes.size(), out);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+std::vector<char>& Outbox::batch() {
+  if (pieces_.empty() || pieces_.back().large || pieces_.back().batch.size() >= kBatchBytes) {
+    pieces_.push_back({.batch = std::exchange(spare_, {}), .large = nullptr});
+  }
+  return pieces_.back().batch;
+}
+
+void Outbox::push(Outgoing& message) {
+  auto& out = batch();
+  bytes_ += kHeaderBytes + message.body().size();
+  message.append_to(out);
+}
+
+void Outbox::push(Outgoing&& message) {
+  const auto size = message.body().size();
+  if (size < kLargeBytes) return push(message);
+  append_header(size, batch());
+  pieces_.push_back({.batch = {}, .large = std::make_unique<Outgoing>(std::move(message))});
+  bytes_ += kHeaderBytes + size;
+}
+
+std::size_t Outbox::gather(std::span<iovec> pieces) const {
+  const auto count = std::min(pieces.size(), pieces_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bytes = pieces_[i].bytes().subspan(i == 0 ? sent_ : 0);
+    pieces[i] = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
+  }
+  return count;
+}
+
+void Outbox::drop(std::size_t bytes) {
+  bytes_ -= bytes;
+  sent_ += bytes;
+  while (!pieces_.empty() && sent_ >= pieces_.front().bytes().size()) {
+    sent_ -= pieces_.front().bytes().size();
+    if (pieces_.front().batch.capacity() <= 2 * kBatchBytes) {
+      spare_ = std::move(pieces_.front().batch);
+      spare_.clear();
+    }
+    pieces_.pop_front();
+  }
+}
+
+void Outbox::clear() {
+  pieces_.clear();
+  sent_ = bytes_ = 0;
+}
+
+}  // namespace troupe::transport

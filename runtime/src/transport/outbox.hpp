@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "transport/connection.hpp"
+
+namespace troupe::transport {
+
+/// Bytes that wait to be sent, in order. Small messages are gathered, so that one write takes many; a large one that was
+/// given away keeps its own memory, so that it is not copied.
+class Outbox {
+ public:
+  void push(Outgoing& message);
+  void push(Outgoing&& message);
+  /// The next bytes to be sent, as many pieces as fit; how many were filled in.
+  std::size_t gather(std::span<iovec> pieces) const;
+  /// So many of them were sent.
+  void drop(std::size_t bytes);
+  void clear();
+
+  std::size_t bytes() const { return bytes_; }
+  bool empty() const { return bytes_ == 0; }
+
+ private:
+  struct Piece {
+    std::vector<char> batch;
+    std::unique_ptr<Outgoing> large;  // instead of a batch
+    std::span<const char> bytes() const { return large ? large->body() : std::span<const char>(batch); }
+  };
+
+  std::vector<char>& batch();
+
+  std::deque<Piece> pieces_;
+  std::size_t sent_ = 0;  // of the first piece
+  std::size_t bytes_ = 0;
+  std::vector<char> spare_;  // memory of a batch that was sent
+};
+
+}  // namespace troupe::transport

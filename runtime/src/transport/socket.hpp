@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/connection.hpp"
+
+namespace troupe::transport {
+
+/// An address of any family.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(sockaddr_storage);
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+};
+
+/// Of a name in the abstract namespace, which leaves no file behind. Throws Refused where it is empty or over 107 bytes.
+SocketAddress unix_address(const std::string& name);
+
+std::string host_of(const SocketAddress& address);  ///< "127.0.0.1", "::1"; empty for unix
+std::uint16_t port_of(const SocketAddress& address);
+std::string format_endpoint(const std::string& host, std::uint16_t port);  ///< "127.0.0.1:80", "[::1]:80"
+
+std::string peer_name(int fd);      ///< "127.0.0.1:4711", "unix", for messages
+std::string local_address(int fd);  ///< host_of this end
+
+/// Non-blocking, closed on exec, and without Nagle's delay.
+void prepare(int fd);
+
+/// A descriptor between the system call that made it and the socket that will own it.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(other.release()) {}
+  OwnedFd& operator=(OwnedFd&&) = delete;
+  ~OwnedFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+/// Hands the descriptor to a socket of the loop.
+Socket adopt(asio::io_context& loop, int family, OwnedFd fd);
+
+}  // namespace troupe::transport

@@ -1,0 +1,234 @@
+@0xd2a6c6f0b9f4e1a7;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::wire");
+
+# Every message that crosses a connection, one per frame. `docs/wire.md` draws who sends what to whom.
+# A field is only ever added; a change of meaning raises the protocol number in handshake.hpp.
+
+struct Message {
+  union {
+    hello @0 :Hello;              # handshake, both directions; see transport/handshake.hpp
+    challenge @1 :Challenge;
+    proof @2 :Proof;
+    welcome @3 :Welcome;
+    refusal @4 :Refusal;
+
+    call @5 :Call;                # between two processes that run user code
+    reply @6 :Reply;
+    fetch @7 :Fetch;
+    fetched @8 :Fetched;
+    borrow @9 :Borrow;
+    cancel @10 :UInt64;           # id of the call
+    store @11 :StoreRequest;      # the rendezvous store that rank 0 of a gang keeps
+    stored @12 :StoreReply;
+
+    ask @13 :Ask;                 # from a process to the head; a worker process's go through its node
+    tell @14 :Tell;               # from the head to a process; a worker process's come through its node
+
+    register @15 :RegisterDriver; # driver to head, first message
+    registered @16 :Registered;
+
+    nodeJoin @17 :NodeJoin;       # node to head
+    nodeJoined @18 :NodeJoined;   # head to node
+    processReady @19 :ProcessReady;
+    processExited @20 :ProcessExited;
+    startProcess @21 :StartProcess;
+    stopProcess @22 :StopProcess;
+    jobStarted @23 :JobStarted;
+    jobEnded @24 :UInt64;
+    relay @25 :Relay;             # node <-> head: an ask or a tell of one worker process
+    shutdown @26 :Text;           # head to node or driver; why
+    heartbeat @27 :UInt64;        # node to head and back, unchanged
+
+    workerConfig @28 :WorkerConfig;  # node to worker process, first message on the inherited socket
+
+    programRequest @29 :ProgramRequest;  # node to driver's listener: bytes of the program, by offset
+    programChunk @30 :ProgramChunk;
+
+    adminRequest @31 :Text;       # JSON: {"do": "status"} or {"do": "stop"}
+    adminReply @32 :Text;         # JSON
+  }
+}
+
+# ---- handshake -------------------------------------------------------------------------------------------------
+enum Role { node @0; driver @1; admin @2; process @3; head @4; }
+
+struct Hello {
+  protocolMin @0 :UInt16;
+  protocolMax @1 :UInt16;
+  role @2 :Role;
+  cluster @3 :Text;     # empty: whichever answers
+  job @4 :UInt64;       # role process: proves the key of this job instead of the token
+  process @5 :UInt64;   # role process: who is calling
+  nonce @6 :Data;       # 32 bytes
+  version @7 :Text;     # of the software, for messages only
+  subject @8 :UInt64;   # role process: the process that the caller means to reach
+}
+struct Challenge {
+  protocol @0 :UInt16;    # the highest that both speak
+  cluster @1 :Text;
+  nonce @2 :Data;         # 32 bytes
+  proof @3 :Data;         # 32 bytes
+  version @4 :Text;
+  protocolMin @5 :UInt16;
+  protocolMax @6 :UInt16;
+  keyId @7 :Text;         # 8 hexadecimal digits that tell keys apart, for messages only
+}
+struct Proof { proof @0 :Data; }
+struct Welcome {}
+struct Refusal {
+  reason @0 :Text;        # "protocol", "cluster", "token", "key"; else `text` says all
+  mine @1 :Text;          # of the side that refuses
+  yours @2 :Text;         # of the side that is refused
+  text @3 :Text;
+}
+
+# ---- shared pieces ---------------------------------------------------------------------------------------------
+struct Address {
+  process @0 :UInt64;
+  node @1 :UInt32;      # 0: a driver
+  host @2 :Text;        # TCP
+  port @3 :UInt16;
+  unixName @4 :Text;    # abstract unix socket
+  machine @5 :Text;     # boot id and network namespace: where equal, the unix socket is reachable
+}
+struct RefWire { object @0 :UInt64; owner @1 :Address; }
+struct Payload { data @0 :Data; refs @1 :List(RefWire); }
+struct Amount { name @0 :Text; units @1 :Float64; }
+struct Failure {
+  kind @0 :UInt16;      # troupe::Failure::Kind
+  message @1 :Text;
+  type @2 :Text;
+  where @3 :Text;
+  signal @4 :Int32;
+  exitCode @5 :Int32;
+}
+struct Function { name @0 :UInt64; offset @1 :UInt64; label @2 :Text; }
+struct Outcome { union { value @0 :Payload; failure @1 :Failure; } }
+
+# ---- process <-> process ---------------------------------------------------------------------------------------
+struct Call {
+  id @0 :UInt64;
+  kind @1 :UInt8;              # 0 task, 1 constructor, 2 method
+  function @2 :Function;
+  args @3 :List(Payload);
+  caller @4 :Address;
+  gang @5 :GangInfo;           # constructor of a gang's rank
+  lease @6 :UInt64;            # task: the lease it runs under
+  attempt @7 :UInt32;
+}
+struct Reply { id @0 :UInt64; outcome @1 :Outcome; }
+struct Fetch { id @0 :UInt64; object @1 :UInt64; }
+struct Fetched { id @0 :UInt64; outcome @1 :Outcome; }
+struct Borrow { object @0 :UInt64; process @1 :UInt64; delta @2 :Int64; }
+struct StoreRequest { id @0 :UInt64; gang @1 :UInt64; key @2 :Text; set @3 :Bool; value @4 :Data; }
+struct StoreReply { id @0 :UInt64; value @1 :Data; failure @2 :Text; }
+struct GangInfo {
+  gang @0 :UInt64;
+  rank @1 :UInt32;
+  members @2 :List(Member);
+}
+struct Member { process @0 :Address; localRank @1 :UInt32; nodeRank @2 :UInt32; gpus @3 :List(UInt32); }
+
+# ---- process -> head -------------------------------------------------------------------------------------------
+struct Request {              # what a lease, an actor or each rank of a gang needs
+  resources @0 :List(Amount);
+  labels @1 :List(Label);
+  spread @2 :Bool;
+}
+struct Label { key @0 :Text; value @1 :Text; }
+struct Ask {
+  id @0 :UInt64;              # answered by a Tell with the same id
+  union {
+    lease @1 :Request;
+    leaseReturn @2 :UInt64;
+    withdraw @3 :UInt64;      # the id of an Ask that is not answered and not wanted any more
+    actor @4 :ActorAsk;
+    actorKill @5 :UInt64;
+    actorFind @6 :ActorFind;
+    gang @7 :GangAsk;
+    gangRelease @8 :UInt64;
+    blocked @9 :Void;         # the running task or method waits: its CPU may go to others
+    unblocked @10 :Void;      # answered by `resumed`
+    fate @11 :UInt64;         # how a process died; answered once it is known
+  }
+}
+struct ActorAsk { request @0 :Request; name @1 :Text; type @2 :Text; actor @3 :UInt64; }  # ids are made by who asks
+struct ActorFind { union { id @0 :UInt64; name @1 :Text; } type @2 :Text; }
+struct GangAsk { size @0 :UInt32; each @1 :Request; strategy @2 :UInt8; name @3 :Text; gang @4 :UInt64; }
+
+# ---- head -> process -------------------------------------------------------------------------------------------
+struct Tell {
+  id @0 :UInt64;              # of the Ask it answers; 0: unasked
+  union {
+    lease @1 :LeaseGrant;
+    refused @2 :Failure;
+    leaseRecalled @3 :UInt64; # finish the running task, then give the lease back
+    leaseLost @4 :Lost;
+    actor @5 :ActorGrant;
+    actorLost @6 :Lost;
+    gang @7 :GangGrant;
+    gangBroken @8 :GangBroken;
+    resumed @9 :Void;
+    fate @10 :Failure;
+    done @11 :Void;
+  }
+}
+struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }
+struct ActorGrant { actor @0 :UInt64; process @1 :Address; type @2 :Text; }
+struct GangGrant { gang @0 :UInt64; members @1 :List(Member); }
+struct Lost { id @0 :UInt64; failure @1 :Failure; }
+struct GangBroken { gang @0 :UInt64; rank @1 :UInt32; failure @2 :Failure; }
+
+# ---- driver <-> head -------------------------------------------------------------------------------------------
+struct Program {
+  path @0 :Text;              # absolute, on the driver's machine
+  machine @1 :Text;           # boot id and mount namespace: where equal, the path is readable in place
+  device @2 :UInt64;          # with inode, size and mtime: is it still the same file
+  inode @3 :UInt64;
+  size @4 :UInt64;
+  mtimeNs @5 :UInt64;
+  sha256 @6 :Data;            # 32 bytes; empty until a node of another machine asks for it
+  arguments @7 :List(Text);   # argv of the driver
+  directory @8 :Text;         # its working directory
+}
+struct RegisterDriver { program @0 :Program; address @1 :Address; pid @2 :UInt32; name @3 :Text; }
+struct Registered { job @0 :UInt64; process @1 :UInt64; cluster @2 :Text; }
+
+# ---- node <-> head ---------------------------------------------------------------------------------------------
+struct NodeJoin {
+  name @0 :Text;              # host name
+  host @1 :Text;              # where its processes listen
+  resources @2 :List(Amount);
+  gpus @3 :List(Gpu);
+  labels @4 :List(Label);
+  machine @5 :Text;
+  pid @6 :UInt32;
+}
+struct Gpu { index @0 :UInt32; uuid @1 :Text; name @2 :Text; memoryBytes @3 :UInt64; }
+struct NodeJoined { node @0 :UInt32; incarnation @1 :UInt64; cluster @2 :Text; }
+struct StartProcess {
+  process @0 :UInt64;
+  job @1 :UInt64;             # announced by an earlier jobStarted on this connection
+  gpus @2 :List(UInt32);      # becomes CUDA_VISIBLE_DEVICES; empty list: no GPU is visible
+}
+struct StopProcess { process @0 :UInt64; why @1 :Text; }
+struct JobStarted { job @0 :UInt64; program @1 :Program; driver @2 :Address; }
+struct ProcessReady { process @0 :UInt64; address @1 :Address; pid @2 :UInt32; }
+struct ProcessExited { process @0 :UInt64; failure @1 :Failure; }  # also where it could not be started
+struct Relay { process @0 :UInt64; union { ask @1 :Ask; tell @2 :Tell; } }
+
+# ---- node -> worker process ------------------------------------------------------------------------------------
+struct WorkerConfig {
+  process @0 :UInt64;
+  job @1 :UInt64;
+  jobKey @2 :Data;            # 32 bytes: proves membership of the job, not of the cluster
+  cluster @3 :Text;
+  node @4 :UInt32;
+  host @5 :Text;              # where to listen for TCP
+  machine @6 :Text;
+}
+
+struct ProgramRequest { job @0 :UInt64; offset @1 :UInt64; }   # offset 2^64-1: only the digest
+struct ProgramChunk { offset @0 :UInt64; data @1 :Data; sha256 @2 :Data; failure @3 :Text; }
