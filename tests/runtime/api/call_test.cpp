@@ -1,0 +1,214 @@
+#include <troupe/troupe.hpp>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+using troupe::pick;
+using troupe::Ref;
+using troupe::spawn;
+using troupe::task;
+
+namespace {
+
+struct Point {
+  double x = 0, y = 0;
+  std::string tag = "p";
+};
+
+struct Parcel {
+  std::unique_ptr<int> content;
+  int weight = 0;
+};
+
+int hidden(int x) { return x + 100; }
+int plus_one(int x) noexcept { return x + 1; }
+[[maybe_unused]] int over(int x) { return x; }
+double over(double x) { return x * 2; }
+void nothing() {}
+Ref<int> nested_task(int x) { return task<plus_one>(x); }
+int follow(const Ref<int>& ref, int y) { return ref.get() + y; }
+int sum_all(const std::vector<Ref<int>>& refs) {
+  int sum = 0;
+  for (const auto& ref : refs) sum += ref.get();
+  return sum;
+}
+template <class T>
+T twice(T x) {
+  return x + x;
+}
+
+struct Base {
+  int inherited() const { return 5; }
+};
+
+struct Service : Base {
+  int over(int x) { return x; }
+  std::string over(const std::string& s) { return s + "!"; }
+  int over(int x) const { return -x; }
+  int quiet(int x) noexcept { return x; }
+  int on_lvalue(int x) & { return x + 1; }
+  double sum(const std::vector<double>& v) const { return std::accumulate(v.begin(), v.end(), 0.0); }
+  std::size_t length(std::string_view s) { return s.size(); }
+  std::string_view shown() const { return name; }
+  const std::string& by_reference() const { return name; }
+  Point join(const Point& p, Point q) { return {p.x + q.x, p.y + q.y, p.tag + q.tag}; }
+  int open(std::unique_ptr<int> p) { return *p; }
+  std::unique_ptr<int> close(int x) { return std::make_unique<int>(x); }
+  int weigh(Parcel p) { return *p.content + p.weight; }
+  int take(std::vector<int>&& v) { return static_cast<int>(v.size()); }
+  int with_default(int a, int b = 7) { return a + b; }
+  void set(std::string s) { name = std::move(s); }
+  int fail() { throw std::out_of_range("beyond"); }
+  static int helper(int x) { return x * 3; }
+  std::string name = "svc";
+};
+
+struct Counter {
+  explicit Counter(int start) : n(start) {}
+  int add(int x) { return n += x; }
+  int n;
+};
+
+struct Holder {
+  Holder(Ref<int> r, const std::string& t) : ref(std::move(r)), text(t) {}
+  int value() const { return ref.get(); }
+  std::string label() const { return text; }
+  Ref<int> ref;
+  std::string text;
+};
+
+int poke(const troupe::Actor<Counter>& counter, int x) { return counter.call<&Counter::add>(x).get(); }
+
+}  // namespace
+
+TEST_CASE("a task is a function named in a template argument", "[api][task]") {
+  CHECK(task<plus_one>(1).get() == 2);
+  CHECK(task<hidden>(1).get() == 101);
+  CHECK(task<twice<int>>(4).get() == 8);
+  CHECK(task<twice<std::string>>("a").get() == "aa");
+  CHECK(task<pick<double(double)>(over)>(2.5).get() == 5);
+  CHECK(task<&Service::helper>(2).get() == 6);
+  task<nothing>().get();
+}
+
+TEST_CASE("two lambdas of one function are two tasks", "[api][task]") {
+  const auto one = task<[](int x) { return x + 1; }>(1);
+  const auto two = task<[](int x) { return x + 2; }>(1);
+  static constexpr auto named = [](int x) { return x * 4; };
+  CHECK(one.get() == 2);
+  CHECK(two.get() == 3);
+  CHECK(task<named>(2).get() == 8);
+}
+
+TEST_CASE("methods of every kind can be called", "[api][actor]") {
+  const auto service = spawn<Service>();
+  CHECK(service.call<pick<int(int)>(&Service::over)>(4).get() == 4);
+  CHECK(service.call<pick<int(int) const>(&Service::over)>(4).get() == -4);
+  CHECK(service.call<pick<std::string(const std::string&)>(&Service::over)>("x").get() == "x!");
+  CHECK(service.call<&Service::quiet>(3).get() == 3);
+  CHECK(service.call<&Service::on_lvalue>(3).get() == 4);
+  CHECK(service.call<&Service::sum>(std::vector{1.0, 2.0}).get() == 3);
+  CHECK(service.call<&Service::inherited>().get() == 5);
+  CHECK(service.call<[](Service& s, int x) { return s.with_default(x); }>(1).get() == 8);
+  CHECK(service.call<[](const Service& s) { return s.inherited(); }>().get() == 5);
+}
+
+TEST_CASE("arguments convert as in a plain call, and results come back as values", "[api][actor]") {
+  const auto service = spawn<Service>();
+  CHECK(service.call<&Service::length>("abc").get() == 3);
+  CHECK(service.call<&Service::shown>().get() == "svc");
+  service.call<&Service::set>("new").get();
+  CHECK(service.call<&Service::by_reference>().get() == "new");
+  CHECK(service.call<&Service::join>(Point{1, 2, "a"}, Point{.x = 3}).get().tag == "ap");
+  CHECK(service.call<&Service::take>(std::vector{1, 2, 3}).get() == 3);
+}
+
+TEST_CASE("what can only be moved travels", "[api][actor]") {
+  const auto service = spawn<Service>();
+  auto owned = std::make_unique<int>(8);
+  CHECK(service.call<&Service::open>(std::move(owned)).get() == 8);
+  CHECK(*service.call<&Service::close>(6).get() == 6);
+  CHECK(service.call<&Service::weigh>(Parcel{std::make_unique<int>(4), 5}).get() == 9);
+}
+
+TEST_CASE("a ref is as good as a value, and travels as a ref where a ref is asked for", "[api][ref]") {
+  const auto one = task<plus_one>(0);
+  CHECK(task<plus_one>(one).get() == 2);
+  CHECK(task<follow>(one, 5).get() == 6);
+  CHECK(task<sum_all>(std::vector{one, troupe::put(4)}).get() == 5);
+  CHECK(task<nested_task>(6).get().get() == 7);
+  CHECK(task<follow>(task<nested_task>(1), 1).get() == 3);
+}
+
+TEST_CASE("a constructor gets the values of refs, unless it takes the refs", "[api][actor]") {
+  CHECK(spawn<Counter>(task<plus_one>(1)).call<&Counter::add>(1).get() == 3);
+  const auto holder = spawn<Holder>(task<plus_one>(1), "text");
+  CHECK(holder.call<&Holder::value>().get() == 2);
+  CHECK(holder.call<&Holder::label>().get() == "text");
+}
+
+TEST_CASE("a handle travels inside arguments", "[api][actor]") {
+  const auto counter = spawn<Counter>(10);
+  CHECK(task<poke>(counter, 5).get() == 15);
+  CHECK(counter.call<&Counter::add>(1).get() == 16);
+}
+
+TEST_CASE("an exception comes home with its type, its text and its place", "[api][errors]") {
+  const auto service = spawn<Service>();
+  const auto ref = service.call<&Service::fail>();
+  try {
+    ref.get();
+    FAIL("it did not throw");
+  } catch (const troupe::TaskError& error) {
+    CHECK(error.type() == "std::out_of_range");
+    CHECK(error.failure().message == "beyond");
+    CHECK(error.where() == "{anonymous}::Service::fail");
+    CHECK(std::string(error.what()) == "std::out_of_range: beyond (in {anonymous}::Service::fail)");
+  }
+}
+
+TEST_CASE("a failure passes through calls that depend on it", "[api][errors]") {
+  const auto service = spawn<Service>();
+  const auto bad = service.call<&Service::fail>();
+  try {
+    task<plus_one>(task<plus_one>(bad)).get();
+    FAIL("it did not throw");
+  } catch (const troupe::TaskError& error) {
+    CHECK(error.type() == "std::out_of_range");
+    CHECK(error.where() == "{anonymous}::Service::fail");
+  }
+}
+
+TEST_CASE("a killed actor fails its calls by its own error", "[api][actor]") {
+  const auto counter = spawn<Counter>(1);
+  counter.ready().get();
+  counter.kill();
+  CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(), troupe::ActorDied);
+}
+
+TEST_CASE("a named actor is found by name and type", "[api][actor]") {
+  const auto counter = troupe::with({.name = "tally"}).spawn<Counter>(3);
+  CHECK(troupe::find<Counter>("tally").call<&Counter::add>(1).get() == 4);
+  CHECK_THROWS_AS(troupe::find<Service>("tally"), troupe::Refused);
+  CHECK_THROWS_AS(troupe::find<Counter>("nobody"), troupe::Refused);
+}
+
+TEST_CASE("a gang is called rank by rank or all at once", "[api][gang]") {
+  const auto gang = troupe::gang<Counter>({.size = 3, .strategy = troupe::Spread}, 10);
+  REQUIRE(gang.size() == 3);
+  CHECK(gang.rank(1).call<&Counter::add>(5).get() == 15);
+  CHECK(troupe::get(gang.all<&Counter::add>(1)) == std::vector{11, 16, 11});
+  CHECK_THROWS_AS(gang.rank(3), std::out_of_range);
+  CHECK_THROWS_AS(troupe::gang<Counter>({.size = 0}, 1), std::invalid_argument);
+}
+
+TEST_CASE("an empty handle says that it is empty", "[api][actor]") {
+  CHECK_THROWS_AS(troupe::Actor<Counter>().call<&Counter::add>(1), std::logic_error);
+  CHECK_THROWS_AS(Ref<int>().get(), std::logic_error);
+  CHECK_FALSE(Ref<int>());
+}

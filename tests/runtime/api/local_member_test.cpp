@@ -1,0 +1,64 @@
+#include <troupe/detail/trainable_worker.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+using namespace troupe;
+using namespace troupe::detail;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Context {
+  explicit Context(Member& m) : member(m) {}
+  Member& member;
+};
+
+int count(Context& context, const int& most) {
+  for (int i = 0; i < most; ++i) context.member.report({{"i", i}}, context.member.restore_from());
+  return context.member.gang().size() * most;
+}
+void fail(Context&, const int&) { throw std::range_error("no"); }
+
+}  // namespace
+
+TEST_CASE("a trainable runs in this process without a cluster, as a gang of one", "[api][local]") {
+  std::vector<double> seen;
+  const auto result = run_locally<count>(3, {.restore_from = "there"}, [&](const TrialEvent& event) {
+    CHECK(event.checkpoint == "there");
+    seen.push_back(event.metrics.at(0).value);
+    return Verdict::Continue;
+  });
+  CHECK(seen == std::vector<double>{0, 1, 2});
+  CHECK(result.value == 3);
+  CHECK(result.finished.returned);
+  CHECK(result.finished.index == 3);
+}
+
+TEST_CASE("a local trainable that ignores Stop ends at its next report", "[api][local]") {
+  const auto result = run_locally<count>(
+      10, {}, [](const TrialEvent& event) { return event.index == 1 ? Verdict::Stop : Verdict::Continue; });
+  CHECK_FALSE(result.value.has_value());
+  CHECK(result.finished.stopped);
+  CHECK(result.finished.index == 2);
+}
+
+TEST_CASE("what a local trainable throws is thrown as it is", "[api][local]") {
+  CHECK_THROWS_AS(run_locally<fail>(1, {}, nullptr), std::range_error);
+}
+
+TEST_CASE("a local rendezvous hands over values, writes keys once, and names the key it waited for", "[api][local]") {
+  LocalRendezvous rendezvous;
+  std::thread other([&] { rendezvous.set("address", "host:1"); });
+  CHECK(rendezvous.get("address", 10s) == "host:1");
+  other.join();
+  rendezvous.set("address", "host:1");
+  CHECK_THROWS_AS(rendezvous.set("address", "host:2"), Refused);
+  CHECK_THROWS_AS(rendezvous.set("big", std::string(70'000, 'x')), TooLarge);
+  CHECK_THROWS_WITH(rendezvous.get("nothing", 1ms), Catch::Contains("\"nothing\""));
+}

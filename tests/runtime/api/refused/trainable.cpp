@@ -1,0 +1,6 @@
+// refused: a trainable is a function
+#include <troupe/detail/trainable_worker.hpp>
+
+double train(int epochs) { return epochs; }
+
+int main() { troupe::detail::trainable_config<train> config{}; }

@@ -1,0 +1,216 @@
+#include <troupe/detail/trial_run.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "fake_gang.hpp"
+
+using namespace troupe;
+using namespace troupe::detail;
+using Kind = TrialEvent::Kind;
+
+namespace {
+
+struct Context {
+  explicit Context(Member& m) : member(m) {}
+  Member& member;
+};
+struct Config {
+  int steps = 3;
+  bool heeds_stop = true;
+};
+
+/// Reports `steps` times; -> how often all ranks were told to go on.
+int train(Context& context, const Config& config) {
+  int went_on = 0;
+  for (int step = 0; step < config.steps; ++step) {
+    const auto verdict = context.member.report({{"step", step}}, context.member.storage());
+    if (verdict == Verdict::Stop && config.heeds_stop) return -went_on;
+    ++went_on;
+  }
+  return went_on;
+}
+
+double fail_on_rank_1(Context& context, const Config&) {
+  context.member.report({{"x", 1}}, "");
+  if (context.member.gang().rank() == 1) throw std::domain_error("rank 1 is at a loss");
+  context.member.report({{"x", 2}}, "");
+  return 1;
+}
+
+void only_reports(Context& context, const Config&) { context.member.report({{"seed", 1.5}}, ""); }
+
+template <auto F>
+TrialRun<F> start(int size, trainable_config<F> config, RunInfo info = {}) {
+  return TrialRun<F>(gang<TrainableWorker<F>>({.size = size}, std::move(config), std::move(info)));
+}
+
+}  // namespace
+
+static_assert(std::is_same_v<trainable_config<train>, Config>);
+static_assert(std::is_same_v<trainable_context<train>, Context>);
+static_assert(std::is_same_v<trainable_result<fail_on_rank_1>, double>);
+
+TEST_CASE("the reports of rank 0 reach the driver one by one, and its value at the end", "[api][trainable]") {
+  auto run = start<train>(3, {.steps = 2}, {.storage = "somewhere"});
+  for (int step = 0; step < 2; ++step) {
+    const auto event = run.wait();
+    REQUIRE(event.kind == Kind::Report);
+    CHECK(event.index == static_cast<std::uint64_t>(step));
+    REQUIRE(event.metrics.size() == 1);
+    CHECK(event.metrics[0].name == "step");
+    CHECK(event.metrics[0].value == step);
+    CHECK(event.checkpoint == "somewhere");
+    CHECK(event.elapsed_s >= 0);
+    run.answer(Verdict::Continue);
+  }
+  const auto end = run.wait();
+  CHECK(end.kind == Kind::Finished);
+  CHECK(end.index == 2);
+  CHECK(end.returned);
+  CHECK_FALSE(end.stopped);
+  CHECK(run.result() == 2);
+}
+
+TEST_CASE("all ranks get the same verdict for a report", "[api][trainable]") {
+  auto run = start<train>(3, {.steps = 5});
+  run.wait();
+  run.answer(Verdict::Continue);
+  run.wait();
+  run.answer(Verdict::Stop);
+  const auto end = run.wait();
+  CHECK(end.kind == Kind::Finished);
+  CHECK(end.stopped);
+  CHECK(end.returned);
+  CHECK(run.result() == -1);  // which waits for the other ranks: they have left their loops too
+}
+
+TEST_CASE("a function that ignores Stop is stopped at its next report", "[api][trainable]") {
+  auto run = start<train>(2, {.steps = 5, .heeds_stop = false});
+  run.wait();
+  run.answer(Verdict::Stop);
+  const auto end = run.wait();
+  CHECK(end.kind == Kind::Finished);
+  CHECK(end.stopped);
+  CHECK_FALSE(end.returned);
+  CHECK(end.index == 1);
+  CHECK_THROWS_AS(run.result(), TaskError);
+}
+
+TEST_CASE("an exception on any rank ends the run as that exception", "[api][trainable]") {
+  auto run = start<fail_on_rank_1>(2, {});
+  run.wait();
+  run.answer(Verdict::Continue);
+  try {
+    for (;;) {
+      run.wait();
+      run.answer(Verdict::Continue);
+      if (run.result() == 1) break;
+    }
+    FAIL("the run went well");
+  } catch (const TaskError& error) {
+    CHECK(error.type() == "std::domain_error");
+    CHECK(error.failure().message == "rank 1 is at a loss");
+  }
+}
+
+TEST_CASE("the death of a rank is blamed on it, not on those that it leaves", "[api][trainable]") {
+  auto run = start<train>(3, {.steps = 2});
+  run.wait();
+  run.gang().rank(1).kill();
+  run.answer(Verdict::Continue);
+  try {
+    for (;;) {
+      run.wait();
+      run.answer(Verdict::Continue);
+    }
+  } catch (const Error& error) {
+    CHECK(error.failure().kind == Failure::Kind::ActorDied);
+    CHECK(error.failure().signal == 9);
+  }
+}
+
+TEST_CASE("a function without a result is a trainable", "[api][trainable]") {
+  auto run = start<only_reports>(1, {});
+  CHECK(run.wait().metrics[0].value == 1.5);
+  run.answer(Verdict::Continue);
+  CHECK(run.wait().returned);
+  run.result();
+}
+
+TEST_CASE("several runs are waited for together", "[api][trainable]") {
+  std::vector<TrialRun<train>> runs;
+  for (int i = 0; i < 3; ++i) runs.push_back(start<train>(2, {.steps = i + 1}));
+  std::size_t finished = 0;
+  std::vector<int> reports(runs.size());
+  while (finished < runs.size()) {
+    std::vector<ObjectPtr> objects;
+    for (const auto& run : runs) run.collect(objects);
+    wait_objects(objects, 1, std::chrono::seconds(10));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const auto event = runs[i].poll();
+      if (!event) continue;
+      if (event->kind == Kind::Finished) {
+        ++finished;
+      } else {
+        ++reports[i];
+        runs[i].answer(Verdict::Continue);
+      }
+    }
+  }
+  CHECK(reports == std::vector{1, 2, 3});
+}
+
+TEST_CASE("a report waits no longer than its gang is whole", "[api][trainable]") {
+  const auto table = std::make_shared<fake::GangTable>();
+  fake::GangOfThreads context(table, 0, 2);
+  TrialSession session(context, {});
+  std::atomic<bool> left = false;
+  session.start([&](Member& member) {
+    try {
+      member.report({}, "");
+    } catch (const GangBroken& error) {
+      left = std::string(error.what()) == "rank 1 was killed by signal 9";
+      throw;
+    }
+  });
+  CHECK(session.next(std::nullopt).kind == Kind::Report);
+  table->broken = 1;
+  CHECK_THROWS_AS(session.finish(), GangBroken);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!left && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  CHECK(left);
+}
+
+TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller", "[api][trainable]") {
+  fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
+  TrialSession session(context, {});
+  session.start([](Member& member) { member.report({}, ""); });
+  CHECK_THROWS_AS(session.next(Verdict::Continue), std::logic_error);
+  CHECK(session.next(std::nullopt).kind == Kind::Report);
+  CHECK_THROWS_AS(session.next(std::nullopt), std::logic_error);
+  CHECK(session.next(Verdict::Continue).kind == Kind::Finished);
+  CHECK_THROWS_AS(session.start([](Member&) {}), std::logic_error);
+}
+
+TEST_CASE("a session that is destroyed takes its function out of its report", "[api][trainable]") {
+  fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
+  bool unwound = false;
+  {
+    TrialSession session(context, {});
+    session.start([&](Member& member) {
+      struct Sign {
+        bool& set;
+        ~Sign() { set = true; }
+      } sign{unwound};
+      member.report({}, "");
+    });
+    session.next(std::nullopt);
+  }
+  CHECK(unwound);
+}

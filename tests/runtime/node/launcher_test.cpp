@@ -1,0 +1,288 @@
+#include "node/launcher.hpp"
+
+#include <array>
+#include <optional>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <catch2/catch.hpp>
+
+#include "node/mark.hpp"
+#include "test_program.hpp"
+#include "waiting.hpp"
+
+namespace troupe::node {
+namespace {
+
+using namespace std::chrono_literals;
+using test::run_until;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kHasOneThread = false;  // ThreadSanitizer keeps a thread of its own
+#else
+constexpr bool kHasOneThread = true;
+#endif
+
+/// One started process: its result and a link on which it obeys lines of text.
+struct Started {
+  std::optional<LaunchResult> result;
+  UniqueFd link;
+  std::optional<int> status;
+
+  pid_t pid() const { return std::get<Launched>(*result).pid; }
+  const Failure& failure() const { return std::get<Failure>(*result); }
+
+  std::string tell(const std::string& command) {
+    const auto line = command + "\n";
+    if (::send(link.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) return "(gone)";
+    timeval limit{10, 0};
+    ::setsockopt(link.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    std::string answer;
+    for (char c = '\0';;) {
+      const auto got = ::recv(link.get(), &c, 1, 0);
+      if (got < 0 && errno == EINTR) continue;  // a SIGCHLD
+      if (got != 1 || c == '\n') break;
+      answer += c;
+    }
+    return answer;
+  }
+};
+
+struct Fixture {
+  asio::io_context loop;
+  std::string cookie = make_cookie();
+  Guardian guardian{cookie, ""};
+  Reaper reaper{loop};
+  std::shared_ptr<Launcher> launcher;
+  std::uint64_t next = 1;
+
+  ~Fixture() {
+    if (launcher) launcher->close();
+    reaper.kill_all_but(0);
+    guardian.release();
+    ::waitpid(guardian.pid(), nullptr, 0);
+  }
+
+  void make(const std::string& behaviour, std::chrono::milliseconds start_limit = 10s) {
+    LauncherOptions options;
+    options.job = 1;
+    options.cookie = cookie;
+    options.start_limit = start_limit;
+    options.program = describe_program(0, nullptr);
+    options.program.arguments = {"the-program", behaviour};
+    options.program.directory = std::filesystem::temp_directory_path();
+    launcher = std::make_shared<Launcher>(loop, reaper, guardian, nullptr, options);
+  }
+
+  std::unique_ptr<Started> begin() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    auto started = std::make_unique<Started>();
+    started->link.reset(ends[0]);
+    LaunchRequest request;
+    request.process = next++;
+    request.environment = {"CUDA_VISIBLE_DEVICES=3,5"};
+    request.link.reset(ends[1]);
+    launcher->start(std::move(request), [this, at = started.get()](LaunchResult result) {
+      at->result = std::move(result);
+      if (auto* launched = std::get_if<Launched>(&*at->result)) {
+        guardian.add(launched->pid);
+        reaper.watch(launched->pid, Reaper::Group::Killed, [at](int status) { at->status = status; });
+      }
+    });
+    return started;
+  }
+
+  std::unique_ptr<Started> start() {
+    auto started = begin();
+    run_until(loop, "an answer to the start", [&] { return started->result.has_value(); });
+    if (const auto* failure = std::get_if<Failure>(&*started->result)) INFO(failure->message);
+    return started;
+  }
+};
+
+TEST_CASE("a worker process is a child of the node and leads a group of its own", "[node][zygote]") {
+  Fixture node;
+  node.make("raw");
+  auto worker = node.start();
+  REQUIRE(std::holds_alternative<Launched>(*worker->result));
+  CHECK(worker->tell("pid") == std::to_string(worker->pid()));
+  CHECK(worker->tell("parent") == std::to_string(::getpid()));
+  CHECK(worker->tell("group") == std::to_string(worker->pid()));
+  CHECK(std::get<Launched>(*worker->result).by_exec == !kHasOneThread);
+}
+
+TEST_CASE("a worker process sees its GPUs, its marks and its driver's directory", "[node][zygote]") {
+  Fixture node;
+  node.make("raw");
+  auto first = node.start();
+  auto second = node.start();
+  CHECK(second->tell("env CUDA_VISIBLE_DEVICES") == "3,5");
+  CHECK(second->tell("env TROUPE_NODE_COOKIE") == node.cookie);
+  CHECK(second->tell("env TROUPE_PROCESS") == "00000000000000000002");
+  CHECK(second->tell("env TROUPE_BOOT") == "(not set)");
+  CHECK(std::filesystem::equivalent(second->tell("cwd"), std::filesystem::temp_directory_path()));
+  CHECK(first->tell("env TROUPE_PROCESS") == "00000000000000000001");
+}
+
+TEST_CASE("the exit code and the signal of a worker process reach the node", "[node][zygote]") {
+  Fixture node;
+  node.make("raw");
+  auto first = node.start();
+  auto second = node.start();
+  first->tell("exit 7");
+  second->tell("signal 9");
+  run_until(node.loop, "both to be reaped", [&] { return first->status && second->status; });
+  CHECK(WIFEXITED(*first->status));
+  CHECK(WEXITSTATUS(*first->status) == 7);
+  CHECK(WIFSIGNALED(*second->status));
+  CHECK(WTERMSIG(*second->status) == SIGKILL);
+}
+
+TEST_CASE("many worker processes asked for at once are all forked from one zygote", "[node][zygote]") {
+  Fixture node;
+  node.make("raw");
+  std::vector<std::unique_ptr<Started>> workers;
+  for (int i = 0; i < 40; ++i) workers.push_back(node.begin());
+  for (auto& worker : workers) {
+    run_until(node.loop, "all starts", [&] { return worker->result.has_value(); });
+    CHECK(worker->tell("parent") == std::to_string(::getpid()));
+  }
+}
+
+TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves", "[node][zygote]") {
+  if (!kHasOneThread) return;
+  Fixture node;
+  node.make("raw");
+  auto before = node.start();
+  const pid_t zygote = node.launcher->zygote();
+  REQUIRE(zygote > 0);
+  ::kill(zygote, SIGKILL);
+  run_until(node.loop, "the zygote to be reaped", [&] { return node.launcher->zygote() != zygote; });
+  CHECK(before->tell("pid") == std::to_string(before->pid()));
+
+  auto after = node.start();
+  CHECK(after->tell("pid") == std::to_string(after->pid()));
+  CHECK(node.launcher->zygote() > 0);
+  CHECK(node.launcher->zygote() != zygote);
+  CHECK(before->tell("pid") == std::to_string(before->pid()));
+}
+
+TEST_CASE("a start that meets a dying zygote is told so or served, and never waits for ever", "[node][zygote]") {
+  if (!kHasOneThread) return;
+  Fixture node;
+  node.make("raw");
+  node.start();
+  ::kill(node.launcher->zygote(), SIGKILL);
+  auto worker = node.start();  // the node does not know yet
+  REQUIRE(!std::holds_alternative<Failure>(*worker->result));
+  if (std::holds_alternative<LaunchLost>(*worker->result)) worker = node.start();
+  CHECK(worker->tell("pid") == std::to_string(worker->pid()));
+}
+
+TEST_CASE("a program with threads before troupe::init is executed for each worker process", "[node][zygote]") {
+  Fixture node;
+  node.make("threads");
+  auto first = node.start();
+  auto second = node.start();
+  for (auto* worker : {first.get(), second.get()}) {
+    CHECK(std::get<Launched>(*worker->result).by_exec);
+    CHECK(worker->tell("parent") == std::to_string(::getpid()));
+    CHECK(worker->tell("env CUDA_VISIBLE_DEVICES") == "3,5");
+  }
+  CHECK(second->tell("env TROUPE_PROCESS") == "00000000000000000002");
+}
+
+TEST_CASE("a program that ends before troupe::init fails its starts with the exit code", "[node][zygote]") {
+  Fixture node;
+  node.make("exit-early");
+  auto worker = node.start();
+  REQUIRE(std::holds_alternative<Failure>(*worker->result));
+  CHECK(worker->failure().kind == Failure::Kind::Program);
+  CHECK(worker->failure().exit_code == 3);
+  CHECK_THAT(worker->failure().message, Catch::Contains("ended with exit code 3 before it called troupe::init"));
+}
+
+TEST_CASE("a program that never calls troupe::init is ended and named", "[node][zygote]") {
+  Fixture node;
+  node.make("hang-early", 200ms);
+  auto worker = node.start();
+  REQUIRE(std::holds_alternative<Failure>(*worker->result));
+  CHECK_THAT(worker->failure().message, Catch::Contains("did not call troupe::init within 200 ms"));
+  CHECK(node.launcher->zygote() == 0);
+}
+
+TEST_CASE("a program that was rebuilt since the driver started is refused", "[node][program]") {
+  test::TemporaryDirectory directory;
+  const auto copy = directory.path / "program";
+  std::filesystem::copy_file(test::self_path(), copy);
+  Fixture node;
+  LauncherOptions options;
+  options.cookie = node.cookie;
+  options.program = describe_program(0, nullptr);
+  options.program.path = copy;  // another inode than the driver's
+  options.program.arguments = {"the-program", "raw"};
+  node.launcher = std::make_shared<Launcher>(node.loop, node.reaper, node.guardian, nullptr, options);
+  auto worker = node.start();
+  REQUIRE(std::holds_alternative<Failure>(*worker->result));
+  CHECK_THAT(worker->failure().message, Catch::Contains("was rebuilt since the driver started"));
+}
+
+TEST_CASE("the guardian finds by their marks what a worker process left in other sessions", "[node][guardian]") {
+  Fixture node;  // without a cgroup
+  node.make("raw");
+  auto first = node.start();
+  auto second = node.start();
+  const pid_t sleeper = std::stoi(first->tell("sleeper"));
+  const pid_t orphan = std::stoi(first->tell("orphan"));
+  const pid_t neighbour = std::stoi(second->tell("sleeper"));
+  first->tell("exit 0");
+  run_until(node.loop, "the worker process to be reaped", [&] { return first->status.has_value(); });
+  CHECK(test::runs(sleeper));
+  node.guardian.sweep(1);
+  CHECK(test::gone_within(sleeper, 2s));
+  CHECK(test::gone_within(orphan, 2s));
+  CHECK(test::runs(neighbour));
+  node.guardian.release();
+  CHECK(test::gone_within(neighbour, 2s));
+  CHECK(test::gone_within(second->pid(), 2s));
+}
+
+TEST_CASE("a guardian is not ended by what ends a terminal's programs", "[node][guardian]") {
+  Fixture node;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::kill(node.guardian.pid(), signal);
+  node.make("raw");
+  auto worker = node.start();
+  const pid_t sleeper = std::stoi(worker->tell("sleeper"));
+  CHECK(::getsid(node.guardian.pid()) == node.guardian.pid());
+  node.guardian.release();
+  CHECK(test::gone_within(sleeper, 2s));
+}
+
+TEST_CASE("worker processes end with the node's thread", "[node][zygote]") {
+  // A process in between plays the node: it starts a worker process, says its pid and is killed.
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t between = ::fork();
+  if (between == 0) {
+    Fixture node;
+    node.make("raw");
+    auto worker = node.start();
+    const auto pids = std::array{worker->pid(), node.launcher->zygote(), node.guardian.pid()};
+    (void)!::write(ends[1], pids.data(), sizeof pids);
+    for (;;) ::pause();
+  }
+  std::array<pid_t, 3> pids{};
+  REQUIRE(::read(ends[0], pids.data(), sizeof pids) == sizeof pids);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  CHECK(test::runs(pids[0]));
+  ::kill(between, SIGKILL);
+  ::waitpid(between, nullptr, 0);
+  CHECK(test::gone_within(pids[0], 2s));
+  CHECK(test::gone_within(pids[2], 2s));
+  if (pids[1] > 0) CHECK(test::gone_within(pids[1], 2s));
+}
+
+}  // namespace
+}  // namespace troupe::node

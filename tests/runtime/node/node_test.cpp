@@ -1,0 +1,364 @@
+#include "node/node.hpp"
+
+#include <fstream>
+#include <optional>
+
+#include <sys/wait.h>
+#include <catch2/catch.hpp>
+
+#include "fake_head.hpp"
+#include "node/spawn.hpp"
+#include "test_program.hpp"
+#include "waiting.hpp"
+
+namespace troupe::node {
+namespace {
+
+using namespace std::chrono_literals;
+using test::FakeHead;
+using test::run_until;
+
+Program program_that(const std::string& behaviour) {
+  auto program = describe_program(0, nullptr);
+  program.arguments = {"the-program", behaviour};
+  program.directory = std::filesystem::temp_directory_path();
+  return program;
+}
+
+/// The same as a driver on another machine describes it.
+Program shipped_program_that(const std::string& behaviour) {
+  auto program = program_that(behaviour);
+  program.machine = "elsewhere";
+  program.directory = "/not/here";
+  return program;
+}
+
+struct Cluster {
+  test::TemporaryDirectory directory;
+  asio::io_context loop;
+  FakeHead head{loop};
+  NodeOptions options;
+  std::unique_ptr<Node> node;
+  std::optional<std::uint32_t> number;
+  std::optional<std::pair<std::string, bool>> stopped;
+
+  Cluster() {
+    options.head.host = "127.0.0.1";
+    options.head.port = head.port();
+    options.token = FakeHead::token();
+    options.name = "host-a";
+    options.gpus = 0;
+    options.cache_directory = directory.path / "cache";
+    options.heartbeat = 50ms;
+  }
+
+  void join() {
+    node = std::make_unique<Node>(loop, options);
+    node->start([this](std::uint32_t is) { number = is; },
+                [this](std::string why, bool failed) { stopped.emplace(std::move(why), failed); });
+    run_until(loop, "the node to join or to stop", [&] { return number || stopped; });
+  }
+
+  pid_t start(std::uint64_t process, std::uint64_t job, const std::vector<std::uint32_t>& gpus = {}) {
+    head.start_process(process, job, gpus);
+    run_until(loop, "a process to be ready",
+              [&] { return head.ready.contains(process) || head.exited.contains(process); });
+    if (head.exited.contains(process)) FAIL(head.exited[process].message);
+    return head.ready[process];
+  }
+
+  Failure fate(std::uint64_t process) {
+    run_until(loop, "a process to end", [&] { return head.exited.contains(process); });
+    return head.exited[process];
+  }
+
+  std::string ask(std::uint64_t process, const std::string& command) {
+    static std::uint64_t id = 100;
+    head.command(process, ++id, command);
+    run_until(loop, "an answer", [&] { return head.answers.contains(id); });
+    return head.answers[id];
+  }
+
+  void stop() {
+    node->stop("the test is over");
+    run_until(loop, "the node to stop", [&] { return stopped.has_value(); });
+  }
+};
+
+TEST_CASE("a node tells the head what it has and learns its number", "[node][join]") {
+  Cluster cluster;
+  cluster.options.cpus = 3;
+  cluster.options.gpus = 2;
+  cluster.options.resources = {{"license", 4}};
+  cluster.options.labels = {{"zone", "b"}};
+  cluster.join();
+  REQUIRE(cluster.number == 1);
+  const auto& joined = cluster.head.joined.at(0);
+  CHECK(joined.name == "host-a");
+  CHECK(joined.host == "127.0.0.1");
+  CHECK(joined.machine == machine_id());
+  CHECK(joined.resources.at("cpu") == 3);
+  CHECK(joined.resources.at("license") == 4);
+  CHECK(joined.resources.at("memory") > 0);
+  CHECK(joined.labels.at("zone") == "b");
+  CHECK(joined.gpus == 2);
+  run_until(cluster.loop, "heartbeats", [&] { return cluster.head.beats >= 3; });
+  cluster.stop();
+  CHECK(cluster.stopped->first == "the test is over");
+  CHECK(!cluster.stopped->second);
+}
+
+TEST_CASE("a node that is refused stops with the reason", "[node][join]") {
+  Cluster cluster;
+  cluster.options.token.fill(8);
+  cluster.join();
+  REQUIRE(cluster.stopped);
+  CHECK(cluster.stopped->second);
+  CHECK_THAT(cluster.stopped->first, Catch::Contains("token"));
+}
+
+TEST_CASE("a worker process starts, is asked through its node, and its exit is reported once", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  const pid_t pid = cluster.start(7, 5, {1, 3});
+  CHECK(cluster.ask(7, "pid") == std::to_string(pid));
+  CHECK(cluster.ask(7, "parent") == std::to_string(::getpid()));
+  CHECK(cluster.ask(7, "env CUDA_VISIBLE_DEVICES") == "1,3");
+  cluster.start(8, 5);
+  CHECK(cluster.ask(8, "env CUDA_VISIBLE_DEVICES").empty());
+
+  cluster.head.command(7, 1, "exit 6");
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::ProcessDied);
+  CHECK(failure.exit_code == 6);
+  CHECK(failure.signal == 0);
+  CHECK(failure.where == "node host-a");
+  CHECK(failure.message == "process 7 (pid " + std::to_string(pid) + ") ended with exit code 6");
+  CHECK(!cluster.head.exited.contains(8));
+  cluster.stop();
+  CHECK(cluster.fate(8).signal != 0);
+}
+
+TEST_CASE("a worker process that is killed is reported with its signal", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  const pid_t pid = cluster.start(7, 5);
+  ::kill(pid, SIGKILL);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.signal == SIGKILL);
+  CHECK_THAT(failure.message, Catch::Contains("was killed by signal 9 (Killed)"));
+  cluster.stop();
+}
+
+TEST_CASE("a stopped process ends at once, with the reason, and so do the processes that it started",
+          "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  const pid_t pid = cluster.start(7, 5);
+  const pid_t sleeper = std::stoi(cluster.ask(7, "sleeper"));
+  const pid_t orphan = std::stoi(cluster.ask(7, "orphan"));
+  cluster.start(8, 5);
+  const pid_t neighbour = std::stoi(cluster.ask(8, "sleeper"));
+  cluster.head.stop_process(7, "its lease was returned");
+  const auto failure = cluster.fate(7);
+  CHECK(failure.message == "process 7 (pid " + std::to_string(pid) + ") was ended: its lease was returned");
+  CHECK(test::gone_within(sleeper, 2s));
+  CHECK(test::gone_within(orphan, 2s));
+  CHECK(test::runs(neighbour));
+  cluster.stop();
+  CHECK(test::gone_within(neighbour, 0ms));
+}
+
+TEST_CASE("the end of a job ends its processes and no others", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  cluster.head.start_job(6, program_that("worker"));
+  cluster.start(7, 5);
+  cluster.start(8, 6);
+  cluster.head.start_process(9, 5);  // maybe in the middle of its fork
+  cluster.head.end_job(5);
+  cluster.fate(7);
+  cluster.fate(9);
+  CHECK(!cluster.head.exited.contains(8));
+  cluster.head.start_process(10, 5);
+  CHECK_THAT(cluster.fate(10).message, Catch::Contains("job 5 is not known"));
+  cluster.stop();
+}
+
+TEST_CASE("a program that cannot start fails the process with what the program did", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("exit-early"));
+  cluster.head.start_process(7, 5);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::Program);
+  CHECK(failure.exit_code == 3);
+  cluster.stop();
+}
+
+TEST_CASE("a program with threads is executed for each process, and ends are told apart", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("threads"));
+  cluster.head.start_process(7, 5);
+  run_until(
+      cluster.loop, "a process that speaks no Cap'n Proto to be ended", [&] { return cluster.head.exited.contains(7); },
+      20s);
+  CHECK(cluster.head.exited[7].kind == Failure::Kind::Program);
+  cluster.stop();
+}
+
+TEST_CASE("a node stops when the head says so, is gone or falls silent", "[node][stop]") {
+  Cluster cluster;
+  cluster.options.head_silence = 400ms;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  const pid_t pid = cluster.start(7, 5);
+  SECTION("shut down") {
+    cluster.head.shut_down("troupe stop");
+    run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
+    CHECK(cluster.stopped->first == "troupe stop");
+    CHECK(!cluster.stopped->second);
+  }
+  SECTION("connection lost") {
+    cluster.head.vanish();
+    run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
+    CHECK(cluster.stopped->second);
+    CHECK_THAT(cluster.stopped->first, Catch::Contains("is gone"));
+  }
+  SECTION("silence") {
+    cluster.head.echoes = false;
+    run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
+    CHECK(cluster.stopped->second);
+    CHECK_THAT(cluster.stopped->first, Catch::Contains("silent for more than 400 ms"));
+  }
+  CHECK(!test::runs(pid));
+}
+
+TEST_CASE("the output of a worker process goes to a file of its own", "[node][process]") {
+  Cluster cluster;
+  cluster.options.log_directory = cluster.directory.path / "logs";
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  cluster.start(7, 5);
+  CHECK(cluster.ask(7, "print hello") == "printed");
+  std::ifstream log(cluster.directory.path / "logs" / "job-5-process-7.log");
+  std::string line;
+  std::getline(log, line);
+  CHECK(line == "hello");
+  cluster.stop();
+}
+
+TEST_CASE("a program of another machine is fetched once, checked and run", "[node][program]") {
+  Cluster cluster;
+  ProgramImage image;
+  cluster.head.image = &image;
+  cluster.join();
+  cluster.head.start_job(5, shipped_program_that("worker"));
+  cluster.start(7, 5);
+  const auto cached = cluster.directory.path / "cache" / to_hex(image.sha256());
+  CHECK(std::filesystem::exists(cached));
+  CHECK((std::filesystem::status(cached).permissions() & std::filesystem::perms::all) ==
+        (std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec));
+  const auto chunks = cluster.head.chunks;
+  CHECK(chunks > 0);
+
+  cluster.head.start_job(6, shipped_program_that("worker"));
+  cluster.start(8, 6);
+  CHECK(cluster.head.chunks == chunks);
+  cluster.stop();
+}
+
+TEST_CASE("a fetched program that this machine cannot run is refused with what it lacks", "[node][program]") {
+  Cluster cluster;
+  const auto patched = cluster.directory.path / "patched";
+  std::string lacks;
+  SECTION("a shared library") {
+    test::write_with_missing_library(patched);
+    lacks = "lacks shared libraries that it needs: libnotthere.so";
+  }
+  SECTION("its machine") {
+    test::write_patched(patched,
+                        std::string("\x7f"
+                                    "ELF\x02",
+                                    5),
+                        std::string("\x7f"
+                                    "ELF\x01",
+                                    5));
+    lacks = "(32 bits), this node is";
+  }
+  SECTION("everything") {
+    std::ofstream(patched) << "#!/bin/sh\nexit 0\n";
+    lacks = "it is not an ELF executable";
+  }
+  ProgramImage image(patched);
+  cluster.head.image = &image;
+  cluster.join();
+  auto program = shipped_program_that("worker");
+  program.size = std::filesystem::file_size(patched);
+  cluster.head.start_job(5, program);
+  cluster.head.start_process(7, 5);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::Program);
+  CHECK_THAT(failure.message, Catch::Contains(lacks));
+  cluster.stop();
+}
+
+TEST_CASE("a program that arrives damaged is refused and not kept", "[node][program]") {
+  Cluster cluster;
+  ProgramImage image;
+  cluster.head.image = &image;
+  cluster.head.spoil = [](wire::ProgramChunk::Builder chunk) {
+    if (chunk.getData().size() > 100 && chunk.getOffset() == 0) chunk.getData()[50] ^= 1;
+  };
+  cluster.join();
+  cluster.head.start_job(5, shipped_program_that("worker"));
+  cluster.head.start_process(7, 5);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::Program);
+  CHECK_THAT(failure.message, Catch::Contains("damaged"));
+  CHECK(std::filesystem::is_empty(cluster.directory.path / "cache"));
+  cluster.stop();
+}
+
+TEST_CASE("a program whose driver cannot be reached fails its starts within a second or so", "[node][program]") {
+  Cluster cluster;
+  cluster.join();
+  transport::Outgoing out;
+  auto started = out.root().initJobStarted();
+  started.setJob(5);
+  write_program(started.initProgram(), shipped_program_that("worker"));
+  started.initDriver().setHost("127.0.0.1");
+  started.getDriver().setPort(1);
+  cluster.head.send(out);
+  cluster.head.start_process(7, 5);
+  CHECK_THAT(cluster.fate(7).message, Catch::Contains("cannot fetch the program from its driver at 127.0.0.1:1"));
+  cluster.stop();
+}
+
+TEST_CASE("SIGKILL of a node ends its worker processes and what they started in other sessions", "[node][guardian]") {
+  Cluster cluster;
+  Spawn separate;
+  separate.path = test::self_path();
+  separate.arguments = {"node", test::kNodeArgument, std::to_string(cluster.head.port())};
+  separate.environment = environment_with({}, {});
+  const pid_t node = std::get<pid_t>(spawn(separate));
+  run_until(cluster.loop, "the node to join", [&] { return !cluster.head.joined.empty(); });
+  cluster.head.start_job(5, program_that("worker"));
+  const pid_t worker = cluster.start(7, 5);
+  const pid_t sleeper = std::stoi(cluster.ask(7, "sleeper"));
+  const pid_t orphan = std::stoi(cluster.ask(7, "orphan"));
+  CHECK(test::runs(sleeper));
+  ::kill(node, SIGKILL);
+  ::waitpid(node, nullptr, 0);
+  CHECK(test::gone_within(worker, 2s));
+  CHECK(test::gone_within(sleeper, 2s));
+  CHECK(test::gone_within(orphan, 2s));
+}
+
+}  // namespace
+}  // namespace troupe::node

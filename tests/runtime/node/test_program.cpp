@@ -1,0 +1,148 @@
+#include "test_program.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+
+#include "node/node.hpp"
+#include "node/zygote.hpp"
+#include "transport/connection.hpp"
+
+namespace troupe::node::test {
+namespace {
+
+std::string start_sleeper(bool by_exec) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setsid();
+    // What it inherits must not keep the sockets and pipes of a test open.
+    for (int fd = 0; fd < 64; ++fd) ::close(fd);
+    if (by_exec) ::execl("/bin/sleep", "sleep", "300", nullptr);
+    for (;;) ::pause();
+  }
+  return std::to_string(pid);
+}
+
+void serve_raw(int link) {
+  std::string line;
+  for (char c; ::read(link, &c, 1) == 1;) {
+    if (c != '\n') {
+      line += c;
+      continue;
+    }
+    const auto answer = perform(line) + "\n";
+    line.clear();
+    if (::send(link, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) return;
+  }
+}
+
+void send_ready(transport::Connection& link, wire::WorkerConfig::Reader config) {
+  transport::Outgoing message;
+  auto ready = message.root().initProcessReady();
+  ready.setProcess(config.getProcess());
+  ready.setPid(static_cast<std::uint32_t>(::getpid()));
+  auto address = ready.initAddress();
+  address.setProcess(config.getProcess());
+  address.setNode(config.getNode());
+  address.setHost(config.getHost());
+  link.send(message);
+}
+
+void serve_worker(int fd) {
+  asio::io_context loop;
+  auto link = transport::Connection::make(transport::Socket(loop, asio::generic::stream_protocol(AF_UNIX, 0), fd));
+  link->start(
+      [&](wire::Message::Reader message) {
+        if (message.isWorkerConfig()) send_ready(*link, message.getWorkerConfig());
+        if (!message.isTell() || !message.getTell().isRefused()) return;
+        transport::Outgoing out;
+        auto ask = out.root().initAsk();
+        ask.setId(message.getTell().getId());
+        ask.initActorFind().setName(perform(message.getTell().getRefused().getMessage()));
+        link->send(out);
+      },
+      [](const std::string&) { ::_exit(0); });
+  loop.run();
+}
+
+int boot_descriptor(const std::string& boot) { return std::atoi(boot.c_str() + boot.find(':') + 1); }
+
+int serve_node(const std::string& port) {
+  asio::io_context loop;
+  NodeOptions options;
+  options.head.host = "127.0.0.1";
+  options.head.port = static_cast<std::uint16_t>(std::stoi(port));
+  options.token.fill(7);
+  options.name = "separate";
+  Node node(loop, options);
+  int code = 0;
+  node.start([](std::uint32_t) {},
+             [&](std::string, bool failed) {
+               code = failed ? 1 : 0;
+               loop.stop();
+             });
+  loop.run();
+  return code;
+}
+
+}  // namespace
+
+std::string self_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+std::string perform(const std::string& command) {
+  std::istringstream words(command);
+  std::string verb, rest;
+  words >> verb >> rest;
+  if (verb == "pid") return std::to_string(::getpid());
+  if (verb == "parent") return std::to_string(::getppid());
+  if (verb == "group") return std::to_string(::getpgrp());
+  if (verb == "cwd") return std::filesystem::current_path();
+  if (verb == "env") {
+    const char* value = std::getenv(rest.c_str());
+    return value == nullptr ? "(not set)" : value;
+  }
+  if (verb == "print") {
+    std::cout << rest << std::endl;
+    return "printed";
+  }
+  if (verb == "exit") ::_exit(std::stoi(rest));
+  if (verb == "signal") ::kill(::getpid(), std::stoi(rest));
+  if (verb == "sleeper") return start_sleeper(true);
+  if (verb == "orphan") return start_sleeper(false);
+  return "unknown command";
+}
+
+int program_main(const std::vector<std::string>& arguments) {
+  const std::string what = arguments.size() > 1 ? arguments[1] : "";
+  if (what == kNodeArgument) return serve_node(arguments.at(2));
+  if (what == "exit-early") return 3;
+  if (what == "hang-early") {
+    for (;;) ::pause();
+  }
+  std::thread thread;
+  if (what == "threads") {
+    thread = std::thread([] {
+      ::prctl(PR_SET_NAME, "early-bird");
+      for (;;) ::pause();
+    });
+  }
+  const std::string boot = std::getenv(kBootVariable);
+  ::unsetenv(kBootVariable);
+  int link = boot_descriptor(boot);
+  if (boot.starts_with("zygote:")) link = serve_zygote(link);
+  what == "worker" ? serve_worker(link) : serve_raw(link);
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+}  // namespace troupe::node::test

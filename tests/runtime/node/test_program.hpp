@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+/// The test executable is also the program that its nodes and launchers start: with a boot variable in its
+/// environment its main is the main of such a program, which does what its first argument says:
+///
+///   raw           serves commands as lines on the link to its node
+///   worker        serves commands as a worker process: tells with a message, answered by asks with a name
+///   exit-early    ends with exit code 3 before it becomes a zygote
+///   hang-early    never becomes a zygote
+///   threads       starts a thread, then becomes a zygote
+///   node PORT     is a whole node, for the head on that port of loopback
+namespace troupe::node::test {
+
+/// -> the exit code.
+int program_main(const std::vector<std::string>& arguments);
+
+/// Does one thing in this process and says how it went:
+/// "pid", "parent", "group", "env NAME", "cwd", "exit CODE", "signal NUMBER",
+/// "sleeper" (starts another program in a session of its own; -> its pid), "orphan" (the same by fork alone)
+std::string perform(const std::string& command);
+
+inline constexpr const char* kNodeArgument = "node";
+std::string self_path();
+
+}  // namespace troupe::node::test

@@ -1,0 +1,211 @@
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "functions.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What is free in the whole cluster is what there is.
+bool all_is_free(const Cluster& cluster) {
+  const auto status = nlohmann::json::parse(cluster.status_json());
+  for (const auto& node : status["nodes"]) {
+    if (node["free"] != node["total"]) return false;
+  }
+  return true;
+}
+
+template <class Done>
+bool eventually(Done done, std::chrono::milliseconds timeout = 5s) {
+  for (const auto deadline = std::chrono::steady_clock::now() + timeout; std::chrono::steady_clock::now() < deadline;) {
+    if (done()) return true;
+    usleep(5000);
+  }
+  return done();
+}
+
+bool is_alive(int pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto end = text.rfind(')');
+  return end != std::string::npos && text[end + 2] != 'Z';
+}
+
+}  // namespace
+
+TEST_CASE("a task runs in another process and its value comes back", "[runtime][session]") {
+  auto cluster = init({.cpus = 2});
+  CHECK(task<fib>(20).get(20s) == 6765);
+  CHECK(task<process_id>().get(20s) != getpid());
+  CHECK(task<[](std::string s) { return s + "!"; }>("hello").get(20s) == "hello!");
+}
+
+TEST_CASE("an actor keeps its state between calls, which run in the order made", "[runtime][session]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(10);
+  std::vector<Ref<int>> totals;
+  for (int i = 1; i <= 100; ++i) totals.push_back(counter.call<&Counter::add>(i));
+  int expected = 10;
+  for (int i = 1; i <= 100; ++i) CHECK(totals[i - 1].get(20s) == (expected += i));
+}
+
+TEST_CASE("a ref is as good as a value, and travels as a ref too", "[runtime][session]") {
+  auto cluster = init({.cpus = 2});
+  auto f = task<fib>(15);
+  auto counter = spawn<Counter>(1);
+  CHECK(counter.call<&Counter::add>(f).get(20s) == 611);
+  CHECK(task<twice>(task<twice>(put(5))).get(20s) == 20);
+  CHECK(task<sum>(put(std::vector<int>{1, 2, 3})).get(20s) == 6);
+  CHECK(task<reads_a_ref>(put(41)).get(20s) == 42);
+  CHECK(task<reads_a_ref>(task<makes_a_ref>(40).get(20s)).get(20s) == 42);
+}
+
+TEST_CASE("wait returns as soon as enough values are there", "[runtime][session]") {
+  auto cluster = init({.cpus = 2});
+  std::vector<Ref<int>> refs{task<sleeps>(3000), task<sleeps>(1)};
+  const auto found = wait(refs, 1, 20s);
+  REQUIRE(found.ready.size() == 1);
+  CHECK(found.ready.front().get() == 1);
+  CHECK_FALSE(refs[0].try_get());
+  CHECK_THROWS_AS(refs[0].get(1ms), TimedOut);
+}
+
+TEST_CASE("an exception comes home with its type, its text and its place", "[runtime][session]") {
+  auto cluster = init({.cpus = 1});
+  try {
+    task<fails>("no such row").get(20s);
+    FAIL("nothing was thrown");
+  } catch (const TaskError& error) {
+    CHECK(error.type() == "std::out_of_range");
+    CHECK(error.failure().message == "no such row");
+    CHECK_THAT(error.where(), Catch::Contains("fails") && Catch::Contains("on node 1"));
+  }
+}
+
+TEST_CASE("an actor whose constructor throws fails its calls with that", "[runtime][session]") {
+  auto cluster = init({.cpus = 1});
+  auto counter = spawn<Counter>(-1);
+  CHECK_THROWS_AS(counter.ready().get(20s), TaskError);
+  CHECK_THROWS_WITH(counter.call<&Counter::add>(1).get(20s), Catch::Contains("starts at 0"));
+}
+
+TEST_CASE("a task that waits for tasks it started, ten deep on one CPU, finishes", "[runtime][session]") {
+  auto cluster = init({.cpus = 1});
+  CHECK(task<nested>(10).get(60s) == 10);
+  CHECK(eventually([&] { return all_is_free(cluster); }));
+}
+
+TEST_CASE("an actor handle travels, and a named actor is found", "[runtime][session]") {
+  auto cluster = init({.cpus = 4});
+  auto counter = with({.name = "total"}).spawn<Counter>(5);
+  CHECK(task<adds_for>(counter, 2).get(20s) == 7);
+  CHECK(find<Counter>("total").call<&Counter::add>(1).get(20s) == 8);
+  CHECK_THROWS_AS(find<Rank>("total", 5s), Refused);
+  CHECK_THROWS_WITH(find<Counter>("nobody", 200ms), Catch::Contains("nobody"));
+  auto second = with({.name = "total"}).spawn<Counter>(0);
+  CHECK_THROWS_AS(second.ready().get(20s), Refused);
+}
+
+TEST_CASE("what no node can ever hold is refused at once, with the closest node", "[runtime][session]") {
+  auto cluster = init({.cpus = 2, .gpus = 0});
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(with({.gpus = 1}).task<twice>(1).get(20s), Impossible);
+  CHECK_THROWS_WITH(with({.cpus = 64}).spawn<Counter>(1).ready().get(20s), Catch::Contains("cpu 64") && Catch::Contains("node 1"));
+  CHECK(std::chrono::steady_clock::now() - start < 2s);
+}
+
+TEST_CASE("a worker process killed in a call: ActorDied with the signal within two seconds, and its CPU is free again",
+          "[runtime][session][failure]") {
+  auto cluster = init({.cpus = 1});
+  auto counter = spawn<Counter>(0);
+  const int pid = counter.call<&Counter::pid>().get(20s);
+  auto call = counter.call<&Counter::die>(SIGKILL);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    call.get(20s);
+    FAIL("nothing was thrown");
+  } catch (const ActorDied& died) {
+    CHECK(died.signal() == SIGKILL);
+    CHECK_THAT(died.what(), Catch::Contains(std::to_string(pid)) && Catch::Contains("signal 9"));
+  }
+  CHECK(std::chrono::steady_clock::now() - start < 2s);
+  CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(20s), ActorDied);
+  CHECK(eventually([&] { return all_is_free(cluster); }));
+}
+
+TEST_CASE("an exit in user code is reported with its code", "[runtime][session][failure]") {
+  auto cluster = init({.cpus = 1});
+  auto counter = spawn<Counter>(0);
+  try {
+    counter.call<&Counter::leave>(7).get(20s);
+    FAIL("nothing was thrown");
+  } catch (const ActorDied& died) {
+    CHECK(died.signal() == 0);
+    CHECK(died.exit_code() == 7);
+  }
+}
+
+TEST_CASE("a task that kills its process is tried again, then reported", "[runtime][session][failure]") {
+  auto cluster = init({.cpus = 1});
+  try {
+    with({.retries = 1}).task<dies_by>(SIGUSR1).get(30s);
+    FAIL("nothing was thrown");
+  } catch (const ProcessDied& died) {
+    CHECK(died.signal() == SIGUSR1);
+    CHECK_THAT(died.what(), Catch::Contains("ended 2 processes"));
+  }
+  CHECK(task<twice>(4).get(20s) == 8);
+}
+
+TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
+  auto cluster = init({.cpus = 4});
+  auto ranks = gang<Rank>({.size = 3});
+  CHECK(get(ranks.all<&Rank::rank>()) == std::vector<int>{0, 1, 2});
+  CHECK(get(ranks.all<&Rank::size>()) == std::vector<int>{3, 3, 3});
+  CHECK(get(ranks.all<&Rank::exchanges>()) == std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
+}
+
+TEST_CASE("a rank killed in a gang: the others leave their waits within five seconds", "[runtime][session][gang][failure]") {
+  auto cluster = init({.cpus = 3});
+  {
+    auto ranks = gang<Rank>({.size = 3});
+    const auto pids = get(ranks.all<&Rank::pid>());
+    auto waiting = ranks.all<&Rank::waits_for>("what nobody sets");
+    const auto start = std::chrono::steady_clock::now();
+    kill(pids[1], SIGKILL);
+    CHECK_THROWS_AS(waiting[0].get(20s), GangBroken);
+    CHECK_THROWS_WITH(waiting[2].get(20s), Catch::Contains("rank 1"));
+    CHECK_THROWS_AS(waiting[1].get(20s), ActorDied);
+    CHECK(std::chrono::steady_clock::now() - start < 5s);
+  }
+  CHECK(eventually([&] { return all_is_free(cluster); }));
+}
+
+TEST_CASE("two gangs that each could get half of the cluster both finish", "[runtime][session][gang]") {
+  auto cluster = init({.cpus = 4});
+  auto once = [] { return get(gang<Rank>({.size = 3}).all<&Rank::exchanges>()).size(); };
+  std::vector<std::size_t> sizes(2);
+  std::thread other([&] { sizes[1] = once(); });
+  sizes[0] = once();
+  other.join();
+  CHECK(sizes == std::vector<std::size_t>{3, 3});
+}
+
+TEST_CASE("with its cluster every process of it is gone", "[runtime][session]") {
+  std::vector<int> pids;
+  {
+    auto cluster = init({.cpus = 2});
+    pids.push_back(task<process_id>().get(20s));
+    auto counter = spawn<Counter>(0);
+    pids.push_back(counter.call<&Counter::pid>().get(20s));
+  }
+  for (int pid : pids) CHECK_FALSE(is_alive(pid));
+  CHECK_THROWS_AS(task<twice>(1), Refused);
+}

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <troupe/troupe.hpp>
+#include <unistd.h>
+
+/// What the tests run elsewhere.
+namespace troupe::test {
+
+inline int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+inline int twice(int x) { return 2 * x; }
+inline int process_id() { return getpid(); }
+inline std::string fails(std::string text) { throw std::out_of_range(text); }
+inline int sum(const std::vector<int>& values) {
+  int total = 0;
+  for (int value : values) total += value;
+  return total;
+}
+/// Each level waits for the next one: on one CPU that works only if a task that waits gives its CPU back.
+inline int nested(int depth) { return depth == 0 ? 0 : 1 + task<nested>(depth - 1).get(); }
+inline int dies_by(int signal) {
+  ::raise(signal);
+  return 0;
+}
+inline int exits_with(int code) { std::_Exit(code); }
+inline Ref<int> makes_a_ref(int x) { return put(x + 1); }
+inline int reads_a_ref(Ref<int> ref) { return ref.get() + 1; }
+inline int sleeps(int milliseconds) {
+  usleep(static_cast<useconds_t>(milliseconds) * 1000);
+  return milliseconds;
+}
+
+struct Counter {
+  explicit Counter(int start) : n(start) {
+    if (start < 0) throw std::invalid_argument("a counter starts at 0 or above");
+  }
+  int add(int x) { return n += x; }
+  int pid() const { return getpid(); }
+  int die(int signal) { return dies_by(signal); }
+  int leave(int code) { return exits_with(code); }
+  int n;
+};
+
+inline int adds_for(Actor<Counter> counter, int x) { return counter.call<&Counter::add>(x).get(); }
+
+struct Rank {
+  int rank() const { return this_gang()->rank(); }
+  int size() const { return this_gang()->size(); }
+  int pid() const { return getpid(); }
+  /// Waits for a key that nobody sets, as a collective would for a peer.
+  std::string waits_for(const std::string& key) { return this_gang()->rendezvous().get(key, std::chrono::seconds(60)); }
+  std::string exchanges() {
+    auto& gang = *this_gang();
+    gang.rendezvous().set("from " + std::to_string(gang.rank()), "hello " + std::to_string(gang.rank()));
+    const int next = (gang.rank() + 1) % gang.size();
+    return gang.rendezvous().get("from " + std::to_string(next), std::chrono::seconds(10));
+  }
+};
+
+}  // namespace troupe::test

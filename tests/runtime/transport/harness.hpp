@@ -1,0 +1,115 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <sys/socket.h>
+
+#include "transport/handshake.hpp"
+#include "transport/resolve.hpp"
+#include "transport/socket.hpp"
+
+/// One loop on the test's thread, both ends of every connection on it.
+namespace troupe::transport::test {
+
+using namespace std::chrono_literals;
+
+struct Loop {
+  asio::io_context context{1};
+
+  /// Runs until the condition holds; false where `most` has passed before.
+  bool until(const std::function<bool()>& condition, std::chrono::milliseconds most = 20s) {
+    const auto deadline = std::chrono::steady_clock::now() + most;
+    while (!condition()) {
+      const auto left = deadline - std::chrono::steady_clock::now();
+      if (left <= 0s) return false;
+      context.restart();
+      context.run_one_for(std::min<std::chrono::nanoseconds>(left, 50ms));
+    }
+    return true;
+  }
+};
+
+/// The two ends of a socket: one for a Connection, one to write and read bytes on by hand.
+struct RawPair {
+  explicit RawPair(Loop& loop) : RawPair(loop, make()) {}
+  Socket socket;
+  OwnedFd raw;
+
+  void write(std::string_view bytes) const {
+    REQUIRE(::send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+  }
+
+ private:
+  RawPair(Loop& loop, std::array<int, 2> ends) : socket(adopt(loop.context, AF_UNIX, OwnedFd(ends[0]))), raw(ends[1]) {}
+  static std::array<int, 2> make() {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    return ends;
+  }
+};
+
+inline SocketAddress loopback(std::uint16_t port) {
+  std::string error;
+  return look_up("127.0.0.1", port, true, error).at(0);
+}
+
+/// Two sockets that are connected, over TCP on loopback or over unix.
+inline std::pair<Socket, Socket> socket_pair(Loop& loop, bool tcp) {
+  if (!tcp) {
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    return {adopt(loop.context, AF_UNIX, OwnedFd(ends[0])), adopt(loop.context, AF_UNIX, OwnedFd(ends[1]))};
+  }
+  std::unique_ptr<Socket> accepted;
+  auto listener = Listener::tcp(loop.context, "127.0.0.1", 0,
+                                [&](Socket socket) { accepted = std::make_unique<Socket>(std::move(socket)); });
+  OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = loopback(listener->port());
+  REQUIRE(::connect(fd.get(), address.get(), address.size) == 0);
+  REQUIRE(loop.until([&] { return accepted != nullptr; }));
+  return {adopt(loop.context, AF_INET, std::move(fd)), std::move(*accepted)};
+}
+
+/// What one end has seen.
+struct End {
+  ConnectionPtr connection;
+  std::vector<std::string> texts;  // of `shutdown` messages
+  std::vector<std::string> closed;
+
+  void start(Socket socket, Limits limits = {}) {
+    connection = Connection::make(std::move(socket), limits);
+    connection->start(on_message(), on_closed());
+  }
+  Connection::OnMessage on_message() {
+    return [this](wire::Message::Reader message) {
+      texts.push_back(message.isShutdown() ? std::string(message.getShutdown()) : "not a shutdown");
+    };
+  }
+  Connection::OnClosed on_closed() {
+    return [this](const std::string& why) { closed.push_back(why); };
+  }
+};
+
+inline Outgoing text_message(std::string_view text) {
+  Outgoing message(text.size());
+  auto out = message.root().initShutdown(static_cast<unsigned>(text.size()));
+  std::copy(text.begin(), text.end(), out.begin());
+  return message;
+}
+
+inline std::string frame(Outgoing message) {
+  std::vector<char> bytes;
+  message.append_to(bytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace troupe::transport::test
