@@ -1,0 +1,91 @@
+#include "admin.hpp"
+
+#include <chrono>
+#include <optional>
+
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+
+#include <troupe/errors.hpp>
+
+#include "config/token.hpp"
+
+namespace troupe::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One connection of an administrator, and the loop that runs it while somebody waits.
+class Session {
+ public:
+  Session(const transport::Endpoint& head, const transport::Secret& token, std::string request) : head_(head) {
+    transport::ClientOptions client;
+    client.self.role = wire::Role::ADMIN;
+    client.key = token;
+    transport::connect(
+        loop_, head, client,
+        [this, request = std::move(request)](transport::ConnectionPtr open, const transport::Accepted&) {
+          opened(std::move(open), request);
+        },
+        [this](const transport::Denied& denied) { closed_ = denied.why; });
+  }
+  ~Session() {
+    if (connection_) connection_->close();
+  }
+
+  nlohmann::json wait_for_answer(std::chrono::seconds timeout) {
+    run_until([this] { return answer_.has_value(); }, timeout);
+    if (answer_) return *answer_;
+    raise({.kind = Failure::Kind::Disconnected, .message = closed_.value_or(silence(timeout))});
+  }
+
+  void wait_for_end(std::chrono::seconds timeout) {
+    run_until([] { return false; }, timeout);
+    if (!closed_) raise({.kind = Failure::Kind::TimedOut, .message = silence(timeout)});
+  }
+
+ private:
+  void opened(transport::ConnectionPtr open, const std::string& request) {
+    connection_ = std::move(open);
+    connection_->hand_over(
+        {},
+        [this](wire::Message::Reader message) {
+          if (message.isAdminReply()) answer_ = nlohmann::json::parse(message.getAdminReply().cStr());
+        },
+        [this](const std::string& why) { closed_ = why; });
+    transport::Outgoing out;
+    out.root().setAdminRequest(request);
+    connection_->send(out);
+  }
+
+  template <class Done>
+  void run_until(Done done, std::chrono::seconds timeout) {
+    const auto deadline = Clock::now() + timeout;
+    while (!done() && !closed_ && Clock::now() < deadline) loop_.run_one_until(deadline);
+  }
+
+  std::string silence(std::chrono::seconds timeout) const {
+    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.host, head_.port), timeout.count());
+  }
+
+  boost::asio::io_context loop_{1};
+  transport::Endpoint head_;
+  transport::ConnectionPtr connection_;
+  std::optional<nlohmann::json> answer_;
+  std::optional<std::string> closed_;
+};
+
+}  // namespace
+
+nlohmann::json ask_head(const transport::Endpoint& head, const transport::Secret& token, const nlohmann::json& request) {
+  return Session(head, token, request.dump()).wait_for_answer(std::chrono::seconds(5));
+}
+
+nlohmann::json stop_head(const transport::Endpoint& head, const transport::Secret& token) {
+  Session session(head, token, R"({"do": "stop"})");
+  auto answer = session.wait_for_answer(std::chrono::seconds(5));
+  session.wait_for_end(std::chrono::seconds(10));
+  return answer;
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,127 @@
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "config/token.hpp"
+#include "head/head.hpp"
+#include "node/node.hpp"
+#include "node_arguments.hpp"
+#include "options.hpp"
+
+namespace troupe::cli {
+namespace {
+
+struct HeadArguments {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = kDefaultPort;
+  std::string state_directory;
+  std::string token_file;
+  bool no_node = false;
+  NodeArguments node;
+};
+
+bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1" || host == "localhost"; }
+
+void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file) {
+  const auto address = config::format_address(arguments.host, head.port());
+  fmt::print(
+      "troupe {}: the head of cluster {} listens on {}\n"
+      "  add a machine:  troupe worker --head {}\n"
+      "  run a program:  TROUPE_ADDRESS={} ./program\n"
+      "  token file:     {} (each machine needs a copy, mode 0600)\n",
+      kVersion, head.cluster(), address, address, address, token_file);
+  if (!is_loopback(arguments.host)) {
+    fmt::print("  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted network\n",
+               arguments.host);
+  }
+  std::fflush(stdout);
+}
+
+/// Names this head to `troupe status` and its siblings on this machine, as long as it lives.
+class AddressFile {
+ public:
+  explicit AddressFile(const std::string& address) : address_(address) {
+    std::filesystem::create_directories(config::state_directory());
+    std::ofstream(address_file()) << address_ << '\n';
+  }
+  ~AddressFile() {
+    std::string line;
+    if (std::ifstream in(address_file()); std::getline(in, line) && line == address_) std::filesystem::remove(address_file());
+  }
+  AddressFile(const AddressFile&) = delete;
+  AddressFile& operator=(const AddressFile&) = delete;
+
+ private:
+  std::string address_;
+};
+
+int run_head(const HeadArguments& arguments) {
+  signal(SIGPIPE, SIG_IGN);
+  boost::asio::io_context loop{1};
+  const auto token_file = arguments.token_file.empty() ? config::default_token_file() : arguments.token_file;
+  head::HeadOptions options;
+  options.host = arguments.host;
+  options.port = arguments.port;
+  options.token = config::load_or_create_token(token_file);
+  options.directory = arguments.state_directory.empty() ? fmt::format("{}/head-{}", config::state_directory(), arguments.port)
+                                                        : arguments.state_directory;
+  options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  head::Head head(loop, options);
+  const AddressFile file(config::format_address(arguments.host, head.port()));
+
+  std::optional<node::Node> node;
+  int exit_code = 0;
+  bool stopping = false;
+  int running = arguments.no_node ? 1 : 2;  // the head, its node
+  const auto one_stopped = [&] {
+    if (--running == 0) loop.stop();
+  };
+  const auto stop = [&](const std::string& why) {  // the node hears of it like every other
+    if (std::exchange(stopping, true)) return;
+    fmt::print(stderr, "stopping: {}\n", why);
+    head.stop(why, one_stopped);
+  };
+  if (!arguments.no_node) {
+    node.emplace(loop, node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}}, options.token));
+    node->start([](std::uint32_t) {},
+                [&](const std::string& why, bool failed) {
+                  if (failed && !stopping) {
+                    fmt::print(stderr, "the head's own node ended: {}\n", why);
+                    exit_code = 1;
+                    stop(why);
+                  }
+                  one_stopped();
+                });
+  }
+  boost::asio::signal_set signals(loop, SIGINT, SIGTERM);
+  signals.async_wait([&](const boost::system::error_code& error, int number) {
+    if (!error) stop(number == SIGINT ? "interrupted" : "terminated");
+  });
+  head.on_stop_asked([&] { stop("asked by `troupe stop`"); });
+  greet(head, arguments, token_file);
+  loop.run();
+  return exit_code;
+}
+
+}  // namespace
+
+void add_head_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<HeadArguments>();
+  auto* command = app.add_subcommand("head", "Start a cluster: its head, and a node on this machine.");
+  command->add_option("--host", arguments->host, "address to listen on")->capture_default_str();
+  command->add_option("--port", arguments->port, "port to listen on; 0: any free one")->capture_default_str();
+  command->add_option("--state-dir", arguments->state_directory, "where the head keeps its database");
+  command->add_option("--token-file", arguments->token_file, "the cluster's secret; made if it is not there");
+  command->add_flag("--no-node", arguments->no_node, "run nothing on this machine");
+  add_node_options(*command, arguments->node);
+  command->callback([arguments, &exit_code] { exit_code = run_head(*arguments); });
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,67 @@
+#include "options.hpp"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <troupe/errors.hpp>
+
+#include "config/token.hpp"
+
+namespace troupe::cli {
+namespace {
+
+std::pair<std::string, std::string> split(const std::string& text, const char* form) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    raise({.kind = Failure::Kind::Refused, .message = fmt::format("'{}' is not of the form {}", text, form)});
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+double amount(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !(value >= 0)) {
+    raise({.kind = Failure::Kind::Refused, .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
+  }
+  return value;
+}
+
+}  // namespace
+
+node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head, const transport::Secret& token) {
+  node::NodeOptions options;
+  options.head = head;
+  options.token = token;
+  options.host = arguments.host;
+  options.name = arguments.name;
+  options.cpus = arguments.cpus;
+  options.gpus = arguments.gpus;
+  for (const auto& resource : arguments.resources) {
+    const auto [name, units] = split(resource, "NAME=AMOUNT");
+    options.resources.emplace_back(name, amount(units));
+  }
+  for (const auto& label : arguments.labels) options.labels.push_back(split(label, "KEY=VALUE"));
+  const auto state = config::state_directory();
+  options.log_directory = arguments.log_directory.empty() ? fmt::format("{}/logs/node-{}", state, getpid()) : arguments.log_directory;
+  options.cache_directory = state + "/programs";
+  return options;
+}
+
+std::string address_file() { return config::state_directory() + "/address"; }
+
+transport::Endpoint find_head(const std::string& given) {
+  if (!given.empty()) return config::parse_address(given);
+  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address) return config::parse_address(address);
+  std::string line;
+  if (std::ifstream in(address_file()); std::getline(in, line)) return config::parse_address(line);
+  raise({.kind = Failure::Kind::Refused,
+         .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "
+                                "`troupe head` (it writes {})",
+                                address_file())});
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "node/node.hpp"
+#include "transport/handshake.hpp"
+
+/// What several commands share. Exit codes of every command: 0 done; 1 it could not be done (the reason is on stderr);
+/// 2 the arguments are wrong.
+namespace troupe::cli {
+
+inline constexpr const char* kVersion = "0.1.0";
+inline constexpr std::uint16_t kDefaultPort = 7420;
+
+/// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own node.
+struct NodeArguments {
+  double cpus = 0;
+  std::optional<int> gpus;
+  std::vector<std::string> resources;  // NAME=AMOUNT
+  std::vector<std::string> labels;     // KEY=VALUE
+  std::string name;
+  std::string host;
+  std::string log_directory;
+};
+
+/// Throws Refused where a resource or a label is malformed.
+node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head, const transport::Secret& token);
+
+/// Where the head of this machine's last `troupe head` wrote its address.
+std::string address_file();
+/// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming all three.
+transport::Endpoint find_head(const std::string& given);
+
+}  // namespace troupe::cli

@@ -1,0 +1,77 @@
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "admin.hpp"
+#include "commands.hpp"
+#include "config/token.hpp"
+#include "options.hpp"
+
+namespace troupe::cli {
+namespace {
+
+using nlohmann::json;
+
+struct StatusArguments {
+  std::string head;
+  std::string token_file;
+  bool as_json = false;
+};
+
+std::string amounts(const json& resources) {
+  std::string text;
+  for (const auto& [name, units] : resources.items()) {
+    text += fmt::format("{}{} {:g}", text.empty() ? "" : ", ", name, units.get<double>());
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+void print_nodes(const json& nodes) {
+  fmt::print("NODE  NAME              STATE     FREE / TOTAL\n");
+  for (const auto& node : nodes) {
+    fmt::print("{:<5} {:<17} {:<9} {} / {}\n", node.at("node").get<int>(), node.at("name").get<std::string>(),
+               node.at("state").get<std::string>(), amounts(node.at("free")), amounts(node.at("total")));
+  }
+}
+
+void print_rows(const json& status) {
+  for (const auto& job : status.at("jobs")) {
+    fmt::print("job {}: {} (pid {}), {} processes\n", job.at("job").get<std::uint64_t>(), job.at("name").get<std::string>(),
+               job.at("pid").get<int>(), job.at("processes").get<int>());
+  }
+  for (const auto& actor : status.at("actors")) {
+    fmt::print("actor {}: {} {} on node {}, pid {}\n", actor.at("actor").get<std::uint64_t>(), actor.at("type").get<std::string>(),
+               actor.at("name").get<std::string>(), actor.at("node").get<int>(), actor.at("pid").get<int>());
+  }
+  for (const auto& pending : status.at("pending")) {
+    fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(), pending.at("what").get<std::string>(),
+               pending.at("reason").get<std::string>());
+  }
+}
+
+int run_status(const StatusArguments& arguments) {
+  const auto head = find_head(arguments.head);
+  const auto status = ask_head(head, config::find_token(arguments.token_file), {{"do", "status"}});
+  if (arguments.as_json) {
+    fmt::print("{}\n", status.dump(2));
+    return 0;
+  }
+  fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
+             config::format_address(head.host, head.port), status.at("up_seconds").get<double>());
+  print_nodes(status.at("nodes"));
+  print_rows(status);
+  return 0;
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<StatusArguments>();
+  auto* command = app.add_subcommand("status", "Nodes, jobs, actors, and what waits with the reason.");
+  command->add_option("--head,--address", arguments->head, "the head, HOST:PORT");
+  command->add_option("--token-file", arguments->token_file, "the cluster's secret");
+  command->add_flag("--json", arguments->as_json, "everything, as JSON");
+  command->callback([arguments, &exit_code] { exit_code = run_status(*arguments); });
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,61 @@
+#include <csignal>
+#include <memory>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include "commands.hpp"
+#include "config/token.hpp"
+#include "node/node.hpp"
+#include "node_arguments.hpp"
+#include "options.hpp"
+
+namespace troupe::cli {
+namespace {
+
+struct WorkerArguments {
+  std::string head;
+  std::string token_file;
+  NodeArguments node;
+};
+
+int run_worker(const WorkerArguments& arguments) {
+  signal(SIGPIPE, SIG_IGN);
+  boost::asio::io_context loop{1};
+  const auto head = find_head(arguments.head);
+  auto options = node_options(arguments.node, head, config::find_token(arguments.token_file));
+  const auto logs = options.log_directory;
+  node::Node node(loop, std::move(options));
+  int exit_code = 0;
+  node.start(
+      [&](std::uint32_t number) {
+        fmt::print("node {} of the cluster at {}; output of its processes: {}\n", number,
+                   config::format_address(head.host, head.port), logs);
+        std::fflush(stdout);
+      },
+      [&](const std::string& why, bool failed) {
+        fmt::print(stderr, "{}{}\n", failed ? "troupe: " : "stopped: ", why);
+        exit_code = failed ? 1 : 0;
+        loop.stop();
+      });
+  boost::asio::signal_set signals(loop, SIGINT, SIGTERM);
+  signals.async_wait([&](const boost::system::error_code& error, int number) {
+    if (!error) node.stop(number == SIGINT ? "interrupted" : "terminated");
+  });
+  loop.run();
+  return exit_code;
+}
+
+}  // namespace
+
+void add_worker_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<WorkerArguments>();
+  auto* command = app.add_subcommand("worker", "Add this machine to a cluster.");
+  command->add_option("--head,--address", arguments->head, "the head, HOST:PORT");
+  command->add_option("--token-file", arguments->token_file, "the cluster's secret, copied from the head");
+  add_node_options(*command, arguments->node);
+  command->callback([arguments, &exit_code] { exit_code = run_worker(*arguments); });
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,128 @@
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+int number_after(const std::string& output, const std::string& word) {
+  const auto at = output.find(word + ' ');
+  INFO("looked for '" << word << "' in:\n" << output);
+  REQUIRE(at != std::string::npos);
+  return std::stoi(output.substr(at + word.size() + 1));
+}
+
+}  // namespace
+
+TEST_CASE("tasks of a driver spread over the workers of a cluster", "[cli][cluster]") {
+  TestCluster cluster(2);
+  const auto done = cluster.run_driver("use_all");
+  INFO(done.output);
+  REQUIRE(done.exit_code == 0);
+  std::set<int> parents;
+  std::istringstream lines(done.output);
+  for (std::string word; lines >> word;) {
+    if (word == "parent") {
+      int pid = 0;
+      lines >> pid;
+      parents.insert(pid);
+    }
+  }
+  CHECK(parents == std::set<int>{cluster.worker(0).pid(), cluster.worker(1).pid()});
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("a gang spreads over two nodes", "[cli][cluster][gang]") {
+  TestCluster cluster(2);
+  const auto done = cluster.run_driver("gang");
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("SIGKILL of the driver frees its workers and what they started", "[cli][cluster][failure]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold");
+  driver.wait_for_output("holding");
+  const int actor = number_after(driver.output(), "actor");
+  const int sleeper = number_after(driver.output(), "sleeper");
+  REQUIRE(is_alive(actor));
+  REQUIRE(is_alive(sleeper));
+  driver.signal(SIGKILL);
+  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper); }));
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they started", "[cli][cluster][failure]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold");
+  driver.wait_for_output("holding");
+  const int actor = number_after(driver.output(), "actor");
+  const int sleeper = number_after(driver.output(), "sleeper");
+  cluster.worker(0).signal(SIGKILL);
+  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper); }));
+  driver.wait_for_output("failed: actor");
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 3);
+}
+
+TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][cluster][failure]") {
+  for (const int number : {SIGINT, SIGTERM}) {
+    TestCluster cluster(1);
+    auto driver = cluster.driver("hold");
+    driver.wait_for_output("holding");
+    driver.signal(number);
+    CHECK(driver.wait());
+    CHECK(cluster.all_is_free());
+    cluster.worker(0).signal(number);
+    CHECK(cluster.worker(0).wait());
+    cluster.head().signal(number);
+    CHECK(cluster.head().wait());
+    CHECK(eventually([&] { return processes_with("XDG_STATE_HOME=" + cluster.folder()).empty(); }));
+  }
+}
+
+TEST_CASE("stop ends its own cluster and no other", "[cli][cluster]") {
+  TestCluster one(1);
+  TestCluster other(1);
+  CHECK(run({TROUPE_PROGRAM, "stop"}, one.environment()).exit_code == 0);
+  CHECK(one.head().wait());
+  CHECK(one.worker(0).wait());
+  CHECK(is_alive(other.head().pid()));
+  CHECK(other.run_driver("task").exit_code == 0);
+}
+
+TEST_CASE("the token is made on the first start with mode 0600, and never printed", "[cli][cluster][security]") {
+  TestCluster cluster(0);
+  struct stat status {};
+  REQUIRE(stat(cluster.token_file().c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+  std::ifstream in(cluster.token_file());
+  std::string token;
+  in >> token;
+  CHECK(token.size() == 64);
+  CHECK(cluster.head().output().find(token) == std::string::npos);
+}
+
+TEST_CASE("status names what waits and why", "[cli][cluster]") {
+  TestCluster cluster(1, 1);
+  auto holder = cluster.driver("hold");
+  holder.wait_for_output("holding");
+  auto waiting = cluster.driver("task");
+  CHECK(eventually([&] {
+    const auto status = nlohmann::json::parse(cluster.status());
+    return status["pending"].size() == 1 && !status["pending"][0]["reason"].get<std::string>().empty();
+  }));
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output, Catch::Contains("waiting"));
+}

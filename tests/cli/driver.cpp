@@ -1,0 +1,83 @@
+// A driver for the tests of real clusters: does what its argument says, and prints what came of it.
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include <troupe/troupe.hpp>
+#include <unistd.h>
+
+namespace {
+
+int node_of_parent() { return getppid(); }
+int process_id() { return getpid(); }
+
+struct Holder {
+  int pid() const { return getpid(); }
+  /// Starts a program in a session of its own, as user code may.
+  int starts_a_sleeper() {
+    const int child = fork();
+    if (child == 0) {
+      setsid();
+      execlp("sleep", "sleep", "600", nullptr);
+      _exit(127);
+    }
+    return child;
+  }
+  int sleeps() {
+    sleep(600);
+    return 0;
+  }
+};
+
+void print(const std::string& name, int value) { std::cout << name << ' ' << value << std::endl; }
+
+int use_all(troupe::Cluster&) {
+  std::vector<troupe::Ref<int>> parents;
+  for (int i = 0; i < 4; ++i) parents.push_back(troupe::with({.spread = true}).task<node_of_parent>());
+  for (auto& parent : parents) print("parent", parent.get());
+  return 0;
+}
+
+/// Holds an actor, with a program that it started, until somebody ends this process.
+int hold(troupe::Cluster&) {
+  auto holder = troupe::spawn<Holder>();
+  print("actor", holder.call<&Holder::pid>().get());
+  print("sleeper", holder.call<&Holder::starts_a_sleeper>().get());
+  std::cout << "holding" << std::endl;
+  try {
+    holder.call<&Holder::sleeps>().get();
+  } catch (const troupe::Error& error) {
+    std::cout << "failed: " << error.what() << std::endl;
+    return 3;
+  }
+  return 0;
+}
+
+int gang(troupe::Cluster&) {
+  auto ranks = troupe::gang<Holder>({.size = 4, .strategy = troupe::Spread});
+  for (auto& pid : ranks.all<&Holder::pid>()) print("rank", pid.get());
+  return 0;
+}
+
+int task(troupe::Cluster&) {
+  print("task", troupe::task<process_id>().get());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  try {
+    auto cluster = troupe::init(argc, argv);
+    if (what == "use_all") return use_all(cluster);
+    if (what == "hold") return hold(cluster);
+    if (what == "gang") return gang(cluster);
+    if (what == "task") return task(cluster);
+    std::cerr << "no such thing to do: " << what << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "driver: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,151 @@
+#include <csignal>
+#include <chrono>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A listener on loopback that says `greeting` to whoever connects (in a process of its own), as an HTTP or SSH server would.
+class OtherServer {
+ public:
+  explicit OtherServer(const std::string& greeting) {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
+    REQUIRE(listen(listener, 8) == 0);
+    socklen_t size = sizeof any;
+    getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(any.sin_port));
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      for (;;) {
+        const int peer = accept(listener, nullptr, nullptr);
+        if (!greeting.empty()) (void)!write(peer, greeting.data(), greeting.size());
+      }
+    }
+    close(listener);
+  }
+  ~OtherServer() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  const std::string& address() const { return address_; }
+
+ private:
+  std::string address_;
+  pid_t pid_ = -1;
+};
+
+struct Timed {
+  Finished finished;
+  std::chrono::steady_clock::duration took{};
+};
+
+Timed timed(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
+  const auto start = std::chrono::steady_clock::now();
+  auto finished = run(std::move(arguments), environment);
+  return {std::move(finished), std::chrono::steady_clock::now() - start};
+}
+
+int connect_to(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+  return fd;
+}
+
+}  // namespace
+
+TEST_CASE("a wrong token is refused on both sides, in one message each, within a second", "[cli][refusal][security]") {
+  TestCluster cluster(0);
+  auto environment = cluster.environment();
+  environment.push_back("TROUPE_TOKEN=" + std::string(64, 'a'));
+  environment.erase(environment.begin() + 1);
+  const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", cluster.address()}, environment);
+  CHECK(worker.exit_code == 1);
+  CHECK_THAT(worker.output, Catch::Contains("token"));
+  CHECK(took < 2s);
+  cluster.head().wait_for_output("token differs");
+}
+
+TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refusal]") {
+  TestCluster cluster(0);
+  auto environment = cluster.environment();
+  const auto [driver, took] = timed({TROUPE_TEST_DRIVER, "task", "--address", "127.0.0.1:1"}, environment);
+  CHECK(driver.exit_code == 1);
+  CHECK_THAT(driver.output, Catch::Contains("127.0.0.1:1") && Catch::Contains("troupe head"));
+  CHECK(took < 2s);
+}
+
+TEST_CASE("a port that is not Troupe's is told apart", "[cli][refusal]") {
+  TestCluster cluster(0);
+  for (const std::string greeting : {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n", ""}) {
+    OtherServer server(greeting);
+    const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", server.address()}, cluster.environment());
+    CHECK(worker.exit_code == 1);
+    CHECK_THAT(worker.output, Catch::Contains("does not speak Troupe") && Catch::Contains(server.address()));
+    CHECK(took < 2s);
+  }
+}
+
+TEST_CASE("garbage on the port closes that connection, and the head lives", "[cli][refusal]") {
+  TestCluster cluster(1);
+  for (int i = 0; i < 20; ++i) {
+    const int fd = connect_to(cluster.address());
+    std::string garbage(4096, '\0');
+    std::ifstream("/dev/urandom", std::ios::binary).read(garbage.data(), static_cast<std::streamsize>(garbage.size()));
+    (void)!send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    pollfd closed{.fd = fd, .events = POLLIN, .revents = 0};
+    CHECK(poll(&closed, 1, 2000) == 1);
+    close(fd);
+  }
+  CHECK(cluster.run_driver("task").exit_code == 0);
+}
+
+TEST_CASE("a second head on the same port or state is refused with the way out", "[cli][refusal]") {
+  TestCluster cluster(0);
+  const auto port = cluster.address().substr(cluster.address().rfind(':') + 1);
+  const auto same_port = run({TROUPE_PROGRAM, "head", "--port", port}, cluster.environment());
+  CHECK(same_port.exit_code == 1);
+  CHECK_THAT(same_port.output, Catch::Contains(port) && Catch::Contains("in use"));
+  const auto same_state = run({TROUPE_PROGRAM, "head", "--port", "0"}, cluster.environment());
+  CHECK(same_state.exit_code == 1);
+  CHECK_THAT(same_state.output, Catch::Contains("another head"));
+}
+
+TEST_CASE("wrong arguments are exit code 2, a malformed address is 1 with an example", "[cli][refusal]") {
+  CHECK(run({TROUPE_PROGRAM}).exit_code == 2);
+  CHECK(run({TROUPE_PROGRAM, "head", "--port", "many"}).exit_code == 2);
+  TemporaryFolder folder;
+  const auto bad = run({TROUPE_PROGRAM, "status", "--head", "nowhere"}, {"XDG_STATE_HOME=" + folder.path()});
+  CHECK(bad.exit_code == 1);
+  CHECK_THAT(bad.output, Catch::Contains("HOST:PORT"));
+}
+
+TEST_CASE("a token file that others can read is refused", "[cli][refusal][security]") {
+  TemporaryFolder folder;
+  const auto file = folder.path() + "/token";
+  std::ofstream(file) << std::string(64, 'b') << '\n';
+  const auto head = run({TROUPE_PROGRAM, "head", "--port", "0", "--token-file", file}, {"XDG_STATE_HOME=" + folder.path()});
+  CHECK(head.exit_code == 1);
+  CHECK_THAT(head.output, Catch::Contains("chmod 600"));
+}

@@ -1,0 +1,150 @@
+#include "support/child.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace troupe::test {
+namespace {
+
+std::vector<std::string> merged_environment(const std::vector<std::string>& more) {
+  std::vector<std::string> all;
+  auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
+  for (char** entry = environ; *entry; ++entry) {
+    const auto replaced = std::any_of(more.begin(), more.end(), [&](const auto& m) { return name_of(m) == name_of(*entry); });
+    if (!replaced) all.emplace_back(*entry);
+  }
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (auto& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  auto variables = merged_environment(environment);
+  auto argv = pointers(arguments);
+  auto envp = pointers(variables);
+  pid_ = fork();
+  REQUIRE(pid_ >= 0);
+  if (pid_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(ends[1], 1);
+    dup2(ends[1], 2);
+    execvpe(argv[0], argv.data(), envp.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  pipe_ = ends[0];
+}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      pipe_(std::exchange(other.pipe_, -1)),
+      status_(other.status_),
+      output_(std::move(other.output_)) {}
+
+Child::~Child() {
+  if (pid_ > 0 && !status_) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  if (pipe_ >= 0) close(pipe_);
+}
+
+void Child::signal(int number) const { REQUIRE(kill(pid_, number) == 0); }
+
+bool Child::read_some(std::chrono::milliseconds timeout) {
+  pollfd wait{.fd = pipe_, .events = POLLIN, .revents = 0};
+  if (poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return true;
+  char buffer[4096];
+  const auto got = read(pipe_, buffer, sizeof buffer);
+  if (got <= 0) return false;
+  output_.append(buffer, static_cast<std::size_t>(got));
+  return true;
+}
+
+void Child::wait_for_output(const std::string& text, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (output_.find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+    if (!read_some(std::chrono::milliseconds(50))) break;
+  }
+  INFO("waited for '" << text << "' in:\n" << output_);
+  REQUIRE(output_.find(text) != std::string::npos);
+}
+
+std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!status_ && std::chrono::steady_clock::now() < deadline) {
+    if (!read_some(std::chrono::milliseconds(10))) pause_briefly();
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
+  }
+  if (status_) {
+    const auto before = [this] { return output_.size(); };
+    for (auto size = before(); read_some(std::chrono::milliseconds(0)) && before() != size;) size = before();
+  }
+  return status_;
+}
+
+Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment, std::chrono::milliseconds timeout) {
+  const auto name = arguments.front();
+  Child child(std::move(arguments), environment);
+  const auto status = child.wait(timeout);
+  INFO(name << " printed:\n" << child.output());
+  REQUIRE(status);
+  return {WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status), child.output()};
+}
+
+void pause_briefly() { poll(nullptr, 0, 5); }
+
+bool is_alive(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto name_end = text.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z';
+}
+
+std::vector<pid_t> processes_with(const std::string& entry) {
+  std::vector<pid_t> found;
+  for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(folder.path().filename().c_str());
+    if (pid <= 0 || pid == getpid() || !is_alive(pid)) continue;
+    std::ifstream in(folder.path() / "environ", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    if (('\0' + text).find('\0' + entry + '\0') != std::string::npos) found.push_back(pid);
+  }
+  return found;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  auto pattern = (std::filesystem::temp_directory_path() / "troupe-test-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/child.hpp"
+
+namespace troupe::test {
+
+/// A real cluster on loopback: a `troupe head` without a node and `workers` times `troupe worker`, with a state folder of
+/// their own. Ended and checked for leftovers at the end.
+class TestCluster {
+ public:
+  explicit TestCluster(int workers, int cpus_each = 2);
+  /// Asks the cluster to stop, then checks that no process of it is left.
+  ~TestCluster();
+
+  const std::string& address() const { return address_; }
+  std::string token_file() const { return folder_.path() + "/troupe/token"; }
+  std::string folder() const { return folder_.path(); }
+  /// For programs that are to find this cluster, and nothing else.
+  std::vector<std::string> environment() const;
+  Child& head() { return *head_; }
+  Child& worker(std::size_t index) { return *workers_.at(index); }
+  void add_worker(const std::vector<std::string>& more = {});
+
+  /// A driver (tests/cli/driver.cpp) doing `what`.
+  Child driver(const std::string& what) const;
+  Finished run_driver(const std::string& what) const;
+  /// `troupe status --json`.
+  std::string status() const;
+  /// Every node's free resources equal its total, within a few seconds.
+  bool all_is_free() const;
+
+ private:
+  TemporaryFolder folder_;
+  std::string address_;
+  std::unique_ptr<Child> head_;
+  std::vector<std::unique_ptr<Child>> workers_;
+};
+
+}  // namespace troupe::test
