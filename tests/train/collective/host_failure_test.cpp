@@ -1,0 +1,195 @@
+#include <troupe/train/communicator.hpp>
+
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include "support/forked_gang.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+using Catch::Contains;
+
+namespace {
+
+void reduce_for_ever(Communicator& comm, std::size_t count) {
+  std::vector<float> data(count);
+  for (;;) comm.all_reduce(std::span(data));
+}
+
+/// Everybody reduces; the last rank kills itself in its tenth call.
+void die_on_the_way(GangContext& gang, std::size_t count) {
+  auto comm = make_host_communicator(gang);
+  std::vector<float> data(count);
+  for (int i = 0; i < 10; ++i) comm->all_reduce(std::span(data));
+  if (gang.rank() == gang.size() - 1) ::kill(::getpid(), SIGKILL);
+  reduce_for_ever(*comm, count);
+}
+
+void check_that_the_others_left(const std::vector<Outcome>& outcomes, const std::string& why) {
+  CHECK(outcomes.back().signal == SIGKILL);
+  for (std::size_t r = 0; r + 1 < outcomes.size(); ++r) {
+    INFO("rank " << r << ": " << outcomes[r].message);
+    CHECK(outcomes[r].type == "GangBroken");
+    CHECK_THAT(outcomes[r].message, Contains(why) && Contains("all_reduce"));
+    CHECK(outcomes[r].seconds - outcomes.back().seconds < 5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the others leave a collective when a rank is killed, and say which", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(4), ForkedGang::on_nodes(4, 2));
+  const std::size_t count = GENERATE(1, 100'000);
+  const auto last = "rank " + std::to_string(gang.node_ranks.size() - 1);
+  check_that_the_others_left(gang.run([&](GangContext& context) { die_on_the_way(context, count); }), last);
+}
+
+TEST_CASE("ranks of one node notice a killed rank by themselves", "[train][collective][failure]") {
+  auto gang = ForkedGang::on_one_node(3);
+  gang.announce_deaths = false;
+  check_that_the_others_left(gang.run([](GangContext& context) { die_on_the_way(context, 1); }), "rank 2");
+}
+
+TEST_CASE("ranks of other nodes notice a killed rank by its connections", "[train][collective][failure][ring]") {
+  auto gang = ForkedGang::on_nodes(3, 3);
+  gang.announce_deaths = false;
+  const auto outcomes = gang.run([](GangContext& context) { die_on_the_way(context, 1); });
+  CHECK(outcomes[0].type == "GangBroken");
+  CHECK(outcomes[1].type == "GangBroken");
+}
+
+TEST_CASE("a rank that does not come is named at the deadline", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 3));
+  const auto outcomes = gang.run([](GangContext& context) {
+    auto comm = make_host_communicator(context, {.timeout = std::chrono::milliseconds(600)});
+    comm->barrier();
+    if (context.rank() == 1) {
+      expect(eventually([&] { return context.broken().load() != 0; }, std::chrono::seconds(3)) == false, "nobody breaks the gang");
+      return;
+    }
+    float x = 1;
+    comm->all_reduce(std::span(&x, 1));
+  });
+  bool named = false;
+  for (int r : {0, 2}) {
+    const auto& outcome = outcomes[static_cast<std::size_t>(r)];
+    INFO("rank " << r << ": " << outcome.type << " " << outcome.message);
+    CHECK((outcome.type == "TimedOut" || outcome.type == "GangBroken"));
+    named = named || (outcome.type == "TimedOut" && outcome.message.find("rank 1 did not come") != std::string::npos &&
+                      outcome.message.find("all_reduce of 1 float32 (sum)") != std::string::npos);
+  }
+  CHECK(named);
+}
+
+TEST_CASE("a rank that never starts is named at the deadline", "[train][collective][failure]") {
+  const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& context) {
+    if (context.rank() == 1) return;
+    make_host_communicator(context, {.timeout = std::chrono::milliseconds(300)});
+  });
+  CHECK(outcomes[0].type == "TimedOut");
+  CHECK_THAT(outcomes[0].message, Contains("start of the communicator") && Contains("rank 1 did not come"));
+}
+
+TEST_CASE("different calls at the same place are reported with both sides", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
+  const auto outcomes = gang.run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    std::vector<float> data(10);
+    comm->barrier();
+    if (context.rank() == 0) comm->all_reduce(std::span(data).first(7));
+    else comm->all_reduce(std::span(data).first(8), ReduceOp::Max);
+  });
+  int named = 0;
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.type << " " << outcome.message);
+    CHECK(outcome.threw);
+    if (outcome.type != "invalid_argument") continue;
+    ++named;
+    CHECK_THAT(outcome.message, Contains("all_reduce of 7 float32 (sum), call 2") && Contains("all_reduce of 8 float32 (max), call 2") &&
+                                    Contains("rank 0") && Contains("rank 1"));
+  }
+  CHECK(named >= 1);
+}
+
+TEST_CASE("abort frees the other ranks with its reason, and later calls fail alike", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
+  const auto outcomes = gang.run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    if (context.rank() == 1) {
+      comm->abort("out of cheese");
+      return;
+    }
+    try {
+      reduce_for_ever(*comm, 100);
+    } catch (const GangBroken& first) {
+      try {
+        comm->barrier();
+      } catch (const GangBroken& second) {
+        expect(std::string(first.what()) == second.what(), "the same error again");
+        throw;
+      }
+    }
+  });
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    if (r == 1) continue;
+    INFO("rank " << r << ": " << outcomes[r].message);
+    CHECK(outcomes[r].type == "GangBroken");
+    CHECK(outcomes[r].seconds < 5);
+    if (outcomes.size() == 3) CHECK_THAT(outcomes[r].message, Contains("out of cheese"));
+  }
+}
+
+TEST_CASE("a rank that ends after its last call breaks nobody's collective", "[train][collective][failure]") {
+  auto gang = ForkedGang::on_one_node(4);
+  const auto outcomes = gang.run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    std::vector<float> data(5000);
+    for (int i = 0; i < 50; ++i) comm->all_reduce(std::span(data));
+  });
+  CHECK(failures(outcomes) == "");
+}
+
+TEST_CASE("arguments that cannot be are refused and change nothing", "[train][collective]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    auto refused = [](auto call) {
+      try {
+        call();
+      } catch (const std::invalid_argument&) {
+        return true;
+      }
+      return false;
+    };
+    std::vector<std::int32_t> whole(4, 2);
+    expect(refused([&] { comm->all_reduce(std::span(whole), ReduceOp::Average); }), "no average of int32");
+    expect(refused([&] { comm->broadcast(std::span(whole), 2); }), "no root 2 of two ranks");
+    expect(refused([&] { comm->all_reduce(nullptr, 1, DataType::Float32, ReduceOp::Sum); }), "no null buffer");
+    expect(refused([&] { make_host_communicator(context, {.chunk_bytes = 1}); }), "no chunk of one byte");
+    comm->all_reduce(std::span(whole));
+    expect(whole[0] == 4, "the communicator still works");
+  })) == "");
+}
+
+TEST_CASE("no file of a communicator is left behind", "[train][collective]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    auto buffer = comm->allocate(1 << 16);
+    std::ifstream maps("/proc/self/maps");
+    int shared = 0;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find("troupe") == std::string::npos) continue;
+      ++shared;
+      expect(line.find("/memfd:") != std::string::npos && line.find("(deleted)") != std::string::npos, "memory without a name: " + line);
+    }
+    expect(shared == 2, "two shared mappings");
+    comm->barrier();
+  })) == "");
+}

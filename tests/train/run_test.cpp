@@ -1,0 +1,135 @@
+#include <troupe/train.hpp>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include <torch/nn/functional/loss.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/net.hpp"
+#include "support/scratch.hpp"
+
+using namespace troupe;
+using namespace troupe::testing;
+using Catch::Contains;
+
+namespace {
+
+struct Config {
+  double lr = 0.1;
+  int epochs = 3;
+  std::string mishap = {};
+  int at_rank = -1;
+};
+
+double fit_line(train::Context& ctx, const Config& config) {
+  const auto x = rows(32, 3, 1);
+  const train::Dataset data{x, x.sum(1, true)};
+  auto net = ctx.prepare(Net(std::vector<std::int64_t>{3, 1}));
+  auto optim = ctx.prepare(torch::optim::SGD(net->parameters(), config.lr));
+  double loss = 0;
+  for (int epoch : ctx.epochs(config.epochs)) {
+    for (auto& batch : ctx.loader(data, 4, epoch)) {
+      optim.zero_grad();
+      auto error = torch::nn::functional::mse_loss(net->forward(batch.data), batch.target);
+      error.backward();
+      optim.step();
+    }
+    if (ctx.rank() == config.at_rank && config.mishap == "throw") throw std::out_of_range("no such row");
+    if (ctx.rank() == config.at_rank && config.mishap == "die") ::kill(::getpid(), SIGKILL);
+    loss = torch::nn::functional::mse_loss(net->forward(data.data), data.target).item<double>();
+    ctx.report({{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}}, ctx.checkpoint(net, optim));
+  }
+  return loss;
+}
+
+void report_for_ever(train::Context& ctx, const Config&) {
+  for (int i = 0;; ++i) ctx.report({{"i", i}});
+}
+
+double value(const train::Report& report, const std::string& name) {
+  for (const auto& metric : report.metrics) {
+    if (metric.name == name) return metric.value;
+  }
+  throw std::out_of_range(name);
+}
+
+train::RunOptions two_here() { return {.workers = 2, .where = train::Where::ThisNode}; }
+
+}  // namespace
+
+TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports", "[train][run]") {
+  const Scratch storage;
+  auto options = two_here();
+  options.storage = storage.path().string();
+  const auto result = train::run<fit_line>(Config{}, options);
+
+  REQUIRE(result.value);
+  CHECK(*result.value < 0.1);
+  REQUIRE(result.history.size() == 3);
+  CHECK(value(result.history[2], "epoch") == 2);
+  CHECK(value(result.history[2], "rank") == 0);
+  CHECK(value(result.history[2], "world") == 2);
+  CHECK(value(result.history[2], "loss") == *result.value);
+  CHECK(result.checkpoint == (storage.path() / "checkpoint_000002").string());
+  CHECK(std::filesystem::exists(std::filesystem::path(result.checkpoint) / "model0.pt"));
+  CHECK(result.seconds > 0);
+  CHECK_FALSE(result.stopped);
+
+  options.restore_from = result.checkpoint;
+  options.where = train::Where::ThisNode;
+  const auto more = train::run<fit_line>(Config{.epochs = 5}, options);
+  REQUIRE(more.history.size() == 2);
+  CHECK(value(more.history[0], "epoch") == 3);
+  CHECK(*more.value < *result.value);
+}
+
+TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {
+  auto options = two_here();
+  options.on_report = [](const train::Report& report) { return report.index == 1 ? Verdict::Stop : Verdict::Continue; };
+  const auto result = train::run<fit_line>(Config{.epochs = 100}, options);
+  CHECK(result.stopped);
+  CHECK(result.history.size() == 2);
+  CHECK(result.value);
+
+  const auto endless = train::run<report_for_ever>(Config{}, options);
+  CHECK(endless.stopped);
+  CHECK(endless.history.size() == 2);
+}
+
+TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
+  const int rank = GENERATE(0, 1);
+  try {
+    train::run<fit_line>(Config{.mishap = "throw", .at_rank = rank}, two_here());
+    FAIL("the run came to an end");
+  } catch (const TaskError& error) {
+    CHECK(error.type() == "std::out_of_range");
+    CHECK_THAT(error.what(), Contains("no such row"));
+  }
+}
+
+TEST_CASE("a killed rank ends the run with its signal", "[train][run][failure]") {
+  try {
+    train::run<fit_line>(Config{.mishap = "die", .at_rank = 1}, two_here());
+    FAIL("the run came to an end");
+  } catch (const ActorDied& error) {
+    CHECK(error.signal() == SIGKILL);
+  }
+}
+
+TEST_CASE("options of a run that cannot be are named", "[train][run]") {
+  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 0}), Contains("RunOptions::workers is 0"));
+  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 2, .where = train::Where::InProcess}), Contains("one rank"));
+}
+
+// Last: it uses LibTorch in this process, which forks no more after it.
+TEST_CASE("in this process a run needs no cluster", "[train][run]") {
+  const auto result = train::run<fit_line>(Config{}, {.where = train::Where::InProcess});
+  REQUIRE(result.value);
+  CHECK(*result.value < 0.1);
+  CHECK(result.history.size() == 3);
+  CHECK(value(result.history[0], "world") == 1);
+}

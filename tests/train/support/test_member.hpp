@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/trainable.hpp>
+
+namespace troupe::testing {
+
+/// A rank of a run that nobody drives: reports are kept, and answered as told.
+class TestMember final : public Member {
+ public:
+  explicit TestMember(GangContext& gang, std::string storage = {}, std::string restore_from = {})
+      : gang_(gang), storage_(std::move(storage)), restore_from_(std::move(restore_from)) {}
+
+  GangContext& gang() override { return gang_; }
+  Verdict report(const Metrics& metrics, const std::string& checkpoint) override {
+    reports.push_back({metrics, checkpoint});
+    return static_cast<int>(reports.size()) == stop_at ? Verdict::Stop : Verdict::Continue;
+  }
+  const std::string& storage() const override { return storage_; }
+  const std::string& restore_from() const override { return restore_from_; }
+
+  struct Reported {
+    Metrics metrics;
+    std::string checkpoint;
+  };
+  std::vector<Reported> reports;
+  int stop_at = 0;  ///< the report, from 1, that is answered with Stop; 0: none
+
+ private:
+  GangContext& gang_;
+  std::string storage_;
+  std::string restore_from_;
+};
+
+}  // namespace troupe::testing

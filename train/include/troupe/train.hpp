@@ -1,0 +1,8 @@
+#pragma once
+
+#include <troupe/train/communicator.hpp>
+#include <troupe/train/context.hpp>
+#include <troupe/train/data_parallel.hpp>
+#include <troupe/train/loader.hpp>
+#include <troupe/train/run.hpp>
+#include <troupe/train/sampler.hpp>

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include <troupe/train/communicator.hpp>
+#include <troupe/train/data_parallel.hpp>
+#include <troupe/train/loader.hpp>
+#include <troupe/train/sampler.hpp>
+#include <troupe/trainable.hpp>
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace troupe::train {
+
+/// A committed checkpoint, on rank 0; empty elsewhere, and where the run has no storage.
+struct Checkpoint {
+  std::string directory;
+};
+
+struct ContextOptions {
+  enum class Backend { Auto, Host, Nccl };
+  Backend backend = Backend::Auto;  ///< Auto: NCCL if device() is a GPU, else host
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
+  DataParallelOptions data_parallel = {};
+  int threads = 1;  ///< of LibTorch's operations, in this process; 0: as it was
+};
+
+namespace detail {
+template <class M>
+std::shared_ptr<torch::nn::Module> module_of(const M& model) {
+  if constexpr (requires { model.ptr(); }) return model.ptr();  // torch::nn::ModuleHolder
+  else return model;                                            // std::shared_ptr<a module>
+}
+template <class T>
+concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
+}  // namespace detail
+
+/// One rank's view of the training run it takes part in, and what it does there together with the others: the first
+/// argument of a trainable. Lives as long as the trainable runs; used by its one thread.
+///
+/// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank calls them, in the same
+/// order. They throw GangBroken when another rank died or failed, and TimedOut, naming who is missing. A trainable that
+/// leaves by an exception ends the other ranks' collectives, which name it.
+class Context {
+ public:
+  explicit Context(Member& member);
+  Context(Member& member, ContextOptions options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int rank() const;        ///< 0 .. world_size() - 1
+  int local_rank() const;  ///< among the ranks on this node
+  int world_size() const;
+  c10::Device device() const;  ///< cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the CPU
+  /// Made at its first use, which is collective therefore. Throws as make_host_communicator and make_nccl_communicator do.
+  Communicator& communicator();
+
+  /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the checkpoint that the run
+  /// goes on from, if any), and has gradients averaged over the ranks before backward() returns. The model keeps its type
+  /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ.
+  /// Buffers (running means) are not synchronized afterwards: each rank's follow its own batches.
+  template <class M>
+    requires(!detail::OptimizerLike<M>)
+  M prepare(M model) {
+    prepare_module(detail::module_of(model));
+    return model;
+  }
+  /// Gives the optimizer its state in the checkpoint that the run goes on from, if any. Its step() needs no wait of its
+  /// own, since gradients are averages once backward() has returned. Make it after the model was prepared: moving a model
+  /// to a GPU gives it new parameters.
+  template <detail::OptimizerLike O>
+  O prepare(O optimizer) {
+    prepare_optimizer(optimizer);
+    return optimizer;
+  }
+
+  /// While it lives, backward() leaves this rank's gradients as they are: for accumulation over several batches, all but
+  /// the last of which run under it. On every rank.
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(Context& context);
+    ~NoSync();
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    Context& context_;
+  };
+  NoSync no_sync() { return NoSync(*this); }
+
+  /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1, from the one after that of the checkpoint that the run goes on from.
+  /// Ends early once a report was answered with Stop.
+  class Epochs;
+  Epochs epochs(int count);
+
+  /// This rank's rows of a data set, shuffled by the epoch.
+  DistributedSampler sampler(std::size_t rows, SamplerOptions options = {}) const;
+  /// This rank's batches of an epoch: sampler(rows) with set_epoch(epoch), on device().
+  Loader loader(const Dataset& data, std::int64_t batch, int epoch, SamplerOptions options = {}) const;
+
+  /// Tells the run how it goes. Blocks until the report was judged; all ranks get the same answer. After Stop the trainable
+  /// should return; its next report ends it.
+  Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
+
+  /// Writes models and optimizers, in the order given, and the epoch, into <storage>/checkpoint_<number> on rank 0, where it
+  /// appears whole or not at all. Nothing is written, and nobody waits, on other ranks and where the run has no storage.
+  /// A run that goes on from it prepares models and optimizers in the same order, with any number of ranks.
+  template <class... T>
+  Checkpoint checkpoint(const T&... parts) {
+    std::vector<std::shared_ptr<torch::nn::Module>> models;
+    std::vector<const torch::optim::Optimizer*> optimizers;
+    auto sort = [&]<class P>(const P& part) {
+      if constexpr (detail::OptimizerLike<P>) optimizers.push_back(&part);
+      else models.push_back(detail::module_of(part));
+    };
+    (sort(parts), ...);
+    return write_checkpoint(models, optimizers);
+  }
+
+ private:
+  struct Impl;
+  void prepare_module(std::shared_ptr<torch::nn::Module> module);
+  void prepare_optimizer(torch::optim::Optimizer& optimizer);
+  void set_synchronized(bool on);
+  Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+                              const std::vector<const torch::optim::Optimizer*>& optimizers);
+  bool begin_epoch(int epoch);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+class Context::Epochs {
+ public:
+  struct End {};
+  class Iterator {
+   public:
+    Iterator(Context& context, int epoch, int count) : context_(context), epoch_(epoch), count_(count) {}
+    int operator*() const { return epoch_; }
+    Iterator& operator++() {
+      ++epoch_;
+      return *this;
+    }
+    bool operator!=(End) const { return epoch_ < count_ && context_.begin_epoch(epoch_); }
+
+   private:
+    Context& context_;
+    int epoch_;
+    int count_;
+  };
+  Epochs(Context& context, int first, int count) : context_(context), first_(first), count_(count) {}
+  Iterator begin() const { return {context_, first_, count_}; }
+  End end() const { return {}; }
+
+ private:
+  Context& context_;
+  int first_;
+  int count_;
+};
+
+}  // namespace troupe::train

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/cluster.hpp>
+#include <troupe/detail/trial_run.hpp>
+#include <troupe/gang.hpp>
+#include <troupe/trainable.hpp>
+
+namespace troupe::train {
+
+/// Where a run's ranks are.
+enum class Where : std::uint8_t {
+  Cluster,    ///< on the cluster of this process's session (troupe::init)
+  ThisNode,   ///< as processes of this machine, in a private cluster that is made for the run; there must be no session yet
+  InProcess,  ///< one rank, on the calling thread, for a debugger; no session is needed
+};
+
+/// What rank 0 reported once.
+struct Report {
+  std::uint64_t index = 0;  ///< from 0
+  Metrics metrics;
+  std::string checkpoint;   ///< directory; empty: none
+  double elapsed_s = 0;     ///< since the function began on rank 0
+};
+
+struct RunOptions {
+  int workers = 1;                         ///< ranks
+  Options each = {};                       ///< what each rank needs
+  Strategy strategy = Strategy::Pack;     ///< where the ranks go
+  Where where = Where::Cluster;
+  std::string storage = {};                ///< directory for checkpoints, as rank 0's node sees it; empty: none are written
+  std::string restore_from = {};           ///< checkpoint to go on from; empty: start anew
+  std::string name = {};                   ///< of the run, for people
+  std::optional<std::chrono::milliseconds> placement_timeout = {};  ///< for the gang's placement; none: as long as it takes
+  std::function<Verdict(const Report&)> on_report = {};  ///< judges each report, on the calling thread; empty: always Continue
+};
+
+template <class R>
+struct RunResult {
+  std::optional<R> value;       ///< rank 0's; none where the function was stopped before it returned
+  std::vector<Report> history;
+  std::string checkpoint;       ///< the last one that was reported; empty: none
+  double seconds = 0;           ///< that the function ran on rank 0
+  bool stopped = false;         ///< by on_report
+};
+template <>
+struct RunResult<void> {
+  std::vector<Report> history;
+  std::string checkpoint;
+  double seconds = 0;
+  bool stopped = false;
+};
+
+namespace detail {
+
+/// Throws std::invalid_argument, naming the field.
+void check(const RunOptions& options);
+/// The private cluster of Where::ThisNode, with room for the gang.
+Cluster private_cluster(const RunOptions& options);
+troupe::detail::RunInfo info_of(const RunOptions& options);
+
+/// Adds the report to the result and asks for its verdict.
+template <class R>
+Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options, RunResult<R>& result) {
+  result.history.push_back({event.index, event.metrics, event.checkpoint, event.elapsed_s});
+  if (!event.checkpoint.empty()) result.checkpoint = event.checkpoint;
+  return options.on_report ? options.on_report(result.history.back()) : Verdict::Continue;
+}
+
+template <class R>
+void close(const troupe::detail::TrialEvent& event, RunResult<R>& result) {
+  result.seconds = event.elapsed_s;
+  result.stopped = event.stopped;
+}
+
+template <auto F>
+auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+  using R = troupe::detail::trainable_result<F>;
+  RunResult<R> result;
+  auto done = troupe::detail::run_locally<F>(config, info_of(options), [&](const auto& event) { return take(event, options, result); });
+  close(done.finished, result);
+  if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
+  return result;
+}
+
+template <auto F>
+auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+  using R = troupe::detail::trainable_result<F>;
+  using Event = troupe::detail::TrialEvent;
+  using Worker = troupe::detail::TrainableWorker<F>;
+  RunResult<R> result;
+  troupe::detail::TrialRun<F> run(troupe::gang<Worker>(
+      {.size = options.workers, .each = options.each, .strategy = options.strategy, .timeout = options.placement_timeout}, config,
+      info_of(options)));
+  auto event = run.wait();
+  for (; event.kind == Event::Kind::Report; event = run.wait()) run.answer(take(event, options, result));
+  close(event, result);
+  try {  // result() waits for the other ranks, too
+    if constexpr (std::is_void_v<R>) run.result();
+    else result.value = run.result();
+  } catch (const TaskError&) {
+    if (event.returned) throw;  // else it was thrown out of a report after Stop, and has no value
+  }
+  return result;
+}
+
+}  // namespace detail
+
+/// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it is over. -> rank 0's value and what it
+/// reported on the way. Throws what F threw on a rank (TaskError), ActorDied for a rank whose process died, Impossible or
+/// TimedOut for a gang that is not placed, std::invalid_argument for bad options.
+template <auto F>
+RunResult<troupe::detail::trainable_result<F>> run(const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {
+  detail::check(options);
+  if (options.where == Where::InProcess) return detail::run_here<F>(config, options);
+  std::optional<Cluster> own;
+  if (options.where == Where::ThisNode) own.emplace(detail::private_cluster(options));
+  return detail::run_gang<F>(config, options);
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,95 @@
+#include "checkpoint/directory.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <troupe/errors.hpp>
+
+namespace troupe::train {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint_";
+
+[[noreturn]] void fail(const std::string& what, const std::string& reason) {
+  throw Error(Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", what, reason)});
+}
+
+std::optional<std::uint64_t> number_of(const fs::path& path) {
+  const auto name = path.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+fs::path highest(const fs::path& storage, std::uint64_t& number) {
+  fs::path found;
+  std::error_code error;
+  for (fs::directory_iterator at(storage, error), end; !error && at != end; at.increment(error)) {
+    const auto its = number_of(at->path());
+    if (its && (found.empty() || *its > number)) {
+      number = *its;
+      found = at->path();
+    }
+  }
+  return found;
+}
+
+void make_durable(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool done = fd >= 0 && ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (!done) fail(fmt::format("cannot make {} durable", path.string()), std::strerror(error));
+}
+
+}  // namespace
+
+PendingCheckpoint::PendingCheckpoint(const fs::path& storage) {
+  std::error_code error;
+  fs::create_directories(storage, error);
+  if (error) fail(fmt::format("no directory {} for checkpoints", storage.string()), error.message());
+  std::uint64_t number = 0;
+  if (!highest(storage, number).empty()) ++number;
+  final_ = storage / fmt::format("{}{:06}", kPrefix, number);
+  unfinished_ = final_;
+  unfinished_ += ".tmp";
+  fs::remove_all(unfinished_, error);
+  if (!fs::create_directory(unfinished_, error)) {
+    fail(fmt::format("no directory {} for a checkpoint", unfinished_.string()), error.message());
+  }
+}
+
+PendingCheckpoint::~PendingCheckpoint() {
+  std::error_code ignored;
+  if (!committed_) fs::remove_all(unfinished_, ignored);
+}
+
+fs::path PendingCheckpoint::commit() {
+  for (const auto& entry : fs::directory_iterator(unfinished_)) make_durable(entry.path());
+  make_durable(unfinished_);
+  std::error_code error;
+  fs::rename(unfinished_, final_, error);
+  if (error) fail(fmt::format("cannot commit {}", final_.string()), error.message());
+  committed_ = true;
+  make_durable(final_.parent_path());
+  return final_;
+}
+
+fs::path latest_checkpoint(const fs::path& storage) {
+  std::uint64_t number = 0;
+  return highest(storage, number);
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,307 @@
+#include "collective/host_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "collective/reduce.hpp"
+
+namespace troupe::train {
+namespace {
+
+HostOptions checked(HostOptions options, GangContext& gang) {
+  if (options.chunk_bytes < (4u << 10) || options.chunk_bytes > (64u << 20)) {
+    throw std::invalid_argument(fmt::format("HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
+  }
+  if (options.timeout.count() <= 0) throw std::invalid_argument("HostOptions::timeout must be positive");
+  // A chunk holds at least 64 bytes of every rank.
+  options.chunk_bytes = std::max(options.chunk_bytes, static_cast<std::size_t>(gang.size()) * 64);
+  options.name = "collective/" + options.name;
+  return options;
+}
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an unknown error";
+  }
+}
+
+}  // namespace
+
+template <class OnRing>
+void HostCommunicator::leader_phase(OnRing on_ring) {
+  if (!has_ring_) return;
+  if (is_leader()) on_ring();
+  const auto step = group_->arrive();
+  if (!is_leader()) group_->wait_for(0, step);
+}
+
+HostCommunicator::HostCommunicator(GangContext& gang, HostOptions options)
+    : gang_(gang),
+      options_(checked(std::move(options), gang)),
+      patience_(gang, options_.timeout),
+      has_ring_(gang.node_count() > 1) {
+  patience_.begin({});
+  group_ = std::make_unique<LocalGroup>(patience_, options_.name, options_.chunk_bytes);
+  ranks_of_node_.resize(static_cast<std::size_t>(gang.node_count()));
+  const auto nodes = gang.node_ranks();
+  for (int r = 0; r < size(); ++r) ranks_of_node_[static_cast<std::size_t>(nodes[static_cast<std::size_t>(r)])].push_back(r);
+  try {
+    leader_phase([this] {
+      auto stop = [this] {
+        if (auto reason = group_->aborted()) patience_.throw_gone(*reason);
+      };
+      ring_ = std::make_unique<Ring>(patience_, options_.name, options_.address, stop);
+    });
+  } catch (...) {
+    group_->abort(text_of(std::current_exception()));
+    throw;
+  }
+}
+
+HostCommunicator::~HostCommunicator() = default;
+
+template <class Call>
+void HostCommunicator::run(Announcement what, Call call) {
+  if (failure_) std::rethrow_exception(failure_);
+  what.sequence = calls_++;
+  patience_.begin(what);
+  try {
+    if (patience_.gang_is_broken()) patience_.throw_broken();
+    call();
+  } catch (...) {
+    failure_ = std::current_exception();
+    group_->abort(text_of(failure_));
+    ring_.reset();  // its neighbours see the end of their connections
+    throw;
+  }
+}
+
+void HostCommunicator::abort(std::string_view reason) {
+  group_->abort(fmt::format("rank {} ended the communicator: {}", rank(), reason));
+}
+
+bool HostCommunicator::meet(LocalGroup::Place place) {
+  const auto& what = patience_.what();
+  group_->announce(what, place);
+  group_->wait_all(group_->arrive());
+  const bool together = group_->check_announcements(what, place);
+  if (ring_) ring_->check_announcement(what);
+  return together;
+}
+
+void HostCommunicator::barrier() {
+  run({.kind = CallKind::Barrier}, [&] {
+    meet();
+    leader_phase([&] {
+      std::byte token{};
+      ring_->all_reduce(&token, 1, DataType::UInt8, ReduceOp::Sum, 1);
+    });
+  });
+}
+
+std::shared_ptr<void> HostCommunicator::allocate(std::size_t bytes) {
+  if (has_ring_ || size() == 1) return nullptr;
+  std::shared_ptr<void> part;
+  run({.count = bytes, .kind = CallKind::Allocate}, [&] {
+    meet();
+    part = regions_.allocate(patience_, *group_, options_.name, bytes);
+  });
+  return part;
+}
+
+// ---- all-reduce ---------------------------------------------------------------------------------------------------
+
+void HostCommunicator::do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
+  run({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op}, [&] {
+    const auto bytes = count * size_of(type);
+    if (!has_ring_ && bytes <= LocalGroup::kPostBytes) return reduce_posts(data, count, type, op);
+    if (!has_ring_) {
+      const auto place = regions_.find(data, bytes);
+      // The place is part of what everybody tells, so that all ranks take the same way.
+      if (meet(place)) return reduce_in_place(place, count, type, op);
+    } else {
+      meet();
+    }
+    reduce_staged(static_cast<std::byte*>(data), count, type, op);
+  });
+}
+
+void HostCommunicator::reduce_posts(void* data, std::size_t count, DataType type, ReduceOp op) {
+  const auto call = patience_.what().sequence;
+  if (count > 0) std::memcpy(group_->post(group_->rank(), call).data, data, count * size_of(type));
+  meet();
+  inputs_.clear();
+  for (int r = 0; r < size(); ++r) inputs_.push_back(group_->post(r, call).data);
+  void* const outs[] = {data};
+  reduce(outs, inputs_, count, type, op, size());
+}
+
+void HostCommunicator::reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type, ReduceOp op) {
+  const auto element = size_of(type);
+  const auto ranks = static_cast<std::size_t>(size());
+  const auto me = static_cast<std::size_t>(group_->rank());
+  const auto from = count * me / ranks;
+  const auto to = count * (me + 1) / ranks;
+  std::vector<void*> slices(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) slices[r] = regions_.at(place, static_cast<int>(r)) + from * element;
+  std::vector<const void*> in(slices.begin(), slices.end());
+  reduce(slices, in, to - from, type, op, size());
+  group_->wait_all(group_->arrive());
+}
+
+// Chunk k + 1 is copied in before chunk k is reduced, so that a rank that is early has something to do. Its stage was
+// last read for chunk k - 1, whose reduction everybody had finished when this rank copied it out.
+void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op) {
+  const auto element = size_of(type);
+  const auto per_chunk = group_->chunk_bytes() / element;
+  const auto chunks = (count + per_chunk - 1) / per_chunk;
+  const auto first = chunks_;
+  chunks_ += chunks;
+  auto elements = [&](std::size_t k) { return std::min(per_chunk, count - k * per_chunk); };
+  auto at = [&](std::size_t k) { return data + k * per_chunk * element; };
+  auto copy_in = [&](std::size_t k) {
+    std::memcpy(group_->stage(group_->rank(), first + k), at(k), elements(k) * element);
+    return group_->arrive();
+  };
+
+  std::uint32_t copied = chunks > 0 ? copy_in(0) : 0;
+  for (std::size_t k = 0; k < chunks; ++k) {
+    group_->wait_all(copied);
+    if (k + 1 < chunks && !has_ring_) copied = copy_in(k + 1);
+    reduce_slice(first + k, elements(k), type, op);
+    group_->wait_all(group_->arrive());
+    leader_phase([&] { ring_->all_reduce(group_->result(first + k), elements(k), type, op, size()); });
+    std::memcpy(at(k), group_->result(first + k), elements(k) * element);
+    if (k + 1 < chunks && has_ring_) copied = copy_in(k + 1);
+  }
+}
+
+void HostCommunicator::reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op) {
+  const auto element = size_of(type);
+  const auto ranks = static_cast<std::size_t>(group_->size());
+  const auto me = static_cast<std::size_t>(group_->rank());
+  const auto from = count * me / ranks;
+  const auto to = count * (me + 1) / ranks;
+  inputs_.clear();
+  for (std::size_t r = 0; r < ranks; ++r) inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + from * element);
+  void* const outs[] = {group_->result(chunk) + from * element};
+  // Across nodes the sum is divided on the ring, once it is whole.
+  const auto here = has_ring_ && op == ReduceOp::Average ? ReduceOp::Sum : op;
+  reduce(outs, inputs_, to - from, type, here, size());
+}
+
+// ---- the others ---------------------------------------------------------------------------------------------------
+
+void HostCommunicator::do_broadcast(void* data, std::size_t count, DataType type, int root) {
+  run({.count = count, .kind = CallKind::Broadcast, .type = type, .root = root}, [&] {
+    const auto bytes = count * size_of(type);
+    const int root_node = gang_.node_ranks()[static_cast<std::size_t>(root)];
+    const auto& locals = ranks_of_node_[static_cast<std::size_t>(gang_.node_rank())];
+    const bool here = root_node == gang_.node_rank();
+    const int source = here ? static_cast<int>(std::find(locals.begin(), locals.end(), root) - locals.begin()) : 0;
+    meet();
+    for (std::size_t at = 0; at < bytes; at += group_->chunk_bytes()) {
+      const auto chunk = chunks_++;
+      const auto length = std::min(group_->chunk_bytes(), bytes - at);
+      auto* mine = static_cast<std::byte*>(data) + at;
+      if (rank() == root) std::memcpy(group_->stage(source, chunk), mine, length);
+      group_->wait_all(group_->arrive());
+      leader_phase([&] { ring_->broadcast({group_->stage(source, chunk), length}, root_node); });
+      if (rank() != root) std::memcpy(mine, group_->stage(source, chunk), length);
+    }
+  });
+}
+
+void HostCommunicator::do_all_gather(const void* in, void* out, std::size_t count, DataType type) {
+  run({.count = count, .kind = CallKind::AllGather, .type = type}, [&] {
+    const auto bytes = count * size_of(type);
+    // With a ring, the parts of all ranks lie in one result.
+    const auto step = has_ring_ ? group_->chunk_bytes() / static_cast<std::size_t>(size()) : group_->chunk_bytes();
+    meet();
+    for (std::size_t at = 0; at < bytes; at += step) {
+      gather_chunk(static_cast<const std::byte*>(in) + at, static_cast<std::byte*>(out) + at, bytes, std::min(step, bytes - at));
+    }
+  });
+}
+
+void HostCommunicator::gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes) {
+  const auto chunk = chunks_++;
+  std::memcpy(group_->stage(group_->rank(), chunk), in, bytes);
+  group_->wait_all(group_->arrive());
+  if (!has_ring_) {
+    for (int r = 0; r < size(); ++r) std::memcpy(out + static_cast<std::size_t>(r) * stride, group_->stage(r, chunk), bytes);
+    return;
+  }
+  leader_phase([&] { gather_over_ring(chunk, bytes); });
+  const auto* part = group_->result(chunk);
+  for (const auto& ranks : ranks_of_node_) {
+    for (int r : ranks) {
+      std::memcpy(out + static_cast<std::size_t>(r) * stride, part, bytes);
+      part += bytes;
+    }
+  }
+}
+
+// The result holds the ranks' parts in the order of nodes, so that each node's are one block.
+void HostCommunicator::gather_over_ring(std::uint64_t chunk, std::size_t bytes) {
+  std::vector<std::span<std::byte>> blocks;
+  auto* at = group_->result(chunk);
+  for (const auto& ranks : ranks_of_node_) {
+    blocks.emplace_back(at, ranks.size() * bytes);
+    at += ranks.size() * bytes;
+  }
+  auto own = blocks[static_cast<std::size_t>(gang_.node_rank())];
+  for (int r = 0; r < group_->size(); ++r) {
+    std::memcpy(own.data() + static_cast<std::size_t>(r) * bytes, group_->stage(r, chunk), bytes);
+  }
+  ring_->all_gather(blocks);
+}
+
+void HostCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+  run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op}, [&] {
+    const auto element = size_of(type);
+    const auto step = group_->chunk_bytes() / element / static_cast<std::size_t>(size());
+    meet();
+    for (std::size_t at = 0; at < count; at += step) {
+      scatter_chunk(static_cast<const std::byte*>(in) + at * element, static_cast<std::byte*>(out) + at * element,
+                    count * element, std::min(step, count - at), type, op);
+    }
+  });
+}
+
+// A chunk holds a piece of every rank's part. Without a ring each rank reduces its own piece; with one, the whole chunk
+// is reduced as an all-reduce would, and each rank takes its piece.
+void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type,
+                                     ReduceOp op) {
+  const auto chunk = chunks_++;
+  const auto bytes = count * size_of(type);
+  const auto ranks = static_cast<std::size_t>(size());
+  const auto me = static_cast<std::size_t>(rank());
+  auto* stage = group_->stage(group_->rank(), chunk);
+  for (std::size_t r = 0; r < ranks; ++r) std::memcpy(stage + r * bytes, in + r * stride, bytes);
+  group_->wait_all(group_->arrive());
+  if (has_ring_) {
+    reduce_slice(chunk, ranks * count, type, op);
+    group_->wait_all(group_->arrive());
+    leader_phase([&] { ring_->all_reduce(group_->result(chunk), ranks * count, type, op, size()); });
+    std::memcpy(out, group_->result(chunk) + me * bytes, bytes);
+    return;
+  }
+  inputs_.clear();
+  for (std::size_t r = 0; r < ranks; ++r) inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + me * bytes);
+  void* const outs[] = {out};
+  reduce(outs, inputs_, count, type, op, size());
+}
+
+std::unique_ptr<Communicator> make_host_communicator(GangContext& gang, HostOptions options) {
+  return std::make_unique<HostCommunicator>(gang, std::move(options));
+}
+
+}  // namespace troupe::train

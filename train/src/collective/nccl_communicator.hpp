@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <troupe/train/communicator.hpp>
+
+#include "collective/call.hpp"
+
+namespace troupe::train {
+
+/// Communicator over NCCL, on a stream of its own. Lives in one rank's process; one device.
+///
+/// NCCL's communicator is non-blocking (blocking = 0): every call returns at once, and this thread polls the state, the
+/// completion event, the gang's broken word and the deadline. When one of the latter two ends a call, the communicator is
+/// aborted by this thread, which is then the only one inside NCCL.
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(GangContext& gang, NcclOptions options);
+  ~NcclCommunicator() override;
+
+  int rank() const override { return gang_.rank(); }
+  int size() const override { return gang_.size(); }
+  std::string_view name() const override { return "nccl"; }
+  void barrier() override;
+  /// Takes effect in this process's running or next call; the other ranks see the connection end.
+  void abort(std::string_view reason) override;
+
+ private:
+  void do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) override;
+  void do_broadcast(void* data, std::size_t count, DataType type, int root) override;
+  void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
+  void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
+
+  void connect();
+  /// Enqueues by `enqueue`, waits until its result is complete.
+  template <class Enqueue>
+  void run(Announcement what, Enqueue enqueue);
+  void wait_enqueued(ncclResult_t result);
+  void wait_complete();
+  void check_leaving();
+  void give_up();
+
+  GangContext& gang_;
+  const NcclOptions options_;
+  Patience patience_;
+  int device_ = 0;
+  ncclComm_t comm_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t inputs_ready_ = nullptr;
+  cudaEvent_t complete_ = nullptr;
+  std::int32_t* token_ = nullptr;  // on the device, for barrier()
+  std::uint64_t calls_ = 1;
+  std::exception_ptr failure_;
+  std::atomic<int> abort_state_{0};  // 0: none, 1: being written, 2: abort_reason_ can be read
+  std::string abort_reason_;
+};
+
+}  // namespace troupe::train

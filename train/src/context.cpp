@@ -1,0 +1,164 @@
+#include <troupe/train/context.hpp>
+
+#include <exception>
+#include <filesystem>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include "checkpoint/directory.hpp"
+#include "checkpoint/state.hpp"
+#include "parallel/agreement.hpp"
+#include "parallel/device.hpp"
+#include "parallel/reducer.hpp"
+
+namespace troupe::train {
+namespace fs = std::filesystem;
+
+struct Context::Impl {
+  Member& member;
+  ContextOptions options;
+  c10::Device device;
+  int exceptions;  // in flight when the context was made
+  std::unique_ptr<Communicator> communicator;
+  std::vector<std::shared_ptr<Reducer>> reducers;  // before the communicator, which they use
+  int models = 0;                                  // prepared so far
+  int optimizers = 0;
+  int epoch = -1;
+  bool stopped = false;
+};
+
+namespace {
+
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool only_trained) {
+  std::vector<NamedTensor> found;
+  for (const auto& item : module.named_parameters()) {
+    const auto& tensor = item.value();
+    const bool shared = std::any_of(found.begin(), found.end(), [&](auto& f) { return f.tensor.is_same(tensor); });
+    if (tensor.defined() && !shared && (tensor.requires_grad() || !only_trained)) found.push_back({item.key(), tensor});
+  }
+  return found;
+}
+
+std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
+  std::vector<NamedTensor> found;
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().defined()) found.push_back({item.key(), item.value()});
+  }
+  return found;
+}
+
+}  // namespace
+
+Context::Context(Member& member) : Context(member, ContextOptions{}) {}
+
+Context::Context(Member& member, ContextOptions options)
+    : impl_(new Impl{member, std::move(options), device_of_rank(member.gang().local_rank()), std::uncaught_exceptions(), {}, {}}) {
+  if (impl_->options.threads > 0) at::set_num_threads(impl_->options.threads);
+  if (member.restore_from().empty()) return;
+  // Every rank starts at the same epoch, and only rank 0 need see the file.
+  const auto epoch = rank() == 0 ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch) : "";
+  impl_->epoch = std::stoi(broadcast_bytes(communicator(), epoch, device(), 0));
+}
+
+Context::~Context() {
+  if (impl_->communicator && std::uncaught_exceptions() > impl_->exceptions) {
+    impl_->communicator->abort("its function was left by an exception");
+  }
+  impl_->reducers.clear();
+}
+
+int Context::rank() const { return impl_->member.gang().rank(); }
+int Context::local_rank() const { return impl_->member.gang().local_rank(); }
+int Context::world_size() const { return impl_->member.gang().size(); }
+c10::Device Context::device() const { return impl_->device; }
+
+Communicator& Context::communicator() {
+  if (impl_->communicator) return *impl_->communicator;
+  auto& gang = impl_->member.gang();
+  using Backend = ContextOptions::Backend;
+  const auto backend = impl_->options.backend;
+  if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
+    const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
+    impl_->communicator = make_nccl_communicator(gang, {.name = "context", .timeout = impl_->options.timeout, .device = index});
+  } else {
+    impl_->communicator = make_host_communicator(gang, {.name = "context", .timeout = impl_->options.timeout});
+  }
+  return *impl_->communicator;
+}
+
+void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
+  if (!module) throw std::invalid_argument("prepare: the model is empty");
+  const int number = impl_->models++;
+  const auto& from = impl_->member.restore_from();
+  module->to(device());
+  if (rank() == 0 && !from.empty()) load_module(*module, fs::path(from) / fmt::format("model{}.pt", number), device());
+
+  auto all = parameters_of(*module, false);
+  auto& comm = communicator();
+  check_parameters_agree(comm, all, device());
+  for (auto& buffer : buffers_of(*module)) all.push_back(std::move(buffer));
+  broadcast_tensors(comm, all, device(), 0);
+  auto trained = parameters_of(*module, true);
+  if (world_size() > 1 && !trained.empty()) {
+    impl_->reducers.push_back(Reducer::make(comm, std::move(trained), impl_->options.data_parallel));
+  }
+}
+
+void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
+  const int number = impl_->optimizers++;
+  const auto& from = impl_->member.restore_from();
+  if (from.empty()) return;
+  const auto bytes = rank() == 0 ? read_file(fs::path(from) / fmt::format("optimizer{}.pt", number)) : "";
+  load_optimizer(optimizer, broadcast_bytes(communicator(), bytes, device(), 0), device());
+}
+
+Context::NoSync::NoSync(Context& context) : context_(context) { context_.set_synchronized(false); }
+Context::NoSync::~NoSync() { context_.set_synchronized(true); }
+
+void Context::set_synchronized(bool on) {
+  for (auto& reducer : impl_->reducers) reducer->set_synchronized(on);
+}
+
+Context::Epochs Context::epochs(int count) { return {*this, impl_->epoch + 1, count}; }
+
+bool Context::begin_epoch(int epoch) {
+  if (impl_->stopped) return false;
+  impl_->epoch = epoch;
+  return true;
+}
+
+DistributedSampler Context::sampler(std::size_t rows, SamplerOptions options) const {
+  return DistributedSampler(rows, rank(), world_size(), options);
+}
+
+Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch, SamplerOptions options) const {
+  auto rows = sampler(static_cast<std::size_t>(data.data.size(0)), options);
+  rows.set_epoch(static_cast<std::uint64_t>(epoch));
+  return Loader(data, rows.indices(), batch, device());
+}
+
+Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
+  const auto verdict = impl_->member.report(metrics, checkpoint.directory);
+  impl_->stopped = impl_->stopped || verdict == Verdict::Stop;
+  return verdict;
+}
+
+Checkpoint Context::write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+                                     const std::vector<const torch::optim::Optimizer*>& optimizers) {
+  const auto& storage = impl_->member.storage();
+  if (storage.empty() || rank() != 0) return {};
+  PendingCheckpoint pending(storage);
+  for (std::size_t i = 0; i < models.size(); ++i) save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
+  for (std::size_t i = 0; i < optimizers.size(); ++i) save_optimizer(*optimizers[i], pending.file(fmt::format("optimizer{}.pt", i)));
+  write_info({.epoch = impl_->epoch,
+              .models = static_cast<int>(models.size()),
+              .optimizers = static_cast<int>(optimizers.size()),
+              .world_size = world_size()},
+             pending.file("checkpoint.json"));
+  return {pending.commit().string()};
+}
+
+}  // namespace troupe::train

@@ -1,0 +1,105 @@
+#include "parallel/agreement.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+
+namespace troupe::train {
+namespace {
+
+constexpr std::size_t kDifferenceBytes = 512;
+
+std::string describe(const NamedTensor& parameter) {
+  std::ostringstream shape;
+  shape << parameter.tensor.sizes();
+  return fmt::format("{} {} {}", parameter.name, shape.str(), c10::toString(parameter.tensor.scalar_type()));
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// "" if they are the same.
+std::string first_difference(const std::vector<std::string>& theirs, const std::vector<std::string>& mine) {
+  for (std::size_t i = 0; i < std::max(theirs.size(), mine.size()); ++i) {
+    const std::string nothing = "nothing";
+    const auto& a = i < theirs.size() ? theirs[i] : nothing;
+    const auto& b = i < mine.size() ? mine[i] : nothing;
+    if (a != b) {
+      return fmt::format("parameter {} is \"{}\", on rank 0 it is \"{}\" ({} parameters, on rank 0 {})", i, b, a, mine.size(),
+                         theirs.size());
+    }
+  }
+  return "";
+}
+
+at::Tensor bytes_on(const std::string& bytes, c10::Device device) {
+  return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte).clone().to(device);
+}
+
+std::string bytes_from(const at::Tensor& tensor) {
+  const auto here = tensor.cpu();
+  return {static_cast<const char*>(here.const_data_ptr()), static_cast<std::size_t>(here.numel())};
+}
+
+std::vector<std::string> gather_bytes(Communicator& communicator, std::string bytes, std::size_t width, c10::Device device) {
+  bytes.resize(width);
+  const auto mine = bytes_on(bytes, device);
+  auto all = at::empty({communicator.size(), static_cast<std::int64_t>(width)}, mine.options());
+  communicator.all_gather(mine.const_data_ptr(), all.data_ptr(), width, DataType::UInt8);
+  const auto text = bytes_from(all);
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size(); at += width) parts.push_back(text.substr(at, width));
+  return parts;
+}
+
+}  // namespace
+
+std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device, int root) {
+  std::uint64_t length = bytes.size();
+  std::string header(reinterpret_cast<const char*>(&length), sizeof length);
+  auto header_there = bytes_on(header, device);
+  communicator.broadcast(header_there.data_ptr(), header.size(), DataType::UInt8, root);
+  header = bytes_from(header_there);
+  std::memcpy(&length, header.data(), sizeof length);
+  bytes.resize(length);
+  if (length == 0) return bytes;
+  auto there = bytes_on(bytes, device);
+  communicator.broadcast(there.data_ptr(), length, DataType::UInt8, root);
+  return bytes_from(there);
+}
+
+void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters, c10::Device device) {
+  if (communicator.size() == 1) return;
+  std::string mine;
+  for (const auto& parameter : parameters) mine += describe(parameter) + "\n";
+  const auto theirs = broadcast_bytes(communicator, mine, device, 0);
+  const auto differences =
+      gather_bytes(communicator, first_difference(lines_of(theirs), lines_of(mine)), kDifferenceBytes, device);
+  for (std::size_t rank = 0; rank < differences.size(); ++rank) {
+    if (differences[rank].front() == '\0') continue;
+    throw std::invalid_argument(fmt::format("the ranks prepared different models: on rank {} {}", rank, differences[rank].c_str()));
+  }
+}
+
+void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device, int root) {
+  if (communicator.size() == 1) return;
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.numel() == 0) continue;
+    auto there = tensor.detach().to(device).contiguous();
+    communicator.broadcast(there.data_ptr(), static_cast<std::size_t>(there.numel()) * there.element_size(), DataType::UInt8, root);
+    if (communicator.rank() != root && there.const_data_ptr() != tensor.const_data_ptr()) tensor.detach().copy_(there);
+  }
+}
+
+}  // namespace troupe::train
