@@ -1,0 +1,154 @@
+#include <troupe/tune.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <stdexcept>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/cluster.hpp>
+
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Config {
+  double lr = 0.1;
+  int index = 0;
+  int steps = 9;
+  std::string folder;
+};
+
+void train(tune::Context& ctx, const Config& config) {
+  for (int step = 1; step <= config.steps; ++step) {
+    const auto verdict = ctx.report({{"accuracy", config.lr * (1 - 1.0 / (1 + step))}, {"ranks", ctx.size()}});
+    if (verdict == Verdict::Stop) return;
+  }
+}
+
+/// Ends only if another trial runs at the same time: each puts a file down and waits for the other's.
+void meets_another(tune::Context& ctx, const Config& config) {
+  const auto at = [&](int index) { return config.folder + "/" + std::to_string(index); };
+  if (ctx.rank() == 0) std::filesystem::create_directory(at(config.index));
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (!std::filesystem::exists(at(1 - config.index))) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("alone");
+    usleep(2'000);
+  }
+  ctx.report({{"accuracy", 1}});
+}
+
+/// The last rank of the trial with index 1 is killed; the others go on.
+void loses_a_rank(tune::Context& ctx, const Config& config) {
+  ctx.report({{"accuracy", 0.1}});
+  if (config.index == 1 && ctx.rank() == ctx.size() - 1) std::raise(SIGKILL);
+  ctx.report({{"accuracy", 0.2 + config.index}});
+}
+
+/// The first attempt fails after a checkpoint; the second says where it went on from.
+void fails_once(tune::Context& ctx, const Config&) {
+  if (ctx.restore_from().empty()) {
+    if (ctx.rank() == 0) std::filesystem::create_directories(ctx.storage() + "/step-1");
+    ctx.report({{"accuracy", 0.5}}, ctx.storage() + "/step-1");
+    throw std::runtime_error("a fault of the first attempt");
+  }
+  const bool there = std::filesystem::is_directory(ctx.restore_from());
+  ctx.report({{"accuracy", there ? 0.9 : 0.0}});
+}
+
+void throws(tune::Context& ctx, const Config& config) {
+  if (config.index == 1) throw std::out_of_range("index 1 is bad");
+  ctx.report({{"accuracy", config.lr}});
+}
+
+void never_reports_again(tune::Context& ctx, const Config&) {
+  ctx.report({{"accuracy", 0.5}});
+  for (;;) pause();
+}
+
+template <auto fn>
+auto sweep(tune::Options<Config> options) {
+  options.metric = "accuracy";
+  options.mode = tune::Max;
+  options.show = tune::Show::None;
+  return tune::run<fn>(std::move(options));
+}
+
+}  // namespace
+
+TEST_CASE("every trial of a sweep is a gang, and ASHA stops the worse ones", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 4});
+  const auto results = sweep<train>({.space = {{"lr", tune::uniform(0, 1)}},
+                                     .trials = 12,
+                                     .scheduler = tune::asha({.max_t = 9, .eta = 3}),
+                                     .each = {.workers = 2},
+                                     .seed = 1});
+  std::size_t stopped = 0;
+  for (const auto& trial : results.trials()) {
+    CHECK(trial.config.lr <= results.best().config.lr);
+    CHECK(trial.trial.last.at(1).value == 2);
+    CHECK(trial.trial.error.empty());
+    stopped += trial.trial.status == tune::Status::Stopped ? 1 : 0;
+  }
+  CHECK(stopped > 0);
+  CHECK(results.best().trial.t == 9);
+}
+
+TEST_CASE("as many gangs run at once as the cluster has room for", "[tune][cluster]") {
+  tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 4});
+  const auto results = sweep<meets_another>(
+      {.space = {{"index", tune::grid({0, 1})}}, .each = {.workers = 2}, .config = {.folder = folder.path().string()}});
+  for (const auto& trial : results.trials()) CHECK(trial.trial.error == "");
+}
+
+TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<loses_a_rank>({.space = {{"index", tune::grid({0, 1, 2})}}, .each = {.workers = 2}});
+  CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
+  CHECK(results.trials()[1].trial.status == tune::Status::Errored);
+  CHECK(results.trials()[1].trial.error.find("signal 9") != std::string::npos);
+  CHECK(results.best().config.index == 2);
+}
+
+TEST_CASE("an attempt after a failure goes on from the trial's checkpoint", "[tune][cluster]") {
+  tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<fails_once>(
+      {.space = {}, .trials = 1, .each = {.workers = 2}, .storage = folder.path().string(), .max_failures = 1});
+  CHECK(results.best().value() == 0.9);
+  CHECK(results.best().trial.failures == 1);
+  CHECK(results.best().trial.best_t == 2);
+}
+
+TEST_CASE("an exception of a trial is kept with its type and text", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<throws>({.space = {{"index", tune::grid({0, 1})}}});
+  CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
+  CHECK(results.trials()[1].trial.status == tune::Status::Errored);
+  CHECK(results.trials()[1].trial.error.find("std::out_of_range: index 1 is bad") != std::string::npos);
+}
+
+TEST_CASE("a gang that fits no cluster of this size is refused at once", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(sweep<train>({.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}}), Impossible);
+  CHECK(std::chrono::steady_clock::now() - began < 2s);
+}
+
+TEST_CASE("a trial that does not come to its next report is ended with the time budget", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<never_reports_again>(
+      {.space = {}, .trials = 100, .each = {.workers = 2}, .time_budget = 500ms, .stop_grace = 100ms});
+  CHECK(results.ended_early() == "the time budget of 0.5 s is used up");
+  CHECK(results.best().value() == 0.5);
+  CHECK(results.best().trial.status == tune::Status::Stopped);
+  CHECK(results.duration() < 20s);
+}

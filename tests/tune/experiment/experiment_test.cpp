@@ -1,0 +1,136 @@
+#include <troupe/tune/experiment.hpp>
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune/asha.hpp>
+
+using namespace troupe;
+using namespace troupe::tune;
+using Action = Decision::Action;
+
+namespace {
+
+Experiment search_for(std::uint64_t trials, ExperimentOptions options = {}) {
+  options.objective = {"loss", Min};
+  return {options, std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, trials),
+          asha({.max_t = 9, .eta = 3})(options.objective, 1)};
+}
+
+TrialId launched(Experiment& experiment) {
+  const auto next = experiment.next(Seconds(0));
+  REQUIRE(std::holds_alternative<Launch>(next));
+  const auto trial = std::get<Launch>(next).trial;
+  experiment.started(trial, Seconds(0));
+  return trial;
+}
+
+Decision reported(Experiment& experiment, TrialId trial, std::int64_t t, double loss) {
+  return experiment.report(trial, t, {{"epoch", t}, {"loss", loss}}, {}, Seconds(1));
+}
+
+}  // namespace
+
+TEST_CASE("an experiment hands out trials, waits for those in flight, and is done", "[tune][experiment]") {
+  auto experiment = search_for(2);
+  const auto first = launched(experiment), second = launched(experiment);
+  CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(1))));
+  reported(experiment, first, 1, 0.5);
+  experiment.ended(first, Seconds(2));
+  CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(2))));
+  reported(experiment, second, 1, 0.4);
+  experiment.ended(second, Seconds(3));
+  CHECK(std::holds_alternative<Done>(experiment.next(Seconds(3))));
+  CHECK(experiment.best()->id == second);
+}
+
+TEST_CASE("a trial's value is the best of its finite reports", "[tune][experiment]") {
+  auto experiment = search_for(3);
+  const auto trial = launched(experiment);
+  reported(experiment, trial, 1, 0.5);
+  reported(experiment, trial, 2, 0.2);
+  reported(experiment, trial, 4, std::numeric_limits<double>::quiet_NaN());
+  CHECK(experiment.trials()[trial].best == 0.2);
+  CHECK(experiment.trials()[trial].best_t == 2);
+  CHECK(experiment.best()->id == trial);
+}
+
+TEST_CASE("a trial that never reports the metric is errored and told what it did report", "[tune][experiment]") {
+  auto experiment = search_for(2);
+  const auto silent = launched(experiment), misspelt = launched(experiment);
+  experiment.ended(silent, Seconds(1));
+  CHECK(experiment.trials()[silent].status == Status::Errored);
+  CHECK(experiment.trials()[silent].error == "it returned without a report; call ctx.report with 'loss'");
+
+  const auto decision = experiment.report(misspelt, 1, {{"epoch", 1}, {"los", 0.1}}, {}, Seconds(1));
+  CHECK(decision.action == Action::Continue);
+  CHECK(decision.reason == "the report has no 'loss'; it has epoch, los");
+  experiment.ended(misspelt, Seconds(1));
+  CHECK(experiment.trials()[misspelt].error == "it never reported 'loss'; its reports have epoch, los");
+  CHECK(experiment.best() == nullptr);
+}
+
+TEST_CASE("a trial whose every report was nan is no error, and not the best", "[tune][experiment]") {
+  auto experiment = search_for(1);
+  const auto trial = launched(experiment);
+  CHECK(reported(experiment, trial, 1, std::numeric_limits<double>::quiet_NaN()).action == Action::Stop);
+  experiment.ended(trial, Seconds(1));
+  CHECK(experiment.trials()[trial].status == Status::Stopped);
+  CHECK(experiment.trials()[trial].reason == "stopped at rung 0 (t=1): loss is nan");
+  CHECK(experiment.best() == nullptr);
+}
+
+TEST_CASE("a repeated report is answered and leaves no event", "[tune][experiment]") {
+  auto experiment = search_for(2, {.max_failures = 1});
+  const auto trial = launched(experiment);
+  reported(experiment, trial, 1, 0.5);
+  reported(experiment, trial, 2, 0.4);
+  experiment.failed(trial, "lost", true, Seconds(2));
+  CHECK(launched(experiment) == trial);
+  const auto before = experiment.save();
+  int events = 0;
+  experiment.observe([&](const Event&, const Trial*) { ++events; });
+
+  CHECK(reported(experiment, trial, 1, 0.9) == Decision{});
+  CHECK(reported(experiment, trial, 2, 0.9) == Decision{});
+
+  CHECK(events == 0);
+  CHECK(experiment.save() == before);
+}
+
+TEST_CASE("a trial that was told to stop and then dies has stopped, not failed", "[tune][experiment]") {
+  auto experiment = search_for(3, {.max_failures = 5});
+  const auto good = launched(experiment), bad = launched(experiment);
+  reported(experiment, good, 1, 0.1);
+  CHECK(reported(experiment, bad, 1, 0.9).action == Action::Stop);
+  CHECK(reported(experiment, bad, 2, 0.9).action == Action::Stop);
+  experiment.failed(bad, "killed by signal 9", true, Seconds(2));
+  CHECK(experiment.trials()[bad].status == Status::Stopped);
+  CHECK(experiment.trials()[bad].failures == 0);
+}
+
+TEST_CASE("a closed experiment launches nothing, stops every report and says why", "[tune][experiment]") {
+  auto experiment = search_for(10, {.max_failures = 1});
+  const auto running = launched(experiment), waiting = launched(experiment);
+  experiment.failed(waiting, "lost", true, Seconds(1));
+
+  experiment.close("enough", Seconds(1));
+
+  CHECK(experiment.trials()[waiting].status == Status::Stopped);
+  CHECK(reported(experiment, running, 1, 0.1).reason == "the run ended: enough");
+  CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(2))));
+  experiment.ended(running, Seconds(2));
+  CHECK(experiment.trials()[running].status == Status::Stopped);
+  CHECK(experiment.trials()[running].best == 0.1);
+  CHECK(std::holds_alternative<Done>(experiment.next(Seconds(2))));
+}
+
+TEST_CASE("options that can not be are refused", "[tune][experiment]") {
+  const auto make = [](ExperimentOptions options) {
+    return Experiment(options, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()({}, 1));
+  };
+  CHECK_THROWS_WITH(make({}), "tune: .metric has to name the metric to look at");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .max_failures = -1}), "tune: max_failures is -1, at least 0");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .stop = {.reports = -2}}), "tune: stop.reports is -2, at least 0");
+}

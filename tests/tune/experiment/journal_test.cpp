@@ -1,0 +1,149 @@
+#include "experiment/journal.hpp"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune/asha.hpp>
+
+#include "run/drive.hpp"
+#include "run/fake_launcher.hpp"
+
+using namespace troupe;
+using namespace troupe::tune;
+
+namespace {
+
+Experiment search(std::uint64_t seed = 5, ExperimentOptions options = {.max_failures = 1}) {
+  options.objective = {"accuracy", Max};
+  options.seed = seed;
+  return {options, std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, seed, 25),
+          asha({.max_t = 9, .eta = 3, .brackets = 2})(options.objective, seed)};
+}
+
+FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
+  FakeLauncher::Script script{.capacity = capacity, .reports = 12};
+  script.value = [seed](const Launch& launch, std::int64_t t) {
+    Random random(seed, launch.trial, std::to_string(t));
+    return random.below(15) == 0 ? std::numeric_limits<double>::quiet_NaN() : random.unit();
+  };
+  script.step = [seed](const Launch& launch) { return 0.5 + Random(seed, launch.trial, "step").unit(); };
+  script.failure = [seed](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
+    const bool fails = launch.attempt == 1 && Random(seed, launch.trial, "fails").below(5) == 0 && t == 2;
+    return fails ? std::optional<std::string>("lost, \"quoted\"\nand on two lines") : std::nullopt;
+  };
+  return script;
+}
+
+struct Recording {
+  std::string journal;
+  std::vector<std::size_t> ends;    ///< of the lines in the journal
+  std::vector<std::string> states;  ///< after each line
+};
+
+Recording record(Experiment& experiment, const FakeLauncher::Script& what) {
+  Recording recording;
+  const auto add = [&](const std::string& line) {
+    recording.journal += line + "\n";
+    recording.ends.push_back(recording.journal.size());
+    recording.states.push_back(experiment.save());
+  };
+  add(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  experiment.observe([&](const Event& event, const Trial*) { add(to_line(event)); });
+  FakeLauncher cluster(what);
+  drive(experiment, cluster, {}, {});
+  return recording;
+}
+
+/// What a trial came to, without the times.
+std::string fate(const Experiment& experiment) {
+  std::string text;
+  for (const auto& trial : experiment.trials()) {
+    auto json = to_json(trial);
+    json.erase("started");
+    json.erase("ended");
+    text += dump(json) + "\n";
+  }
+  return text + experiment.scheduler().save();
+}
+
+}  // namespace
+
+TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tune][journal]") {
+  const auto seed = GENERATE(5u, 6u, 7u);
+  CAPTURE(seed);
+  auto original = search(seed);
+  const auto recording = record(original, script(4, seed));
+  REQUIRE(recording.ends.size() > 100);
+
+  for (std::size_t line = 0; line < recording.ends.size(); line += 7) {
+    CAPTURE(line);
+    auto replayed = search(seed);
+    const auto torn = recording.journal.substr(0, recording.ends[line]) + R"({"event":"report)";
+    CHECK(replay(torn, replayed) == recording.ends[line]);
+    REQUIRE(replayed.save() == recording.states[line]);
+  }
+}
+
+TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing had happened", "[tune][journal]") {
+  const auto seed = GENERATE(5u, 6u);
+  CAPTURE(seed);
+  auto undisturbed = search(seed);
+  const auto recording = record(undisturbed, script(1, seed));
+
+  for (std::size_t line = 1; line < recording.ends.size(); line += 5) {
+    CAPTURE(line);
+    auto resumed = search(seed);
+    replay(recording.journal.substr(0, recording.ends[line]), resumed);
+    resumed.requeue_running(Seconds(0));
+    FakeLauncher cluster(script(1, seed));
+    drive(resumed, cluster, {}, {});
+    REQUIRE(fate(resumed) == fate(undisturbed));
+  }
+}
+
+TEST_CASE("a run that reached its goal is replayed as such", "[tune][journal]") {
+  auto original = search(5, {.stop = {.reaches = 0.9}});
+  const auto recording = record(original, script(3, 5));
+  REQUIRE(original.closed());
+  for (std::size_t line = 0; line < recording.ends.size(); ++line) {
+    auto replayed = search(5, {.stop = {.reaches = 0.9}});
+    replay(recording.journal.substr(0, recording.ends[line]), replayed);
+    REQUIRE(replayed.save() == recording.states[line]);
+  }
+}
+
+TEST_CASE("a journal of another search, or one that was changed, is refused by its line", "[tune][journal]") {
+  auto original = search(5);
+  const auto journal = record(original, script(2, 5)).journal;
+
+  auto other = search(6);
+  CHECK_THROWS_WITH(replay(journal, other), Catch::Contains("the journal is of another search"));
+
+  auto changed = journal;
+  const auto at = changed.find("\"decision\":\"stop\"");
+  REQUIRE(at != std::string::npos);
+  changed.replace(at, 17, "\"decision\":\"finish\"");
+  auto same = search(5);
+  CHECK_THROWS_WITH(replay(changed, same), Catch::Contains("of the journal: trial") && Catch::Contains("decision was"));
+
+  auto third = search(5);
+  const auto header = journal.substr(0, journal.find('\n') + 1);
+  CHECK_THROWS_WITH(replay(header + "{\"event\":\"reported\"}\n", third),
+                    Catch::Contains("line 2 of the journal: not an event"));
+  auto fourth = search(5);
+  CHECK_THROWS_WITH(replay(header + "garbage\n", fourth), Catch::Contains("line 2 of the journal: not an event"));
+  auto fifth = search(5);
+  CHECK_THROWS_WITH(replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
+                    Catch::Contains("there is no trial 7"));
+}
+
+TEST_CASE("an event reads back as it was written", "[tune][journal]") {
+  Event report{.kind = Event::Kind::Reported, .trial = 3, .attempt = 2, .t = 9};
+  report.metrics = {{"a \"b\"", std::numeric_limits<double>::infinity()}, {"c", 0.1}};
+  report.checkpoint = "x/y";
+  report.decision = {Decision::Action::Stop, "no, \n", 2};
+  report.now = Seconds(0.1);
+  CHECK(to_line(event_from(to_line(report))) == to_line(report));
+  CHECK(event_from(to_line(report)).metrics[0].value == std::numeric_limits<double>::infinity());
+}

@@ -1,0 +1,188 @@
+#include "output/render.hpp"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "text/format.hpp"
+
+using namespace troupe;
+using namespace troupe::tune;
+
+namespace {
+
+Overview sweep() {
+  Overview overview{.objective = {"accuracy", Max}, .elapsed = Seconds(41.26)};
+  overview.by_status = {1, 2, 5, 15, 1};
+  overview.fields = {"lr", "batch"};
+  overview.best = Overview::Row{.trial = 7,
+                                .status = Status::Terminated,
+                                .t = 27,
+                                .last = 0.98,
+                                .best = 0.98125,
+                                .best_t = 26,
+                                .values = {"0.0312", "64"}};
+  overview.rows = {
+      {.trial = 21,
+       .status = Status::Running,
+       .t = 3,
+       .last = 0.91,
+       .best = 0.92,
+       .best_t = 2,
+       .values = {"0.2", "32"}},
+      {.trial = 23, .status = Status::Pending, .values = {"0.004", "128"}},
+      {.trial = 20,
+       .status = Status::Stopped,
+       .t = 1,
+       .last = 0.41,
+       .best = 0.41,
+       .best_t = 1,
+       .values = {"0.9", "64"},
+       .note = "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9"},
+      {.trial = 4, .status = Status::Errored, .values = {"0.9", "64"}, .note = "std::runtime_error: no\ndata"}};
+  overview.errored = {overview.rows[3]};
+  overview.rungs = {{.rung = 0, .t = 1, .reached = 22, .stopped = 12, .not_finite = 1, .cutoff = 0.8456789},
+                    {.rung = 1, .t = 3, .reached = 8, .stopped = 2, .cutoff = 0.95},
+                    {.rung = 2, .t = 9, .reached = 0}};
+  overview.folder = "results/run-1";
+  return overview;
+}
+
+Trial trial_seven() {
+  Trial trial{.id = 7, .config = {{"lr", 0.0312}, {"batch", 64}}, .status = Status::Stopped, .t = 3};
+  trial.best = 0.5;
+  trial.best_t = 2;
+  trial.reason = "stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9";
+  return trial;
+}
+
+std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1,
+                       std::string text = {}) {
+  Event event{.kind = kind, .trial = trial.id, .attempt = attempt, .text = std::move(text), .now = Seconds(3.21)};
+  return render_event(event, &trial, best, {"accuracy", Max}).value_or("(nothing)\n");
+}
+
+}  // namespace
+
+TEST_CASE("the table of a run", "[tune][render]") {
+  CHECK(render_table(sweep(), {.width = 100}) ==
+        "tune: max accuracy, 41.3 s, 24 trials: 2 running, 1 pending, 5 terminated, 15 stopped, 1 errored\n"
+        "best: trial 7, accuracy 0.9812 at t=26: lr=0.0312, batch=64\n"
+        "trial  status   t  accuracy  best     lr  batch  why\n"
+        "   21  running  3      0.91  0.92    0.2     32\n"
+        "   23  pending  0         -     -  0.004    128\n"
+        "   20  stopped  1      0.41  0.41    0.9     64  stopped at rung 0 (t=1): accuracy 0.41 is below ...\n"
+        "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
+}
+
+TEST_CASE("a table on a narrow terminal leaves out what it has no room for", "[tune][render]") {
+  const auto table = render_table(sweep(), {.width = 46});
+  CHECK(table ==
+        "tune: max accuracy, 41.3 s, 24 trials: 2 ru...\n"
+        "best: trial 7, accuracy 0.9812 at t=26: lr=...\n"
+        "trial  status   t  accuracy  best     lr\n"
+        "   21  running  3      0.91  0.92    0.2\n"
+        "   23  pending  0         -     -  0.004\n"
+        "   20  stopped  1      0.41  0.41    0.9\n"
+        "    4  errored  0         -     -    0.9\n");
+}
+
+TEST_CASE("no line of a table is wider than the terminal, whatever stands in it", "[tune][render]") {
+  const auto width = GENERATE(range(0u, 130u));
+  auto overview = sweep();
+  overview.rows[0].values[0] = "größer\x1b[31m als das Feld\n";
+  const auto table = render_table(overview, {.width = width});
+  for (std::size_t start = 0, end = 0; (end = table.find('\n', start)) != std::string::npos; start = end + 1) {
+    REQUIRE(width_of(table.substr(start, end - start)) <= width);
+  }
+  CHECK(table.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("colour stands around words and changes none", "[tune][render]") {
+  auto coloured_table = render_table(sweep(), {.width = 100, .colour = true});
+  CHECK(coloured_table.find("\x1b[36mrunning\x1b[0m") != std::string::npos);
+  for (auto at = coloured_table.find('\x1b'); at != std::string::npos; at = coloured_table.find('\x1b')) {
+    coloured_table.erase(at, coloured_table.find('m', at) - at + 1);
+  }
+  CHECK(coloured_table == render_table(sweep(), {.width = 100}));
+}
+
+TEST_CASE("a run that has just begun has a table too", "[tune][render]") {
+  CHECK(render_table({.objective = {"loss", Min}}, {}) == "tune: min loss, 0.0 s, 0 trials\nbest: none yet\n");
+}
+
+TEST_CASE("lines where there is no terminal", "[tune][render]") {
+  auto trial = trial_seven();
+  Trial best{.id = 3};
+  best.best = 0.9;
+  using Kind = Event::Kind;
+
+  CHECK(line_about(Kind::Started, trial, nullptr) == "[  3.2 s] trial 7 started: lr=0.0312, batch=64\n");
+  CHECK(line_about(Kind::Started, trial, nullptr, 2) == "[  3.2 s] trial 7 started (attempt 2): lr=0.0312, batch=64\n");
+  CHECK(line_about(Kind::Launched, trial, nullptr) == "(nothing)\n");
+  CHECK(line_about(Kind::Reported, trial, nullptr) == "(nothing)\n");
+  CHECK(line_about(Kind::Ended, trial, &best) ==
+        "[  3.2 s] trial 7 stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9; "
+        "best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
+  trial.status = Status::Terminated;
+  trial.reason = "trained to max_t=27";
+  CHECK(
+      line_about(Kind::Ended, trial, &best) ==
+      "[  3.2 s] trial 7 finished: trained to max_t=27; best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
+  trial.status = Status::Pending;
+  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "rank 1 was killed by signal 9") ==
+        "[  3.2 s] trial 7 failed (attempt 1), will be tried again: rank 1 was killed by signal 9\n");
+  trial.status = Status::Errored;
+  trial.error = "std::runtime_error: no data";
+  CHECK(line_about(Kind::Failed, trial, nullptr, 2, trial.error) ==
+        "[  3.2 s] trial 7 errored: std::runtime_error: no data. No best yet.\n");
+  CHECK(line_about(Kind::Closed, trial, nullptr, 0, "interrupted by SIGINT") ==
+        "[  3.2 s] the run ends: interrupted by SIGINT\n");
+}
+
+TEST_CASE("the summary says what won and why the others stopped", "[tune][render]") {
+  CHECK(render_summary(sweep(), {}) ==
+        "tune: 24 trials in 41.3 s\n"
+        "  best: trial 7, accuracy 0.9812 at t=26\n"
+        "    lr = 0.0312\n"
+        "    batch = 64\n"
+        "  5 terminated, 15 stopped, 1 errored\n"
+        "    rung 0 (t=1): 22 judged, 13 stopped: 12 below the cutoff, 1 not finite; the cutoff is 0.8457 now\n"
+        "    rung 1 (t=3): 8 judged, 2 stopped: 2 below the cutoff; the cutoff is 0.95 now\n"
+        "    rung 2 (t=9): 0 judged, 0 stopped\n"
+        "    trial 4 errored: std::runtime_error: no data\n"
+        "  results: results/run-1\n");
+}
+
+TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][render]") {
+  Overview overview{.objective = {"loss", Min}, .elapsed = Seconds(3725)};
+  overview.by_status = {0, 0, 0, 1, 7};
+  overview.errored.resize(5);
+  overview.rungs = {{.bracket = 0, .rung = 0, .t = 1, .reached = 1, .stopped = 1, .cutoff = 2},
+                    {.bracket = 1, .rung = 0, .t = 3}};
+  overview.ended_early = "interrupted by SIGINT";
+  CHECK(render_summary(overview, {}) ==
+        "tune: 8 trials in 1 h 2 min\n"
+        "  ended early: interrupted by SIGINT\n"
+        "  best: none; no trial reported a finite 'loss'\n"
+        "  0 terminated, 1 stopped, 7 errored\n"
+        "    bracket 0 rung 0 (t=1): 1 judged, 1 stopped: 1 above the cutoff; the cutoff is 2 now\n"
+        "    bracket 1 rung 0 (t=3): 0 judged, 0 stopped\n"
+        "    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 "
+        "errored: \n"
+        "    and 2 more\n");
+}
+
+TEST_CASE("numbers, times and texts as people read them", "[tune][render]") {
+  CHECK(short_number(0.98125) == "0.9812");
+  CHECK(short_number(1e-5) == "1e-05");
+  CHECK(short_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(short_time(Seconds(0.04)) == "0.0 s");
+  CHECK(short_time(Seconds(99.96)) == "1 min 40 s");
+  CHECK(short_time(Seconds(7322)) == "2 h 2 min");
+  CHECK(width_of("grüße") == 5);
+  CHECK(clipped("grüße", 5) == "grüße");
+  CHECK(clipped("grüße", 4) == "g...");
+  CHECK(clipped("abc", 2) == "..");
+  CHECK(padded("ü", 3, true) == "  ü");
+}

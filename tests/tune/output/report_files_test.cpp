@@ -1,0 +1,107 @@
+#include "output/report_files.hpp"
+
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune/asha.hpp>
+
+#include "experiment/journal.hpp"
+#include "support/python.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::tune;
+
+namespace {
+
+const SearchSpace kSpace{{"lr", 0.5}, {"name", "a \"b\", c"}};
+
+Experiment search() {
+  const Objective objective{"accuracy", Max};
+  return {{.objective = objective},
+          std::make_unique<RandomSearcher>(kSpace, 1, 2),
+          asha({.max_t = 9, .eta = 3})(objective, 1)};
+}
+
+/// Two trials: one of three reports, one that is nan and stopped.
+void run(Experiment& experiment, ReportFiles& files) {
+  experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
+  experiment.next(Seconds(0));
+  experiment.started(0, Seconds(0));
+  experiment.report(0, 1, {{"accuracy", 0.25}}, {}, Seconds(1));
+  experiment.report(0, 2, {{"accuracy", 0.5}, {"trial", 7}, {"time, s", 3}}, "checkpoints/2", Seconds(2));
+  experiment.next(Seconds(2));
+  experiment.started(1, Seconds(2));
+  experiment.report(1, 1, {{"accuracy", std::numeric_limits<double>::quiet_NaN()}}, {}, Seconds(3));
+  experiment.ended(1, Seconds(3));
+  experiment.report(0, 9, {{"accuracy", 0.75}}, {}, Seconds(4));
+  experiment.ended(0, Seconds(4));
+}
+
+}  // namespace
+
+TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the same", "[tune][reports]") {
+  TemporaryFolder folder;
+  auto experiment = search();
+  ReportFiles files(folder.path(), kSpace, {{"seed", 1}}, "{}");
+  run(experiment, files);
+  files.write_summary(experiment, Seconds(5));
+
+  const auto said = python(folder.path(), R"(
+import csv, json, math
+rows = list(csv.DictReader(open('reports.csv', newline='')))
+lines = [json.loads(line) for line in open('reports.jsonl')]
+assert len(rows) == len(lines) == 4, (rows, lines)
+for row, line in zip(rows, lines):
+    assert int(row['trial']) == line['trial'] and int(row['t']) == line['t'] and float(row['time_s']) == line['time_s']
+    assert float(row['config/lr']) == line['config']['lr'] == 0.5
+    assert row['config/name'] == line['config']['name'] == 'a "b", c'
+    assert row['decision'] == line['decision'] and row['reason'] == line.get('reason', '')
+    assert row['rung'] == str(line.get('rung', ''))
+    assert row['accuracy'] == str(line['metrics']['accuracy'])
+assert rows[1]['metric/trial'] == '7.0' or float(rows[1]['metric/trial']) == 7, rows[1]
+assert float(rows[1]['time, s']) == 3 and rows[0]['time, s'] == '' and rows[3]['time, s'] == ''
+assert lines[1]['checkpoint'] == 'checkpoints/2'
+assert math.isnan(float(rows[2]['accuracy'])) and rows[2]['decision'] == 'stop'
+print([ (r['trial'], r['t'], r['decision'], r['reason']) for r in rows ])
+summary = json.load(open('summary.json'))
+assert summary['best']['trial'] == 0 and summary['best']['best'] == 0.75 and summary['seconds'] == 5
+assert [t['status'] for t in summary['trials']] == ['terminated', 'stopped']
+assert summary['rungs'][0]['judged'] == 2 and summary['rungs'][0]['not_finite'] == 1
+assert json.load(open('params.json'))['seed'] == 1
+journal = [json.loads(line) for line in open('journal.jsonl')]
+print([e.get('event') for e in journal])
+)");
+
+  CHECK(said ==
+        "[('0', '1', 'continue', 'passed rung 0 (t=1)'), ('0', '2', 'continue', ''), "
+        "('1', '1', 'stop', 'stopped at rung 0 (t=1): accuracy is nan'), ('0', '9', 'finish', 'trained to max_t=9')]\n"
+        "[None, 'launched', 'started', 'reported', 'reported', 'launched', 'started', 'reported', 'ended', 'reported', "
+        "'ended']\n");
+}
+
+TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
+  TemporaryFolder folder;
+  auto experiment = search(), again = search();
+  ReportFiles files(folder.path(), kSpace, {},
+                    journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  run(experiment, files);
+
+  const auto journal = content_of(folder.path() / "journal.jsonl");
+
+  CHECK(replay(journal, again) == journal.size());
+  CHECK(again.save() == experiment.save());
+}
+
+TEST_CASE("a run never writes into the folder of another", "[tune][reports]") {
+  TemporaryFolder folder;
+  const auto storage = folder.path() / "results" / "digits";
+  CHECK(make_run_folder(storage) == storage / "run-1");
+  CHECK(make_run_folder(storage) == storage / "run-2");
+  std::filesystem::remove(storage / "run-1");
+  CHECK(make_run_folder(storage) == storage / "run-1");
+  CHECK(make_run_folder(storage) == storage / "run-3");
+  AppendFile(folder.path() / "file").append("x");
+  CHECK_THROWS_AS(make_run_folder(folder.path() / "file" / "inside"), std::runtime_error);
+}

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+#include "run/launcher.hpp"
+
+namespace troupe::tune {
+
+/// A cluster in virtual time: `capacity` gangs fit, every step takes as long as the script says, an event waits for nobody.
+/// Deterministic.
+class FakeLauncher final : public Launcher {
+ public:
+  struct Script {
+    std::size_t capacity = 1;
+    std::int64_t reports = 27;  ///< that a function makes before it returns
+    std::function<double(const Launch&, std::int64_t t)> value = [](auto&, auto) { return 0.0; };
+    std::function<double(const Launch&)> step = [](auto&) { return 1.0; };
+    /// The text of an exception instead of report t of this attempt.
+    std::function<std::optional<std::string>(const Launch&, std::int64_t t)> failure = [](auto&, auto) {
+      return std::nullopt;
+    };
+    bool checkpoints = false;  ///< with every report
+    bool deaf = false;         ///< goes on after Stop
+    bool impossible = false;
+    std::string metric = "accuracy";
+  };
+
+  explicit FakeLauncher(Script script) : script_{std::move(script)} {}
+
+  void launch(const Launch& launch) override {
+    if (waiting_) FAIL("a second request for a gang before the first was placed");
+    if (script_.impossible)
+      return schedule(0, {.kind = GangEvent::Kind::Impossible, .trial = launch.trial, .text = "no node has gpu 8"});
+    waiting_ = launch;
+    place();
+  }
+
+  std::optional<GangEvent> wait(Seconds timeout) override {
+    if (events_.empty() || events_.begin()->first.first > now_ + timeout.count()) {
+      now_ += timeout.count();
+      return std::nullopt;
+    }
+    auto event = events_.extract(events_.begin());
+    now_ = event.key().first;
+    auto& what = event.mapped();
+    if (what.kind == GangEvent::Kind::Placed) step(running_.at(what.trial));
+    const bool over = what.kind == GangEvent::Kind::Ended || what.kind == GangEvent::Kind::Failed;
+    if (over && running_.erase(what.trial) > 0) place();
+    ++events_seen;
+    most_running = std::max(most_running, running_.size());
+    return what;
+  }
+
+  void answer(TrialId trial, std::int64_t k, Verdict verdict) override {
+    auto& gang = running_.at(trial);
+    if (gang.k != k) FAIL("an answer to a report that was not made");
+    if (verdict == Verdict::Stop && !script_.deaf) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = trial});
+    step(gang);
+  }
+
+  void end(TrialId trial) override {
+    ended.insert(trial);
+    if (waiting_ && waiting_->trial == trial) waiting_.reset();
+    std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
+    schedule(0, {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "killed"});
+  }
+
+  Seconds now() const override { return Seconds(now_); }
+
+  std::size_t events_seen = 0;
+  std::size_t most_running = 0;
+  std::set<TrialId> ended;
+
+ private:
+  struct Gang {
+    Launch launch;
+    std::int64_t k = 0;
+  };
+
+  void schedule(double delay, GangEvent event) {
+    events_.emplace(std::pair(now_ + delay, sequence_++), std::move(event));
+  }
+
+  void place() {
+    if (!waiting_ || running_.size() >= script_.capacity) return;
+    const auto launch = *std::exchange(waiting_, std::nullopt);
+    running_[launch.trial] = {launch};
+    schedule(0, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
+  }
+
+  void step(Gang& gang) {
+    const auto& launch = gang.launch;
+    const auto t = launch.after_t + ++gang.k;
+    const auto delay = script_.step(launch);
+    if (const auto why = script_.failure(launch, t)) {
+      return schedule(delay, {.kind = GangEvent::Kind::Failed, .trial = launch.trial, .text = *why});
+    }
+    if (t > script_.reports) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
+    GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
+    report.metrics = {{script_.metric.c_str(), script_.value(launch, t)}};
+    if (script_.checkpoints)
+      report.checkpoint = "checkpoints/" + std::to_string(launch.trial) + "/" + std::to_string(t);
+    schedule(delay, std::move(report));
+  }
+
+  Script script_;
+  double now_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::map<std::pair<double, std::uint64_t>, GangEvent> events_;
+  std::map<TrialId, Gang> running_;
+  std::optional<Launch> waiting_;
+};
+
+}  // namespace troupe::tune

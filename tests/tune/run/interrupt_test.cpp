@@ -1,0 +1,48 @@
+#include "run/interrupt.hpp"
+
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace troupe::tune;
+
+namespace {
+
+volatile std::sig_atomic_t own_handler_ran = 0;
+void own_handler(int) { own_handler_ran = 1; }
+
+}  // namespace
+
+TEST_CASE("a signal is noted while a watch lives, and the handler before it comes back", "[tune][interrupt]") {
+  const auto before = std::signal(SIGTERM, own_handler);
+  {
+    InterruptWatch watch;
+    CHECK_FALSE(watch.noted());
+    std::raise(SIGTERM);
+    CHECK(watch.noted() == "interrupted by SIGTERM");
+    CHECK_FALSE(InterruptWatch().noted());
+  }
+  CHECK(own_handler_ran == 0);
+  std::raise(SIGTERM);
+  CHECK(own_handler_ran == 1);
+  std::signal(SIGTERM, before);
+  CHECK_FALSE(InterruptWatch().noted());
+}
+
+TEST_CASE("a second signal ends the program", "[tune][interrupt]") {
+  const auto child = fork();
+  if (child == 0) {
+    InterruptWatch watch;
+    std::raise(SIGINT);
+    if (watch.noted() != "interrupted by SIGINT") _exit(1);
+    std::raise(SIGINT);
+    _exit(2);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGINT);
+}

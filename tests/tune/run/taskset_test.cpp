@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune/asha.hpp>
+
+#include "run/drive.hpp"
+#include "run/fake_launcher.hpp"
+
+using namespace troupe;
+using namespace troupe::tune;
+
+namespace {
+
+constexpr std::int64_t kSteps = 50;
+using Curves = std::vector<std::vector<double>>;  ///< of a configuration, its loss after 1 .. kSteps steps
+
+Curves parsed(std::istream& csv) {
+  Curves curves;
+  std::string line, field;
+  std::getline(csv, line);
+  while (std::getline(csv, line)) {
+    std::vector<double> losses;
+    std::istringstream fields(line);
+    constexpr int before_the_losses = 9;  // eight hyperparameters, and the loss before training
+    for (int index = 0; std::getline(fields, field, ','); ++index) {
+      if (index >= before_the_losses) losses.push_back(std::stod(field));
+    }
+    REQUIRE(losses.size() == kSteps);
+    curves.push_back(std::move(losses));
+  }
+  return curves;
+}
+
+/// Empty if the data set is not there.
+Curves curves_of(const std::string& task) {
+  const auto path = std::filesystem::path(TROUPE_DATA_DIR) / "taskset" / (task + ".csv.gz");
+  if (!std::filesystem::exists(path)) return {};
+  std::string text;
+  FILE* pipe = popen(("gzip -dc '" + path.string() + "'").c_str(), "r");
+  REQUIRE(pipe);
+  std::array<char, 65536> part{};
+  for (std::size_t size = 0; (size = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    text.append(part.data(), size);
+  REQUIRE(pclose(pipe) == 0);
+  std::istringstream csv(text);
+  return parsed(csv);
+}
+
+double lowest(const std::vector<double>& losses) {
+  double best = std::numeric_limits<double>::infinity();
+  for (double loss : losses) best = loss < best ? loss : best;  // false for nan
+  return best;
+}
+
+/// Hands out the configurations of the table in a random order, each once.
+class TableSearcher final : public Searcher {
+ public:
+  TableSearcher(std::size_t size, std::uint64_t seed) : order_(size) {
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    Random random(seed);
+    for (auto left = size; left > 1; --left) std::swap(order_[left - 1], order_[random.below(left)]);
+  }
+  std::optional<Configuration> suggest(TrialId trial) override {
+    if (trial >= order_.size()) return std::nullopt;
+    return Configuration{{"row", order_[trial]}};
+  }
+  std::string save() const override { return "{}"; }
+  void load(std::string_view) override {}
+
+ private:
+  std::vector<std::int64_t> order_;
+};
+
+double regret(const Curves& curves, double best, const SchedulerFactory& scheduler, std::uint64_t seed,
+              std::size_t workers, double time) {
+  const Objective objective{"loss", Min};
+  Experiment experiment({.objective = objective, .stop = {.reports = kSteps}},
+                        std::make_unique<TableSearcher>(curves.size(), seed), scheduler(objective, seed));
+  FakeLauncher::Script script{.capacity = workers, .reports = kSteps, .metric = "loss"};
+  script.value = [&](const Launch& launch, std::int64_t t) {
+    const auto row = std::get<std::int64_t>(launch.config[0].second.value());
+    return curves[static_cast<std::size_t>(row)][static_cast<std::size_t>(t - 1)];
+  };
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {.time_budget = Seconds(time + 0.5), .stop_grace = Seconds(0)}, {});
+  if (!experiment.best()) FAIL("no trial reported");
+  return *experiment.best()->best - best;
+}
+
+double mean_regret(const Curves& curves, const SchedulerFactory& scheduler, std::size_t workers, double time) {
+  std::vector<double> bests;
+  for (const auto& losses : curves) bests.push_back(lowest(losses));
+  const auto best = *std::ranges::min_element(bests);
+  constexpr int seeds = 40;
+  double sum = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) sum += regret(curves, best, scheduler, seed, workers, time);
+  return sum / seeds;
+}
+
+}  // namespace
+
+// The figures are means over 100 seeds of another simulation of the same rule on the same tables, with other orders of the
+// configurations: they differ by chance, within a third.
+TEST_CASE("ASHA comes as near to the best real learning curve as the reference simulation", "[tune][asha][data]") {
+  struct Figure {
+    const char* task;
+    double random, stop_3, stop_4;
+  };
+  const auto figure = GENERATE(Figure{"patch32_GRU64_avg_bs128", .1015, .0205, .0176},
+                               Figure{"patch32_LSTM128_bs128", .0313, .0030, .0025});
+  CAPTURE(figure.task);
+  const auto curves = curves_of(figure.task);
+  if (curves.empty()) {
+    std::cout << "skipped: no " << figure.task << " in '" << TROUPE_DATA_DIR << "' (CMake's TROUPE_DATA_DIR)\n";
+    return;
+  }
+  REQUIRE(curves.size() == 1000);
+  constexpr std::size_t workers = 25;
+  constexpr double time = 100;
+
+  CHECK(mean_regret(curves, fifo(), workers, time) == Approx(figure.random).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 3}), workers, time) == Approx(figure.stop_3).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 4}), workers, time) == Approx(figure.stop_4).epsilon(0.33));
+}

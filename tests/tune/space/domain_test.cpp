@@ -1,0 +1,89 @@
+#include <troupe/tune/domain.hpp>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+using namespace troupe::tune;
+using Catch::Matchers::Equals;
+
+namespace {
+double real(const Scalar& scalar) { return std::get<double>(scalar.value()); }
+constexpr auto kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr auto kInf = std::numeric_limits<double>::infinity();
+}  // namespace
+
+TEST_CASE("a domain that can not be is refused where it is made, with its values", "[tune][domain]") {
+  CHECK_THROWS_WITH(uniform(2, 1), Equals("uniform(2, 1): the lower bound is above the upper one"));
+  CHECK_THROWS_WITH(loguniform(0, 1), Equals("loguniform(0, 1): a logarithm needs a lower bound above 0"));
+  CHECK_THROWS_WITH(loguniform(-1, 1), Equals("loguniform(-1, 1): a logarithm needs a lower bound above 0"));
+  CHECK_THROWS_WITH(integer(5, 4), Equals("integer(5, 4): the lower bound is above the upper one"));
+  CHECK_THROWS_WITH(choice(std::vector<Scalar>{}), Equals("choice(): there is no value to choose"));
+  CHECK_THROWS_WITH(grid(std::vector<Scalar>{}), Equals("grid(): there is no value to choose"));
+  CHECK_THROWS_WITH(uniform(0, kNan), Equals("uniform(0, nan): every value has to be finite"));
+  CHECK_THROWS_WITH(uniform(-kInf, 0), Equals("uniform(-inf, 0): every value has to be finite"));
+  CHECK_THROWS_WITH(choice({0.1, kNan}), Equals("choice(0.1, nan): every value has to be finite"));
+  CHECK_THROWS_WITH(Domain(kNan), Equals("nan: every value has to be finite"));
+  CHECK_THROWS_WITH(uniform(-1e308, 1e308), Equals("uniform(-1e+308, 1e+308): the range is too wide for a double"));
+}
+
+TEST_CASE("every value that is drawn is in its domain and of its kind", "[tune][domain]") {
+  const auto seed = GENERATE(1u, 2u, 3u, 4u);
+  CAPTURE(seed);
+  const std::vector<Domain> domains{
+      uniform(-3, 3),      uniform(2, 2), loguniform(1e-6, 1e3),         loguniform(1, std::nextafter(1, 2)),
+      integer(-5, 5),      integer(7, 7), integer(INT64_MIN, INT64_MAX), choice({"a", "b"}),
+      grid({true, false}), Domain(42)};
+  Random random(seed);
+  for (const auto& domain : domains) {
+    CAPTURE(to_string(domain));
+    for (int draw = 0; draw < 2'000; ++draw) REQUIRE(domain.contains(domain.sample(random)));
+  }
+}
+
+TEST_CASE("a log-uniform number falls into every decade equally often", "[tune][domain]") {
+  const auto domain = loguniform(1e-4, 1.0);
+  Random random(7);
+  std::array<int, 4> decades{};
+  constexpr int draws = 40'000;
+  for (int draw = 0; draw < draws; ++draw) {
+    ++decades.at(static_cast<std::size_t>(std::floor(std::log10(real(domain.sample(random))) + 4)));
+  }
+  for (int count : decades) CHECK(count == Approx(draws / 4).epsilon(0.04));  // 4 standard deviations are 3.5 %
+}
+
+TEST_CASE("both bounds of an integer range are drawn, all values equally often", "[tune][domain]") {
+  const auto domain = integer(10, 15);
+  Random random(11);
+  std::array<int, 6> counts{};
+  constexpr int draws = 60'000;
+  for (int draw = 0; draw < draws; ++draw) {
+    ++counts.at(static_cast<std::size_t>(std::get<std::int64_t>(domain.sample(random).value()) - 10));
+  }
+  for (int count : counts) CHECK(count == Approx(draws / 6).epsilon(0.04));
+}
+
+TEST_CASE("random numbers are the same on every machine", "[tune][random]") {
+  Random random(0);  // the published sequence of SplitMix64 for seed 0
+  CHECK(random.next() == 0xe220a8397b1dcdafu);
+  CHECK(random.next() == 0x6e789e6aa1b965f4u);
+  CHECK(random.next() == 0x06c45d188009454fu);
+  CHECK(Random(1, 2, "lr").next() == Random(1, 2, "lr").next());
+  CHECK(Random(1, 2, "lr").next() != Random(1, 2, "batch").next());
+  CHECK(Random(1, 2, "lr").next() != Random(1, 3, "lr").next());
+  CHECK(Random(1, 2, "lr").next() != Random(2, 1, "lr").next());
+}
+
+TEST_CASE("a scalar keeps its kind and prints as it can be read back", "[tune][scalar]") {
+  CHECK(Scalar(1) != Scalar(1.0));
+  CHECK(to_string(Scalar(0.1)) == "0.1");
+  CHECK(to_string(Scalar(1e-5)) == "1e-05");
+  CHECK(to_string(Scalar(-3)) == "-3");
+  CHECK(to_string(Scalar(true)) == "true");
+  CHECK(to_string(Scalar("adam")) == "adam");
+  CHECK(kind_of(Scalar(2.0f)) == "real number");
+  CHECK_THROWS_AS(Scalar(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument);
+  CHECK(to_string(Configuration{{"lr", 0.5}, {"name", "adam"}}) == "lr=0.5, name=adam");
+}

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace troupe::tune {
+
+/// What a Python program, written into `folder`, prints about the files there; its traceback if it fails.
+inline std::string python(const std::filesystem::path& folder, const std::string& program) {
+  std::ofstream(folder / "judge.py") << program;
+  const auto command = "cd '" + folder.string() + "' && timeout 60 python3 judge.py 2>&1";
+  std::string output;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return "no shell";
+  std::array<char, 4096> part{};
+  for (std::size_t size = 0; (size = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    output.append(part.data(), size);
+  pclose(pipe);
+  return output;
+}
+
+}  // namespace troupe::tune

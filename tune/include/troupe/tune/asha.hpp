@@ -1,0 +1,73 @@
+#pragma once
+
+#include <map>
+
+#include <troupe/tune/scheduler.hpp>
+
+namespace troupe::tune {
+
+struct AshaOptions {
+  std::int64_t max_t = 100;  ///< reports after which a trial is finished
+  int eta = 4;               ///< the best 1/eta of a rung go on; at least 2
+  std::int64_t grace = 1;    ///< reports before a trial is judged for the first time
+  int brackets = 1;          ///< bracket s leaves out the s lowest rungs
+};
+
+/// Asynchronous successive halving, the stopping variant (Li et al., 2020, arXiv 1810.05934; the rule of Ray's
+/// async_hyperband where this comment says no more).
+///
+///   Rungs    stand at t = grace * eta^k, k = 0, 1, ..., below max_t.
+///   Judged   is a report in the highest rung with rung.t <= t, if it is above every rung in which the trial was judged
+///            before: once a rung, and never in a rung below. The score is entered in the rung, whatever the decision.
+///   Cutoff   is the (1 - 1/eta) quantile of the scores that were in the rung before this one, interpolated linearly
+///            between the neighbours of position (n-1)(1-1/eta), from 0, in ascending order; the upper neighbour where
+///            the lower one is not finite; none in an empty rung.
+///   Stopped  is a trial whose score is strictly below the cutoff, and one whose value is not finite, in an empty rung
+///            too. Not finite values stay in the rung as its worst. No decision is revisited.
+///   Finished is a trial at t >= max_t, unjudged.
+///   Brackets are drawn for a trial at its first report, with probabilities proportional to e^(number of rungs), from
+///            (seed, trial) alone; each has rungs of its own.
+///
+/// A report without the metric is not judged; the next one is, in the rung that was due. Cost of a report: O(trials in
+/// the rung) to insert, a memmove. Memory: one number for each trial in each rung.
+class Asha final : public TrialScheduler {
+ public:
+  /// Throws std::invalid_argument, naming the values, unless max_t >= 1, eta >= 2, grace >= 1, and every bracket has a
+  /// rung (with one bracket there may be none: max_t <= grace).
+  Asha(AshaOptions options, Objective objective, std::uint64_t seed);
+
+  Decision on_report(TrialId trial, std::int64_t t, const Metrics& metrics) override;
+  void on_end(TrialId trial) override;
+  std::vector<RungSummary> rungs() const override;
+  std::string save() const override;
+  void load(std::string_view saved) override;
+
+ private:
+  struct Rung {
+    std::int64_t t = 0;
+    std::vector<double> scores = {};  // ascending
+    std::size_t stopped = 0;
+    std::size_t not_finite = 0;
+  };
+  struct Progress {
+    std::size_t bracket = 0;
+    int judged = -1;  // the highest rung, -1 before the first
+    std::int64_t last_t = 0;
+  };
+
+  Progress& progress_of(TrialId trial);
+  std::optional<double> cutoff(const Rung& rung) const;  // a score
+  void take_up(std::string_view saved);
+  Decision judge(int index, Rung& rung, double value);
+
+  AshaOptions options_;
+  Objective objective_;
+  std::uint64_t seed_;
+  std::vector<std::vector<Rung>> brackets_;
+  std::map<TrialId, Progress> running_;
+};
+
+/// ASHA for `.scheduler`. Throws like Asha, at once.
+SchedulerFactory asha(AshaOptions options);
+
+}  // namespace troupe::tune

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <troupe/detail/trial_session.hpp>
+#include <troupe/tune/options.hpp>
+#include <troupe/tune/results.hpp>
+
+/// What tune::run hands to the part of it that is no template.
+namespace troupe::tune::detail {
+
+using troupe::detail::RunInfo;
+using troupe::detail::TrialEvent;
+
+/// One launch of a trial, as the thread that runs it sees the search.
+class Attempt {
+ public:
+  virtual ~Attempt() = default;
+  /// True once the search wants nothing more of it.
+  virtual bool is_over() const = 0;
+  /// The gang is there. `kill` ends it, and may be called from another thread as long as the attempt runs. Throws
+  /// Cancelled if the attempt is over.
+  virtual void placed(std::function<void()> kill) = 0;
+  /// Waits for the verdict on a report.
+  virtual Verdict judge(const TrialEvent& report) = 0;
+};
+
+/// Runs a configuration from its placement to its end, on a thread of its own. Throws Impossible, or what went wrong.
+using RunAttempt = std::function<void(const Configuration& config, const RunInfo& info, Attempt& attempt)>;
+
+/// Everything in Options that does not depend on Config.
+struct Plan {
+  SearchSpace space = {};
+  std::uint64_t trials = 0;
+  std::uint64_t samples = 1;
+  Objective objective = {};
+  std::uint64_t seed = 0;
+  SchedulerFactory scheduler = {};
+  SearcherFactory searcher = {};
+  std::size_t max_concurrent = 0;
+  int max_failures = 0;
+  StopWhen stop = {};
+  std::chrono::milliseconds time_budget{0};
+  std::chrono::milliseconds stop_grace{0};
+  std::string storage = {};
+  int workers = 1;
+  Show show = Show::Auto;
+};
+
+/// Runs the search to its end. Blocks.
+Outcome search(const Plan& plan, const RunAttempt& run_attempt);
+
+}  // namespace troupe::tune::detail

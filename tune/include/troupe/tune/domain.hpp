@@ -1,0 +1,70 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <troupe/tune/random.hpp>
+#include <troupe/tune/scalar.hpp>
+
+namespace troupe::tune {
+
+/// The values that one field of a configuration may take. A value type; made by the functions below, or implicitly from
+/// a constant. All of them throw std::invalid_argument, naming the values, for a domain that is empty or not finite.
+class Domain {
+ public:
+  enum class Kind : std::uint8_t { Constant, Uniform, LogUniform, Integer, Choice, Grid };
+
+  template <class Constant>
+  requires std::constructible_from<Scalar, Constant> Domain(Constant constant)
+      : Domain{Kind::Constant, {Scalar(std::move(constant))}} {}
+
+  Kind kind() const { return kind_; }
+  /// The values themselves of a constant, a choice or a grid; the lower and the upper bound of a range.
+  const std::vector<Scalar>& values() const { return values_; }
+  /// Draws one value. A grid draws like a choice.
+  Scalar sample(Random& random) const;
+  /// True for every value that sample can return.
+  bool contains(const Scalar& value) const;
+
+  friend bool operator==(const Domain&, const Domain&) = default;
+
+ private:
+  friend Domain uniform(double low, double high);
+  friend Domain loguniform(double low, double high);
+  friend Domain integer(std::int64_t low, std::int64_t high);
+  friend Domain choice(std::vector<Scalar> values);
+  friend Domain grid(std::vector<Scalar> values);
+
+  Domain(Kind kind, std::vector<Scalar> values);
+
+  Kind kind_;
+  std::vector<Scalar> values_;
+};
+
+/// Real numbers in [low, high), each equally likely.
+Domain uniform(double low, double high);
+/// Real numbers in [low, high), their logarithms equally likely. 0 < low.
+Domain loguniform(double low, double high);
+/// Integers from low to high, both included.
+Domain integer(std::int64_t low, std::int64_t high);
+/// One of the values, each equally likely.
+Domain choice(std::vector<Scalar> values);
+/// Every one of the values in turn; several grids make their cartesian product (GridSearcher).
+Domain grid(std::vector<Scalar> values);
+
+template <class Value>
+Domain choice(std::initializer_list<Value> values) {
+  return choice(std::vector<Scalar>(values.begin(), values.end()));
+}
+template <class Value>
+Domain grid(std::initializer_list<Value> values) {
+  return grid(std::vector<Scalar>(values.begin(), values.end()));
+}
+
+/// "loguniform(0.001, 1)", "choice(32, 64)".
+std::string to_string(const Domain& domain);
+
+}  // namespace troupe::tune

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <troupe/tune/trial.hpp>
+
+namespace troupe::tune {
+
+/// When to end early, besides what the scheduler says.
+struct StopWhen {
+  std::int64_t reports = 0;            ///< a trial finishes after so many; 0: no limit
+  std::optional<double> reaches = {};  ///< the run ends as soon as a trial's metric is this good
+};
+
+struct ExperimentOptions {
+  Objective objective = {};
+  std::uint64_t seed = 0;
+  int max_failures =
+      0;  ///< of one trial, after which it is Errored; a failure is a gang that broke or a function that threw
+  StopWhen stop = {};
+};
+
+/// What to run in a gang next.
+struct Launch {
+  TrialId trial = 0;
+  int attempt = 1;
+  Configuration config = {};
+  std::string checkpoint = {};  ///< to go on from; empty: from the start
+  std::int64_t after_t = 0;     ///< the gang's k-th report is the trial's report after_t + k
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+struct Wait {};  ///< nothing to launch until a running trial ends or fails
+struct Done {};  ///< nothing runs, and nothing is left to launch
+using Next = std::variant<Launch, Wait, Done>;
+
+/// One thing that happened, as the journal holds it: enough to make every decision again.
+struct Event {
+  enum class Kind : std::uint8_t {
+    Launched,  ///< next() handed it out: config, attempt
+    Started,   ///< its gang was placed
+    Reported,  ///< t, metrics, checkpoint, decision; only reports that count, repetitions leave no event
+    Ended,     ///< the function returned on all ranks
+    Failed,    ///< text: why; status tells whether it is tried again
+    Requeued,  ///< its gang is gone without a fault of its own: the run was interrupted and taken up again
+    Closed,    ///< no further launches; text: why
+  };
+  Kind kind = Kind::Closed;
+  TrialId trial = 0;
+  int attempt = 0;
+  std::int64_t t = 0;
+  Configuration config = {};
+  Metrics metrics = {};
+  std::string checkpoint = {};
+  std::string text = {};
+  bool may_retry = true;
+  Decision decision = {};
+  Seconds now{0};
+};
+
+/// A search as a pure state machine: events in, what to launch and when to stop out. No clock, no thread, no file, no
+/// process. A function of (options, searcher, scheduler, order of events): the same events make the same decisions, so
+/// applying a journal again gives the state in which it was written. Used by one thread.
+class Experiment {
+ public:
+  /// Called with every event once it is applied, before the call that made it returns: what the caller then answers to a
+  /// gang is in the journal already.
+  using Observer = std::function<void(const Event& event, const Trial* trial)>;
+
+  /// Throws std::invalid_argument for options that can not be: no metric named, negative numbers.
+  Experiment(ExperimentOptions options, std::unique_ptr<Searcher> searcher, std::unique_ptr<TrialScheduler> scheduler);
+
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
+  /// What a free gang should run. Retries come before new trials.
+  Next next(Seconds now);
+  void started(TrialId trial, Seconds now);
+  /// The trial's report number t. A t that was reported before (by an attempt that failed) is answered Continue and
+  /// changes nothing.
+  Decision report(TrialId trial, std::int64_t t, const Metrics& metrics, const std::string& checkpoint, Seconds now);
+  void ended(TrialId trial, Seconds now);
+  /// The attempt failed. Tried again while there are failures left and `may_retry`. A trial that was stopping is Stopped
+  /// (or Terminated), not failed.
+  void failed(TrialId trial, const std::string& why, bool may_retry, Seconds now);
+  /// No further launches, and every report is answered Stop. A trial that fails or is launched but not started is then
+  /// Stopped. Does nothing if closed.
+  void close(const std::string& why, Seconds now);
+
+  /// Applies an event of a journal again; the observer is not called. Throws std::invalid_argument, saying what differs,
+  /// where this experiment decides otherwise than the journal's did.
+  void apply(const Event& event);
+  /// After a journal was applied: what ran when it ended is launched again, before all else and in the order of its last
+  /// launches, from its last checkpoint or from the start, without counting a failure; what was told to stop is over.
+  void requeue_running(Seconds now);
+
+  const ExperimentOptions& options() const { return options_; }
+  const std::vector<Trial>& trials() const { return trials_; }  ///< by id
+  const Trial* best() const;  ///< with the best value so far, the first of equals; nullptr if none has one
+  std::size_t in_flight() const { return in_flight_; }  ///< trials given to a gang, or waiting for one to be placed
+  bool closed() const { return closed_; }
+  const std::string& why_closed() const { return why_closed_; }
+  std::vector<RungSummary> rungs() const { return scheduler_->rungs(); }
+  const Searcher& searcher() const { return *searcher_; }
+  const TrialScheduler& scheduler() const { return *scheduler_; }
+
+  /// The whole state as JSON: two experiments that will decide alike have the same.
+  std::string save() const;
+
+ private:
+  Trial& known(TrialId trial);
+  void tell(const Event& event);
+  Decision decide(const Trial& trial, std::int64_t t, const Metrics& metrics);
+  void note(Trial& trial, const Event& report);
+  void take_back(Trial& trial);
+  void finish(Trial& trial, Status status, Seconds now);
+  void requeue(TrialId trial, Seconds now);
+  void shut(const std::string& why, Seconds now);
+
+  ExperimentOptions options_;
+  std::unique_ptr<Searcher> searcher_;
+  std::unique_ptr<TrialScheduler> scheduler_;
+  Observer observer_;
+  std::vector<Trial> trials_;
+  std::deque<TrialId> again_;  // Pending, to be launched before new ones
+  std::size_t in_flight_ = 0;
+  std::uint64_t launches_ = 0;
+  std::optional<TrialId> best_;
+  bool exhausted_ = false;
+  bool closed_ = false;
+  std::string why_closed_;
+};
+
+}  // namespace troupe::tune

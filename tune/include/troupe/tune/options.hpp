@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <troupe/options.hpp>
+#include <troupe/tune/asha.hpp>
+#include <troupe/tune/experiment.hpp>
+#include <troupe/tune/searcher.hpp>
+#include <troupe/tune/space.hpp>
+
+namespace troupe::tune {
+
+/// The gang of every trial.
+struct Each {
+  int workers = 1;            ///< ranks
+  troupe::Options each = {};  ///< what each rank needs
+  Strategy strategy = Strategy::Pack;
+};
+
+/// What is shown on the standard error stream while a run goes on, and its summary at the end.
+enum class Show : std::uint8_t {
+  Auto,   ///< a table that is redrawn if it is a terminal, else lines; colour unless NO_COLOR is set
+  Lines,  ///< a line for each trial that starts or ends
+  None,
+};
+
+/// Of tune::run. Views in it (labels, custom resources) need to live until run returns.
+template <class Config>
+struct Options {
+  Space<Config> space = {};
+  std::uint64_t trials = 0;  ///< configurations to try; 0: every point of the space's grids, `samples` times
+  std::string metric = {};   ///< reported by the function
+  Mode mode = Mode::Min;
+  SchedulerFactory scheduler = fifo();
+  Each each = {};
+  std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
+  std::uint64_t seed = 0;
+  std::uint64_t samples = 1;                 ///< of every grid point, where `trials` is 0
+  Config config = {};                        ///< the fields that are not searched
+  SearcherFactory searcher = {};             ///< empty: the grid if the space has one, else random
+  std::size_t max_concurrent = 0;            ///< gangs in flight; 0: as many as the cluster has room for
+  int max_failures = 0;                      ///< of a trial before it counts as errored: how often it is tried again
+  std::chrono::milliseconds time_budget{0};  ///< no new trials after it, and running ones stop; 0: none
+  std::chrono::milliseconds stop_grace{
+      10'000};  ///< for a trial to end once it was told to stop; then its gang is ended
+  StopWhen stop = {};
+  Show show = Show::Auto;
+  bool in_process = false;  ///< for a debugger: no cluster, one trial at a time, as a gang of one in this process
+};
+
+}  // namespace troupe::tune

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/tune/space.hpp>
+#include <troupe/tune/trial.hpp>
+
+namespace troupe::tune {
+
+namespace detail {
+/// What a run came to, before it is known as what type its configurations are.
+struct Outcome {
+  Objective objective = {};
+  std::vector<Trial> trials = {};
+  std::optional<TrialId> best = {};
+  std::vector<RungSummary> rungs = {};
+  std::string ended_early = {};
+  std::string summary = {};
+  std::filesystem::path folder = {};
+  Seconds duration{0};
+};
+
+/// "trial 7: accuracy 0.9813 at t=27 with lr=0.03, batch=64".
+std::string describe(const Trial& trial, const Objective& objective);
+/// Throws std::runtime_error: no trial has a value, and why.
+[[noreturn]] void refuse_best(const Outcome& outcome);
+}  // namespace detail
+
+/// One trial with its configuration as the program knows it.
+template <class Config>
+struct TrialResult {
+  Config config;  ///< what the function was given
+  Trial trial;
+  std::string text;  ///< for people; what << prints
+
+  double value() const { return trial.best.value(); }  ///< the best that it reported; throws std::bad_optional_access
+  friend std::ostream& operator<<(std::ostream& out, const TrialResult& result) { return out << result.text; }
+};
+
+/// What a run came to. A value.
+template <class Config>
+class Results {
+ public:
+  Results(detail::Outcome outcome, const Config& base) : outcome_{std::move(outcome)} {
+    for (const auto& trial : outcome_.trials) {
+      trials_.push_back({configured(base, trial.config), trial, detail::describe(trial, outcome_.objective)});
+    }
+  }
+
+  /// The trial with the best value of the metric in any of its reports, the first of equals. Throws std::runtime_error,
+  /// with the first trial's error, if no trial reported a finite one.
+  const TrialResult<Config>& best() const {
+    if (!outcome_.best) detail::refuse_best(outcome_);
+    return trials_[*outcome_.best];
+  }
+  const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
+  const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
+  const std::string& ended_early() const { return outcome_.ended_early; }  ///< why; empty: every trial was run
+  const std::string& summary() const { return outcome_.summary; }  ///< what was shown at the end, without colour
+  const std::filesystem::path& folder() const { return outcome_.folder; }  ///< of this run's files; empty: none
+  Seconds duration() const { return outcome_.duration; }
+
+ private:
+  detail::Outcome outcome_;
+  std::vector<TrialResult<Config>> trials_;
+};
+
+}  // namespace troupe::tune

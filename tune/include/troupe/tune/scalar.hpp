@@ -1,0 +1,58 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::tune {
+
+/// One value of a configuration: a real number, an integer, a truth value or text. A value type; the kind is kept, so
+/// that the integer 1 and the real number 1.0 differ.
+class Scalar {
+ public:
+  using Value = std::variant<double, std::int64_t, bool, std::string>;
+
+  template <std::floating_point Number>
+  Scalar(Number number) : value_{static_cast<double>(number)} {}
+  /// Throws std::invalid_argument for an unsigned number that does not fit 64 bits with a sign.
+  template <std::integral Number>
+  Scalar(Number number) : value_{std::int64_t{0}} {
+    if constexpr (std::same_as<Number, bool>) {
+      value_ = number;
+    } else {
+      if (!std::in_range<std::int64_t>(number)) refuse_too_large();
+      value_ = static_cast<std::int64_t>(number);
+    }
+  }
+  Scalar(std::string text) : value_{std::move(text)} {}
+  Scalar(std::string_view text) : value_{std::string(text)} {}
+  Scalar(const char* text) : value_{std::string(text)} {}
+
+  const Value& value() const { return value_; }
+  friend bool operator==(const Scalar&, const Scalar&) = default;
+
+ private:
+  [[noreturn]] static void refuse_too_large();
+
+  Value value_;
+};
+
+/// "real number", "integer", "truth value" or "text".
+std::string_view kind_of(const Scalar& scalar);
+
+/// As short as it can be and still read back as the same value: "0.1", "true", "adam".
+std::string to_string(const Scalar& scalar);
+/// The same for a number; what is not finite is "nan", "inf" or "-inf".
+std::string to_string(double number);
+
+/// What one trial runs with: the searched fields by name, in the order of the search space.
+using Configuration = std::vector<std::pair<std::string, Scalar>>;
+
+/// "lr=0.031, batch=64".
+std::string to_string(const Configuration& configuration);
+
+}  // namespace troupe::tune

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/pfr/core.hpp>
+
+#include <troupe/tune/detail/field_names.hpp>
+#include <troupe/tune/domain.hpp>
+
+namespace troupe::tune {
+
+/// One searched field, by name.
+struct Dimension {
+  std::string name;
+  Domain domain;
+  friend bool operator==(const Dimension&, const Dimension&) = default;
+};
+/// What a searcher works on; Space<Config> below is how a program writes it down.
+using SearchSpace = std::vector<Dimension>;
+
+namespace detail {
+/// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the configuration.
+inline void the_configuration_has_no_field_of_this_name() {}
+}  // namespace detail
+
+/// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused by the compiler where
+/// Config has no such field, or `&Config::lr`.
+template <class Config>
+class Key {
+ public:
+  template <std::size_t length>
+  consteval Key(const char (&name)[length]) {
+    constexpr auto names = detail::field_names<Config>();
+    while (index_ < names.size() && names[index_] != std::string_view(name, length - 1)) ++index_;
+    if (index_ == names.size()) detail::the_configuration_has_no_field_of_this_name();
+  }
+
+  template <class Field>
+  Key(Field Config::*member) {
+    const Config probe{};
+    const void* wanted = &(probe.*member);
+    boost::pfr::for_each_field(probe, [&](const auto& field, std::size_t index) {
+      if (static_cast<const void*>(&field) == wanted) index_ = index;
+    });
+  }
+
+  std::size_t index() const { return index_; }
+  std::string_view name() const { return detail::field_names<Config>()[index_]; }
+
+ private:
+  std::size_t index_ = 0;
+};
+
+/// `{"lr", loguniform(1e-3, 1.0)}`, `{&Config::lr, uniform(0, 1)}`, `{"epochs", 27}`.
+template <class Config>
+struct Dim {
+  Key<Config> key;
+  Domain domain;
+};
+template <class Config>
+using Space = std::vector<Dim<Config>>;
+
+namespace detail {
+[[noreturn]] void refuse_value(std::string_view field, std::string_view takes, const Scalar& value);
+[[noreturn]] void refuse_range(std::string_view field, std::string_view low, std::string_view high,
+                               const Scalar& value);
+[[noreturn]] void refuse_field(std::string_view field);
+
+/// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes integers too; nothing
+/// else converts, and an integer has to fit its field.
+template <class Field>
+void assign(std::string_view name, Field& field, const Scalar& scalar) {
+  const auto& value = scalar.value();
+  if constexpr (std::is_same_v<Field, bool>) {
+    if (auto* truth = std::get_if<bool>(&value))
+      field = *truth;
+    else
+      refuse_value(name, "a truth value", scalar);
+  } else if constexpr (std::is_integral_v<Field>) {
+    auto* whole = std::get_if<std::int64_t>(&value);
+    if (!whole) refuse_value(name, "an integer", scalar);
+    using Limits = std::numeric_limits<Field>;
+    if (!std::in_range<Field>(*whole))
+      refuse_range(name, std::to_string(Limits::min()), std::to_string(Limits::max()), scalar);
+    field = static_cast<Field>(*whole);
+  } else if constexpr (std::is_floating_point_v<Field>) {
+    if (auto* real = std::get_if<double>(&value))
+      field = static_cast<Field>(*real);
+    else if (auto* whole = std::get_if<std::int64_t>(&value))
+      field = static_cast<Field>(*whole);
+    else
+      refuse_value(name, "a number", scalar);
+  } else if constexpr (std::is_same_v<Field, std::string>) {
+    if (auto* text = std::get_if<std::string>(&value))
+      field = *text;
+    else
+      refuse_value(name, "text", scalar);
+  } else {
+    refuse_field(name);
+  }
+}
+
+template <class Config>
+void assign(Config& config, std::size_t index, const Scalar& value) {
+  boost::pfr::for_each_field(config, [&](auto& field, std::size_t at) {
+    if (at == index) assign(field_names<Config>()[index], field, value);
+  });
+}
+
+[[noreturn]] void refuse_twice(std::string_view field);
+}  // namespace detail
+
+/// The space by names. Throws std::invalid_argument, naming the field, where one stands twice or can not take every
+/// value of its domain: before anything is launched.
+template <class Config>
+SearchSpace checked(const Space<Config>& space) {
+  SearchSpace named;
+  Config probe{};
+  for (const auto& [key, domain] : space) {
+    auto same_name = [&, name = key.name()](const auto& dimension) { return dimension.name == name; };
+    if (std::ranges::any_of(named, same_name)) detail::refuse_twice(key.name());
+    for (const auto& value : domain.values()) detail::assign(probe, key.index(), value);
+    named.push_back({std::string(key.name()), domain});
+  }
+  return named;
+}
+
+/// `base` with the configuration's values in their fields. Throws std::invalid_argument for a name or a kind that is
+/// not Config's.
+template <class Config>
+Config configured(Config base, const Configuration& configuration) {
+  constexpr auto names = detail::field_names<Config>();
+  for (const auto& [name, value] : configuration) {
+    const auto at = std::ranges::find(names, name);
+    if (at == names.end()) throw std::invalid_argument("the configuration has no field '" + name + "'");
+    detail::assign(base, static_cast<std::size_t>(at - names.begin()), value);
+  }
+  return base;
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,142 @@
+#include "experiment/journal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
+                                                  "failed",   "requeued", "closed"};
+constexpr std::array<std::string_view, 3> kActions{"continue", "stop", "finish"};
+constexpr int kVersion = 1;
+
+template <class Enum, std::size_t size>
+Enum named(const std::array<std::string_view, size>& names, const Json& json) {
+  const auto at = std::ranges::find(names, json.get<std::string>());
+  if (at == names.end()) throw std::invalid_argument(fmt::format("{} is not known", dump(json)));
+  return static_cast<Enum>(at - names.begin());
+}
+
+template <std::size_t size, class Enum>
+std::string_view name_in(const std::array<std::string_view, size>& names, Enum value) {
+  return names[static_cast<std::size_t>(value)];
+}
+
+Event parsed(const Json& json) {
+  Event event;
+  event.kind = named<Event::Kind>(kEvents, json.at("event"));
+  event.now = Seconds(json.at("now").get<double>());
+  if (event.kind == Event::Kind::Closed) {
+    event.text = json.at("why").get<std::string>();
+    return event;
+  }
+  event.trial = json.at("trial").get<TrialId>();
+  event.attempt = json.at("attempt").get<int>();
+  if (event.kind == Event::Kind::Launched) event.config = configuration_from(json.at("config"));
+  if (event.kind == Event::Kind::Failed) {
+    event.text = json.at("why").get<std::string>();
+    event.may_retry = json.at("may_retry").get<bool>();
+  }
+  if (event.kind == Event::Kind::Reported) {
+    event.t = json.at("t").get<std::int64_t>();
+    event.metrics = metrics_from(json.at("metrics"));
+    event.checkpoint = json.value("checkpoint", "");
+    event.decision.action = named<Decision::Action>(kActions, json.at("decision"));
+    event.decision.reason = json.value("reason", "");
+    if (json.contains("rung")) event.decision.rung = json.at("rung").get<int>();
+  }
+  return event;
+}
+
+}  // namespace
+
+Json to_json(const Trial& trial) {
+  Json json{{"trial", trial.id},
+            {"status", to_string(trial.status)},
+            {"config", to_json(trial.config)},
+            {"best", trial.best ? to_json(*trial.best) : Json()},
+            {"best_t", trial.best_t},
+            {"t", trial.t},
+            {"last", to_json(trial.last)},
+            {"reason", trial.reason},
+            {"failures", trial.failures},
+            {"error", trial.error},
+            {"checkpoint", trial.checkpoint},
+            {"checkpoint_t", trial.checkpoint_t},
+            {"started", trial.started.count()},
+            {"ended", trial.ended.count()}};
+  if (trial.in_flight) json["in_flight"] = trial.launch;
+  if (trial.stopping) json["stopping"] = true;
+  return json;
+}
+
+std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
+                           const TrialScheduler& scheduler) {
+  const auto& stop = options.stop;
+  return dump({{"journal", kVersion},
+               {"metric", options.objective.metric},
+               {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
+               {"seed", options.seed},
+               {"max_failures", options.max_failures},
+               {"stop", {{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}}},
+               {"searcher", parse(searcher.save(), "a searcher's state")},
+               {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+}
+
+std::string to_line(const Event& event) {
+  Json json{{"event", name_in(kEvents, event.kind)}, {"now", event.now.count()}};
+  if (event.kind == Event::Kind::Closed) {
+    json["why"] = event.text;
+    return dump(json);
+  }
+  json["trial"] = event.trial;
+  json["attempt"] = event.attempt;
+  if (event.kind == Event::Kind::Launched) json["config"] = to_json(event.config);
+  if (event.kind == Event::Kind::Failed) {
+    json["why"] = event.text;
+    json["may_retry"] = event.may_retry;
+  }
+  if (event.kind == Event::Kind::Reported) {
+    json["t"] = event.t;
+    json["metrics"] = to_json(event.metrics);
+    if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
+    json["decision"] = name_in(kActions, event.decision.action);
+    if (!event.decision.reason.empty()) json["reason"] = event.decision.reason;
+    if (event.decision.rung) json["rung"] = *event.decision.rung;
+  }
+  return dump(json);
+}
+
+Event event_from(std::string_view line) {
+  try {
+    return parsed(parse(line, "an event of a journal"));
+  } catch (const Json::exception& broken) {
+    throw std::invalid_argument(fmt::format("not an event of a journal ({}): '{}'", broken.what(), line.substr(0, 80)));
+  }
+}
+
+std::size_t replay(std::string_view journal, Experiment& experiment) {
+  const auto header = journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  std::size_t start = 0, number = 0;
+  for (auto end = journal.find('\n'); end != std::string_view::npos; end = journal.find('\n', start)) {
+    const auto line = journal.substr(start, end - start);
+    start = end + 1;
+    ++number;
+    if (number == 1 && line != header) {
+      throw std::invalid_argument(fmt::format("the journal is of another search: {} there, {} here", line, header));
+    }
+    if (number == 1) continue;
+    try {
+      experiment.apply(event_from(line));
+    } catch (const std::invalid_argument& refused) {
+      throw std::invalid_argument(fmt::format("line {} of the journal: {}", number, refused.what()));
+    }
+  }
+  return start;
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,83 @@
+#include "output/display.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace troupe::tune {
+namespace {
+
+constexpr Seconds kBetweenDraws{0.2};
+constexpr std::size_t kLinesAboveRows = 3;
+constexpr std::size_t kMostRows = 40;
+
+struct Size {
+  std::size_t columns = 80;
+  std::size_t rows = 24;
+};
+
+Size size_of(int terminal) {
+  winsize size{};
+  if (::ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
+bool has(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+}  // namespace
+
+Display Display::for_descriptor(int fd) {
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = !terminal || std::string_view(terminal) == "dumb";
+  const bool table = ::isatty(fd) == 1 && !dumb;
+  return {table ? Kind::Table : Kind::Lines, fd, table && !has("NO_COLOR")};
+}
+
+void Display::write(const std::string& text) const {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const auto written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void Display::show(const Event& event, const Trial* trial, const Experiment& experiment) {
+  if (kind_ != Kind::Lines) return;
+  const auto line = render_event(event, trial, experiment.best(), experiment.options().objective);
+  if (line) write(*line);
+}
+
+void Display::draw(const Experiment& experiment, Seconds now) {
+  const auto [columns, rows] = size_of(fd_);
+  // A table as high as the terminal would scroll, and the cursor could not go back to its top.
+  const auto most = rows > kLinesAboveRows + 2 ? std::min(rows - kLinesAboveRows - 2, kMostRows) : 1;
+  const auto table = render_table(overview_of(experiment, now, most), {columns, colour_});
+  const auto up = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r", lines_drawn_) : "";
+  write(up + "\x1b[J" + table);
+  lines_drawn_ = static_cast<std::size_t>(std::ranges::count(table, '\n'));
+  last_drawn_ = now;
+}
+
+void Display::tick(const Experiment& experiment, Seconds now) {
+  if (kind_ != Kind::Table) return;
+  if (!last_drawn_ || now - *last_drawn_ >= kBetweenDraws) draw(experiment, now);
+}
+
+void Display::finish(const Experiment& experiment, const Overview& overview) {
+  if (kind_ == Kind::None) return;
+  if (kind_ == Kind::Table) draw(experiment, overview.elapsed);
+  write(render_summary(overview, {.colour = colour_}));
+}
+
+}  // namespace troupe::tune

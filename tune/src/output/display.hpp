@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "output/render.hpp"
+
+namespace troupe::tune {
+
+/// Shows a run on a file descriptor while it goes on: a table drawn in place on a terminal, elsewhere a line for each
+/// trial that started or ended. Owned by the run, used by its thread. What cannot be written is dropped: nobody reads it.
+class Display {
+ public:
+  enum class Kind : unsigned char { Table, Lines, None };
+
+  Display(Kind kind, int fd, bool colour) : kind_{kind}, fd_{fd}, colour_{colour} {}
+  /// A table if the descriptor is a terminal that can move its cursor, else lines; colour unless NO_COLOR is set.
+  static Display for_descriptor(int fd);
+
+  void show(const Event& event, const Trial* trial, const Experiment& experiment);
+  /// Draws the table again if the last time is 200 ms ago.
+  void tick(const Experiment& experiment, Seconds now);
+  /// The last state of the table, and the summary below it.
+  void finish(const Experiment& experiment, const Overview& overview);
+
+ private:
+  void draw(const Experiment& experiment, Seconds now);
+  void write(const std::string& text) const;
+
+  Kind kind_;
+  int fd_;
+  bool colour_;
+  std::size_t lines_drawn_ = 0;
+  std::optional<Seconds> last_drawn_;
+};
+
+}  // namespace troupe::tune

@@ -1,0 +1,62 @@
+#include "output/overview.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+Overview::Row row_of(const Trial& trial, const Objective& objective) {
+  Overview::Row row{
+      .trial = trial.id, .status = trial.status, .t = trial.t, .best = trial.best, .best_t = trial.best_t};
+  row.last = objective.value_in(trial.last);
+  for (const auto& [name, value] : trial.config) {
+    const auto* real = std::get_if<double>(&value.value());
+    row.values.push_back(real ? short_number(*real) : to_string(value));
+  }
+  row.note = trial.status == Status::Errored ? trial.error : trial.reason;
+  return row;
+}
+
+/// The trials to show, in the order to show them in.
+std::vector<const Trial*> shown(const std::vector<Trial>& trials, std::size_t most) {
+  std::vector<const Trial*> chosen;
+  for (const auto& trial : trials) {
+    if (trial.in_flight || trial.over()) chosen.push_back(&trial);
+  }
+  const auto before = [](const Trial* a, const Trial* b) {
+    if (a->over() != b->over()) return b->over();
+    if (a->over() && a->ended != b->ended) return a->ended > b->ended;
+    return a->id < b->id;
+  };
+  const auto kept = std::min(most, chosen.size());
+  std::ranges::partial_sort(chosen, chosen.begin() + static_cast<std::ptrdiff_t>(kept), before);
+  chosen.resize(kept);
+  return chosen;
+}
+
+}  // namespace
+
+std::size_t Overview::trials() const { return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0}); }
+
+Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows) {
+  const auto& objective = experiment.options().objective;
+  Overview overview{.objective = objective, .elapsed = now};
+  for (const auto& trial : experiment.trials()) {
+    ++overview.by_status[static_cast<std::size_t>(trial.status)];
+    const bool room = overview.errored.size() < Overview::kMostErrors;
+    if (trial.status == Status::Errored && room) overview.errored.push_back(row_of(trial, objective));
+  }
+  if (!experiment.trials().empty()) {
+    for (const auto& [name, value] : experiment.trials().front().config) overview.fields.push_back(name);
+  }
+  for (const auto* trial : shown(experiment.trials(), most_rows)) overview.rows.push_back(row_of(*trial, objective));
+  if (const auto* best = experiment.best()) overview.best = row_of(*best, objective);
+  overview.rungs = experiment.rungs();
+  overview.ended_early = experiment.why_closed();
+  return overview;
+}
+
+}  // namespace troupe::tune

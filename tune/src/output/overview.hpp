@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/tune/experiment.hpp>
+
+namespace troupe::tune {
+
+/// A run at one moment, as people are shown it. A value: what is drawn is a function of it.
+struct Overview {
+  struct Row {
+    TrialId trial = 0;
+    Status status = Status::Pending;
+    std::int64_t t = 0;
+    std::optional<double> last = {};
+    std::optional<double> best = {};
+    std::int64_t best_t = 0;
+    std::vector<std::string> values = {};  ///< in the order of `fields`
+    std::string note = {};                 ///< why it was stopped, or its error
+  };
+
+  Objective objective = {};
+  Seconds elapsed{0};
+  std::array<std::size_t, 5> by_status{};  ///< trials, by Status
+  std::vector<std::string> fields = {};    ///< the searched ones
+  std::optional<Row> best = {};
+  std::vector<Row> rows = {};
+  std::vector<Row> errored = {};  ///< at most kMostErrors of them
+  std::vector<RungSummary> rungs = {};
+  std::string ended_early = {};  ///< why; empty: it did not
+  std::string folder = {};       ///< of the results; empty: none
+
+  static constexpr std::size_t kMostErrors = 5;
+  std::size_t count(Status status) const { return by_status[static_cast<std::size_t>(status)]; }
+  std::size_t trials() const;
+};
+
+/// The rows: first the trials that run or wait for their gang, then the ones that ended last, at most `most_rows`.
+/// Cost: O(trials).
+Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows);
+
+}  // namespace troupe::tune

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include "output/render.hpp"
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+std::string best_so_far(const Trial* best, const Objective& objective) {
+  if (!best) return "No best yet.";
+  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric, short_number(*best->best));
+}
+
+std::string how_it_ended(const Trial& trial, const Objective& objective) {
+  if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
+  auto text = trial.status == Status::Stopped ? trial.reason : "finished";
+  if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
+  if (trial.best)
+    text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best), trial.best_t);
+  return text;
+}
+
+std::string text_of(const Event& event, const Trial& trial, const Trial* best, const Objective& objective) {
+  using Kind = Event::Kind;
+  if (event.kind == Kind::Started) {
+    const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
+    return fmt::format("started{}: {}", attempt, to_string(trial.config));
+  }
+  if (event.kind == Kind::Failed && !trial.over()) {
+    return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));
+  }
+  return how_it_ended(trial, objective) + ". " + best_so_far(best, objective);
+}
+
+std::string rung_line(const RungSummary& rung, const Objective& objective, bool many_brackets) {
+  const auto bracket = many_brackets ? fmt::format("bracket {} ", rung.bracket) : "";
+  auto line = fmt::format("    {}rung {} (t={}): {} judged, {} stopped", bracket, rung.rung, rung.t, rung.reached,
+                          rung.stopped + rung.not_finite);
+  const auto* side = objective.mode == Mode::Max ? "below" : "above";
+  std::string why;
+  if (rung.stopped > 0) why = fmt::format("{} {} the cutoff", rung.stopped, side);
+  if (rung.not_finite > 0) why += fmt::format("{}{} not finite", why.empty() ? "" : ", ", rung.not_finite);
+  if (!why.empty()) line += ": " + why;
+  if (rung.cutoff && rung.reached > 0) line += fmt::format("; the cutoff is {} now", short_number(*rung.cutoff));
+  return line + '\n';
+}
+
+std::string best_text(const Overview& overview) {
+  if (!overview.best) return fmt::format("  best: none; no trial reported a finite '{}'\n", overview.objective.metric);
+  const auto& best = *overview.best;
+  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial, overview.objective.metric,
+                                 short_number(*best.best), best.best_t);
+  for (std::size_t i = 0; i < overview.fields.size(); ++i) {
+    text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
+                                        const Objective& objective) {
+  using Kind = Event::Kind;
+  const auto time = fmt::format("[{:>7}] ", short_time(event.now));
+  if (event.kind == Kind::Closed) return fmt::format("{}the run ends: {}\n", time, event.text);
+  if (event.kind == Kind::Launched || event.kind == Kind::Reported) return std::nullopt;
+  return fmt::format("{}trial {} {}\n", time, event.trial, text_of(event, *trial, best, objective));
+}
+
+std::string render_summary(const Overview& overview, const Look& look) {
+  auto text = coloured(fmt::format("tune: {} in {}", counted(overview.trials(), "trial"), short_time(overview.elapsed)),
+                       Colour::Bold, look.colour) +
+              '\n';
+  if (!overview.ended_early.empty()) text += fmt::format("  ended early: {}\n", overview.ended_early);
+  text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
+  text += fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
+                      overview.count(Status::Stopped), overview.count(Status::Errored));
+  const bool many_brackets = !overview.rungs.empty() && overview.rungs.back().bracket > 0;
+  for (const auto& rung : overview.rungs) text += rung_line(rung, overview.objective, many_brackets);
+  for (const auto& row : overview.errored) {
+    text +=
+        coloured(fmt::format("    trial {} errored: {}", row.trial, clipped(row.note, 500)), Colour::Red, look.colour) +
+        '\n';
+  }
+  if (overview.count(Status::Errored) > overview.errored.size()) {
+    text += fmt::format("    and {} more\n", overview.count(Status::Errored) - overview.errored.size());
+  }
+  if (!overview.folder.empty()) text += fmt::format("  results: {}\n", overview.folder);
+  return text;
+}
+
+}  // namespace troupe::tune

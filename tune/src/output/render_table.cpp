@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "output/render.hpp"
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::size_t kWidestValue = 16;
+constexpr std::size_t kNarrowestNote = 12;
+constexpr std::size_t kGap = 2;
+
+struct Column {
+  std::string title;
+  std::vector<std::string> cells;
+  bool right = false;
+  std::size_t width = 0;
+};
+
+Colour colour_of(Status status) {
+  switch (status) {
+    case Status::Running:
+      return Colour::Cyan;
+    case Status::Terminated:
+      return Colour::Green;
+    case Status::Stopped:
+      return Colour::Yellow;
+    case Status::Errored:
+      return Colour::Red;
+    case Status::Pending:
+      break;
+  }
+  return Colour::Dim;
+}
+
+std::string number_or_dash(const std::optional<double>& number) { return number ? short_number(*number) : "-"; }
+
+std::vector<Column> columns_of(const Overview& overview) {
+  std::vector<Column> columns{
+      {"trial", {}, true}, {"status", {}}, {"t", {}, true}, {overview.objective.metric, {}, true}, {"best", {}, true}};
+  for (const auto& field : overview.fields) columns.push_back({field, {}, true});
+  for (const auto& row : overview.rows) {
+    std::vector<std::string> cells{std::to_string(row.trial), std::string(to_string(row.status)), std::to_string(row.t),
+                                   number_or_dash(row.last), number_or_dash(row.best)};
+    cells.insert(cells.end(), row.values.begin(), row.values.end());
+    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(i < cells.size() ? cells[i] : "");
+  }
+  for (auto& column : columns) {
+    column.width = width_of(column.title);
+    for (const auto& cell : column.cells) column.width = std::max(column.width, width_of(cell));
+    column.width = std::min(column.width, kWidestValue);
+  }
+  return columns;
+}
+
+std::size_t width_of(const std::vector<Column>& columns) {
+  std::size_t sum = 0;
+  for (const auto& column : columns) sum += column.width + (sum > 0 ? kGap : 0);
+  return sum;
+}
+
+/// Leaves out columns from the right until the rest fits.
+void fit(std::vector<Column>& columns, std::size_t width) {
+  while (columns.size() > 1 && width_of(columns) > width) columns.pop_back();
+  columns.front().width = std::min(columns.front().width, width);
+}
+
+void add_note_column(std::vector<Column>& columns, const Overview& overview, std::size_t width) {
+  const auto used = width_of(columns) + kGap;
+  if (used + kNarrowestNote > width) return;
+  auto& notes = columns.emplace_back(Column{"why", {}, false, width - used});
+  for (const auto& row : overview.rows) notes.cells.push_back(row.note);
+}
+
+/// One line of the table: cell `row` of each column, or the titles.
+template <class CellOf, class ToneOf>
+std::string line_of(const std::vector<Column>& columns, CellOf cell_of, ToneOf tone_of, bool colour) {
+  std::string line;
+  std::size_t gap = 0;
+  for (const auto& column : columns) {
+    const auto cell = padded(clipped(cell_of(column), column.width), column.width, column.right);
+    const auto text = cell.substr(0, cell.find_last_not_of(' ') + 1);
+    if (!text.empty()) line += std::string(gap, ' ') + coloured(text, tone_of(column), colour);
+    gap = kGap + cell.size() - text.size() + (text.empty() ? gap : 0);
+  }
+  return line + '\n';
+}
+
+std::string head_line(const Overview& overview) {
+  auto line = fmt::format("tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
+                          overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
+  std::string counts;
+  for (auto status : {Status::Running, Status::Pending, Status::Terminated, Status::Stopped, Status::Errored}) {
+    if (overview.count(status) == 0) continue;
+    counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status), to_string(status));
+  }
+  return line + counts;
+}
+
+std::string best_line(const Overview& overview) {
+  if (!overview.best) return "best: none yet";
+  const auto& best = *overview.best;
+  auto line = fmt::format("best: trial {}, {} {} at t={}", best.trial, overview.objective.metric,
+                          number_or_dash(best.best), best.best_t);
+  for (std::size_t i = 0; i < overview.fields.size() && i < best.values.size(); ++i) {
+    line += fmt::format("{}{}={}", i == 0 ? ": " : ", ", overview.fields[i], best.values[i]);
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string render_table(const Overview& overview, const Look& look) {
+  auto text = coloured(clipped(head_line(overview), look.width), Colour::Bold, look.colour) + '\n' +
+              clipped(best_line(overview), look.width) + '\n';
+  if (overview.rows.empty()) return text;
+
+  auto columns = columns_of(overview);
+  fit(columns, look.width);
+  add_note_column(columns, overview, look.width);
+  text += line_of(
+      columns, [](const Column& column) { return column.title; }, [](auto&) { return Colour::Dim; }, look.colour);
+  for (std::size_t row = 0; row < overview.rows.size(); ++row) {
+    const auto cell = [row](const Column& column) { return column.cells[row]; };
+    const auto tone = [&](const Column& column) {
+      return column.title == "status" ? colour_of(overview.rows[row].status) : Colour::Plain;
+    };
+    text += line_of(columns, cell, tone, look.colour);
+  }
+  return text;
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,113 @@
+#include "output/report_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "experiment/journal.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::array<std::string_view, 7> kOwnColumns{"trial", "attempt", "t", "time_s", "decision", "rung", "reason"};
+constexpr int kMostRuns = 100'000;
+
+std::vector<std::string> columns(const SearchSpace& space) {
+  std::vector<std::string> names(kOwnColumns.begin(), kOwnColumns.end());
+  for (const auto& dimension : space) names.push_back("config/" + dimension.name);
+  return names;
+}
+
+std::string metric_column(const std::string& name) {
+  const bool taken = std::ranges::find(kOwnColumns, name) != kOwnColumns.end() || name.starts_with("config/") ||
+                     name.starts_with("metric/") || name.empty();
+  return taken ? "metric/" + name : name;
+}
+
+std::string_view name_of(Decision::Action action) {
+  constexpr std::array<std::string_view, 3> names{"continue", "stop", "finish"};
+  return names[static_cast<std::size_t>(action)];
+}
+
+}  // namespace
+
+std::filesystem::path make_run_folder(const std::filesystem::path& storage) {
+  std::error_code failed;
+  std::filesystem::create_directories(storage, failed);
+  if (failed) throw std::runtime_error(fmt::format("cannot make {}: {}", storage.string(), failed.message()));
+  for (int number = 1; number < kMostRuns; ++number) {
+    auto folder = storage / fmt::format("run-{}", number);
+    if (::mkdir(folder.c_str(), 0755) == 0) return folder;
+    if (errno != EEXIST)
+      throw std::runtime_error(fmt::format("cannot make {}: {}", folder.string(), std::strerror(errno)));
+  }
+  throw std::runtime_error(fmt::format("{} holds {} runs already; give another .storage", storage.string(), kMostRuns));
+}
+
+ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params,
+                         const std::string& header)
+    : folder_{std::move(folder)},
+      journal_{folder_ / "journal.jsonl"},
+      lines_{folder_ / "reports.jsonl"},
+      table_{folder_ / "reports.csv", columns(space)} {
+  replace_file(folder_ / "params.json", params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  journal_.append(header + "\n");
+}
+
+void ReportFiles::write(const Event& event, const Trial* trial) {
+  if (event.kind == Event::Kind::Reported) write_report(event, *trial);
+  journal_.append(to_line(event) + "\n");
+}
+
+void ReportFiles::write_report(const Event& event, const Trial& trial) {
+  const auto action = name_of(event.decision.action);
+  Json line{{"trial", event.trial},        {"attempt", event.attempt},        {"t", event.t},
+            {"time_s", event.now.count()}, {"config", to_json(trial.config)}, {"metrics", to_json(event.metrics)},
+            {"decision", action}};
+  std::vector<CsvFile::Cell> cells{{"trial", std::to_string(event.trial)}, {"attempt", std::to_string(event.attempt)},
+                                   {"t", std::to_string(event.t)},         {"time_s", to_string(event.now.count())},
+                                   {"decision", std::string(action)},      {"reason", event.decision.reason}};
+  if (event.decision.rung) {
+    line["rung"] = *event.decision.rung;
+    cells.emplace_back("rung", std::to_string(*event.decision.rung));
+  }
+  if (!event.decision.reason.empty()) line["reason"] = event.decision.reason;
+  if (!event.checkpoint.empty()) line["checkpoint"] = event.checkpoint;
+  for (const auto& [name, value] : trial.config) cells.emplace_back("config/" + name, to_string(value));
+  for (const auto& metric : event.metrics) cells.emplace_back(metric_column(metric.name), to_string(metric.value));
+  lines_.append(dump(line) + "\n");
+  table_.append(cells);
+}
+
+void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
+  auto trials = Json::array();
+  for (const auto& trial : experiment.trials()) trials.push_back(to_json(trial));
+  auto rungs = Json::array();
+  for (const auto& rung : experiment.rungs()) {
+    rungs.push_back({{"bracket", rung.bracket},
+                     {"rung", rung.rung},
+                     {"t", rung.t},
+                     {"judged", rung.reached},
+                     {"stopped", rung.stopped},
+                     {"not_finite", rung.not_finite},
+                     {"cutoff", rung.cutoff ? to_json(*rung.cutoff) : Json()}});
+  }
+  const auto& objective = experiment.options().objective;
+  const auto* best = experiment.best();
+  const Json summary{{"metric", objective.metric},
+                     {"mode", objective.mode == Mode::Max ? "max" : "min"},
+                     {"seconds", now.count()},
+                     {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
+                     {"best", best ? to_json(*best) : Json()},
+                     {"rungs", rungs},
+                     {"trials", trials}};
+  replace_file(folder_ / "summary.json", summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace troupe::tune

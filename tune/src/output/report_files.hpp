@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <troupe/tune/experiment.hpp>
+
+#include "output/append_file.hpp"
+#include "output/csv.hpp"
+#include "text/json.hpp"
+
+namespace troupe::tune {
+
+/// Makes `storage`/run-1, or the first of run-2, run-3, ... that is not there yet: a run never writes into another's
+/// folder, two at the same time neither. Throws std::runtime_error with the path and the cause.
+std::filesystem::path make_run_folder(const std::filesystem::path& storage);
+
+/// What a run leaves in its folder. Owned by the run, used by its thread.
+///
+///   params.json    the search, from its beginning
+///   journal.jsonl  every event: the state of the search is a function of it
+///   reports.jsonl  a report a line: trial, t, configuration, metrics, decision and why
+///   reports.csv    the same as a table; configuration in columns "config/NAME", a metric in a column of its own name
+///                  ("metric/NAME" where that is another column's), new columns at the right end
+///   summary.json   at the end: the best trial, and each trial with status, reason, error
+class ReportFiles {
+ public:
+  ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params, const std::string& header);
+
+  /// Appends; the journal last, so that what it says has been written is there.
+  void write(const Event& event, const Trial* trial);
+  void write_summary(const Experiment& experiment, Seconds now);
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void write_report(const Event& event, const Trial& trial);
+
+  std::filesystem::path folder_;
+  AppendFile journal_;
+  AppendFile lines_;
+  CsvFile table_;
+};
+
+}  // namespace troupe::tune

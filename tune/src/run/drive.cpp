@@ -1,0 +1,135 @@
+#include "run/drive.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include <troupe/errors.hpp>
+
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr Seconds kTick{0.25};
+
+class Driver {
+ public:
+  Driver(Experiment& experiment, Launcher& launcher, const DriveLimits& limits, const DriveHooks& hooks)
+      : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {}
+
+  void run() {
+    while (true) {
+      if (!launch_if_wanted()) break;
+      const auto event = launcher_.wait(kTick);
+      check_time();  // an interrupt that ended gangs too is the reason for their end, not a fault of theirs
+      if (event) take(*event);
+      if (hooks_.tick) hooks_.tick(launcher_.now());
+    }
+    if (impossible_) raise({.kind = Failure::Kind::Impossible, .message = *impossible_, .type = {}, .where = {}});
+  }
+
+ private:
+  /// False once all is done.
+  bool launch_if_wanted() {
+    const bool full = limits_.max_concurrent > 0 && experiment_.in_flight() >= limits_.max_concurrent;
+    if (unplaced_ || full) return true;
+    const auto next = experiment_.next(launcher_.now());
+    if (std::holds_alternative<Done>(next)) return false;
+    if (const auto* launch = std::get_if<Launch>(&next)) {
+      unplaced_ = launch->trial;
+      after_t_[launch->trial] = launch->after_t;
+      launcher_.launch(*launch);
+    }
+    return true;
+  }
+
+  void check_time() {
+    const auto now = launcher_.now();
+    if (const auto why = hooks_.interrupted ? hooks_.interrupted() : std::nullopt; why && !ended_all_) {
+      experiment_.close(*why, now);
+      end_all();
+    }
+    if (limits_.time_budget.count() > 0 && now >= limits_.time_budget) {
+      experiment_.close(fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
+    }
+    end_deaf_trials(now);
+    if (!experiment_.closed()) return;
+    if (!closed_at_) {
+      closed_at_ = now;
+      if (unplaced_) launcher_.end(*unplaced_);
+    }
+    if (now - *closed_at_ >= limits_.stop_grace) end_all();
+  }
+
+  /// Those that were told to stop and go on.
+  void end_deaf_trials(Seconds now) {
+    for (auto& [trial, since] : told_to_stop_) {
+      if (now < since || now - since < limits_.stop_grace) continue;
+      launcher_.end(trial);
+      since = Seconds::max();
+    }
+  }
+
+  void end_all() {
+    if (ended_all_) return;
+    ended_all_ = true;
+    for (const auto& trial : experiment_.trials()) {
+      if (trial.in_flight) launcher_.end(trial.id);
+    }
+  }
+
+  void take(const GangEvent& event) {
+    const auto now = launcher_.now();
+    if (unplaced_ == event.trial && event.kind != GangEvent::Kind::Reported) unplaced_.reset();
+    switch (event.kind) {
+      case GangEvent::Kind::Placed:
+        return experiment_.started(event.trial, now);
+      case GangEvent::Kind::Reported:
+        return judge(event, now);
+      case GangEvent::Kind::Ended:
+        forget(event.trial);
+        return experiment_.ended(event.trial, now);
+      case GangEvent::Kind::Failed:
+        forget(event.trial);
+        return experiment_.failed(event.trial, event.text, /*may_retry=*/true, now);
+      case GangEvent::Kind::Impossible:
+        impossible_ = event.text;
+        experiment_.close(event.text, now);
+        experiment_.failed(event.trial, event.text, /*may_retry=*/false, now);
+        return end_all();
+    }
+  }
+
+  void forget(TrialId trial) {
+    after_t_.erase(trial);
+    told_to_stop_.erase(trial);
+  }
+
+  void judge(const GangEvent& event, Seconds now) {
+    const auto t = after_t_[event.trial] + event.k;
+    const auto decision = experiment_.report(event.trial, t, event.metrics, event.checkpoint, now);
+    const bool goes_on = decision.action == Decision::Action::Continue;
+    if (!goes_on) told_to_stop_.try_emplace(event.trial, now);
+    launcher_.answer(event.trial, event.k, goes_on ? Verdict::Continue : Verdict::Stop);
+  }
+
+  Experiment& experiment_;
+  Launcher& launcher_;
+  const DriveLimits& limits_;
+  const DriveHooks& hooks_;
+  std::optional<TrialId> unplaced_;
+  std::map<TrialId, std::int64_t> after_t_;
+  std::map<TrialId, Seconds> told_to_stop_;
+  std::optional<Seconds> closed_at_;
+  bool ended_all_ = false;
+  std::optional<std::string> impossible_;
+};
+
+}  // namespace
+
+void drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits, const DriveHooks& hooks) {
+  Driver(experiment, launcher, limits, hooks).run();
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,48 @@
+#include "run/interrupt.hpp"
+
+#include <atomic>
+
+namespace troupe::tune {
+namespace {
+
+// A handler can reach no other state. Lock-free, so that it may touch them.
+std::atomic<bool> watched{false};
+std::atomic<int> noted_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void note(int signal) {
+  int none = 0;
+  if (noted_signal.compare_exchange_strong(none, signal)) return;
+  struct sigaction ends = {};
+  ends.sa_handler = SIG_DFL;
+  sigaction(signal, &ends, nullptr);
+  raise(signal);
+}
+
+}  // namespace
+
+InterruptWatch::InterruptWatch() {
+  if (watched.exchange(true)) return;
+  active_ = true;
+  noted_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, &before_int_);
+  sigaction(SIGTERM, &action, &before_term_);
+}
+
+InterruptWatch::~InterruptWatch() {
+  if (!active_) return;
+  sigaction(SIGINT, &before_int_, nullptr);
+  sigaction(SIGTERM, &before_term_, nullptr);
+  watched = false;
+}
+
+std::optional<std::string> InterruptWatch::noted() const {
+  const int signal = active_ ? noted_signal.load() : 0;
+  if (signal == 0) return std::nullopt;
+  return signal == SIGTERM ? "interrupted by SIGTERM" : "interrupted by SIGINT";
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,125 @@
+#include "run/thread_launcher.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace troupe::tune {
+
+/// One trial's thread, and what it shares with the search's.
+class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
+ public:
+  ThreadAttempt(ThreadLauncher& launcher, TrialId trial) : launcher_{launcher}, trial_{trial} {}
+
+  bool is_over() const override {
+    const std::lock_guard lock(launcher_.mutex_);
+    return over_;
+  }
+
+  void placed(std::function<void()> kill) override {
+    {
+      const std::lock_guard lock(launcher_.mutex_);
+      if (over_) raise({.kind = Failure::Kind::Cancelled, .message = "ended before it began", .type = {}, .where = {}});
+      kill_ = std::move(kill);
+    }
+    launcher_.push({.kind = GangEvent::Kind::Placed, .trial = trial_});
+  }
+
+  Verdict judge(const detail::TrialEvent& report) override {
+    const auto k = static_cast<std::int64_t>(report.index) + 1;
+    launcher_.push({GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}});
+    std::unique_lock lock(launcher_.mutex_);
+    answered_.wait(lock, [&] { return verdict_ || over_; });
+    return std::exchange(verdict_, std::nullopt).value_or(Verdict::Stop);
+  }
+
+  void answer(Verdict verdict) {
+    const std::lock_guard lock(launcher_.mutex_);
+    verdict_ = verdict;
+    answered_.notify_all();
+  }
+
+  void end() {
+    std::function<void()> kill;
+    {
+      const std::lock_guard lock(launcher_.mutex_);
+      over_ = true;
+      kill = kill_;
+      answered_.notify_all();
+    }
+    if (kill) kill();
+  }
+
+  std::thread thread;  // the search's
+
+ private:
+  ThreadLauncher& launcher_;
+  const TrialId trial_;
+  std::condition_variable answered_;
+  std::optional<Verdict> verdict_;
+  std::function<void()> kill_;
+  bool over_ = false;
+};
+
+ThreadLauncher::ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::RunInfo(const Launch&)> info_of)
+    : run_attempt_{std::move(run_attempt)}, info_of_{std::move(info_of)} {}
+
+ThreadLauncher::~ThreadLauncher() {
+  for (auto& [trial, attempt] : attempts_) attempt->end();
+  for (auto& [trial, attempt] : attempts_) {
+    if (attempt->thread.joinable()) attempt->thread.join();
+  }
+}
+
+void ThreadLauncher::push(GangEvent event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  happened_.notify_one();
+}
+
+void ThreadLauncher::run(const Launch& launch, ThreadAttempt& attempt) {
+  GangEvent last{.kind = GangEvent::Kind::Failed, .trial = launch.trial};
+  try {
+    run_attempt_(launch.config, info_of_(launch), attempt);
+    last.kind = GangEvent::Kind::Ended;
+  } catch (const Impossible& impossible) {
+    last.kind = GangEvent::Kind::Impossible;
+    last.text = impossible.what();
+  } catch (const std::exception& error) {
+    last.text = error.what();
+  } catch (...) {
+    last.text = "it threw something that is no std::exception";
+  }
+  push(std::move(last));
+}
+
+void ThreadLauncher::launch(const Launch& launch) {
+  auto& attempt = attempts_[launch.trial] = std::make_unique<ThreadAttempt>(*this, launch.trial);
+  attempt->thread = std::thread([this, launch, at = attempt.get()] { run(launch, *at); });
+}
+
+std::optional<GangEvent> ThreadLauncher::wait(Seconds timeout) {
+  std::unique_lock lock(mutex_);
+  if (!happened_.wait_for(lock, timeout, [&] { return !events_.empty(); })) return std::nullopt;
+  auto event = std::move(events_.front());
+  events_.pop_front();
+  lock.unlock();
+  const bool goes_on = event.kind == GangEvent::Kind::Placed || event.kind == GangEvent::Kind::Reported;
+  if (!goes_on) join(event.trial);
+  return event;
+}
+
+void ThreadLauncher::join(TrialId trial) {
+  const auto at = attempts_.find(trial);
+  at->second->thread.join();
+  attempts_.erase(at);
+}
+
+void ThreadLauncher::answer(TrialId trial, std::int64_t /*k*/, Verdict verdict) {
+  if (const auto at = attempts_.find(trial); at != attempts_.end()) at->second->answer(verdict);
+}
+
+void ThreadLauncher::end(TrialId trial) {
+  if (const auto at = attempts_.find(trial); at != attempts_.end()) at->second->end();
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,203 @@
+#include <troupe/tune/asha.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "text/json.hpp"
+
+namespace troupe::tune {
+namespace {
+
+void check(const AshaOptions& options) {
+  if (options.max_t < 1 || options.eta < 2 || options.grace < 1 || options.brackets < 1) {
+    throw std::invalid_argument(
+        fmt::format("asha: max_t {}, eta {}, grace {}, brackets {}: eta is at least 2, the others at least 1",
+                    options.max_t, options.eta, options.grace, options.brackets));
+  }
+}
+
+/// The t of every rung of bracket 0, lowest first. In integers: a quotient of logarithms loses the top rung to rounding.
+std::vector<std::int64_t> rung_times(const AshaOptions& options) {
+  std::vector<std::int64_t> times;
+  for (auto t = options.grace; t < options.max_t; t *= options.eta) {
+    times.push_back(t);
+    if (t > options.max_t / options.eta) break;
+  }
+  return times;
+}
+
+/// The bracket of a trial, by a softmax over the brackets' numbers of rungs: n, n-1, n-2, ...
+std::size_t drawn_bracket(std::size_t brackets, std::uint64_t seed, TrialId trial) {
+  if (brackets == 1) return 0;
+  double sum = 0;
+  for (std::size_t b = 0; b < brackets; ++b) sum += std::exp(-static_cast<double>(b));
+  auto left = Random(seed, trial, "asha bracket").unit() * sum;
+  std::size_t bracket = 0;
+  while (bracket + 1 < brackets && (left -= std::exp(-static_cast<double>(bracket))) >= 0) ++bracket;
+  return bracket;
+}
+
+double value_of(double score, Mode mode) { return mode == Mode::Max ? score : -score; }
+
+}  // namespace
+
+Asha::Asha(AshaOptions options, Objective objective, std::uint64_t seed)
+    : options_{options}, objective_{std::move(objective)}, seed_{seed} {
+  check(options);
+  const auto times = rung_times(options);
+  if (options.brackets > 1 && static_cast<std::size_t>(options.brackets) > times.size()) {
+    throw std::invalid_argument(fmt::format("asha: {} brackets, but max_t {}, eta {} and grace {} make {} rungs only",
+                                            options.brackets, options.max_t, options.eta, options.grace, times.size()));
+  }
+  for (std::size_t lowest = 0; lowest < static_cast<std::size_t>(options.brackets); ++lowest) {
+    auto& rungs = brackets_.emplace_back();
+    for (auto index = lowest; index < times.size(); ++index) rungs.push_back({.t = times[index]});
+  }
+}
+
+Asha::Progress& Asha::progress_of(TrialId trial) {
+  const auto [at, is_new] = running_.try_emplace(trial);
+  if (is_new) at->second.bracket = drawn_bracket(brackets_.size(), seed_, trial);
+  return at->second;
+}
+
+std::optional<double> Asha::cutoff(const Rung& rung) const {
+  if (rung.scores.empty()) return std::nullopt;
+  const auto position = static_cast<double>(rung.scores.size() - 1) * (1.0 - 1.0 / options_.eta);
+  const auto below = static_cast<std::size_t>(position);
+  const auto above = std::min(below + 1, rung.scores.size() - 1);
+  const auto part = position - static_cast<double>(below);
+  const auto low = rung.scores[below];
+  if (part == 0) return low;
+  if (!std::isfinite(low)) return rung.scores[above];
+  return low + part * (rung.scores[above] - low);
+}
+
+Decision Asha::judge(int index, Rung& rung, double value) {
+  const auto score = objective_.score(value);
+  const auto needed = cutoff(rung);
+  const auto before = rung.scores.size();
+  rung.scores.insert(std::ranges::upper_bound(rung.scores, score), score);
+
+  const auto place = fmt::format("rung {} (t={})", index, rung.t);
+  if (!std::isfinite(value)) {
+    ++rung.not_finite;
+    return {Decision::Action::Stop, fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)),
+            index};
+  }
+  if (needed && score < *needed) {
+    ++rung.stopped;
+    return {Decision::Action::Stop,
+            fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
+                        objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
+                        value_of(*needed, objective_.mode), options_.eta, before),
+            index};
+  }
+  return {Decision::Action::Continue, fmt::format("passed {}", place), index};
+}
+
+Decision Asha::on_report(TrialId trial, std::int64_t t, const Metrics& metrics) {
+  auto& progress = progress_of(trial);
+  if (t <= progress.last_t) return {};
+  progress.last_t = t;
+  if (t >= options_.max_t) {
+    return {Decision::Action::Finish, fmt::format("trained to max_t={}", options_.max_t), std::nullopt};
+  }
+  const auto value = objective_.value_in(metrics);
+  if (!value) return {};
+  auto& rungs = brackets_[progress.bracket];
+  const auto reached = std::ranges::count_if(rungs, [&](const Rung& rung) { return rung.t <= t; });
+  const auto highest = static_cast<int>(reached) - 1;
+  if (highest <= progress.judged) return {};
+  progress.judged = highest;
+  return judge(highest, rungs[static_cast<std::size_t>(highest)], *value);
+}
+
+void Asha::on_end(TrialId trial) { running_.erase(trial); }
+
+std::vector<RungSummary> Asha::rungs() const {
+  std::vector<RungSummary> all;
+  for (std::size_t bracket = 0; bracket < brackets_.size(); ++bracket) {
+    for (std::size_t index = 0; index < brackets_[bracket].size(); ++index) {
+      const auto& rung = brackets_[bracket][index];
+      const auto needed = cutoff(rung);
+      all.push_back({static_cast<int>(bracket), static_cast<int>(index), rung.t, rung.scores.size(), rung.stopped,
+                     rung.not_finite, needed ? std::optional(value_of(*needed, objective_.mode)) : std::nullopt});
+    }
+  }
+  return all;
+}
+
+std::string Asha::save() const {
+  Json brackets = Json::array();
+  for (const auto& rungs : brackets_) {
+    auto& saved = brackets.emplace_back(Json::array());
+    for (const auto& rung : rungs) {
+      auto scores = Json::array();
+      for (double score : rung.scores) scores.push_back(to_json(score));
+      saved.push_back({{"t", rung.t}, {"scores", scores}, {"stopped", rung.stopped}, {"not_finite", rung.not_finite}});
+    }
+  }
+  Json running = Json::array();
+  for (const auto& [trial, at] : running_) running.push_back(Json{trial, at.bracket, at.judged, at.last_t});
+  return dump({{"scheduler", "asha"},
+               {"max_t", options_.max_t},
+               {"eta", options_.eta},
+               {"grace", options_.grace},
+               {"metric", objective_.metric},
+               {"mode", objective_.mode == Mode::Max ? "max" : "min"},
+               {"seed", seed_},
+               {"brackets", brackets},
+               {"running", running}});
+}
+
+void Asha::load(std::string_view saved) {
+  try {
+    take_up(saved);
+  } catch (const Json::exception& broken) {
+    throw std::invalid_argument(fmt::format("not a state of asha: {}", broken.what()));
+  }
+}
+
+void Asha::take_up(std::string_view saved) {
+  const auto json = parse(saved, "a scheduler's state");
+  auto fresh = parse(Asha(options_, objective_, seed_).save(), "a scheduler's state");
+  for (const auto* key : {"scheduler", "max_t", "eta", "grace", "metric", "mode", "seed"}) {
+    if (json.value(key, Json()) != fresh[key]) {
+      throw std::invalid_argument(fmt::format("saved by another scheduler: {} is {} there, {} here", key,
+                                              dump(json.value(key, Json())), dump(fresh[key])));
+    }
+  }
+  auto brackets = Asha(options_, objective_, seed_).brackets_;
+  if (json.at("brackets").size() != brackets.size()) throw std::invalid_argument("saved with other brackets");
+  for (std::size_t b = 0; b < brackets.size(); ++b) {
+    for (std::size_t r = 0; r < brackets[b].size(); ++r) {
+      const auto& from = json.at("brackets").at(b).at(r);
+      auto& rung = brackets[b][r];
+      rung.stopped = from.at("stopped").get<std::size_t>();
+      rung.not_finite = from.at("not_finite").get<std::size_t>();
+      for (const auto& score : from.at("scores")) rung.scores.push_back(number_from(score));
+      std::ranges::sort(rung.scores);
+    }
+  }
+  std::map<TrialId, Progress> running;
+  for (const auto& each : json.at("running")) {
+    const auto bracket = each.at(1).get<std::size_t>();
+    if (bracket >= brackets.size()) throw std::invalid_argument("saved with other brackets");
+    running[each.at(0).get<TrialId>()] = {bracket, each.at(2).get<int>(), each.at(3).get<std::int64_t>()};
+  }
+  brackets_ = std::move(brackets);
+  running_ = std::move(running);
+}
+
+SchedulerFactory asha(AshaOptions options) {
+  Asha(options, {}, 0);  // refuses bad options here, where they were written
+  return [options](const Objective& objective, std::uint64_t seed) {
+    return std::make_unique<Asha>(options, objective, seed);
+  };
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,79 @@
+#include <troupe/tune/searcher.hpp>
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "text/json.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::uint64_t kMostPoints = 1'000'000'000;
+
+Json described(std::string_view kind, const SearchSpace& space, std::uint64_t seed, std::uint64_t trials) {
+  return {{"searcher", kind}, {"seed", seed}, {"trials", trials}, {"space", to_json(space)}};
+}
+
+/// Both searchers are functions of their parameters, so all there is to load is that these are the same.
+void check_same(const std::string& own, std::string_view saved) {
+  if (dump(parse(saved, "a searcher's state")) == own) return;
+  throw std::invalid_argument(fmt::format("saved by another search: {} there, {} here", saved, own));
+}
+
+std::uint64_t grid_points(const SearchSpace& space) {
+  std::uint64_t points = 1;
+  for (const auto& [name, domain] : space) {
+    if (domain.kind() != Domain::Kind::Grid) continue;
+    points *= domain.values().size();
+    if (points > kMostPoints) throw std::invalid_argument(fmt::format("the grid has more than {} points", kMostPoints));
+  }
+  return points;
+}
+
+}  // namespace
+
+RandomSearcher::RandomSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t trials)
+    : space_{std::move(space)}, seed_{seed}, trials_{trials} {}
+
+std::optional<Configuration> RandomSearcher::suggest(TrialId trial) {
+  if (trial >= trials_) return std::nullopt;
+  Configuration configuration;
+  for (const auto& [name, domain] : space_) {
+    Random random(seed_, trial, name);
+    configuration.emplace_back(name, domain.sample(random));
+  }
+  return configuration;
+}
+
+std::string RandomSearcher::save() const { return dump(described("random", space_, seed_, trials_)); }
+void RandomSearcher::load(std::string_view saved) { check_same(save(), saved); }
+
+GridSearcher::GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples, std::uint64_t trials)
+    : space_{std::move(space)},
+      seed_{seed},
+      points_{grid_points(space_)},
+      trials_{trials ? trials : points_ * samples} {
+  if (trials_ == 0) throw std::invalid_argument("a grid search needs .samples or .trials above 0");
+}
+
+std::optional<Configuration> GridSearcher::suggest(TrialId trial) {
+  if (trial >= trials_) return std::nullopt;
+  Configuration configuration;
+  auto rest = trial % points_;
+  for (const auto& [name, domain] : space_) {
+    Random random(seed_, trial, name);
+    if (domain.kind() != Domain::Kind::Grid) {
+      configuration.emplace_back(name, domain.sample(random));
+      continue;
+    }
+    configuration.emplace_back(name, domain.values()[rest % domain.values().size()]);
+    rest /= domain.values().size();
+  }
+  return configuration;
+}
+
+std::string GridSearcher::save() const { return dump(described("grid", space_, seed_, trials_)); }
+void GridSearcher::load(std::string_view saved) { check_same(save(), saved); }
+
+}  // namespace troupe::tune

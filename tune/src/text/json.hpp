@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <troupe/tune/scheduler.hpp>
+
+/// How tune's values are written as JSON. Objects keep their order. A number that is not finite, which JSON lacks, is
+/// the string "nan", "inf" or "-inf".
+namespace troupe::tune {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(double number);
+Json to_json(const Scalar& scalar);
+Json to_json(const Configuration& configuration);
+Json to_json(const Metrics& metrics);
+Json to_json(const SearchSpace& space);
+
+/// These throw std::invalid_argument, naming the text, where it is something else.
+double number_from(const Json& json);
+Scalar scalar_from(const Json& json);
+Configuration configuration_from(const Json& json);
+Metrics metrics_from(const Json& json);
+
+/// Parses one text; throws std::invalid_argument with `what` it should have been.
+Json parse(std::string_view text, std::string_view what);
+/// One line, with what is not UTF-8 replaced: a metric's name may be anything.
+std::string dump(const Json& json);
+
+}  // namespace troupe::tune
