@@ -51,7 +51,8 @@ void Cluster::on(const GangAsked& event) {
   }
   if (event.size == 0) return no(Refused::Kind::Impossible, "a gang has at least one rank");
   if (event.size > options_.gang_size) {
-    return no(Refused::Kind::Limit, fmt::format("{} ranks are more than the limit gang_size, {}", event.size, options_.gang_size));
+    return no(Refused::Kind::Limit,
+              fmt::format("{} ranks are more than the limit gang_size, {}", event.size, options_.gang_size));
   }
   if (!accept(event, {Kind::Gang, sorted(event.each), event.size, event.strategy}, event.gang)) return;
   gangs_.emplace(event.gang, Gang{event.gang, event.request, event.job, event.requester, event.size});
@@ -87,7 +88,8 @@ std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId reques
   }
   const auto* process = find_process(requester);
   if (process == nullptr || process->job != job || process->state == ProcessState::Stopping) {
-    return Objection{Refused::Kind::Failed, fmt::format("process {}, which asks, is not running in job {}", requester, job)};
+    return Objection{Refused::Kind::Failed,
+                     fmt::format("process {}, which asks, is not running in job {}", requester, job)};
   }
   if (requests_.size() >= options_.pending_requests) {
     return Objection{Refused::Kind::Limit,

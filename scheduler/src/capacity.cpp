@@ -42,8 +42,8 @@ bool Capacity::fits(const Resources& need) const {
 std::size_t Capacity::slots(const Resources& need, std::size_t limit) const {
   auto slots = limit;
   for (const auto& [name, amount] : need) {
-    const auto most = name == kGpu ? gpu_slots(gpus_, amount)
-                                   : static_cast<std::size_t>(amounts_.of(name).ticks() / amount.ticks());
+    const auto most =
+        name == kGpu ? gpu_slots(gpus_, amount) : static_cast<std::size_t>(amounts_.of(name).ticks() / amount.ticks());
     slots = std::min(slots, most);
   }
   return slots;

@@ -174,13 +174,13 @@ class Cluster {
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
 
-  std::set<std::pair<TimePoint, ProcessId>> idle_;       // by when they became idle
-  std::set<std::pair<TimePoint, LeaseId>> by_age_;       // granted, not recalled
-  std::set<LeaseId> recalled_;                           // and not yet returned
-  std::set<std::pair<TimePoint, ProcessId>> resuming_;   // by since when they wait for their CPU
+  std::set<std::pair<TimePoint, ProcessId>> idle_;           // by when they became idle
+  std::set<std::pair<TimePoint, LeaseId>> by_age_;           // granted, not recalled
+  std::set<LeaseId> recalled_;                               // and not yet returned
+  std::set<std::pair<TimePoint, ProcessId>> resuming_;       // by since when they wait for their CPU
   std::set<std::pair<std::uint64_t, RequestId>> reserving_;  // requests that have had nodes reserved, by arrival
   std::vector<std::pair<ProcessId, std::string>> doomed_;
-  std::set<NodeId> looked_at_;    // in this pass: nodes that can take more than in the last one
+  std::set<NodeId> looked_at_;            // in this pass: nodes that can take more than in the last one
   mutable std::deque<Capacity> scratch_;  // of nodes with claims, while candidates point at them
   std::vector<Effect> effects_;
 };

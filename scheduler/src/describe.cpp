@@ -17,17 +17,18 @@ std::string text(const NodeLost& e) {
 std::string text(const JobStarted& e) { return fmt::format("job started: {} with driver {}", e.job, e.driver); }
 std::string text(const JobEnded& e) { return fmt::format("job ended: {}: {}", e.job, e.reason); }
 std::string text(const LeaseAsked& e) {
-  return fmt::format("lease asked: request {} of process {} in job {}, {}", e.request, e.requester, e.job, to_string(e.need));
+  return fmt::format("lease asked: request {} of process {} in job {}, {}", e.request, e.requester, e.job,
+                     to_string(e.need));
 }
 std::string text(const LeaseReturned& e) { return fmt::format("lease returned: {}", e.lease); }
 std::string text(const ActorAsked& e) {
-  return fmt::format("actor asked: request {} of process {} in job {}, actor {} '{}', {}", e.request, e.requester, e.job,
-                     e.actor, e.name, to_string(e.need));
+  return fmt::format("actor asked: request {} of process {} in job {}, actor {} '{}', {}", e.request, e.requester,
+                     e.job, e.actor, e.name, to_string(e.need));
 }
 std::string text(const ActorReleased& e) { return fmt::format("actor released: {}: {}", e.actor, e.why); }
 std::string text(const GangAsked& e) {
-  return fmt::format("gang asked: request {} of process {} in job {}, gang {} of {} times {} ({})", e.request, e.requester,
-                     e.job, e.gang, e.size, to_string(e.each), to_string(e.strategy));
+  return fmt::format("gang asked: request {} of process {} in job {}, gang {} of {} times {} ({})", e.request,
+                     e.requester, e.job, e.gang, e.size, to_string(e.each), to_string(e.strategy));
 }
 std::string text(const GangReleased& e) { return fmt::format("gang released: {}: {}", e.gang, e.why); }
 std::string text(const ProcessReady& e) { return fmt::format("process ready: {}", e.process); }
@@ -39,20 +40,28 @@ std::string text(const Tick&) { return "tick"; }
 
 std::string_view name_of(Refused::Kind kind) {
   switch (kind) {
-    case Refused::Kind::Impossible: return "impossible";
-    case Refused::Kind::Failed: return "failed";
-    case Refused::Kind::NameTaken: return "name taken";
-    case Refused::Kind::Limit: return "limit";
+    case Refused::Kind::Impossible:
+      return "impossible";
+    case Refused::Kind::Failed:
+      return "failed";
+    case Refused::Kind::NameTaken:
+      return "name taken";
+    case Refused::Kind::Limit:
+      return "limit";
   }
   return "unknown";
 }
 
 std::string text(const StartProcess& e) {
-  return fmt::format("start process {} on node {} for job {}, GPUs [{}]", e.process, e.node, e.job, fmt::join(e.gpus, ", "));
+  return fmt::format("start process {} on node {} for job {}, GPUs [{}]", e.process, e.node, e.job,
+                     fmt::join(e.gpus, ", "));
 }
-std::string text(const StopProcess& e) { return fmt::format("stop process {} on node {}: {}", e.process, e.node, e.why); }
+std::string text(const StopProcess& e) {
+  return fmt::format("stop process {} on node {}: {}", e.process, e.node, e.why);
+}
 std::string text(const LeaseGranted& e) {
-  return fmt::format("lease {} granted to process {} for request {}: process {}", e.lease, e.requester, e.request, e.process);
+  return fmt::format("lease {} granted to process {} for request {}: process {}", e.lease, e.requester, e.request,
+                     e.process);
 }
 std::string text(const ActorPlaced& e) {
   return fmt::format("actor {} placed for request {}: process {}", e.actor, e.request, e.process);
@@ -67,7 +76,9 @@ std::string text(const GangPlaced& e) {
 std::string text(const Refused& e) {
   return fmt::format("request {} refused ({}): {}", e.request, name_of(e.kind), e.reason);
 }
-std::string text(const LeaseRecalled& e) { return fmt::format("lease {} recalled from process {}", e.lease, e.requester); }
+std::string text(const LeaseRecalled& e) {
+  return fmt::format("lease {} recalled from process {}", e.lease, e.requester);
+}
 std::string text(const LeaseLost& e) {
   return fmt::format("lease {} of process {} lost with process {}: {}", e.lease, e.requester, e.process, e.cause);
 }

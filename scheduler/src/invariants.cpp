@@ -14,7 +14,8 @@ using Wrong = std::optional<std::string>;
 Wrong check_amounts(const Node& node, const std::map<ProcessId, Process>& processes) {
   Capacity taken = node.free;
   for (const auto& gpu : node.free.gpus()) {
-    if (gpu.ticks() < 0 || gpu > Amount::whole(1)) return fmt::format("node {}: a GPU is {} free", node.id, gpu.units());
+    if (gpu.ticks() < 0 || gpu > Amount::whole(1))
+      return fmt::format("node {}: a GPU is {} free", node.id, gpu.units());
   }
   for (const auto& [name, amount] : node.free.amounts()) {
     if (amount.ticks() < 0) return fmt::format("node {}: {} {} is free", node.id, name, amount.units());
@@ -26,7 +27,8 @@ Wrong check_amounts(const Node& node, const std::map<ProcessId, Process>& proces
   }
   Amount gpus;
   for (const auto& gpu : node.free.gpus()) gpus = gpus + gpu;
-  if (gpus != node.free.amounts().of(kGpu)) return fmt::format("node {}: the GPUs do not add up to what is free", node.id);
+  if (gpus != node.free.amounts().of(kGpu))
+    return fmt::format("node {}: the GPUs do not add up to what is free", node.id);
   return std::nullopt;
 }
 
@@ -91,7 +93,8 @@ std::optional<std::string> Cluster::broken_invariant() const {
     const auto* process = find_process(actor.process);
     const bool placed = actor.stage == Stage::Placed;
     if (placed == requests_.contains(actor.request)) return fmt::format("actor {}: its request is lost, or left", id);
-    if (actor.stage != Stage::Pending && (process == nullptr || process->role != Role::Actor || process->subject != id)) {
+    if (actor.stage != Stage::Pending &&
+        (process == nullptr || process->role != Role::Actor || process->subject != id)) {
       return fmt::format("actor {}: no process", id);
     }
     if (!actor.name.empty() && (!names_.contains(actor.name) || names_.at(actor.name) != id)) {

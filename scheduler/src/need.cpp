@@ -15,10 +15,14 @@ std::string to_string(const Need& need) {
 
 std::string_view to_string(Strategy strategy) {
   switch (strategy) {
-    case Strategy::Pack: return "pack";
-    case Strategy::Spread: return "spread";
-    case Strategy::StrictPack: return "strict pack";
-    case Strategy::StrictSpread: return "strict spread";
+    case Strategy::Pack:
+      return "pack";
+    case Strategy::Spread:
+      return "spread";
+    case Strategy::StrictPack:
+      return "strict pack";
+    case Strategy::StrictSpread:
+      return "strict spread";
   }
   return "unknown";
 }

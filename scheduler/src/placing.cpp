@@ -51,7 +51,8 @@ std::vector<Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touch
   std::vector<Candidate> found;
   const auto visit = [&](NodeId id) {
     const auto& node = *nodes_.find(id);
-    if (const auto* free = admitted(node, shape); free != nullptr && free->slots(shape.need.resources, slots) >= slots) {
+    if (const auto* free = admitted(node, shape);
+        free != nullptr && free->slots(shape.need.resources, slots) >= slots) {
       found.push_back(NodeTable::candidate(node, *free));
     }
     return found.size() < most;
@@ -137,7 +138,8 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
     shares[rank] = nodes_.take(*nodes_.find(member.node), request.shape->need.resources);
     member.gpus = shares[rank].gpus;
     auto& seen = visible[member.node];
-    std::ranges::copy_if(member.gpus, std::back_inserter(seen), [&](auto gpu) { return std::ranges::count(seen, gpu) == 0; });
+    std::ranges::copy_if(member.gpus, std::back_inserter(seen),
+                         [&](auto gpu) { return std::ranges::count(seen, gpu) == 0; });
   }
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     auto& member = members[rank];
@@ -169,8 +171,12 @@ Process& Cluster::process_for(const Request& request, Node& node, Share share, c
       process->role = Role::Lease;
       ++node.lease_processes;
       break;
-    case Kind::Actor: process->role = Role::Actor; break;
-    case Kind::Gang: process->role = Role::Rank; break;
+    case Kind::Actor:
+      process->role = Role::Actor;
+      break;
+    case Kind::Gang:
+      process->role = Role::Rank;
+      break;
   }
   if (process->state == ProcessState::Idle) process->state = ProcessState::InUse;
   return *process;
@@ -180,8 +186,8 @@ Process* Cluster::spare_for(JobId job, Node& node) {
   const auto spares = node.spare.find(job);
   if (spares == node.spare.end()) return nullptr;
   const auto& ids = spares->second;
-  const auto ready = std::find_if(ids.rbegin(), ids.rend(),
-                                  [&](auto id) { return processes_.at(id).state == ProcessState::Idle; });
+  const auto ready =
+      std::find_if(ids.rbegin(), ids.rend(), [&](auto id) { return processes_.at(id).state == ProcessState::Idle; });
   auto& process = processes_.at(ready != ids.rend() ? *ready : ids.back());
   leave_spare(process);
   return &process;

@@ -101,7 +101,8 @@ void Cluster::drain(const Request& request) {
       auto& lease = leases_.at(process.subject);
       if (lease.requester != request.requester || *lease.shape != *request.shape) recall(lease);
     }
-    for (auto process_id : idle) stop(processes_.at(process_id), "its node is drained for a request that has waited long");
+    for (auto process_id : idle)
+      stop(processes_.at(process_id), "its node is drained for a request that has waited long");
   }
 }
 

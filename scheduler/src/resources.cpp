@@ -10,7 +10,8 @@ namespace troupe::scheduler {
 
 Amount Amount::units(double units) {
   if (!std::isfinite(units) || units < 0 || units > 1e12) {
-    throw std::invalid_argument(fmt::format("an amount of a resource lies between 0 and 10^12, and {} does not", units));
+    throw std::invalid_argument(
+        fmt::format("an amount of a resource lies between 0 and 10^12, and {} does not", units));
   }
   return Amount{std::llround(units * static_cast<double>(kPerUnit))};
 }
@@ -27,7 +28,8 @@ Amount Resources::of(std::string_view name) const {
 }
 
 void Resources::set(std::string_view name, Amount amount) {
-  const auto at = std::ranges::lower_bound(amounts_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
+  const auto at =
+      std::ranges::lower_bound(amounts_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
   const bool present = at != amounts_.end() && at->first == name;
   if (amount.is_zero()) {
     if (present) amounts_.erase(at);

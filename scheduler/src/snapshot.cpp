@@ -13,7 +13,8 @@ std::string what(const Request& request, const std::string& name) {
   const auto& shape = *request.shape;
   const auto need = to_string(shape.need);
   switch (shape.kind) {
-    case Kind::Lease: return fmt::format("lease of {}", need);
+    case Kind::Lease:
+      return fmt::format("lease of {}", need);
     case Kind::Actor:
       return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
                           : fmt::format("actor '{}' of {}", name, need);
@@ -25,10 +26,14 @@ std::string what(const Request& request, const std::string& name) {
 
 std::string use_of(const Process& process) {
   switch (process.role) {
-    case Role::None: return {};
-    case Role::Lease: return fmt::format("lease {}", process.subject);
-    case Role::Actor: return fmt::format("actor {}", process.subject);
-    case Role::Rank: return fmt::format("rank {} of gang {}", process.rank, process.subject);
+    case Role::None:
+      return {};
+    case Role::Lease:
+      return fmt::format("lease {}", process.subject);
+    case Role::Actor:
+      return fmt::format("actor {}", process.subject);
+    case Role::Rank:
+      return fmt::format("rank {} of gang {}", process.rank, process.subject);
   }
   return {};
 }
@@ -59,7 +64,8 @@ std::vector<PendingView> Cluster::pending() const {
 std::vector<NodeView> Cluster::nodes() const {
   std::vector<NodeView> views;
   for (const auto& [id, node] : nodes_.all()) {
-    NodeView view{id, node.incarnation, node.name, node.labels, node.idle.amounts(), node.free.amounts(), node.free.gpus()};
+    NodeView view{
+        id, node.incarnation, node.name, node.labels, node.idle.amounts(), node.free.amounts(), node.free.gpus()};
     view.processes = node.processes.size();
     for (auto process_id : node.processes) {
       const auto& process = processes_.at(process_id);
@@ -77,8 +83,13 @@ std::vector<NodeView> Cluster::nodes() const {
 
 ActorView Cluster::view(const Actor& actor) const {
   const auto* process = find_process(actor.process);
-  return {actor.id,    actor.name,    actor.job, actor.requester,
-          actor.stage, actor.process, process == nullptr ? NodeId{0} : process->node};
+  return {actor.id,
+          actor.name,
+          actor.job,
+          actor.requester,
+          actor.stage,
+          actor.process,
+          process == nullptr ? NodeId{0} : process->node};
 }
 
 ProcessView Cluster::view(const Process& process) const {
@@ -101,7 +112,8 @@ std::vector<GangView> Cluster::gangs() const {
 
 std::vector<JobView> Cluster::jobs() const {
   std::map<JobId, JobView> views;
-  for (const auto& [id, job] : jobs_) views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
+  for (const auto& [id, job] : jobs_)
+    views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
   for (const auto& [id, lease] : leases_) ++views[processes_.at(lease.process).job].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
@@ -134,21 +146,30 @@ std::optional<ActorView> Cluster::actor_named(std::string_view name) const {
 
 std::string_view to_string(ProcessState state) {
   switch (state) {
-    case ProcessState::Driver: return "driver";
-    case ProcessState::Starting: return "starting";
-    case ProcessState::Idle: return "idle";
-    case ProcessState::InUse: return "in use";
-    case ProcessState::Stopping: return "stopping";
+    case ProcessState::Driver:
+      return "driver";
+    case ProcessState::Starting:
+      return "starting";
+    case ProcessState::Idle:
+      return "idle";
+    case ProcessState::InUse:
+      return "in use";
+    case ProcessState::Stopping:
+      return "stopping";
   }
   return "unknown";
 }
 
 std::string_view to_string(Stage stage) {
   switch (stage) {
-    case Stage::Pending: return "pending";
-    case Stage::Starting: return "starting";
-    case Stage::Placed: return "placed";
-    case Stage::Broken: return "broken";
+    case Stage::Pending:
+      return "pending";
+    case Stage::Starting:
+      return "starting";
+    case Stage::Placed:
+      return "placed";
+    case Stage::Broken:
+      return "broken";
   }
   return "unknown";
 }

@@ -32,23 +32,28 @@ TEST_CASE("tasks that wait for tasks, ten deep on one CPU, finish", "[scheduler]
   CHECK(world.is_idle());
 }
 
-TEST_CASE("who has what it waited for comes before all new requests", "[scheduler][blocking]") {
+TEST_CASE("who has what it waited for comes before all new requests, also while only a part of its CPU is free",
+          "[scheduler][blocking]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto driver = world.start_job(1);
   const auto waiter = world.lease_of(world.ask_lease(driver, cpus(1)))->process;
   world.step(ProcessBlocked{waiter});
-  const auto child = *world.lease_of(world.ask_lease(waiter, cpus(1)));
+  const auto first = *world.lease_of(world.ask_lease(waiter, cpus(0.5)));
+  const auto second = *world.lease_of(world.ask_lease(waiter, cpus(0.5)));
   const auto later = world.ask_lease(driver, cpus(0.5));
   world.step(ProcessUnblocked{waiter});
   CHECK_FALSE(world.resumed.contains(waiter));
 
-  world.step(LeaseReturned{child.lease});
+  world.step(LeaseReturned{first.lease});
+  CHECK(world.reason_of(later) == "the next CPU of 'a' (node 1) goes to a process there that has what it waited for");
+  world.step(LeaseReturned{second.lease});
   CHECK(world.resumed.contains(waiter));
   CHECK_FALSE(world.lease_of(later));
 }
 
-TEST_CASE("it runs on in debt where an actor took its CPU for good, and is given the next one", "[scheduler][blocking]") {
+TEST_CASE("it runs on in debt where an actor took its CPU for good, and is given the next one",
+          "[scheduler][blocking]") {
   World world;
   const auto node = world.join("a", {{"cpu", 1}});
   const auto driver = world.start_job(1);

@@ -20,7 +20,8 @@ class Stream {
       request = 0;
     }
     std::erase_if(tasks_, [](const auto& entry) { return entry.first == 0; });
-    while (world_.state.pending().size() < 6) tasks_.emplace_back(world_.ask_lease(requester_, cpus(1), job_), TimePoint{});
+    while (world_.state.pending().size() < 6)
+      tasks_.emplace_back(world_.ask_lease(requester_, cpus(1), job_), TimePoint{});
   }
   int finished = 0;
 
@@ -112,7 +113,8 @@ TEST_CASE("a reservation that does not fill is lifted for a while, so that what 
   CHECK(world.reason_of(gang) == "not pending");
 }
 
-TEST_CASE("requesters take turns: a lease past its term is recalled once somebody else waits", "[scheduler][fairness]") {
+TEST_CASE("requesters take turns: a lease past its term is recalled once somebody else waits",
+          "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto first = world.start_job(1);

@@ -37,7 +37,8 @@ TEST_CASE("a worker process is used again by the next lease of its job, and by n
   CHECK(world.lease_of(world.ask_lease(first, cpus(1)))->process == lease.process);
 }
 
-TEST_CASE("a worker process that saw a GPU is stopped, and the GPU stays taken until it is gone", "[scheduler][lease]") {
+TEST_CASE("a worker process that saw a GPU is stopped, and the GPU stays taken until it is gone",
+          "[scheduler][lease]") {
   World world;
   const auto node = world.join("a", {{"cpu", 4}}, 1);
   const auto driver = world.start_job(1);

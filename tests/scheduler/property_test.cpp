@@ -71,18 +71,24 @@ class Storm {
   }
   ProcessId any_process() {
     const auto processes = world_.state.processes();
-    return processes.empty() || pick(20) == 0 ? pick(1000) : processes[pick(static_cast<unsigned>(processes.size()))].process;
+    return processes.empty() || pick(20) == 0 ? pick(1000)
+                                              : processes[pick(static_cast<unsigned>(processes.size()))].process;
   }
   JobId job_of(ProcessId process) {
     const auto view = world_.state.process(process);
     return view && pick(20) != 0 ? view->job : 1 + pick(kJobs);
   }
   Need any_need() {
-    static const std::vector<Resources> needs{{{"cpu", 1}},           {{"cpu", 1}},
-                                              {{"cpu", 0.5}},         {{"cpu", 2}},
-                                              {},                     {{"cpu", 1}, {"gpu", 1}},
-                                              {{"gpu", 0.25}},        {{"cpu", 1}, {"gpu", 2}},
-                                              {{"cpu", 1}, {"disk", 0.3}}, {{"cpu", 9}},
+    static const std::vector<Resources> needs{{{"cpu", 1}},
+                                              {{"cpu", 1}},
+                                              {{"cpu", 0.5}},
+                                              {{"cpu", 2}},
+                                              {},
+                                              {{"cpu", 1}, {"gpu", 1}},
+                                              {{"gpu", 0.25}},
+                                              {{"cpu", 1}, {"gpu", 2}},
+                                              {{"cpu", 1}, {"disk", 0.3}},
+                                              {{"cpu", 9}},
                                               {{"gpu", 1.5}}};
     Need need{needs[pick(static_cast<unsigned>(needs.size()))], {}, pick(4) == 0};
     if (pick(8) == 0) need.labels = {{"zone", pick(2) == 0 ? "a" : "b"}};
@@ -95,19 +101,40 @@ class Storm {
 
   void one_event() {
     switch (pick(22)) {
-      case 0: return node_event();
-      case 1: return job_event();
-      case 2: case 3: case 4: case 5: return ask_lease();
-      case 6: case 7: return return_lease();
-      case 8: return ask_actor();
-      case 9: return ask_gang();
-      case 10: return release();
-      case 11: case 12: case 13: case 14: return make_ready();
-      case 15: case 16: return make_exit();
-      case 17: return void(world_.apply(ProcessBlocked{any_process()}));
-      case 18: return void(world_.apply(ProcessUnblocked{any_process()}));
-      case 19: return void(pick(3) == 0 ? world_.apply(RequestWithdrawn{any_request()}) : world_.apply(Tick{}));
-      default: return void(world_.apply(Tick{}));
+      case 0:
+        return node_event();
+      case 1:
+        return job_event();
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+        return ask_lease();
+      case 6:
+      case 7:
+        return return_lease();
+      case 8:
+        return ask_actor();
+      case 9:
+        return ask_gang();
+      case 10:
+        return release();
+      case 11:
+      case 12:
+      case 13:
+      case 14:
+        return make_ready();
+      case 15:
+      case 16:
+        return make_exit();
+      case 17:
+        return void(world_.apply(ProcessBlocked{any_process()}));
+      case 18:
+        return void(world_.apply(ProcessUnblocked{any_process()}));
+      case 19:
+        return void(pick(3) == 0 ? world_.apply(RequestWithdrawn{any_request()}) : world_.apply(Tick{}));
+      default:
+        return void(world_.apply(Tick{}));
     }
   }
   void node_event() {
@@ -116,8 +143,12 @@ class Storm {
       world_.apply(NodeLost{node, incarnations_[node] - pick(2), "its connection closed"});
       return;
     }
-    world_.apply(NodeJoined{node, incarnations_[node] += pick(2), "n" + std::to_string(node),
-                            {{"cpu", 1.0 + pick(4)}, {"disk", 1}}, pick(3), {{"zone", pick(2) == 0 ? "a" : "b"}}});
+    world_.apply(NodeJoined{node,
+                            incarnations_[node] += pick(2),
+                            "n" + std::to_string(node),
+                            {{"cpu", 1.0 + pick(4)}, {"disk", 1}},
+                            pick(3),
+                            {{"zone", pick(2) == 0 ? "a" : "b"}}});
     // What ran there is unknown by now: late words about it are nonsense that must do no harm.
   }
   void job_event() {

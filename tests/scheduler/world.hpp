@@ -25,7 +25,7 @@ class World {
 
   State state;
   TimePoint now{};
-  std::vector<Effect> last;        ///< of the last event given by a test
+  std::vector<Effect> last;  ///< of the last event given by a test
   std::map<ProcessId, StartProcess> starting;
   std::set<ProcessId> running;
   std::map<ProcessId, StopProcess> stopping;

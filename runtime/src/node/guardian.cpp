@@ -34,7 +34,12 @@ Guardian::Guardian(const std::string& cookie, const std::string& cgroup) {
   pipe_.reset(ends[1]);
   ::fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeBytes);
   ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
+  // A Ctrl-C may come before the child ignores it; so it is held back until then.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_ = ::fork();
+  if (pid_ != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid_ < 0) fail("fork");
   if (pid_ == 0) {
     pipe_.reset();

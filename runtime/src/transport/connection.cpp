@@ -6,12 +6,12 @@
 #include <system_error>
 #include <utility>
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/exception.h>
 #include <sys/socket.h>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "transport/frame.hpp"
 #include "transport/outbox.hpp"
@@ -71,11 +71,14 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
     if (!is_open() || !write_error_.empty()) return;
     const auto body = message.body().size();
     if (body > limits_.frame_bytes) {
-      return fail_later(fmt::format("a message of {} bytes was to be sent, the limit is {}", body, limits_.frame_bytes));
+      return fail_later(
+          fmt::format("a message of {} bytes was to be sent, the limit is {}", body, limits_.frame_bytes));
     }
     if (outbox_.bytes() + body > limits_.outbox_bytes) {
-      return fail_later(fmt::format("the peer does not keep up: {} bytes wait to be sent, and {} more were to be; the "
-                                          "limit is {}", outbox_.bytes(), body, limits_.outbox_bytes));
+      return fail_later(
+          fmt::format("the peer does not keep up: {} bytes wait to be sent, and {} more were to be; the "
+                      "limit is {}",
+                      outbox_.bytes(), body, limits_.outbox_bytes));
     }
     outbox_.push(std::forward<Message>(message));
     // Not at once: what else is sent in this turn of the loop goes out in the same write.

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <capnp/message.h>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <capnp/message.h>
 
 #include "wire/message.capnp.h"
 
@@ -20,8 +20,8 @@ using Socket = asio::generic::stream_protocol::socket;
 
 /// Bounds on what a peer can make this process hold. Checked before anything is allocated.
 struct Limits {
-  std::size_t frame_bytes = std::size_t{256} << 20;        ///< of one message, header excluded
-  std::size_t outbox_bytes = std::size_t{1} << 30;         ///< queued and not sent yet; above it the connection is closed
+  std::size_t frame_bytes = std::size_t{256} << 20;  ///< of one message, header excluded
+  std::size_t outbox_bytes = std::size_t{1} << 30;   ///< queued and not sent yet; above it the connection is closed
   int nesting = 64;
 };
 /// Until a peer has proven itself.
@@ -47,9 +47,9 @@ class Outgoing {
 /// of 8), then one Cap'n Proto segment. Lives in and belongs to one io_context: every call on that loop's thread.
 /// A handler that throws kj::Exception, which is how Cap'n Proto reports bytes that are no message, closes it too.
 ///
-///     [made] --start()--> [open] --peer closed / bad frame / limit--> [closed]     on_closed is called once, with the reason
-///                           |---- close(), last reference dropped ---->^           on_closed is not called
-///                           `---- finish() ---> [finishing] ---------->^           on_closed is not called
+///     [made] --start()--> [open] --peer closed / bad frame / limit--> [closed]   on_closed is called once, with why
+///                           |---- close(), last reference dropped ---->^         on_closed is not called
+///                           `---- finish() ---> [finishing] ---------->^         on_closed is not called
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using OnMessage = std::function<void(wire::Message::Reader)>;  // the reader is valid only during the call
@@ -61,11 +61,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Starts to read. Handlers run on the loop; they may call any method, and drop the connection. Messages that
   /// arrived before are delivered first.
   void start(OnMessage on_message, OnClosed on_closed);
-  /// Replaces the handlers and the limits of a started connection (a handshake hands over to its user). With no handlers
-  /// it stays open, and reads and reports nothing until it is handed over again.
+  /// Replaces the handlers and the limits of a started connection (a handshake hands over to its user). With no
+  /// handlers it stays open, and reads and reports nothing until it is handed over again.
   void hand_over(Limits limits, OnMessage on_message, OnClosed on_closed);
-  /// Queues the message; many go out in one write. Ignored once closed. One that is given away is not copied where it is
-  /// large. One above the limits closes the connection, and on_closed is called later, from the loop.
+  /// Queues the message; many go out in one write. Ignored once closed. One that is given away is not copied where it
+  /// is large. One above the limits closes the connection, and on_closed is called later, from the loop.
   void send(Outgoing& message);
   void send(Outgoing&& message);
   /// Sends what is queued, then closes; on_closed is not called. It needs no owner for that: it gives up on a peer that

@@ -4,8 +4,8 @@
 #include <system_error>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -45,17 +45,18 @@ void Dial::start() {
     });
     return;
   }
-  resolver_.start(to_.host, to_.port, [weak = weak_from_this()](std::vector<SocketAddress> found, const std::string& error) {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->resolved_ = true;
-    if (found.empty()) {
-      return self->failed_(fmt::format("the name '{}' does not resolve: {}: check its spelling, or give the IP address",
-                                       self->to_.host, error));
-    }
-    self->addresses_ = std::move(found);
-    self->try_next();
-  });
+  resolver_.start(
+      to_.host, to_.port, [weak = weak_from_this()](std::vector<SocketAddress> found, const std::string& error) {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->resolved_ = true;
+        if (found.empty()) {
+          return self->failed_(fmt::format(
+              "the name '{}' does not resolve: {}: check its spelling, or give the IP address", self->to_.host, error));
+        }
+        self->addresses_ = std::move(found);
+        self->try_next();
+      });
 }
 
 void Dial::try_next() {
@@ -97,13 +98,16 @@ std::string Dial::describe(int error) const {
     case ENFILE:
       return fmt::format("cannot connect to {}: {}: raise the limit of open files (ulimit -n)", where, text_of(error));
     default:
-      return fmt::format("{} cannot be reached: {}: check the address and the network in between", where, text_of(error));
+      return fmt::format("{} cannot be reached: {}: check the address and the network in between", where,
+                         text_of(error));
   }
 }
 
 std::string Dial::progress() const {
-  return resolved_ ? fmt::format("{} does not answer: check the address, and the network and firewalls in between", name_of(to_))
-                   : fmt::format("the name '{}' does not resolve: no name server answers: give the IP address", to_.host);
+  return resolved_
+             ? fmt::format("{} does not answer: check the address, and the network and firewalls in between",
+                           name_of(to_))
+             : fmt::format("the name '{}' does not resolve: no name server answers: give the IP address", to_.host);
 }
 
 }  // namespace troupe::transport

@@ -13,8 +13,8 @@ namespace troupe::transport {
 /// "127.0.0.1:7420", "unix socket @name", for messages.
 std::string name_of(const Endpoint& to);
 
-/// Opens one connection: the name is looked up, then its addresses are tried in order. It has no deadline of its own and
-/// can be dropped at any time.
+/// Opens one connection: the name is looked up, then its addresses are tried in order. It has no deadline of its own
+/// and can be dropped at any time.
 ///
 ///     [look-up] --> [trying address i] --> connected
 ///         `--- no address --v--- none left --> failed

@@ -119,7 +119,8 @@ std::string FrameReader::cut_off() const {
     return fmt::format("in the middle of a message ({} of {} bytes had arrived)", large_filled_, large_bytes_);
   }
   if (begin_ == end_) return "";
-  if (end_ - begin_ < kHeaderBytes) return fmt::format("in the middle of a frame's header ('{}')", printable(buffered()));
+  if (end_ - begin_ < kHeaderBytes)
+    return fmt::format("in the middle of a frame's header ('{}')", printable(buffered()));
   return fmt::format("in the middle of a message ({} of {} bytes had arrived)", end_ - begin_ - kHeaderBytes,
                      body_bytes_of(bytes() + begin_));
 }

@@ -22,33 +22,39 @@ Secret job_key(const Secret& token, std::uint64_t job);
 /// Who calls, as it says of itself.
 struct Caller {
   wire::Role role = wire::Role::DRIVER;
-  std::string cluster;         // empty: whichever answers
-  std::uint64_t job = 0;       // role process
-  std::uint64_t process = 0;   // role process
-  std::uint64_t subject = 0;   // role process: the process it means to reach
+  std::string cluster;        // empty: whichever answers
+  std::uint64_t job = 0;      // role process
+  std::uint64_t process = 0;  // role process
+  std::uint64_t subject = 0;  // role process: the process it means to reach
 };
 
 struct Accepted {
-  Caller caller;               // of a server: who called; of a client: itself
-  std::string cluster;         // of the server
+  Caller caller;        // of a server: who called; of a client: itself
+  std::string cluster;  // of the server
   std::uint16_t protocol = 0;
 };
 /// One message for a person: what differed, both values, what to do.
-struct Denied { std::string why; };
+struct Denied {
+  std::string why;
+};
 
 /// client: Hello{range, role, cluster, nonce} -> server: Challenge{protocol, cluster, nonce, proof} or Refusal
 ///         -> client: Proof -> server: Welcome or Refusal.
-/// Proofs are HMAC-SHA256 over both nonces, role, cluster, job, process, subject and both protocol ranges, under the token or the
-/// job's key, compared in constant time. The token itself never travels. Both sides give up after `timeout`.
+/// Proofs are HMAC-SHA256 over both nonces, role, cluster, job, process, subject and both protocol ranges, under the
+/// token or the job's key, compared in constant time. The token itself never travels. The server proves itself first.
+/// Both sides give up after `timeout`. `refuse` is asked before anything is proven: a caller that is out of place hears
+/// that, and not that its key differs.
 struct ServerOptions {
   std::string cluster;
-  std::function<std::string(const Caller&)> refuse;          // "": go on; else why not (wrong role, wrong subject, stopping)
+  std::function<std::string(const Caller&)> refuse;  // "": go on; else why not (wrong role, wrong subject, stopping)
   std::function<Secret(const Caller&)> key;
   std::chrono::milliseconds timeout{1000};
-  std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;   // tests only change these
+  std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;  // tests only change these
 };
-/// Runs the server's side on a fresh socket; calls `done` once, on the loop, with the connection open (Accepted) or closed (Denied).
-void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied);
+/// Runs the server's side on a fresh socket. One of the two is called once, on the loop. An accepted connection reads
+/// nothing until it is handed over (Connection::hand_over); it may be sent to before, within Limits{}.
+void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
+            std::function<void(Denied)> denied);
 
 struct ClientOptions {
   Caller self;
@@ -58,20 +64,21 @@ struct ClientOptions {
 };
 /// Where to connect to.
 struct Endpoint {
-  std::string host;       // TCP, name or number; empty: unix
+  std::string host;  // TCP, name or number; empty: unix
   std::uint16_t port = 0;
   std::string unix_name;  // abstract
 };
 /// Connects and runs the client's side. One of the two is called once, on the loop.
-void connect(asio::io_context& loop, Endpoint to, ClientOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
-             std::function<void(Denied)> denied);
+void connect(asio::io_context& loop, Endpoint to, ClientOptions options,
+             std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied);
 
 /// Accepts sockets for as long as it lives; belongs to one loop.
 class Listener {
  public:
   using OnSocket = std::function<void(Socket)>;
   /// Port 0: any free one. Throws Refused, naming address and cause ("port 7420 is in use; ...").
-  static std::unique_ptr<Listener> tcp(asio::io_context& loop, const std::string& host, std::uint16_t port, OnSocket on_socket);
+  static std::unique_ptr<Listener> tcp(asio::io_context& loop, const std::string& host, std::uint16_t port,
+                                       OnSocket on_socket);
   static std::unique_ptr<Listener> abstract_unix(asio::io_context& loop, const std::string& name, OnSocket on_socket);
   virtual ~Listener() = default;
   virtual std::uint16_t port() const = 0;  // 0 for unix

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
+#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -158,17 +158,20 @@ class Client : public std::enable_shared_from_this<Client> {
       return fmt::format("{} did not complete the handshake within {} ms: it is overloaded or stopped; try again",
                          name_of(to_), options_.timeout.count());
     }
-    return not_troupe(fmt::format("it has sent nothing for {} ms (or it is stopped or overloaded)", options_.timeout.count()));
+    return not_troupe(
+        fmt::format("it has sent nothing for {} ms (or it is stopped or overloaded)", options_.timeout.count()));
   }
 
   std::string not_troupe(std::string_view symptom) const {
-    return fmt::format("{} accepted the connection but does not speak Troupe: {}: use the address that `troupe head` printed",
-                       name_of(to_), symptom);
+    return fmt::format(
+        "{} accepted the connection but does not speak Troupe: {}: use the address that `troupe head` printed",
+        name_of(to_), symptom);
   }
 
   void deny(std::string why) {
     if (!denied_) return;
-    if (const auto connection = std::exchange(connection_, nullptr); connection && connection->is_open()) connection->close();
+    if (const auto connection = std::exchange(connection_, nullptr); connection && connection->is_open())
+      connection->close();
     deadline_.cancel();
     dial_.reset();
     accepted_ = nullptr;
@@ -189,8 +192,8 @@ class Client : public std::enable_shared_from_this<Client> {
 
 }  // namespace
 
-void connect(asio::io_context& loop, Endpoint to, ClientOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
-             std::function<void(Denied)> denied) {
+void connect(asio::io_context& loop, Endpoint to, ClientOptions options,
+             std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied) {
   std::make_shared<Client>(loop, std::move(to), std::move(options), std::move(accepted), std::move(denied))->start();
 }
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
+#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -84,7 +84,8 @@ class Server : public std::enable_shared_from_this<Server> {
     const auto nonce = bytes_of(hello.getNonce());
     if (nonce.size() != seen_.caller_nonce.size()) return refuse({.text = "the nonce is not of 32 bytes"});
     std::ranges::copy(nonce, seen_.caller_nonce.begin());
-    if (auto why = options_.refuse ? options_.refuse(caller) : ""; !why.empty()) return refuse({.text = std::move(why)});
+    if (auto why = options_.refuse ? options_.refuse(caller) : ""; !why.empty())
+      return refuse({.text = std::move(why)});
     challenge();
   }
 
@@ -131,7 +132,8 @@ class Server : public std::enable_shared_from_this<Server> {
 
   std::string describe_end(const std::string& why) const {
     const auto& peer = connection_->peer();
-    if (why.starts_with(kNotTroupe)) return fmt::format("{} does not speak Troupe: {}", peer, why.substr(kNotTroupe.size()));
+    if (why.starts_with(kNotTroupe))
+      return fmt::format("{} does not speak Troupe: {}", peer, why.substr(kNotTroupe.size()));
     return fmt::format("the handshake with {} failed: {}", peer, why);
   }
 

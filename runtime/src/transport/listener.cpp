@@ -4,9 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <fmt/format.h>
 
 #include <troupe/errors.hpp>
 
@@ -23,7 +23,9 @@ using boost::system::error_code;
 constexpr std::chrono::milliseconds kBackOff{50};
 constexpr int kAcceptsPerTurn = 64;
 
-[[noreturn]] void refuse(std::string message) { raise({.kind = Failure::Kind::Refused, .message = std::move(message)}); }
+[[noreturn]] void refuse(std::string message) {
+  raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
+}
 
 /// Of both kinds of listener. Pending operations know it weakly: on_socket may end it.
 class Door : public std::enable_shared_from_this<Door> {
@@ -80,7 +82,9 @@ class Door : public std::enable_shared_from_this<Door> {
 
 class SocketListener : public Listener {
  public:
-  SocketListener(std::shared_ptr<Door> door, std::uint16_t port) : door_(std::move(door)), port_(port) { door_->wait(); }
+  SocketListener(std::shared_ptr<Door> door, std::uint16_t port) : door_(std::move(door)), port_(port) {
+    door_->wait();
+  }
   ~SocketListener() override { door_->close(); }
   std::uint16_t port() const override { return port_; }
 
@@ -93,9 +97,11 @@ std::string why_not_bound(const std::string& host, std::uint16_t port, int error
   const auto cause = std::generic_category().message(error);
   switch (error) {
     case EADDRINUSE:
-      return fmt::format("port {} is in use on {}: stop what listens there, or choose another port, or 0 for any", port, host);
+      return fmt::format("port {} is in use on {}: stop what listens there, or choose another port, or 0 for any", port,
+                         host);
     case EADDRNOTAVAIL:
-      return fmt::format("{} is no address of this machine: give one that `ip address` shows, or 0.0.0.0 for all", host);
+      return fmt::format("{} is no address of this machine: give one that `ip address` shows, or 0.0.0.0 for all",
+                         host);
     case EACCES:
       return fmt::format("port {} may not be opened ({}): choose one above 1023", port, cause);
     default:

@@ -12,8 +12,8 @@
 
 namespace troupe::transport {
 
-/// Bytes that wait to be sent, in order. Small messages are gathered, so that one write takes many; a large one that was
-/// given away keeps its own memory, so that it is not copied.
+/// Bytes that wait to be sent, in order. Small messages are gathered, so that one write takes many; a large one that
+/// was given away keeps its own memory, so that it is not copied.
 class Outbox {
  public:
   void push(Outgoing& message);

@@ -15,7 +15,8 @@ struct Mismatch {
   std::string text = {};  // what to do
 };
 
-Mismatch protocol_mismatch(const Transcript& transcript, std::string_view server_version, std::string_view caller_version);
+Mismatch protocol_mismatch(const Transcript& transcript, std::string_view server_version,
+                           std::string_view caller_version);
 Mismatch cluster_mismatch(const Transcript& transcript);
 /// `reason` token, or key where the caller is a process, which proves the key of its job.
 Mismatch key_mismatch(wire::Role role, std::string_view of_server, std::string_view of_caller);

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include <netdb.h>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
-#include <netdb.h>
 
 namespace troupe::transport {
 namespace {

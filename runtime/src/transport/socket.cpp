@@ -29,8 +29,9 @@ SocketAddress unix_address(const std::string& name) {
   SocketAddress address;
   auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
   if (name.empty() || name.size() >= sizeof(un.sun_path)) {
-    raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("'{}' cannot name a unix socket: give 1 to {} bytes", name, sizeof(un.sun_path) - 1)});
+    raise(
+        {.kind = Failure::Kind::Refused,
+         .message = fmt::format("'{}' cannot name a unix socket: give 1 to {} bytes", name, sizeof(un.sun_path) - 1)});
   }
   un.sun_family = AF_UNIX;
   std::ranges::copy(name, un.sun_path + 1);  // after a zero byte: abstract

@@ -21,7 +21,8 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-/// Of a name in the abstract namespace, which leaves no file behind. Throws Refused where it is empty or over 107 bytes.
+/// Of a name in the abstract namespace, which leaves no file behind. Throws Refused where it is empty or over 107
+/// bytes.
 SocketAddress unix_address(const std::string& name);
 
 std::string host_of(const SocketAddress& address);  ///< "127.0.0.1", "::1"; empty for unix

@@ -42,7 +42,8 @@ std::size_t total_slots(std::span<const Room> rooms) {
 
 Waits waits_for_room(const Ask& ask, std::span<const Candidate> candidates) {
   const auto rooms = rooms_now(ask, candidates);
-  if (rooms.empty()) return {fmt::format("{} is free on no node now; {}", to_string(ask.each), closest_now(ask, candidates))};
+  if (rooms.empty())
+    return {fmt::format("{} is free on no node now; {}", to_string(ask.each), closest_now(ask, candidates))};
   return {fmt::format("{} of its {} ranks of {} have room now", std::min(total_slots(rooms), ask.count), ask.count,
                       to_string(ask.each))};
 }

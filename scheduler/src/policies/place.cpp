@@ -16,10 +16,14 @@ namespace {
 
 Placement by_strategy(const Ask& ask, std::span<const Candidate> candidates) {
   switch (ask.strategy) {
-    case Strategy::Pack: return place_packed(ask, candidates);
-    case Strategy::Spread: return place_spread(ask, candidates);
-    case Strategy::StrictPack: return place_strictly_packed(ask, candidates);
-    case Strategy::StrictSpread: return place_strictly_spread(ask, candidates);
+    case Strategy::Pack:
+      return place_packed(ask, candidates);
+    case Strategy::Spread:
+      return place_spread(ask, candidates);
+    case Strategy::StrictPack:
+      return place_strictly_packed(ask, candidates);
+    case Strategy::StrictSpread:
+      return place_strictly_spread(ask, candidates);
   }
   return Impossible{"the strategy is unknown"};
 }

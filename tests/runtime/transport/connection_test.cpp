@@ -38,7 +38,8 @@ TEST_CASE("messages of every size come back as they were sent", "[transport][con
   end.start(std::move(here));
 
   std::vector<std::string> sent;
-  for (const std::size_t bytes : {0, 1, 4096, 65500, 65520, 65528, 65536, 300'000, 10 << 20, 3}) sent.push_back(pattern(bytes));
+  for (const std::size_t bytes : {0, 1, 4096, 65500, 65520, 65528, 65536, 300'000, 10 << 20, 3})
+    sent.push_back(pattern(bytes));
   for (const auto& text : sent) end.connection->send(text_message(text));
 
   REQUIRE(loop.until([&] { return end.texts.size() == sent.size(); }));
@@ -52,9 +53,11 @@ TEST_CASE("a message that grew in many segments, and one that is sent twice, arr
   auto sender = Connection::make(std::move(here));
   std::vector<unsigned> sizes;
   auto receiver = Connection::make(std::move(there));
-  receiver->start([&](wire::Message::Reader message) {
-    for (const auto payload : message.getCall().getArgs()) sizes.push_back(payload.getData().size());
-  }, [](const std::string&) {});
+  receiver->start(
+      [&](wire::Message::Reader message) {
+        for (const auto payload : message.getCall().getArgs()) sizes.push_back(payload.getData().size());
+      },
+      [](const std::string&) {});
 
   Outgoing message;
   auto args = message.root().initCall().initArgs(3);
@@ -269,7 +272,8 @@ TEST_CASE("a message above the frame limit is not sent", "[transport][connection
   CHECK(end.closed[0] == "a message of 5040 bytes was to be sent, the limit is 4096");
 }
 
-TEST_CASE("what a peer said before it closed is delivered though nothing can be sent to it", "[transport][connection]") {
+TEST_CASE("what a peer said before it closed is delivered though nothing can be sent to it",
+          "[transport][connection]") {
   Loop loop;
   RawPair pair(loop);
   End end;

@@ -67,7 +67,8 @@ TEST_CASE("frames are the same in whatever pieces they arrive", "[transport][fra
   std::mt19937 random(seed);
   std::string stream;
   std::vector<std::string> sent;
-  for (const std::size_t bytes : {8, 16, 65512, 65520, 65528, 65536, 65544, 8, 300'000, 24, 1 << 20, 40'000, 40'000, 8}) {
+  for (const std::size_t bytes :
+       {8, 16, 65512, 65520, 65528, 65536, 65544, 8, 300'000, 24, 1 << 20, 40'000, 40'000, 8}) {
     std::string body(bytes, '\0');
     for (auto& c : body) c = static_cast<char>(random());
     stream += header(static_cast<std::uint32_t>(bytes)) + body;
@@ -85,12 +86,15 @@ TEST_CASE("frames are the same in whatever pieces they arrive", "[transport][fra
 }
 
 TEST_CASE("what is no frame is refused with its first bytes, however it arrives", "[transport][frame]") {
-  CHECK(read_whole("HTTP/1.1 400 Bad Request\r\nX: y").error == "the peer does not speak Troupe: it sent 'HTTP/1.1 400 Bad Request'");
+  CHECK(read_whole("HTTP/1.1 400 Bad Request\r\nX: y").error ==
+        "the peer does not speak Troupe: it sent 'HTTP/1.1 400 Bad Request'");
   CHECK(read_whole("TRP2\x08").error == "the peer does not speak Troupe: it sent 'TRP2\\x08'");
   CHECK(read_bytewise("TRX").error == "the peer does not speak Troupe: it sent 'TRX'");
-  CHECK(read_whole(header(12)).error == "bad frame: its length, 12, is not a positive multiple of 8 ('TRP1\\x0c\\x00\\x00\\x00')");
+  CHECK(read_whole(header(12)).error ==
+        "bad frame: its length, 12, is not a positive multiple of 8 ('TRP1\\x0c\\x00\\x00\\x00')");
   CHECK_THAT(read_whole(header(0)).error, StartsWith("bad frame: its length, 0,"));
-  CHECK_THAT(read_bytewise(header(kMiB + 8)).error, StartsWith("bad frame: it announces 1048584 bytes, the limit is 1048576"));
+  CHECK_THAT(read_bytewise(header(kMiB + 8)).error,
+             StartsWith("bad frame: it announces 1048584 bytes, the limit is 1048576"));
   CHECK_THAT(read_whole(header(0xfffffff8)).error, StartsWith("bad frame: it announces 4294967288 bytes"));
 }
 
@@ -176,7 +180,8 @@ TEST_CASE("bytes that arrive one by one make the same messages as at once", "[tr
   { const OwnedFd gone = std::move(pair.raw); }
 
   REQUIRE(loop.until([&] { return !end.closed.empty(); }));
-  CHECK(end.closed == std::vector<std::string>{"the peer closed the connection in the middle of a message (12 of 40 bytes had arrived)"});
+  CHECK(end.closed == std::vector<std::string>{
+                          "the peer closed the connection in the middle of a message (12 of 40 bytes had arrived)"});
 }
 
 TEST_CASE("a valid message of every kind, damaged at random, harms nobody", "[transport][frame][fuzz]") {
@@ -218,7 +223,8 @@ TEST_CASE("pointers that all lead to one value do not make it cost much more", "
 
   std::size_t read = 0;
   std::string closed;
-  auto bytes = header(static_cast<std::uint32_t>(body.size())) + std::string(reinterpret_cast<const char*>(words.data()), body.size());
+  auto bytes = header(static_cast<std::uint32_t>(body.size())) +
+               std::string(reinterpret_cast<const char*>(words.data()), body.size());
   RawPair pair(loop);
   auto victim = Connection::make(std::move(pair.socket));
   victim->start(

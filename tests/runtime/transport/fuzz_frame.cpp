@@ -4,8 +4,8 @@
 //   G=build/dev/runtime/generated
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 //     -I runtime/include -I runtime/src -I tests/runtime -I $G \
-//     tests/runtime/transport/{fuzz_frame,samples}.cpp runtime/src/transport/{frame,outbox}.cpp $G/wire/message.capnp.c++ \
-//     -lcapnp -lkj -lfmt -o /tmp/fuzz_frame
+//     tests/runtime/transport/{fuzz_frame,samples}.cpp runtime/src/transport/{frame,outbox}.cpp \
+//     $G/wire/message.capnp.c++ -lcapnp -lkj -lfmt -o /tmp/fuzz_frame
 //   mkdir -p /tmp/corpus && /tmp/fuzz_frame -max_total_time=60 -max_len=8192 /tmp/corpus
 //
 // It starts from one valid frame of every kind, of which it writes the missing ones into the corpus folder.

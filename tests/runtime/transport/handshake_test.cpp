@@ -156,20 +156,22 @@ TEST_CASE("the server's first message, sent with the welcome, reaches the client
   options.key = [](const Caller&) { return secret(1); };
   ConnectionPtr server;
   const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) {
-    accept(std::move(socket), options,
-           [&](ConnectionPtr open, Accepted) {
-             server = std::move(open);
-             server->send(text_message(std::string(100'000, 'y')));  // goes out in one write with the welcome
-           },
-           [](Denied denied) { FAIL(denied.why); });
+    accept(
+        std::move(socket), options,
+        [&](ConnectionPtr open, Accepted) {
+          server = std::move(open);
+          server->send(text_message(std::string(100'000, 'y')));  // goes out in one write with the welcome
+        },
+        [](Denied denied) { FAIL(denied.why); });
   });
   End user;
-  connect(loop.context, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}, {.self = {}, .key = secret(1)},
-          [&](ConnectionPtr open, Accepted) {
-            user.connection = std::move(open);
-            user.connection->hand_over({}, user.on_message(), user.on_closed());
-          },
-          [](Denied denied) { FAIL(denied.why); });
+  connect(
+      loop.context, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}, {.self = {}, .key = secret(1)},
+      [&](ConnectionPtr open, Accepted) {
+        user.connection = std::move(open);
+        user.connection->hand_over({}, user.on_message(), user.on_closed());
+      },
+      [](Denied denied) { FAIL(denied.why); });
 
   REQUIRE(loop.until([&] { return user.texts.size() == 1; }));
   CHECK(user.texts[0].size() == 100'000);
@@ -178,7 +180,8 @@ TEST_CASE("the server's first message, sent with the welcome, reaches the client
 TEST_CASE("a process proves the key of its job, and says whom it means to reach", "[transport][handshake]") {
   Loop loop;
   Cluster cluster(loop);
-  cluster.client_options.self = {.role = wire::Role::PROCESS, .cluster = "blue", .job = 7, .process = 21, .subject = 22};
+  cluster.client_options.self = {
+      .role = wire::Role::PROCESS, .cluster = "blue", .job = 7, .process = 21, .subject = 22};
   cluster.client_options.key = job_key(secret(1), 7);
   cluster.meet();
 
@@ -194,11 +197,13 @@ TEST_CASE("another protocol is refused with both ranges on both sides", "[transp
   cluster.client_options.protocol_min = cluster.client_options.protocol_max = 2;
   cluster.refuse_to_meet();
 
-  CHECK_THAT(cluster.client.denied[0], StartsWith("127.0.0.1:" + std::to_string(cluster.to.port) +
-                                                  " speaks protocol 1 to 1 (troupe 0.1.0), this side 2 to 2 (troupe 0.1.0): "
-                                                  "install the same version on both"));
-  CHECK_THAT(cluster.server.denied[0], StartsWith("this side speaks protocol 1 to 1 (troupe 0.1.0), the caller 127.0.0.1:") &&
-                                           Contains(" 2 to 2 (troupe 0.1.0): install the same version on both"));
+  CHECK_THAT(cluster.client.denied[0],
+             StartsWith("127.0.0.1:" + std::to_string(cluster.to.port) +
+                        " speaks protocol 1 to 1 (troupe 0.1.0), this side 2 to 2 (troupe 0.1.0): "
+                        "install the same version on both"));
+  CHECK_THAT(cluster.server.denied[0],
+             StartsWith("this side speaks protocol 1 to 1 (troupe 0.1.0), the caller 127.0.0.1:") &&
+                 Contains(" 2 to 2 (troupe 0.1.0): install the same version on both"));
 }
 
 TEST_CASE("of two ranges the highest protocol that both speak is taken", "[transport][handshake]") {
@@ -214,14 +219,16 @@ TEST_CASE("of two ranges the highest protocol that both speak is taken", "[trans
   CHECK(cluster.server.accepted.protocol == 3);
 }
 
-TEST_CASE("another token is refused on both sides, with what tells them apart and what to do", "[transport][handshake][refusal]") {
+TEST_CASE("another token is refused on both sides, with what tells them apart and what to do",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   cluster.client_options.key = secret(2);
   cluster.refuse_to_meet();
 
   for (const auto& text : {cluster.client.denied[0], cluster.server.denied[0]}) {
-    CHECK_THAT(text, StartsWith("the token differs: ") && Contains("copy the head's token file") && Contains("set TROUPE_TOKEN"));
+    CHECK_THAT(text, StartsWith("the token differs: ") && Contains("copy the head's token file") &&
+                         Contains("set TROUPE_TOKEN"));
     CHECK_THAT(text, !Contains("unknown"));
   }
 }
@@ -243,8 +250,10 @@ TEST_CASE("another cluster is refused with both names on both sides", "[transpor
   cluster.client_options.self.cluster = "green";
   cluster.refuse_to_meet();
 
-  CHECK_THAT(cluster.client.denied[0], StartsWith("the cluster differs: 127.0.0.1:") && Contains("'blue'") && Contains("'green'"));
-  CHECK_THAT(cluster.server.denied[0], StartsWith("the cluster differs: this side belongs to 'blue'") && Contains("'green'"));
+  CHECK_THAT(cluster.client.denied[0],
+             StartsWith("the cluster differs: 127.0.0.1:") && Contains("'blue'") && Contains("'green'"));
+  CHECK_THAT(cluster.server.denied[0],
+             StartsWith("the cluster differs: this side belongs to 'blue'") && Contains("'green'"));
 }
 
 TEST_CASE("what the server's owner says against a caller reaches both sides", "[transport][handshake][refusal]") {
@@ -254,7 +263,8 @@ TEST_CASE("what the server's owner says against a caller reaches both sides", "[
   cluster.refuse_to_meet();
 
   CHECK_THAT(cluster.client.denied[0], StartsWith("127.0.0.1:") && Contains("refuses: the head is stopping"));
-  CHECK_THAT(cluster.server.denied[0], StartsWith("the caller 127.0.0.1:") && Contains("(driver) was refused: the head is stopping"));
+  CHECK_THAT(cluster.server.denied[0],
+             StartsWith("the caller 127.0.0.1:") && Contains("(driver) was refused: the head is stopping"));
 }
 
 TEST_CASE("a caller without the key that goes on all the same is refused", "[transport][handshake][refusal]") {
@@ -309,7 +319,8 @@ TEST_CASE("a server without the token gets no proof from a client", "[transport]
         [](const std::string&) {});
   });
 
-  CHECK_THAT(refused_by(loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}), StartsWith("the token differs: "));
+  CHECK_THAT(refused_by(loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}),
+             StartsWith("the token differs: "));
   REQUIRE(loop.until([&] { return got_refusal; }));
   CHECK(!got_proof);
 }
@@ -323,7 +334,8 @@ TEST_CASE("a port that is not Troupe's is named with what it sent", "[transport]
   }));
   Stranger stranger(loop, banner, true);
 
-  CHECK(refused_by(loop, stranger.endpoint()) == stranger.name() + " accepted the connection but does not speak Troupe: " + shown +
+  CHECK(refused_by(loop, stranger.endpoint()) == stranger.name() +
+                                                     " accepted the connection but does not speak Troupe: " + shown +
                                                      ": use the address that `troupe head` printed");
 }
 
@@ -331,10 +343,12 @@ TEST_CASE("a port that hangs up, or says nothing, is named within the time", "[t
   Loop loop;
   Stranger hangs_up(loop, "", false);
   CHECK_THAT(refused_by(loop, hangs_up.endpoint()),
-             StartsWith(hangs_up.name() + " accepted the connection but does not speak Troupe: the peer closed the connection"));
+             StartsWith(hangs_up.name() +
+                        " accepted the connection but does not speak Troupe: the peer closed the connection"));
   Stranger silent(loop, "", true);
   CHECK_THAT(refused_by(loop, silent.endpoint()),
-             StartsWith(silent.name() + " accepted the connection but does not speak Troupe: it has sent nothing for 1000 ms"));
+             StartsWith(silent.name() +
+                        " accepted the connection but does not speak Troupe: it has sent nothing for 1000 ms"));
 }
 
 TEST_CASE("an address without a listener is named at once", "[transport][handshake][refusal]") {
@@ -350,14 +364,16 @@ TEST_CASE("an address without a listener is named at once", "[transport][handsha
         "nothing listens on " + name + ": is the head running? start it with `troupe head`");
   CHECK(refused_by(loop, {.host = "127.0.0.1", .port = port, .unix_name = ""}, process) ==
         "nothing listens on " + name + ": the process that listened there has ended");
-  CHECK_THAT(refused_by(loop, {.host = "localhost", .port = port, .unix_name = ""}), StartsWith("nothing listens on localhost:"));
+  CHECK_THAT(refused_by(loop, {.host = "localhost", .port = port, .unix_name = ""}),
+             StartsWith("nothing listens on localhost:"));
   CHECK_THAT(refused_by(loop, {.host = "", .port = 0, .unix_name = "troupe-nobody"}),
              StartsWith("nothing listens on unix socket @troupe-nobody: "));
 }
 
 TEST_CASE("a host that cannot be reached is named within the time", "[transport][handshake][refusal]") {
   Loop loop;
-  CHECK_THAT(refused_by(loop, {.host = "255.255.255.255", .port = 7420, .unix_name = ""}), StartsWith("255.255.255.255:7420 cannot be reached: "));
+  CHECK_THAT(refused_by(loop, {.host = "255.255.255.255", .port = 7420, .unix_name = ""}),
+             StartsWith("255.255.255.255:7420 cannot be reached: "));
 }
 
 TEST_CASE("an address where nobody answers is named within the time", "[transport][handshake][refusal]") {
@@ -385,7 +401,8 @@ TEST_CASE("a name that does not resolve is named within the time", "[transport][
              StartsWith("the name 'no-such-host.invalid' does not resolve: "));
 }
 
-TEST_CASE("a caller that sends its hello byte by byte, or none, is turned away in time", "[transport][handshake][refusal]") {
+TEST_CASE("a caller that sends its hello byte by byte, or none, is turned away in time",
+          "[transport][handshake][refusal]") {
   const bool trickles = GENERATE(true, false);
   Loop loop;
   Cluster cluster(loop);
@@ -410,7 +427,8 @@ TEST_CASE("a caller that sends its hello byte by byte, or none, is turned away i
 
   REQUIRE(loop.until([&] { return cluster.server.calls > 0; }));
   CHECK(cluster.server.took < kSoon);
-  CHECK_THAT(cluster.server.denied.at(0), StartsWith("the caller 127.0.0.1:") && Contains("did not complete the handshake within 1000 ms"));
+  CHECK_THAT(cluster.server.denied.at(0),
+             StartsWith("the caller 127.0.0.1:") && Contains("did not complete the handshake within 1000 ms"));
   CHECK((sent > 5) == trickles);
 }
 
@@ -467,10 +485,12 @@ TEST_CASE("a message that was changed on its way makes the proofs differ", "[tra
   const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) {
     client_side = Connection::make(std::move(socket));
     client_side->start([&](wire::Message::Reader message) { forward(server_end, message); }, [](const std::string&) {});
-    server_side->start([&](wire::Message::Reader message) { forward(client_side, message); }, [](const std::string&) {});
+    server_side->start([&](wire::Message::Reader message) { forward(client_side, message); },
+                       [](const std::string&) {});
   });
 
-  CHECK_THAT(refused_by(loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}, {.self = {}, .key = secret(1)}),
+  CHECK_THAT(refused_by(loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""},
+                        {.self = {}, .key = secret(1)}),
              StartsWith("the token differs: "));
   REQUIRE(loop.until([&] { return !cluster.server.denied.empty(); }));
 }

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <sys/socket.h>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
-#include <sys/socket.h>
 
 #include "transport/handshake.hpp"
 #include "transport/resolve.hpp"

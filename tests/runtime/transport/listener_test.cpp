@@ -25,7 +25,8 @@ OwnedFd dial(std::uint16_t port) {
 TEST_CASE("a listener accepts every caller, with descriptors that do not survive an exec", "[transport][listener]") {
   Loop loop;
   std::vector<Socket> accepted;
-  const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) { accepted.push_back(std::move(socket)); });
+  const auto listener =
+      Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) { accepted.push_back(std::move(socket)); });
   REQUIRE(listener->port() != 0);
   std::vector<OwnedFd> callers;
   for (int i = 0; i < 200; ++i) callers.push_back(dial(listener->port()));
@@ -55,9 +56,12 @@ TEST_CASE("a listener may be ended by its own callback, and its port is free the
 TEST_CASE("a port in use, a foreign address and an unknown host are refused by name", "[transport][listener]") {
   Loop loop;
   const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [](Socket) {});
-  const auto listen = [&](const std::string& host, std::uint16_t port) { Listener::tcp(loop.context, host, port, [](Socket) {}); };
+  const auto listen = [&](const std::string& host, std::uint16_t port) {
+    Listener::tcp(loop.context, host, port, [](Socket) {});
+  };
 
-  CHECK_THROWS_WITH(listen("127.0.0.1", listener->port()), StartsWith("port " + std::to_string(listener->port()) + " is in use on 127.0.0.1: "));
+  CHECK_THROWS_WITH(listen("127.0.0.1", listener->port()),
+                    StartsWith("port " + std::to_string(listener->port()) + " is in use on 127.0.0.1: "));
   CHECK_THROWS_WITH(listen("192.0.2.1", 0), StartsWith("192.0.2.1 is no address of this machine: "));
   CHECK_THROWS_AS(listen("no-such-host.invalid", 0), Refused);
 }

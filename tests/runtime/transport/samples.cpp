@@ -40,7 +40,8 @@ void fill_field(capnp::DynamicStruct::Builder into, capnp::StructSchema::Field f
     case capnp::schema::Type::TEXT:
       return into.set(field, "some text");
     case capnp::schema::Type::DATA:
-      return into.set(field, capnp::Data::Reader(reinterpret_cast<const unsigned char*>("thirty-two bytes, or about that."), 32));
+      return into.set(
+          field, capnp::Data::Reader(reinterpret_cast<const unsigned char*>("thirty-two bytes, or about that."), 32));
     case capnp::schema::Type::ENUM:
       return into.set(field, capnp::DynamicEnum(type.asEnum(), 1));
     case capnp::schema::Type::STRUCT:
@@ -64,7 +65,9 @@ void visit(capnp::DynamicValue::Reader value, std::size_t& sum);
 
 void visit(capnp::DynamicStruct::Reader value, std::size_t& sum) {
   for (const auto field : value.getSchema().getNonUnionFields()) visit(value.get(field), sum);
-  KJ_IF_MAYBE(member, value.which()) { visit(value.get(*member), sum); }
+  KJ_IF_MAYBE (member, value.which()) {
+    visit(value.get(*member), sum);
+  }
 }
 
 void visit(capnp::DynamicValue::Reader value, std::size_t& sum) {

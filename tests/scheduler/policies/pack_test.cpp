@@ -12,7 +12,8 @@ const Need kCore{{{"cpu", 1}}, {}, false};
 }
 
 TEST_CASE("packed: a single process goes to the fullest node that fits it", "[scheduler][pack]") {
-  const auto nodes = NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 8}}).taken({{"cpu", 6}}).add({{"cpu", 1}}).taken({{"cpu", 1}});
+  const auto nodes =
+      NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 8}}).taken({{"cpu", 6}}).add({{"cpu", 1}}).taken({{"cpu", 1}});
   CHECK(chosen(place_packed({kCore}, nodes.candidates())) == std::vector<NodeId>{2});
 }
 

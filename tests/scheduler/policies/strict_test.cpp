@@ -30,7 +30,8 @@ TEST_CASE("strictly spread: each rank has a node of its own, and emptier nodes a
   CHECK(chosen(place_strictly_spread({kCore, 2}, nodes.candidates())) == std::vector<NodeId>{2, 3});
 }
 
-TEST_CASE("strictly spread: more ranks than nodes are impossible, more than free nodes wait", "[scheduler][strict_spread]") {
+TEST_CASE("strictly spread: more ranks than nodes are impossible, more than free nodes wait",
+          "[scheduler][strict_spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 1}}).taken({{"cpu", 1}});
   CHECK(waits(place_strictly_spread({kCore, 2}, nodes.candidates())) ==
         "2 ranks of cpu 1 need as many nodes, and 1 has room for one now");
