@@ -23,7 +23,8 @@ std::string unzip(const std::string& file) {
   std::string text;
   std::vector<char> buffer(1 << 16);
   int got = 0;
-  while ((got = gzread(in, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+  while ((got = gzread(in, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0)
+    text.append(buffer.data(), static_cast<std::size_t>(got));
   gzclose(in);
   if (got < 0) throw std::runtime_error(file + " is not a gzip file");
   return text;
@@ -68,7 +69,8 @@ Parts load(const std::string& file) {
   std::istringstream in(unzip(file));
   int number = 0;
   for (std::string line; std::getline(in, line);) add_row(rows, line, file + ", line " + std::to_string(++number));
-  if (rows.labels.size() < 100 * kClasses) throw std::runtime_error(file + " has only " + std::to_string(number) + " rows");
+  if (rows.labels.size() < 100 * kClasses)
+    throw std::runtime_error(file + " has only " + std::to_string(number) + " rows");
   return {part(rows, {0, 1, 2, 3}), part(rows, {4}), part(rows, {5})};
 }
 

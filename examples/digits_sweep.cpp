@@ -5,12 +5,12 @@
 #include <chrono>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
+#include <CLI/CLI.hpp>
 #include <troupe/train/context.hpp>
 #include <troupe/train/run.hpp>
 #include <troupe/troupe.hpp>

@@ -11,11 +11,11 @@ struct Counter {
 };
 
 int main(int argc, char** argv) {
-  auto cluster = troupe::init(argc, argv);                   // a private cluster, or --address HOST:PORT
+  auto cluster = troupe::init(argc, argv);  // a private cluster, or --address HOST:PORT
 
-  troupe::Ref<int> f = troupe::task<fib>(30);                // runs in another process, somewhere
-  auto counter = troupe::spawn<Counter>(10);                 // an actor, in a process of its own
-  troupe::Ref<int> total = counter.call<&Counter::add>(f);   // a ref is as good as a value
+  troupe::Ref<int> f = troupe::task<fib>(30);               // runs in another process, somewhere
+  auto counter = troupe::spawn<Counter>(10);                // an actor, in a process of its own
+  troupe::Ref<int> total = counter.call<&Counter::add>(f);  // a ref is as good as a value
 
   std::cout << total.get() << '\n';
 }

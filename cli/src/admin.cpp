@@ -3,8 +3,8 @@
 #include <chrono>
 #include <optional>
 
-#include <boost/asio/io_context.hpp>
 #include <fmt/format.h>
+#include <boost/asio/io_context.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -65,7 +65,8 @@ class Session {
   }
 
   std::string silence(std::chrono::seconds timeout) const {
-    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.host, head_.port), timeout.count());
+    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.host, head_.port),
+                       timeout.count());
   }
 
   boost::asio::io_context loop_{1};
@@ -77,7 +78,8 @@ class Session {
 
 }  // namespace
 
-nlohmann::json ask_head(const transport::Endpoint& head, const transport::Secret& token, const nlohmann::json& request) {
+nlohmann::json ask_head(const transport::Endpoint& head, const transport::Secret& token,
+                        const nlohmann::json& request) {
   return Session(head, token, request.dump()).wait_for_answer(std::chrono::seconds(5));
 }
 

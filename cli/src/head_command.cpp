@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include <fmt/format.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <fmt/format.h>
 
 #include "commands.hpp"
 #include "config/token.hpp"
@@ -38,8 +38,10 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
       kVersion, head.cluster(), address, address, address, token_file);
   if (!is_loopback(arguments.host)) {
-    fmt::print("  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted network\n",
-               arguments.host);
+    fmt::print(
+        "  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted "
+        "network\n",
+        arguments.host);
   }
   std::fflush(stdout);
 }
@@ -53,7 +55,8 @@ class AddressFile {
   }
   ~AddressFile() {
     std::string line;
-    if (std::ifstream in(address_file()); std::getline(in, line) && line == address_) std::filesystem::remove(address_file());
+    if (std::ifstream in(address_file()); std::getline(in, line) && line == address_)
+      std::filesystem::remove(address_file());
   }
   AddressFile(const AddressFile&) = delete;
   AddressFile& operator=(const AddressFile&) = delete;
@@ -70,8 +73,9 @@ int run_head(const HeadArguments& arguments) {
   options.host = arguments.host;
   options.port = arguments.port;
   options.token = config::load_or_create_token(token_file);
-  options.directory = arguments.state_directory.empty() ? fmt::format("{}/head-{}", config::state_directory(), arguments.port)
-                                                        : arguments.state_directory;
+  options.directory = arguments.state_directory.empty()
+                          ? fmt::format("{}/head-{}", config::state_directory(), arguments.port)
+                          : arguments.state_directory;
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   head::Head head(loop, options);
   const AddressFile file(config::format_address(arguments.host, head.port()));
@@ -89,7 +93,8 @@ int run_head(const HeadArguments& arguments) {
     head.stop(why, one_stopped);
   };
   if (!arguments.no_node) {
-    node.emplace(loop, node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}}, options.token));
+    node.emplace(loop, node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
+                                    options.token));
     node->start([](std::uint32_t) {},
                 [&](const std::string& why, bool failed) {
                   if (failed && !stopping) {

@@ -12,7 +12,8 @@ inline void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
   command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
   command.add_option("--name", arguments.name, "the node's name (default: the host name)");
-  command.add_option("--node-host", arguments.host, "address where its processes listen (default: the one that reaches the head)");
+  command.add_option("--node-host", arguments.host,
+                     "address where its processes listen (default: the one that reaches the head)");
   command.add_option("--log-dir", arguments.log_directory, "where its worker processes' output goes");
 }
 

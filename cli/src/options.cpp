@@ -25,14 +25,16 @@ double amount(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (*end != '\0' || !(value >= 0)) {
-    raise({.kind = Failure::Kind::Refused, .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
   }
   return value;
 }
 
 }  // namespace
 
-node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head, const transport::Secret& token) {
+node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
+                               const transport::Secret& token) {
   node::NodeOptions options;
   options.head = head;
   options.token = token;
@@ -46,7 +48,8 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
   }
   for (const auto& label : arguments.labels) options.labels.push_back(split(label, "KEY=VALUE"));
   const auto state = config::state_directory();
-  options.log_directory = arguments.log_directory.empty() ? fmt::format("{}/logs/node-{}", state, getpid()) : arguments.log_directory;
+  options.log_directory =
+      arguments.log_directory.empty() ? fmt::format("{}/logs/node-{}", state, getpid()) : arguments.log_directory;
   options.cache_directory = state + "/programs";
   return options;
 }
@@ -58,10 +61,11 @@ transport::Endpoint find_head(const std::string& given) {
   if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address) return config::parse_address(address);
   std::string line;
   if (std::ifstream in(address_file()); std::getline(in, line)) return config::parse_address(line);
-  raise({.kind = Failure::Kind::Refused,
-         .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "
-                                "`troupe head` (it writes {})",
-                                address_file())});
+  raise(
+      {.kind = Failure::Kind::Refused,
+       .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "
+                              "`troupe head` (it writes {})",
+                              address_file())});
 }
 
 }  // namespace troupe::cli

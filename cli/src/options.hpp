@@ -28,7 +28,8 @@ struct NodeArguments {
 };
 
 /// Throws Refused where a resource or a label is malformed.
-node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head, const transport::Secret& token);
+node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
+                               const transport::Secret& token);
 
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();

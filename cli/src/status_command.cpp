@@ -36,12 +36,13 @@ void print_nodes(const json& nodes) {
 
 void print_rows(const json& status) {
   for (const auto& job : status.at("jobs")) {
-    fmt::print("job {}: {} (pid {}), {} processes\n", job.at("job").get<std::uint64_t>(), job.at("name").get<std::string>(),
-               job.at("pid").get<int>(), job.at("processes").get<int>());
+    fmt::print("job {}: {} (pid {}), {} processes\n", job.at("job").get<std::uint64_t>(),
+               job.at("name").get<std::string>(), job.at("pid").get<int>(), job.at("processes").get<int>());
   }
   for (const auto& actor : status.at("actors")) {
-    fmt::print("actor {}: {} {} on node {}, pid {}\n", actor.at("actor").get<std::uint64_t>(), actor.at("type").get<std::string>(),
-               actor.at("name").get<std::string>(), actor.at("node").get<int>(), actor.at("pid").get<int>());
+    fmt::print("actor {}: {} {} on node {}, pid {}\n", actor.at("actor").get<std::uint64_t>(),
+               actor.at("type").get<std::string>(), actor.at("name").get<std::string>(), actor.at("node").get<int>(),
+               actor.at("pid").get<int>());
   }
   for (const auto& pending : status.at("pending")) {
     fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(), pending.at("what").get<std::string>(),

@@ -1,9 +1,9 @@
 #include <csignal>
 #include <memory>
 
+#include <fmt/format.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <fmt/format.h>
 
 #include "commands.hpp"
 #include "config/token.hpp"

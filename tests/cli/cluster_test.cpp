@@ -3,10 +3,10 @@
 #include <set>
 #include <sstream>
 
-#include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "support/cluster.hpp"
 

@@ -3,8 +3,8 @@
 #include <iostream>
 #include <string>
 
-#include <troupe/troupe.hpp>
 #include <unistd.h>
+#include <troupe/troupe.hpp>
 
 namespace {
 

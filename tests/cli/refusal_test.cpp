@@ -1,8 +1,7 @@
-#include <csignal>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 
-#include <catch2/catch.hpp>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include "support/cluster.hpp"
 
@@ -145,7 +145,8 @@ TEST_CASE("a token file that others can read is refused", "[cli][refusal][securi
   TemporaryFolder folder;
   const auto file = folder.path() + "/token";
   std::ofstream(file) << std::string(64, 'b') << '\n';
-  const auto head = run({TROUPE_PROGRAM, "head", "--port", "0", "--token-file", file}, {"XDG_STATE_HOME=" + folder.path()});
+  const auto head =
+      run({TROUPE_PROGRAM, "head", "--port", "0", "--token-file", file}, {"XDG_STATE_HOME=" + folder.path()});
   CHECK(head.exit_code == 1);
   CHECK_THAT(head.output, Catch::Contains("chmod 600"));
 }

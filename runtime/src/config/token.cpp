@@ -18,7 +18,9 @@
 namespace troupe::config {
 namespace {
 
-[[noreturn]] void refuse(std::string message) { raise({.kind = Failure::Kind::Refused, .message = std::move(message)}); }
+[[noreturn]] void refuse(std::string message) {
+  raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
+}
 
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -33,13 +35,15 @@ std::string read_file(const std::string& file) {
 }
 
 transport::Secret read_token(const std::string& file) {
-  struct stat status{};
+  struct stat status {};
   if (stat(file.c_str(), &status) != 0) refuse(fmt::format("token file {}: {}", file, std::strerror(errno)));
   if ((status.st_mode & 077) != 0) {
-    refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file, status.st_mode & 0777, file));
+    refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file,
+                       status.st_mode & 0777, file));
   }
   auto token = parse_token(read_file(file));
-  if (!token) refuse(fmt::format("token file {} does not hold 64 hexadecimal digits: copy it from the head again", file));
+  if (!token)
+    refuse(fmt::format("token file {} does not hold 64 hexadecimal digits: copy it from the head again", file));
   return *token;
 }
 
@@ -95,7 +99,8 @@ std::string format_token(const transport::Secret& token) {
 
 transport::Secret random_token() {
   transport::Secret token{};
-  if (RAND_bytes(token.data(), static_cast<int>(token.size())) != 1) refuse("this machine has no source of random bytes");
+  if (RAND_bytes(token.data(), static_cast<int>(token.size())) != 1)
+    refuse("this machine has no source of random bytes");
   return token;
 }
 
@@ -111,8 +116,9 @@ transport::Secret find_token(const std::string& file) {
   }
   if (!file.empty()) return read_token(file);
   if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file());
-  refuse(fmt::format("no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
-                     default_token_file()));
+  refuse(fmt::format(
+      "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
+      default_token_file()));
 }
 
 transport::Endpoint parse_address(const std::string& text) {
@@ -122,11 +128,14 @@ transport::Endpoint parse_address(const std::string& text) {
   const char* const end = text.data() + text.size();
   if (colon != std::string::npos && colon > 0) {
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error == std::errc{} && stop == end && port > 0 && port < 65536) endpoint.port = static_cast<std::uint16_t>(port);
+    if (error == std::errc{} && stop == end && port > 0 && port < 65536)
+      endpoint.port = static_cast<std::uint16_t>(port);
   }
-  if (endpoint.port == 0) refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420", text));
+  if (endpoint.port == 0)
+    refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420", text));
   endpoint.host = text.substr(0, colon);
-  if (endpoint.host.front() == '[' && endpoint.host.back() == ']') endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+  if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
+    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
   return endpoint;
 }
 

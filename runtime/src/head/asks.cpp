@@ -9,7 +9,8 @@ namespace {
 
 scheduler::Need read_need(wire::Request::Reader request) {
   scheduler::Need need;
-  for (auto amount : request.getResources()) need.resources.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
+  for (auto amount : request.getResources())
+    need.resources.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
   for (auto label : request.getLabels()) need.labels.emplace_back(label.getKey(), label.getValue());
   std::ranges::sort(need.labels);
   need.spread = request.getSpread();
@@ -87,8 +88,9 @@ void Control::withdraw(ProcessId asker, std::uint64_t id) {
 }
 
 void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& why) {
-  routes_.tell(asked.asker, asked.id,
-               [&](wire::Tell::Builder tell) { process::write_failure(tell.initRefused(), {.kind = kind, .message = why}); });
+  routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
+    process::write_failure(tell.initRefused(), {.kind = kind, .message = why});
+  });
 }
 
 void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask) {
@@ -137,7 +139,8 @@ bool Control::answer_search(const Search& search) {
     return true;
   }
   if (actor.type != search.type) {
-    refuse(search.asked, Failure::Kind::Refused, fmt::format("actor '{}' is a {}, not a {}", search.name, actor.type, search.type));
+    refuse(search.asked, Failure::Kind::Refused,
+           fmt::format("actor '{}' is a {}, not a {}", search.name, actor.type, search.type));
     return true;
   }
   const auto* process = routes_.process(found->process);

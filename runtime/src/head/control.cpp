@@ -1,18 +1,20 @@
 #include "head/control.hpp"
 
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 #include "process/codec.hpp"
 
 namespace troupe::head {
 namespace {
 
-constexpr std::chrono::milliseconds kFatePatience{1500};  ///< for a node to report the death that a peer has seen already
-constexpr std::chrono::seconds kNodeSilence{10};          ///< without a heartbeat a node is taken for lost
+constexpr std::chrono::milliseconds kFatePatience{
+    1500};                                        ///< for a node to report the death that a peer has seen already
+constexpr std::chrono::seconds kNodeSilence{10};  ///< without a heartbeat a node is taken for lost
 
 std::int64_t wall_clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -39,8 +41,10 @@ void Control::record(std::string_view kind, std::uint64_t subject, const nlohman
 scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection) {
   const auto node = ++last_node_;
   const std::uint64_t incarnation = journal_.epoch() << 32 | node;
-  scheduler::NodeJoined event{.node = node, .incarnation = incarnation, .name = join.getName(), .total = {}, .gpus = 0, .labels = {}};
-  for (auto amount : join.getResources()) event.total.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
+  scheduler::NodeJoined event{
+      .node = node, .incarnation = incarnation, .name = join.getName(), .total = {}, .gpus = 0, .labels = {}};
+  for (auto amount : join.getResources())
+    event.total.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
   for (auto label : join.getLabels()) event.labels.emplace_back(label.getKey(), label.getValue());
   std::ranges::sort(event.labels);
   event.gpus = join.getGpus().size();
@@ -51,9 +55,14 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   joined.setIncarnation(incarnation);
   joined.setCluster(journal_.cluster());
   connection->send(welcome);
-  routes_.add_node(node, {.connection = std::move(connection), .incarnation = incarnation, .name = event.name, .jobs = {}, .heard = Clock::now()});
+  routes_.add_node(node, {.connection = std::move(connection),
+                          .incarnation = incarnation,
+                          .name = event.name,
+                          .jobs = {},
+                          .heard = Clock::now()});
 
-  record("node joined", node, {{"name", event.name}, {"resources", scheduler::to_string(event.total)}, {"gpus", event.gpus}});
+  record("node joined", node,
+         {{"name", event.name}, {"resources", scheduler::to_string(event.total)}, {"gpus", event.gpus}});
   log_(fmt::format("node {} joined: {} with {}{}", node, event.name, scheduler::to_string(event.total),
                    event.gpus > 0 ? fmt::format(", gpu {}", event.gpus) : ""));
   apply(event);
@@ -66,8 +75,9 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
   record("node lost", node, {{"why", why}});
   for (auto process : routes_.processes_of_node(node)) {
-    settle_fate(process, {.kind = Failure::Kind::ProcessDied,
-                          .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why)});
+    settle_fate(process,
+                {.kind = Failure::Kind::ProcessDied,
+                 .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why)});
   }
   routes_.remove_node(node);
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});
@@ -75,7 +85,8 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
 
 // ---- drivers ---------------------------------------------------------------------------------------------------
 
-std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::RegisterDriver::Reader driver, transport::ConnectionPtr connection) {
+std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::RegisterDriver::Reader driver,
+                                                                   transport::ConnectionPtr connection) {
   const auto job = ++last_job_;
   const auto process = state_.new_process_id();
   auto address = std::make_shared<process::Address>(*process::read_address(driver.getAddress()));
@@ -84,10 +95,11 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
   // The announcement is kept as a message: nodes get it as it came.
   auto kept = std::make_shared<capnp::MallocMessageBuilder>();
   kept->setRoot(driver.getProgram());
-  routes_.add_job(job, {.connection = std::move(connection), .announcement = [kept, address](wire::JobStarted::Builder started) {
-                          started.setProgram(kept->getRoot<wire::Program>());
-                          process::write_address(started.initDriver(), *address);
-                        }});
+  routes_.add_job(
+      job, {.connection = std::move(connection), .announcement = [kept, address](wire::JobStarted::Builder started) {
+              started.setProgram(kept->getRoot<wire::Program>());
+              process::write_address(started.initDriver(), *address);
+            }});
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
   jobs_[job] = {.driver = process, .name = driver.getName(), .pid = driver.getPid()};
 
@@ -103,8 +115,8 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
   if (found == jobs_.end()) return;
   log_(fmt::format("job {} ended: {}", job, why));
   record("job ended", job, {{"why", why}});
-  settle_fate(found->second.driver,
-              {.kind = Failure::Kind::ProcessDied, .message = fmt::format("the driver (pid {}) has ended", found->second.pid)});
+  settle_fate(found->second.driver, {.kind = Failure::Kind::ProcessDied,
+                                     .message = fmt::format("the driver (pid {}) has ended", found->second.pid)});
   std::erase_if(searches_, [job](const Search& search) { return search.job == job; });
   jobs_.erase(found);
   apply(scheduler::JobEnded{.job = job, .reason = why});
@@ -126,7 +138,8 @@ void Control::process_exited(wire::ProcessExited::Reader exited) {
   const auto id = exited.getProcess();
   if (!routes_.process(id)) return;
   auto how = process::read_failure(exited.getFailure());
-  if (auto why = fates_.stopped_because(id); !why.empty()) how.message = fmt::format("process {} was stopped: {}", id, why);
+  if (auto why = fates_.stopped_because(id); !why.empty())
+    how.message = fmt::format("process {} was stopped: {}", id, why);
   const auto cause = how.message;
   settle_fate(id, std::move(how));
   apply(scheduler::ProcessExited{.process = id, .cause = cause});
@@ -149,8 +162,10 @@ void Control::answer_overdue_fates() {
     std::erase_if(asked, [&, id = process](const FateAsked& waiting) {
       if (waiting.until > now) return false;
       routes_.tell(waiting.asked.asker, waiting.asked.id, [&](wire::Tell::Builder tell) {
-        process::write_failure(tell.initFate(), {.kind = Failure::Kind::Disconnected,
-                                                 .message = fmt::format("process {} cannot be reached, but its node says that it runs", id)});
+        process::write_failure(
+            tell.initFate(),
+            {.kind = Failure::Kind::Disconnected,
+             .message = fmt::format("process {} cannot be reached, but its node says that it runs", id)});
       });
       return true;
     });
@@ -164,7 +179,8 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
     fates_asked_[process].push_back({asked, Clock::now() + kFatePatience});
     return;
   }
-  const Failure unknown{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} ended long ago", process)};
+  const Failure unknown{.kind = Failure::Kind::ProcessDied,
+                        .message = fmt::format("process {} ended long ago", process)};
   routes_.tell(asked.asker, asked.id,
                [&](wire::Tell::Builder tell) { process::write_failure(tell.initFate(), ended ? *ended : unknown); });
 }

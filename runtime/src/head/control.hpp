@@ -36,7 +36,8 @@ class Control {
   scheduler::NodeId node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection);
   void node_lost(scheduler::NodeId node, std::uint64_t incarnation, const std::string& why);
   /// -> job and the driver's process.
-  std::pair<std::uint64_t, std::uint64_t> driver_registered(wire::RegisterDriver::Reader driver, transport::ConnectionPtr connection);
+  std::pair<std::uint64_t, std::uint64_t> driver_registered(wire::RegisterDriver::Reader driver,
+                                                            transport::ConnectionPtr connection);
   void driver_gone(std::uint64_t job, const std::string& why);
   void process_ready(wire::ProcessReady::Reader ready);
   void process_exited(wire::ProcessExited::Reader exited);

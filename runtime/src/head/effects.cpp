@@ -54,7 +54,8 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
     const auto* process = routes_.process(member.process);
     return process && process->address;
   });
-  if (!asked || !all_there) return apply(scheduler::GangReleased{.gang = effect.gang, .why = "nobody waits for it any more"});
+  if (!asked || !all_there)
+    return apply(scheduler::GangReleased{.gang = effect.gang, .why = "nobody waits for it any more"});
   record("gang placed", effect.gang, {{"size", effect.members.size()}});
   gangs_[effect.gang] = effect.members;
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {

@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
+#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -45,7 +45,8 @@ struct Head::Impl {
         journal(Journal::open(options.directory)),
         control(io, *journal, routes, log),
         timer(io) {
-    listener = transport::Listener::tcp(loop, options.host, options.port, [this](transport::Socket socket) { accept(std::move(socket)); });
+    listener = transport::Listener::tcp(loop, options.host, options.port,
+                                        [this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
   }
 
@@ -60,13 +61,16 @@ struct Head::Impl {
     server.cluster = journal->cluster();
     server.refuse = [this](const transport::Caller& caller) -> std::string {
       if (stopped) return "the cluster is being stopped";
-      const bool known = caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER || caller.role == wire::Role::ADMIN;
+      const bool known =
+          caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER || caller.role == wire::Role::ADMIN;
       return known ? "" : "a head answers nodes, drivers and administrators only";
     };
     server.key = [this](const transport::Caller&) { return options.token; };
     transport::accept(
         std::move(socket), std::move(server),
-        [this](transport::ConnectionPtr connection, const transport::Accepted& who) { greet(std::move(connection), who.caller.role); },
+        [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
+          greet(std::move(connection), who.caller.role);
+        },
         [this](const transport::Denied& denied) { log("refused a connection: " + denied.why); });
   }
 
@@ -74,18 +78,20 @@ struct Head::Impl {
   void greet(transport::ConnectionPtr connection, wire::Role role) {
     auto* raw = connection.get();
     if (role == wire::Role::ADMIN) administrators.insert(connection);
-    raw->hand_over({},
-                   [this, connection, role](wire::Message::Reader message) {
-                     const auto keep = connection;  // hand_over replaces this very handler
-                     if (role == wire::Role::NODE && message.isNodeJoin()) return node_joins(keep, message.getNodeJoin());
-                     if (role == wire::Role::DRIVER && message.isRegister()) return driver_registers(keep, message.getRegister());
-                     if (role == wire::Role::ADMIN && message.isAdminRequest()) return administrate(keep, message.getAdminRequest(), true);
-                     keep->close();
-                   },
-                   [this, connection](const std::string&) {
-                     const auto keep = connection;
-                     administrators.erase(keep);
-                   });
+    raw->hand_over(
+        {},
+        [this, connection, role](wire::Message::Reader message) {
+          const auto keep = connection;  // hand_over replaces this very handler
+          if (role == wire::Role::NODE && message.isNodeJoin()) return node_joins(keep, message.getNodeJoin());
+          if (role == wire::Role::DRIVER && message.isRegister()) return driver_registers(keep, message.getRegister());
+          if (role == wire::Role::ADMIN && message.isAdminRequest())
+            return administrate(keep, message.getAdminRequest(), true);
+          keep->close();
+        },
+        [this, connection](const std::string&) {
+          const auto keep = connection;
+          administrators.erase(keep);
+        });
   }
 
   void node_joins(const transport::ConnectionPtr& connection, wire::NodeJoin::Reader join) {
@@ -100,11 +106,12 @@ struct Head::Impl {
       return connection->finish();
     }
     const auto incarnation = routes.node(node)->incarnation;
-    connection->hand_over({}, [this, node](wire::Message::Reader message) { from_node(node, message); },
-                          [this, node, incarnation](const std::string& why) {
-                            control.node_lost(node, incarnation, why);
-                            finish_stopping();
-                          });
+    connection->hand_over(
+        {}, [this, node](wire::Message::Reader message) { from_node(node, message); },
+        [this, node, incarnation](const std::string& why) {
+          control.node_lost(node, incarnation, why);
+          finish_stopping();
+        });
   }
 
   void from_node(scheduler::NodeId id, wire::Message::Reader message) {
@@ -157,7 +164,9 @@ struct Head::Impl {
 
   void administrate(const transport::ConnectionPtr& connection, capnp::Text::Reader text, bool may_stop) {
     const auto request = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
-    const auto what = request.is_object() && request.contains("do") && request["do"].is_string() ? request["do"].get<std::string>() : "";
+    const auto what = request.is_object() && request.contains("do") && request["do"].is_string()
+                          ? request["do"].get<std::string>()
+                          : "";
     nlohmann::json answer;
     if (what == "status") {
       answer = control.status();
@@ -197,7 +206,8 @@ struct Head::Impl {
   }
 };
 
-Head::Head(boost::asio::io_context& loop, HeadOptions options) : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
+Head::Head(boost::asio::io_context& loop, HeadOptions options)
+    : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 Head::~Head() = default;
 
 std::uint16_t Head::port() const { return impl_->listener->port(); }

@@ -12,10 +12,10 @@
 namespace troupe::head {
 
 struct HeadOptions {
-  std::string host = "127.0.0.1";   ///< the one address that it listens on
-  std::uint16_t port = 0;           ///< 0: any free one
+  std::string host = "127.0.0.1";  ///< the one address that it listens on
+  std::uint16_t port = 0;          ///< 0: any free one
   transport::Secret token{};
-  std::string directory;            ///< of its journal; empty: in memory
+  std::string directory;                        ///< of its journal; empty: in memory
   std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
 };
 

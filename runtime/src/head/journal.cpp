@@ -19,7 +19,9 @@ namespace {
 
 constexpr std::int64_t kVersion = 1;
 
-[[noreturn]] void refuse(std::string message) { raise({.kind = Failure::Kind::Refused, .message = std::move(message)}); }
+[[noreturn]] void refuse(std::string message) {
+  raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
+}
 
 }  // namespace
 
@@ -71,7 +73,8 @@ struct Journal::Impl {
     lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0) refuse(fmt::format("{}: {}; name another directory with --state-dir", file, std::strerror(errno)));
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-      refuse(fmt::format("another head uses {}: stop it with `troupe stop`, or name another directory with --state-dir", directory));
+      refuse(fmt::format("another head uses {}: stop it with `troupe stop`, or name another directory with --state-dir",
+                         directory));
     }
   }
 
@@ -82,7 +85,8 @@ struct Journal::Impl {
         "                                  subject INTEGER NOT NULL, detail TEXT NOT NULL);");
     const auto version = meta("version");
     if (!version.empty() && std::stoll(version) > kVersion) {
-      refuse(fmt::format("the head's database has version {}, this program knows {}: use the newer troupe", version, kVersion));
+      refuse(fmt::format("the head's database has version {}, this program knows {}: use the newer troupe", version,
+                         kVersion));
     }
     set_meta("version", std::to_string(kVersion));
     insert = prepare("INSERT INTO event (at_ns, kind, subject, detail) VALUES (?, ?, ?, ?)");

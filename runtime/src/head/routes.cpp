@@ -51,7 +51,8 @@ void Routes::tell(ProcessId to, std::uint64_t ask, const FillTell& fill) {
   }
 }
 
-void Routes::start_process(std::uint32_t node, ProcessId process, std::uint64_t job, const std::vector<std::uint32_t>& gpus) {
+void Routes::start_process(std::uint32_t node, ProcessId process, std::uint64_t job,
+                           const std::vector<std::uint32_t>& gpus) {
   auto* target = this->node(node);
   auto announced = jobs_.find(job);
   if (!target || announced == jobs_.end()) return;

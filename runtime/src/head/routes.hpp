@@ -30,7 +30,7 @@ class Routes {
   struct Process {
     std::uint32_t node = 0;  // 0: a driver
     std::uint64_t job = 0;
-    AddressPtr address;      // nullptr until it is ready
+    AddressPtr address;  // nullptr until it is ready
     std::uint32_t pid = 0;
   };
   struct Job {

@@ -13,9 +13,12 @@ json to_json(const scheduler::Resources& resources) {
 }
 
 json to_json(const scheduler::NodeView& node) {
-  return {{"node", node.node},     {"name", node.name},     {"state", node.state},   {"total", to_json(node.total)},
-          {"free", to_json(node.free)}, {"processes", node.processes}, {"idle", node.idle}, {"leases", node.leases},
-          {"actors", node.actors}, {"ranks", node.ranks},   {"blocked", node.blocked}};
+  return {{"node", node.node},          {"name", node.name},
+          {"state", node.state},        {"total", to_json(node.total)},
+          {"free", to_json(node.free)}, {"processes", node.processes},
+          {"idle", node.idle},          {"leases", node.leases},
+          {"actors", node.actors},      {"ranks", node.ranks},
+          {"blocked", node.blocked}};
 }
 
 }  // namespace
@@ -57,7 +60,8 @@ json Control::status() const {
                              {"pid", process ? process->pid : 0}});
   }
   for (const auto& gang : state_.gangs()) {
-    out["gangs"].push_back({{"gang", gang.gang}, {"job", gang.job}, {"size", gang.size}, {"state", scheduler::to_string(gang.stage)}});
+    out["gangs"].push_back(
+        {{"gang", gang.gang}, {"job", gang.job}, {"size", gang.size}, {"state", scheduler::to_string(gang.stage)}});
   }
   for (const auto& process : state_.processes()) {
     const auto* known = routes_.process(process.process);
@@ -70,8 +74,11 @@ json Control::status() const {
   }
   for (const auto& pending : state_.pending()) {
     const auto waited = std::chrono::duration<double>(now.time_since_epoch() - pending.since).count();
-    out["pending"].push_back(
-        {{"what", pending.what}, {"job", pending.job}, {"process", pending.requester}, {"seconds", waited}, {"reason", pending.reason}});
+    out["pending"].push_back({{"what", pending.what},
+                              {"job", pending.job},
+                              {"process", pending.requester},
+                              {"seconds", waited},
+                              {"reason", pending.reason}});
   }
   return out;
 }

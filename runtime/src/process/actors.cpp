@@ -65,8 +65,9 @@ void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec sp
   actor->queue.push_back(call);
   call->result->on_cancel = [this, actor, call] {
     std::erase(actor->queue, call);
-    call->result->complete(Failure{.kind = Failure::Kind::Cancelled,
-                                   .message = fmt::format("{} was cancelled before it was sent", call->out.function.label)});
+    call->result->complete(
+        Failure{.kind = Failure::Kind::Cancelled,
+                .message = fmt::format("{} was cancelled before it was sent", call->out.function.label)});
     pump(actor);
   };
   resolver_.resolve(std::move(spec.arguments), [this, actor, call](Resolver::Resolved resolved) {
@@ -97,9 +98,8 @@ void Actors::pump(const ActorPtr& actor) {
 }
 
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
-  const auto id = calls_.send(actor->process, call->out, [this, actor, call](Outcome outcome) {
-    finish(actor, call, std::move(outcome));
-  });
+  const auto id = calls_.send(actor->process, call->out,
+                              [this, actor, call](Outcome outcome) { finish(actor, call, std::move(outcome)); });
   call->out.arguments.clear();
   if (call->result->ready()) return;
   call->result->on_cancel = [this, process = actor->process, id] { calls_.cancel(process, id); };

@@ -34,13 +34,13 @@ class ActorState {
   ActorState(const ActorState&) = delete;
   ActorState& operator=(const ActorState&) = delete;
 
-  const ActorId id;        // 0: a rank of a gang
+  const ActorId id;  // 0: a rank of a gang
   const std::string type;
   const std::function<void(ActorState&)> last_share;  // any thread
   std::atomic<bool> shared{false};  // its handles have left this process, or it has a name: it ends with its job
   bool made_here = true;
-  ObjectPtr constructed;            // where another process made the actor: once it is placed
-  std::shared_ptr<void> gang;       // keeps a rank's gang
+  ObjectPtr constructed;       // where another process made the actor: once it is placed
+  std::shared_ptr<void> gang;  // keeps a rank's gang
 
   // ---- the loop's
   process::AddressPtr process;

@@ -45,8 +45,8 @@ void Calls::cancel(const AddressPtr& to, std::uint64_t id) {
 
 Failure too_large(const std::string& what, std::size_t bytes) {
   return Failure{.kind = Failure::Kind::TooLarge,
-                 .message = fmt::format("{} take {} bytes; one message carries at most {}: pass it in pieces", what, bytes,
-                                        kLargestValue)};
+                 .message = fmt::format("{} take {} bytes; one message carries at most {}: pass it in pieces", what,
+                                        bytes, kLargestValue)};
 }
 
 }  // namespace troupe::process

@@ -33,7 +33,8 @@ void become_what_it_was_started_as() {
   if (kind == "zygote") process::run_worker(node::serve_zygote(fd));
   if (kind == "worker") process::run_worker(fd);
   if (kind == "embedded") process::serve_embedded(fd);
-  raise({.kind = Failure::Kind::Refused, .message = fmt::format("{}='{}' is not a boot instruction", node::kBootVariable, text)});
+  raise({.kind = Failure::Kind::Refused,
+         .message = fmt::format("{}='{}' is not a boot instruction", node::kBootVariable, text)});
 }
 
 /// `--name value` or `--name=value`; the last one counts.
@@ -43,7 +44,8 @@ std::optional<std::string> argument(int argc, char** argv, std::string_view name
     const std::string_view text = argv[i];
     if (text == "--") break;
     if (text == name && i + 1 < argc) found = argv[i + 1];
-    if (text.starts_with(name) && text.size() > name.size() && text[name.size()] == '=') found = text.substr(name.size() + 1);
+    if (text.starts_with(name) && text.size() > name.size() && text[name.size()] == '=')
+      found = text.substr(name.size() + 1);
   }
   return found;
 }
@@ -74,10 +76,12 @@ std::string Cluster::status_json() const { return impl_->driver->status_json(std
 
 Cluster init(int argc, char** argv, InitOptions options) {
   become_what_it_was_started_as();
-  if (process::Process::maybe()) throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
+  if (process::Process::maybe())
+    throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
   if (auto address = argument(argc, argv, "--address")) options.address = *address;
   if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
-  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty()) options.address = address;
+  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty())
+    options.address = address;
 
   auto impl = std::make_unique<Cluster::Impl>();
   process::DriverOptions driver;

@@ -74,7 +74,8 @@ struct GangMember {
   std::uint32_t node_rank = 0;
 };
 
-void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank, const std::vector<GangMember>& members) {
+void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank,
+                const std::vector<GangMember>& members) {
   info.setGang(gang);
   info.setRank(rank);
   auto out = info.initMembers(static_cast<unsigned>(members.size()));
@@ -145,7 +146,8 @@ ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::m
         },
         [found](const Failure& failure) { found->complete(failure); });
   });
-  if (!wait_giving_cpu_back(process, [&] { return found->ready(); }, process::deadline_after(timeout))) {
+  if (!wait_giving_cpu_back(
+          process, [&] { return found->ready(); }, process::deadline_after(timeout))) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("the head did not say within {} ms where actor '{}' is", timeout.count(), name)});
   }
@@ -155,7 +157,8 @@ ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::m
 
 ActorId share_actor(const ActorPtr& actor) {
   if (actor->id == 0) {
-    raise({.kind = Failure::Kind::Refused, .message = "the handle of a gang's rank cannot leave the process that made the gang"});
+    raise({.kind = Failure::Kind::Refused,
+           .message = "the handle of a gang's rank cannot leave the process that made the gang"});
   }
   actor->shared.store(true, std::memory_order_relaxed);
   return actor->id;
@@ -170,8 +173,8 @@ void kill_actor(const ActorPtr& actor) {
   });
 }
 
-std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang, const RequestOptions& each,
-                                 std::optional<std::chrono::milliseconds> timeout) {
+std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
+                                 const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout) {
   auto& process = Process::current();
   const auto id = process.next_shared_id();
   std::vector<ActorPtr> ranks;
@@ -197,7 +200,8 @@ std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, co
           std::vector<GangMember> members;
           std::vector<process::AddressPtr> addresses;
           for (auto member : tell.getGang().getMembers()) {
-            members.push_back({process::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
+            members.push_back(
+                {process::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
             addresses.push_back(members.back().address);
           }
           process.watch_gang(id, std::move(addresses));
@@ -209,17 +213,20 @@ std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, co
         },
         [placed](const Failure& failure) { placed->complete(failure); });
   });
-  if (!wait_giving_cpu_back(process, [&] { return placed->ready(); }, process::deadline_after(timeout))) {
+  if (!wait_giving_cpu_back(
+          process, [&] { return placed->ready(); }, process::deadline_after(timeout))) {
     process.post([&process, request] { process.head().withdraw(*request); });
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says what it waits for", gang.size,
-                                  timeout->count())});
+           .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says what it waits for",
+                                  gang.size, timeout->count())});
   }
   if (const auto* failure = std::get_if<Failure>(&placed->outcome())) raise(*failure);
   return ranks;
 }
 
-ObjectPtr put_object(Payload value) { return Object::with_value(Process::current().next_object_id(), std::move(value)); }
+ObjectPtr put_object(Payload value) {
+  return Object::with_value(Process::current().next_object_id(), std::move(value));
+}
 
 bool is_ready(const Object& object) { return object.ready(); }
 
@@ -227,22 +234,27 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
   if (!object->ready()) {
     wait_objects({&object, 1}, 1, timeout);
     if (!object->ready()) {
-      raise({.kind = Failure::Kind::TimedOut, .message = fmt::format("the value was not there within {} ms", timeout->count())});
+      raise({.kind = Failure::Kind::TimedOut,
+             .message = fmt::format("the value was not there within {} ms", timeout->count())});
     }
   }
   if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
   return std::get<Payload>(object->outcome());
 }
 
-std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count, std::optional<std::chrono::milliseconds> timeout) {
-  auto ready = [&] { return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); })); };
+std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
+                         std::optional<std::chrono::milliseconds> timeout) {
+  auto ready = [&] {
+    return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
+  };
   count = std::min(count, objects.size());
   if (ready() >= count) return ready();
   auto& process = Process::current();
   for (const auto& object : objects) {
     if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
   }
-  wait_giving_cpu_back(process, [&] { return ready() >= count; }, process::deadline_after(timeout));
+  wait_giving_cpu_back(
+      process, [&] { return ready() >= count; }, process::deadline_after(timeout));
   return ready();
 }
 

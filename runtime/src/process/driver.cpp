@@ -30,7 +30,8 @@ Driver::Driver(const DriverOptions& options) : token_(options.token) {
            .message = !registration_failure_.empty()
                           ? registration_failure_
                           : fmt::format("the head at {} did not register this program within {} ms",
-                                        config::format_address(options.head.host, options.head.port), options.timeout.count())});
+                                        config::format_address(options.head.host, options.head.port),
+                                        options.timeout.count())});
   }
   thread_ = std::thread([this] {
     const auto work = boost::asio::make_work_guard(loop_);
@@ -43,8 +44,9 @@ void Driver::register_job(const DriverOptions& options) {
   listeners_ = open_listeners(loop_, head_->local_host(), *self_, [this](transport::Socket socket) {
     if (process_) process_->accept(std::move(socket));
   });
-  head_->hand_over({}, [this](wire::Message::Reader message) { on_message(message); },
-                   [this](const std::string& why) { on_lost(why); });
+  head_->hand_over(
+      {}, [this](wire::Message::Reader message) { on_message(message); },
+      [this](const std::string& why) { on_lost(why); });
   transport::Outgoing message;
   auto out = message.root().initRegister();
   node::write_program(out.initProgram(), options.program);
@@ -107,7 +109,8 @@ std::string Driver::status_json(std::chrono::milliseconds timeout) {
     head_->send(request);
   });
   if (!doorbell().wait([&] { return status->ready(); }, deadline_after(timeout))) {
-    raise({.kind = Failure::Kind::TimedOut, .message = fmt::format("the head did not answer within {} ms", timeout.count())});
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("the head did not answer within {} ms", timeout.count())});
   }
   if (const auto* failure = std::get_if<Failure>(&status->outcome())) raise(*failure);
   return std::get<detail::Payload>(status->outcome()).bytes;

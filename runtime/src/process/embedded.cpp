@@ -9,15 +9,15 @@
 #include <optional>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <nlohmann/json.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -40,11 +40,14 @@ using node::UniqueFd;
 constexpr std::chrono::seconds kStartLimit{20};
 constexpr std::chrono::seconds kStopLimit{5};
 
-[[noreturn]] void refuse(std::string message) { raise({.kind = Failure::Kind::Refused, .message = std::move(message)}); }
+[[noreturn]] void refuse(std::string message) {
+  raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
+}
 
 std::pair<UniqueFd, UniqueFd> socket_pair(int type) {
   int ends[2];
-  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) refuse(fmt::format("no socket pair: {}", std::strerror(errno)));
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0)
+    refuse(fmt::format("no socket pair: {}", std::strerror(errno)));
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -123,11 +126,14 @@ class PrivateCluster {
 
   [[noreturn]] void run() {
     head_->on_last_driver_gone([this] { stop("the driver has left"); });
-    node_->start([this](std::uint32_t) { say(control_, {{"port", head_->port()}, {"token", config::format_token(token_)}}); },
-                 [this](const std::string& why, bool failed) {
-                   if (failed && !stopping_) say(control_, {{"error", why}});
-                   loop_.stop();
-                 });
+    node_->start(
+        [this](std::uint32_t) {
+          say(control_, {{"port", head_->port()}, {"token", config::format_token(token_)}});
+        },
+        [this](const std::string& why, bool failed) {
+          if (failed && !stopping_) say(control_, {{"error", why}});
+          loop_.stop();
+        });
     loop_.run();
     _exit(0);
   }
@@ -138,10 +144,9 @@ class PrivateCluster {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, driver, 0));
     if (fd < 0) _exit(0);
     watch_.assign(fd);
-    watch_.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                      [this](const boost::system::error_code& error) {
-                        if (!error) stop("the driver has ended");
-                      });
+    watch_.async_wait(boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
+      if (!error) stop("the driver has ended");
+    });
   }
 
   void stop(const std::string& why) {
@@ -174,10 +179,11 @@ class PrivateCluster {
 }
 
 pid_t exec_cluster(int control, const std::vector<std::string>& command_line, const std::vector<std::string>& threads) {
-  std::fprintf(stderr,
-               "troupe: troupe::init was called with %s running, so worker processes cannot be forked from this one; the "
-               "program is started anew for them. Call troupe::init first in main().\n",
-               node::describe_threads(threads).c_str());
+  std::fprintf(
+      stderr,
+      "troupe: troupe::init was called with %s running, so worker processes cannot be forked from this one; the "
+      "program is started anew for them. Call troupe::init first in main().\n",
+      node::describe_threads(threads).c_str());
   node::Spawn spawn;
   spawn.path = "/proc/self/exe";
   spawn.arguments = command_line;

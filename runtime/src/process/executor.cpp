@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 #include <troupe/detail/failure.hpp>
 #include "process/doorbell.hpp"
@@ -54,7 +54,8 @@ void Executor::handle(Work work) {
 
 Outcome Executor::perform(Work& work) {
   if (work.cancelled->load(std::memory_order_acquire)) {
-    return Failure{.kind = Failure::Kind::Cancelled, .message = fmt::format("{} was cancelled before it started", work.function->key.label)};
+    return Failure{.kind = Failure::Kind::Cancelled,
+                   .message = fmt::format("{} was cancelled before it started", work.function->key.label)};
   }
   try {
     switch (work.kind) {
@@ -80,7 +81,8 @@ Failure Executor::describe(const Work& work) const {
 }
 
 void Executor::answer(Work& work, Outcome outcome) {
-  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
+  boost::asio::post(
+      loop_, [done = std::move(work.done), outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
 }
 
 }  // namespace troupe::process

@@ -32,7 +32,8 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
       payload.refs.push_back(std::move(own));
     } else {
       auto lost = detail::Object::pending(ref.getObject());
-      lost->complete(Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+      lost->complete(
+          Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
       payload.refs.push_back(std::move(lost));
     }
   }

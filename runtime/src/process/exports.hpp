@@ -20,7 +20,8 @@ class Exports {
  public:
   struct Ways {
     AddressPtr self;
-    std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta)> send_borrow;
+    std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta)>
+        send_borrow;
     ReleaseBorrowed release = nullptr;
   };
   explicit Exports(Ways ways) : ways_(std::move(ways)) {}

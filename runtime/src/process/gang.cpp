@@ -18,7 +18,8 @@ Outcome as_outcome(std::string bytes) { return detail::Payload{.bytes = std::mov
 
 void GangStore::set(std::uint64_t gang, const std::string& key, std::string value, const Answer& answer) {
   if (value.size() > kLargestValue) {
-    return answer(refusal(fmt::format("rendezvous key '{}': {} bytes; at most {} fit", key, value.size(), kLargestValue)));
+    return answer(
+        refusal(fmt::format("rendezvous key '{}': {} bytes; at most {} fit", key, value.size(), kLargestValue)));
   }
   auto& slots = gangs_[gang];
   if (slots.size() >= kMostKeys && !slots.contains(key)) {
@@ -65,21 +66,25 @@ void RankContext::break_with(Failure why) {
   doorbell().ring();
 }
 
-void RankContext::set(std::string_view key, std::string_view value) { exchange(true, key, value, std::chrono::seconds(30)); }
+void RankContext::set(std::string_view key, std::string_view value) {
+  exchange(true, key, value, std::chrono::seconds(30));
+}
 
 std::string RankContext::get(std::string_view key, std::chrono::milliseconds timeout) {
   return exchange(false, key, {}, timeout);
 }
 
-std::string RankContext::exchange(bool set, std::string_view key, std::string_view value, std::chrono::milliseconds timeout) {
+std::string RankContext::exchange(bool set, std::string_view key, std::string_view value,
+                                  std::chrono::milliseconds timeout) {
   auto answer = detail::Object::pending(0);
   ask_(set, std::string(key), std::string(value), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
-  const auto arrived = doorbell().wait(
-      [&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; }, deadline_after(timeout));
+  const auto arrived = doorbell().wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; },
+                                       deadline_after(timeout));
   if (!answer->ready() && broken_.load(std::memory_order_acquire) != 0) raise(why_);
   if (!arrived) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', which no rank has set", rank_, timeout.count(), key)});
+           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', which no rank has set", rank_,
+                                  timeout.count(), key)});
   }
   if (const auto* failure = std::get_if<Failure>(&answer->outcome())) raise(*failure);
   return std::get<detail::Payload>(answer->outcome()).bytes;

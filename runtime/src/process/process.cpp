@@ -84,9 +84,11 @@ void Process::accept(transport::Socket socket) {
   options.refuse = [this](const transport::Caller& caller) -> std::string {
     if (caller.role != wire::Role::PROCESS) return strangers_.refuse(caller);
     if (caller.subject != identity_.self->process) {
-      return fmt::format("this is process {}, not {}: the one you look for has ended", identity_.self->process, caller.subject);
+      return fmt::format("this is process {}, not {}: the one you look for has ended", identity_.self->process,
+                         caller.subject);
     }
-    return caller.job == identity_.job ? "" : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
+    return caller.job == identity_.job ? ""
+                                       : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
   };
   options.key = [this](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? identity_.job_key : strangers_.key;
@@ -96,8 +98,9 @@ void Process::accept(transport::Socket socket) {
       [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
         if (who.caller.role == wire::Role::PROCESS) return peers_.adopt(connection, who.caller.process);
         // Held by its own handlers until the stranger closes it.
-        connection->hand_over({}, [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
-                              [](const std::string&) {});
+        connection->hand_over(
+            {}, [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
+            [](const std::string&) {});
       },
       [](const transport::Denied&) {});
 }
@@ -111,12 +114,14 @@ void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller,
     case wire::Message::FETCH:
       return on_fetch(from, caller, message.getFetch());
     case wire::Message::BORROW:
-      return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(), message.getBorrow().getDelta());
+      return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(),
+                             message.getBorrow().getDelta());
     case wire::Message::STORE:
       return on_store(from, message.getStore());
     case wire::Message::CANCEL: {
       auto& calls = running_[caller];
-      if (auto call = calls.find(message.getCancel()); call != calls.end()) call->second->store(true, std::memory_order_release);
+      if (auto call = calls.find(message.getCancel()); call != calls.end())
+        call->second->store(true, std::memory_order_release);
       return;
     }
     default:
@@ -127,7 +132,8 @@ void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller,
 void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to) {
   const auto* value = std::get_if<detail::Payload>(&outcome);
   if (!value) return write_failure(into.initFailure(), std::get<Failure>(outcome));
-  if (value->bytes.size() > kLargestValue) return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
+  if (value->bytes.size() > kLargestValue)
+    return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
   exports_.write(into.initValue(), *value, only_id(to));
 }
 
@@ -148,9 +154,10 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
   };
   const auto* function = detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
   if (!function || identity_.self->node == 0) {
-    return reply(Failure{.kind = Failure::Kind::Program,
-                         .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
-                                                place_of(*identity_.self), call.getFunction().getLabel().cStr())});
+    return reply(
+        Failure{.kind = Failure::Kind::Program,
+                .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
+                                       place_of(*identity_.self), call.getFunction().getLabel().cStr())});
   }
   if (call.hasGang() && !rank_context_) enter_gang(call.getGang());
   Work work{.kind = static_cast<Work::Kind>(call.getKind()),
@@ -175,7 +182,8 @@ void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, w
   };
   auto object = exports_.find(fetch.getObject());
   if (!object) {
-    return answer(Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+    return answer(
+        Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
   }
   object->when_ready([object, answer] { answer(object->outcome()); });
 }
@@ -279,7 +287,8 @@ void Process::enter_gang(wire::GangInfo::Reader info) {
           done);
     });
   };
-  rank_context_ = std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members), std::move(ask));
+  rank_context_ =
+      std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members), std::move(ask));
   rank_.store(rank_context_.get(), std::memory_order_release);
   if (auto told = broken_gangs_.find(gang); told != broken_gangs_.end()) rank_context_->break_with(told->second);
 }

@@ -47,8 +47,9 @@ void Tasks::enqueue(Shape& shape, const TaskPtr& task) {
   shape.queue.push_back(task);
   task->result->on_cancel = [this, &shape, task] {
     if (std::erase(shape.queue, task) == 0) return;
-    task->result->complete(Failure{.kind = Failure::Kind::Cancelled,
-                                   .message = fmt::format("{} was cancelled before it started", task->call.function.label)});
+    task->result->complete(
+        Failure{.kind = Failure::Kind::Cancelled,
+                .message = fmt::format("{} was cancelled before it started", task->call.function.label)});
     pump(shape);
   };
   pump(shape);
@@ -87,7 +88,8 @@ void Tasks::ask(Shape& shape) {
 }
 
 void Tasks::granted(Shape& shape, std::uint64_t lease, AddressPtr process) {
-  shape.leases.emplace(lease, Lease{.process = std::move(process), .running = nullptr, .recalled = false, .idle_since = {}});
+  shape.leases.emplace(lease,
+                       Lease{.process = std::move(process), .running = nullptr, .recalled = false, .idle_since = {}});
   rest(shape, lease);
 }
 
@@ -131,8 +133,8 @@ void Tasks::retry_or_fail(Shape& shape, const TaskPtr& task, Failure how) {
     return pump(shape);
   }
   if (task->deaths > 1) {
-    how.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}", task->call.function.label,
-                              task->deaths, how.message);
+    how.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}",
+                              task->call.function.label, task->deaths, how.message);
   }
   task->result->complete(std::move(how));
 }

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <thread>
 
-#include <boost/asio/executor_work_guard.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <boost/asio/executor_work_guard.hpp>
 
 #include "process/codec.hpp"
 #include "process/doorbell.hpp"
@@ -33,7 +33,8 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
   self->process = config.getProcess();
   self->node = config.getNode();
   self->machine = config.getMachine();
-  listeners = open_listeners(loop, config.getHost(), *self, [this](transport::Socket socket) { process->accept(std::move(socket)); });
+  listeners = open_listeners(loop, config.getHost(), *self,
+                             [this](transport::Socket socket) { process->accept(std::move(socket)); });
 
   Identity identity{.self = self, .job = config.getJob(), .job_key = {}, .cluster = config.getCluster()};
   const auto key = config.getJobKey();

@@ -8,12 +8,12 @@
 #include <fstream>
 #include <iterator>
 
-#include <catch2/catch.hpp>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 namespace troupe::test {
 namespace {
@@ -22,7 +22,8 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& more
   std::vector<std::string> all;
   auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   for (char** entry = environ; *entry; ++entry) {
-    const auto replaced = std::any_of(more.begin(), more.end(), [&](const auto& m) { return name_of(m) == name_of(*entry); });
+    const auto replaced =
+        std::any_of(more.begin(), more.end(), [&](const auto& m) { return name_of(m) == name_of(*entry); });
     if (!replaced) all.emplace_back(*entry);
   }
   all.insert(all.end(), more.begin(), more.end());
@@ -106,7 +107,8 @@ std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
   return status_;
 }
 
-Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment, std::chrono::milliseconds timeout) {
+Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment,
+             std::chrono::milliseconds timeout) {
   const auto name = arguments.front();
   Child child(std::move(arguments), environment);
   const auto status = child.wait(timeout);

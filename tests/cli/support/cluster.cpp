@@ -9,11 +9,13 @@
 namespace troupe::test {
 
 TestCluster::TestCluster(int workers, int cpus_each) {
-  head_ = std::make_unique<Child>(std::vector<std::string>{TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment());
+  head_ = std::make_unique<Child>(std::vector<std::string>{TROUPE_PROGRAM, "head", "--port", "0", "--no-node"},
+                                  environment());
   head_->wait_for_output("token file:");
   std::ifstream(folder_.path() + "/troupe/address") >> address_;
   REQUIRE_FALSE(address_.empty());
-  for (int i = 0; i < workers; ++i) add_worker({"--cpus", std::to_string(cpus_each), "--name", "w" + std::to_string(i + 1)});
+  for (int i = 0; i < workers; ++i)
+    add_worker({"--cpus", std::to_string(cpus_each), "--name", "w" + std::to_string(i + 1)});
 }
 
 TestCluster::~TestCluster() {
@@ -40,7 +42,9 @@ void TestCluster::add_worker(const std::vector<std::string>& more) {
 
 Child TestCluster::driver(const std::string& what) const { return Child({TROUPE_TEST_DRIVER, what}, environment()); }
 
-Finished TestCluster::run_driver(const std::string& what) const { return run({TROUPE_TEST_DRIVER, what}, environment()); }
+Finished TestCluster::run_driver(const std::string& what) const {
+  return run({TROUPE_TEST_DRIVER, what}, environment());
+}
 
 std::string TestCluster::status() const {
   const auto answer = run({TROUPE_PROGRAM, "status", "--json"}, environment());

@@ -117,7 +117,8 @@ TEST_CASE("what no node can ever hold is refused at once, with the closest node"
   auto cluster = init({.cpus = 2, .gpus = 0});
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(with({.gpus = 1}).task<twice>(1).get(20s), Impossible);
-  CHECK_THROWS_WITH(with({.cpus = 64}).spawn<Counter>(1).ready().get(20s), Catch::Contains("cpu 64") && Catch::Contains("node 1"));
+  CHECK_THROWS_WITH(with({.cpus = 64}).spawn<Counter>(1).ready().get(20s),
+                    Catch::Contains("cpu 64") && Catch::Contains("node 1"));
   CHECK(std::chrono::steady_clock::now() - start < 2s);
 }
 
@@ -172,7 +173,8 @@ TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
   CHECK(get(ranks.all<&Rank::exchanges>()) == std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
 }
 
-TEST_CASE("a rank killed in a gang: the others leave their waits within five seconds", "[runtime][session][gang][failure]") {
+TEST_CASE("a rank killed in a gang: the others leave their waits within five seconds",
+          "[runtime][session][gang][failure]") {
   auto cluster = init({.cpus = 3});
   {
     auto ranks = gang<Rank>({.size = 3});

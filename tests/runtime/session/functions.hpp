@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <troupe/troupe.hpp>
 #include <unistd.h>
+#include <troupe/troupe.hpp>
 
 /// What the tests run elsewhere.
 namespace troupe::test {

@@ -67,6 +67,8 @@ class FakeLauncher final : public Launcher {
   }
 
   void end(TrialId trial) override {
+    const bool waits = waiting_ && waiting_->trial == trial;
+    if (!waits && !running_.contains(trial)) return;  // over
     ended.insert(trial);
     if (waiting_ && waiting_->trial == trial) waiting_.reset();
     std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
