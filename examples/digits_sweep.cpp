@@ -30,6 +30,7 @@ constexpr int kEpochs = 27;
 struct Config {
   double lr = 0.1;
   double momentum = 0.9;
+  double noise = 0;  // standard deviation of what is added to the pixels in training
   std::int64_t hidden = 64;
   std::int64_t batch = 32;  // of each rank
   int epochs = kEpochs;
@@ -42,6 +43,10 @@ double accuracy(torch::nn::Sequential& model, const train::Dataset& rows, c10::D
   return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
 }
 
+at::Tensor with_noise(const at::Tensor& pixels, double deviation) {
+  return pixels + deviation * torch::randn_like(pixels);
+}
+
 /// One rank of one training run. The same function runs under tune::run and train::run. -> accuracy on the held-out rows.
 double train_digits(train::Context& ctx, const Config& config) {
   const auto rows = digits::load(config.data);
@@ -51,9 +56,12 @@ double train_digits(train::Context& ctx, const Config& config) {
   auto optimizer = ctx.prepare(
       torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
   for (const int epoch : ctx.epochs(config.epochs)) {
+    const double left = 1.0 - static_cast<double>(epoch) / config.epochs;  // the step size falls to nothing, in a line
+    static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options()).lr(config.lr * left);
     for (auto& batch : ctx.loader(rows.training, config.batch, epoch)) {
       optimizer.zero_grad();
-      torch::nn::functional::cross_entropy(model->forward(batch.data), batch.target).backward();
+      torch::nn::functional::cross_entropy(model->forward(with_noise(batch.data, config.noise)), batch.target)
+          .backward();
       optimizer.step();
     }
     ctx.report({{"accuracy", accuracy(model, rows.validation, ctx.device())}}, ctx.checkpoint(model, optimizer));
@@ -63,9 +71,10 @@ double train_digits(train::Context& ctx, const Config& config) {
 
 int sweep(const std::string& data, std::uint64_t trials, const std::string& storage) {
   const auto start = std::chrono::steady_clock::now();
-  const auto results = tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 1.0)},
+  const auto results = tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 0.5)},
                                                           {"momentum", tune::uniform(0.0, 0.95)},
-                                                          {"hidden", tune::choice({16, 32, 64, 128})},
+                                                          {"noise", tune::uniform(0.0, 0.4)},
+                                                          {"hidden", tune::choice({32, 64, 128, 256})},
                                                           {"batch", tune::choice({8, 16, 32, 64})}},
                                                 .trials = trials,
                                                 .metric = "accuracy",

@@ -41,7 +41,8 @@ double fit_line(train::Context& ctx, const Config& config) {
     if (ctx.rank() == config.at_rank && config.mishap == "throw") throw std::out_of_range("no such row");
     if (ctx.rank() == config.at_rank && config.mishap == "die") ::kill(::getpid(), SIGKILL);
     loss = torch::nn::functional::mse_loss(net->forward(data.data), data.target).item<double>();
-    ctx.report({{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}}, ctx.checkpoint(net, optim));
+    ctx.report({{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}},
+               ctx.checkpoint(net, optim));
   }
   return loss;
 }
@@ -122,7 +123,8 @@ TEST_CASE("a killed rank ends the run with its signal", "[train][run][failure]")
 
 TEST_CASE("options of a run that cannot be are named", "[train][run]") {
   CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 0}), Contains("RunOptions::workers is 0"));
-  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 2, .where = train::Where::InProcess}), Contains("one rank"));
+  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 2, .where = train::Where::InProcess}),
+                    Contains("one rank"));
 }
 
 // Last: it uses LibTorch in this process, which forks no more after it.

@@ -1,7 +1,9 @@
 #include <troupe/train/context.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <stdexcept>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -55,11 +57,13 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
 Context::Context(Member& member) : Context(member, ContextOptions{}) {}
 
 Context::Context(Member& member, ContextOptions options)
-    : impl_(new Impl{member, std::move(options), device_of_rank(member.gang().local_rank()), std::uncaught_exceptions(), {}, {}}) {
+    : impl_(new Impl{
+          member, std::move(options), device_of_rank(member.gang().local_rank()), std::uncaught_exceptions(), {}, {}}) {
   if (impl_->options.threads > 0) at::set_num_threads(impl_->options.threads);
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
-  const auto epoch = rank() == 0 ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch) : "";
+  const auto epoch =
+      rank() == 0 ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch) : "";
   impl_->epoch = std::stoi(broadcast_bytes(communicator(), epoch, device(), 0));
 }
 
@@ -82,7 +86,8 @@ Communicator& Context::communicator() {
   const auto backend = impl_->options.backend;
   if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
     const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
-    impl_->communicator = make_nccl_communicator(gang, {.name = "context", .timeout = impl_->options.timeout, .device = index});
+    impl_->communicator =
+        make_nccl_communicator(gang, {.name = "context", .timeout = impl_->options.timeout, .device = index});
   } else {
     impl_->communicator = make_host_communicator(gang, {.name = "context", .timeout = impl_->options.timeout});
   }
@@ -152,7 +157,8 @@ Checkpoint Context::write_checkpoint(const std::vector<std::shared_ptr<torch::nn
   if (storage.empty() || rank() != 0) return {};
   PendingCheckpoint pending(storage);
   for (std::size_t i = 0; i < models.size(); ++i) save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
-  for (std::size_t i = 0; i < optimizers.size(); ++i) save_optimizer(*optimizers[i], pending.file(fmt::format("optimizer{}.pt", i)));
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    save_optimizer(*optimizers[i], pending.file(fmt::format("optimizer{}.pt", i)));
   write_info({.epoch = impl_->epoch,
               .models = static_cast<int>(models.size()),
               .optimizers = static_cast<int>(optimizers.size()),

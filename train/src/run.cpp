@@ -8,9 +8,11 @@
 namespace troupe::train::detail {
 
 void check(const RunOptions& options) {
-  if (options.workers < 1) throw std::invalid_argument(fmt::format("RunOptions::workers is {}; it must be at least 1", options.workers));
+  if (options.workers < 1)
+    throw std::invalid_argument(fmt::format("RunOptions::workers is {}; it must be at least 1", options.workers));
   if (options.where == Where::InProcess && options.workers != 1) {
-    throw std::invalid_argument(fmt::format("RunOptions::workers is {}; a run in this process has one rank", options.workers));
+    throw std::invalid_argument(
+        fmt::format("RunOptions::workers is {}; a run in this process has one rank", options.workers));
   }
 }
 

@@ -25,6 +25,8 @@ namespace {
 
 constexpr int kSweepRounds = 5;    // of one worker process: a race with a child that forks is lost by then
 constexpr int kFinalRounds = 200;  // of all, 10 ms apart: two seconds
+constexpr int kSweepRemoval = 50;  // of one cgroup; what is not empty then is removed at the end
+constexpr int kFinalRemoval = 1000;
 constexpr int kBetweenRoundsMs = 10;
 
 using Marks = std::vector<std::vector<std::string>>;
@@ -93,9 +95,8 @@ bool more_to_read(int pipe) {
 }
 
 /// A member that was killed holds its cgroup until it is gone.
-void remove_soon(const std::string& cgroup) {
-  for (int round = 0; round < kSweepRounds * 10 && !remove_cgroup(cgroup); ++round)
-    ::poll(nullptr, 0, kBetweenRoundsMs);
+void remove_within(const std::string& cgroup, int rounds) {
+  for (int round = 0; round < rounds && !remove_cgroup(cgroup); ++round) ::poll(nullptr, 0, kBetweenRoundsMs);
 }
 
 class Ward {
@@ -124,7 +125,7 @@ class Ward {
     for (auto process : ended_) {
       if (const auto group = process_cgroup(cgroup_, process); is_cgroup(group)) {
         kill_cgroup(group);
-        remove_soon(group);
+        remove_within(group, kSweepRemoval);
       } else {
         marks.push_back({cookie_entry(cookie_), process_entry(process)});
       }
@@ -139,7 +140,7 @@ class Ward {
       if (group > 1) ::kill(-group, SIGKILL);
     }
     kill_marked({{cookie_entry(cookie_)}}, kFinalRounds);
-    if (!cgroup_.empty()) remove_soon(cgroup_);
+    if (!cgroup_.empty()) remove_within(cgroup_, kFinalRemoval);
   }
 
  private:

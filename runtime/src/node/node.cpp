@@ -23,8 +23,8 @@
 namespace troupe::node {
 namespace {
 
-constexpr std::chrono::seconds kKillLimit{5};      // for killed processes to be reaped
-constexpr std::chrono::seconds kGuardianLimit{5};  // for the guardian to find nothing more
+constexpr std::chrono::seconds kKillLimit{5};       // for killed processes to be reaped
+constexpr std::chrono::seconds kGuardianLimit{15};  // for the guardian to find nothing more
 
 std::string throw_if_threads() {
 #if !defined(__SANITIZE_THREAD__)  // which keeps a thread of its own

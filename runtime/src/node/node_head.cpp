@@ -15,7 +15,9 @@ namespace troupe::node {
 
 namespace {
 
-constexpr int kLateBeats = 3;  // this process itself was stopped or starved, so the head's silence says nothing
+// A beat that comes so late was held up here: this process was stopped or starved, and that time does not count as
+// silence of the head.
+constexpr int kLateBeats = 3;
 
 }  // namespace
 
@@ -84,7 +86,7 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
 
 void Node::Impl::beat() {
   const auto now = Clock::now();
-  if (now - last_beat_ > kLateBeats * options_.heartbeat) last_echo_ = now;
+  if (const auto gap = now - last_beat_; gap > kLateBeats * options_.heartbeat) last_echo_ += gap - options_.heartbeat;
   last_beat_ = now;
   if (now - last_echo_ > options_.head_silence) {
     return stop(fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()), true);

@@ -19,7 +19,7 @@ namespace troupe::node::test {
 /// Runs the loop until the condition holds; fails the test after the deadline.
 template <class Condition>
 void run_until(boost::asio::io_context& loop, const std::string& what, Condition condition,
-               std::chrono::milliseconds deadline = std::chrono::seconds(15)) {
+               std::chrono::milliseconds deadline = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (!condition()) {
     INFO("waiting for " << what);

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <string>
 
-#include <catch2/catch.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -46,7 +46,8 @@ TEST_CASE("a checkpoint appears under its number when it is committed", "[train]
   CHECK(entries(storage.path()) == 2);
 }
 
-TEST_CASE("a writer killed before the commit leaves the checkpoint before it, and the next one cleans up", "[train][checkpoint]") {
+TEST_CASE("a writer killed before the commit leaves the checkpoint before it, and the next one cleans up",
+          "[train][checkpoint]") {
   const Scratch storage;
   {
     PendingCheckpoint good(storage.path());
@@ -86,5 +87,6 @@ TEST_CASE("a checkpoint that is given up leaves nothing", "[train][checkpoint]")
 TEST_CASE("a storage that cannot be made is named", "[train][checkpoint]") {
   const Scratch storage;
   write(storage.path() / "file", "");
-  CHECK_THROWS_WITH(PendingCheckpoint(storage.path() / "file" / "below"), Catch::Contains((storage.path() / "file" / "below").string()));
+  CHECK_THROWS_WITH(PendingCheckpoint(storage.path() / "file" / "below"),
+                    Catch::Contains((storage.path() / "file" / "below").string()));
 }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include "support/forked_gang.hpp"
 
@@ -72,10 +72,10 @@ TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective]
   auto gang = ForkedGang::on_one_node(ranks);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
-    auto comm = make_nccl_communicator(context, share_one_gpu(context));
-    for (std::size_t count : {1, 1000, 1'000'003}) check_sum(*comm, count);
-    comm->barrier();
-  })) == "");
+          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          for (std::size_t count : {1, 1000, 1'000'003}) check_sum(*comm, count);
+          comm->barrier();
+        })) == "");
 }
 
 TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collective][nccl][gpu]") {

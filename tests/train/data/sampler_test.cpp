@@ -39,9 +39,7 @@ TEST_CASE("drop_last leaves the tail out, as PyTorch does", "[train][sampler]") 
   CHECK(of_rank(2, 0, 3, true).empty());
 }
 
-TEST_CASE("an empty data set gives nobody anything", "[train][sampler]") {
-  CHECK(of_rank(0, 1, 2).empty());
-}
+TEST_CASE("an empty data set gives nobody anything", "[train][sampler]") { CHECK(of_rank(0, 1, 2).empty()); }
 
 TEST_CASE("shuffled, the ranks together see every row, equally many each", "[train][sampler]") {
   const std::size_t rows = 1003;

@@ -50,74 +50,76 @@ std::vector<double> run_epochs(Context& ctx, int epochs, std::vector<int>& seen)
 
 }  // namespace
 
-TEST_CASE("a run that goes on from a checkpoint ends where an unbroken one does, with other ranks too", "[train][context][checkpoint]") {
+TEST_CASE("a run that goes on from a checkpoint ends where an unbroken one does, with other ranks too",
+          "[train][context][checkpoint]") {
   const Scratch storage;
   const auto whole = (storage.path() / "whole").string();
   const auto first = (storage.path() / "first").string();
   const int ranks_later = GENERATE(1, 2, 3);
 
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
-    TestMember member(gang, first);
-    Context ctx(member);
-    std::vector<int> seen;
-    run_epochs(ctx, 3, seen);
-    expect(seen == std::vector{0, 1, 2}, "epochs 0, 1, 2");
-    expect(member.reports.size() == 3, "three reports");
-    expect((gang.rank() == 0) == !member.reports.back().checkpoint.empty(), "a checkpoint of rank 0 only");
-  })) == "");
+          TestMember member(gang, first);
+          Context ctx(member);
+          std::vector<int> seen;
+          run_epochs(ctx, 3, seen);
+          expect(seen == std::vector{0, 1, 2}, "epochs 0, 1, 2");
+          expect(member.reports.size() == 3, "three reports");
+          expect((gang.rank() == 0) == !member.reports.back().checkpoint.empty(), "a checkpoint of rank 0 only");
+        })) == "");
   const auto checkpoint = latest_checkpoint(first);
   CHECK(checkpoint.filename() == "checkpoint_000002");
   CHECK(fs::exists(checkpoint / "model0.pt"));
 
   CHECK(failures(ForkedGang::on_one_node(ranks_later).run([&](GangContext& gang) {
-    TestMember unbroken(gang);
-    std::vector<int> seen;
-    std::vector<double> expected;
-    {
-      ContextOptions options;
-      Context ctx(unbroken, options);
-      expected = run_epochs(ctx, 6, seen);
-    }
-    // One gang has one context; a second one would need a rendezvous of its own.
-    if (gang.size() > 1) return;
-    TestMember resumed(gang, {}, checkpoint.string());
-    Context ctx(resumed);
-    seen.clear();
-    const auto got = run_epochs(ctx, 6, seen);
-    expect(seen == std::vector{3, 4, 5}, "epochs 3, 4, 5");
-    for (std::size_t i = 0; i < got.size(); ++i) expect(std::abs(got[i] - expected[i]) < 1e-9, "the same weights");
-  })) == "");
+          TestMember unbroken(gang);
+          std::vector<int> seen;
+          std::vector<double> expected;
+          {
+            ContextOptions options;
+            Context ctx(unbroken, options);
+            expected = run_epochs(ctx, 6, seen);
+          }
+          // One gang has one context; a second one would need a rendezvous of its own.
+          if (gang.size() > 1) return;
+          TestMember resumed(gang, {}, checkpoint.string());
+          Context ctx(resumed);
+          seen.clear();
+          const auto got = run_epochs(ctx, 6, seen);
+          expect(seen == std::vector{3, 4, 5}, "epochs 3, 4, 5");
+          for (std::size_t i = 0; i < got.size(); ++i)
+            expect(std::abs(got[i] - expected[i]) < 1e-9, "the same weights");
+        })) == "");
 
   CHECK(failures(ForkedGang::on_one_node(ranks_later).run([&](GangContext& gang) {
-    TestMember resumed(gang, {}, checkpoint.string());
-    Context ctx(resumed);
-    std::vector<int> seen;
-    run_epochs(ctx, 6, seen);
-    expect(seen == std::vector{3, 4, 5}, "epochs 3, 4, 5 on every rank");
-  })) == "");
+          TestMember resumed(gang, {}, checkpoint.string());
+          Context ctx(resumed);
+          std::vector<int> seen;
+          run_epochs(ctx, 6, seen);
+          expect(seen == std::vector{3, 4, 5}, "epochs 3, 4, 5 on every rank");
+        })) == "");
 }
 
 TEST_CASE("epochs end after a report that was answered with Stop", "[train][context]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-    TestMember member(gang);
-    member.stop_at = 2;
-    Context ctx(member);
-    int epochs = 0;
-    for (int epoch : ctx.epochs(10)) {
-      ++epochs;
-      expect((ctx.report({{"epoch", epoch}}) == Verdict::Stop) == (epoch == 1), "Stop for the second report");
-    }
-    expect(epochs == 2, "two epochs");
-  })) == "");
+          TestMember member(gang);
+          member.stop_at = 2;
+          Context ctx(member);
+          int epochs = 0;
+          for (int epoch : ctx.epochs(10)) {
+            ++epochs;
+            expect((ctx.report({{"epoch", epoch}}) == Verdict::Stop) == (epoch == 1), "Stop for the second report");
+          }
+          expect(epochs == 2, "two epochs");
+        })) == "");
 }
 
 TEST_CASE("without storage a checkpoint is empty and costs nothing", "[train][context][checkpoint]") {
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
-    TestMember member(gang);
-    Context ctx(member);
-    auto net = ctx.prepare(Net(kWidths));
-    expect(ctx.checkpoint(net).directory.empty(), "no checkpoint");
-  })) == "");
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          expect(ctx.checkpoint(net).directory.empty(), "no checkpoint");
+        })) == "");
 }
 
 TEST_CASE("a checkpoint of another model is refused with its file", "[train][context][checkpoint]") {
@@ -136,38 +138,38 @@ TEST_CASE("a checkpoint of another model is refused with its file", "[train][con
 
 TEST_CASE("the loaders of all ranks see every row once, on the rank's device", "[train][context][loader]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-    TestMember member(gang);
-    Context ctx(member);
-    const Dataset data{torch::arange(10, torch::kFloat32).reshape({10, 1}), torch::arange(10)};
-    const auto loader = ctx.loader(data, 2, 1);
-    expect(loader.size() == 3, "three batches of at most two rows");
-    std::vector<std::int64_t> mine(10, 0);
-    std::vector<std::int64_t> sizes;
-    for (auto& batch : loader) {
-      sizes.push_back(batch.target.size(0));
-      expect(batch.data.device() == ctx.device(), "the device");
-      for (std::int64_t i = 0; i < batch.target.size(0); ++i) {
-        const auto row = batch.target[i].item<std::int64_t>();
-        expect(batch.data[i][0].item<float>() == static_cast<float>(row), "a row with its target");
-        ++mine[static_cast<std::size_t>(row)];
-      }
-    }
-    expect(sizes == std::vector<std::int64_t>{2, 2, 1}, "the last batch is smaller");
-    ctx.communicator().all_reduce(std::span(mine));
-    for (auto count : mine) expect(count == 1, "every row once");
-  })) == "");
+          TestMember member(gang);
+          Context ctx(member);
+          const Dataset data{torch::arange(10, torch::kFloat32).reshape({10, 1}), torch::arange(10)};
+          const auto loader = ctx.loader(data, 2, 1);
+          expect(loader.size() == 3, "three batches of at most two rows");
+          std::vector<std::int64_t> mine(10, 0);
+          std::vector<std::int64_t> sizes;
+          for (auto& batch : loader) {
+            sizes.push_back(batch.target.size(0));
+            expect(batch.data.device() == ctx.device(), "the device");
+            for (std::int64_t i = 0; i < batch.target.size(0); ++i) {
+              const auto row = batch.target[i].item<std::int64_t>();
+              expect(batch.data[i][0].item<float>() == static_cast<float>(row), "a row with its target");
+              ++mine[static_cast<std::size_t>(row)];
+            }
+          }
+          expect(sizes == std::vector<std::int64_t>{2, 2, 1}, "the last batch is smaller");
+          ctx.communicator().all_reduce(std::span(mine));
+          for (auto count : mine) expect(count == 1, "every row once");
+        })) == "");
 }
 
 TEST_CASE("a loader refuses what cannot be", "[train][context][loader]") {
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext&) {
-    auto refused = [](std::int64_t rows, std::int64_t targets, std::int64_t batch) {
-      try {
-        Loader({torch::zeros({rows, 1}), torch::zeros({targets})}, {0}, batch, torch::kCPU);
-      } catch (const std::invalid_argument&) {
-        return true;
-      }
-      return false;
-    };
-    expect(refused(3, 4, 1) && refused(3, 3, 0) && !refused(3, 3, 1), "refusals");
-  })) == "");
+          auto refused = [](std::int64_t rows, std::int64_t targets, std::int64_t batch) {
+            try {
+              Loader({torch::zeros({rows, 1}), torch::zeros({targets})}, {0}, batch, torch::kCPU);
+            } catch (const std::invalid_argument&) {
+              return true;
+            }
+            return false;
+          };
+          expect(refused(3, 4, 1) && refused(3, 3, 0) && !refused(3, 3, 1), "refusals");
+        })) == "");
 }

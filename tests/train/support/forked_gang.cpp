@@ -7,11 +7,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include <csignal>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <fmt/format.h>
 
@@ -44,7 +44,8 @@ struct Board {
   Record records[kRanks];
 };
 
-template <std::size_t N> void copy_text(char (&to)[N], std::string_view text) {
+template <std::size_t N>
+void copy_text(char (&to)[N], std::string_view text) {
   const auto length = std::min(text.size(), N - 1);
   std::memcpy(to, text.data(), length);
   to[length] = '\0';
@@ -67,7 +68,8 @@ class Table final : public Rendezvous {
     std::string value;
     const bool found = eventually(
         [&] {
-          if (board_.broken.load() != 0) throw GangBroken(Failure{.kind = Failure::Kind::GangBroken, .message = board_.why});
+          if (board_.broken.load() != 0)
+            throw GangBroken(Failure{.kind = Failure::Kind::GangBroken, .message = board_.why});
           return find(key, value);
         },
         timeout);
@@ -89,11 +91,14 @@ class Table final : public Rendezvous {
 
 class Context final : public GangContext {
  public:
-  Context(Board& board, std::vector<int> node_ranks, int rank) : board_(board), table_(board), nodes_(std::move(node_ranks)), rank_(rank) {}
+  Context(Board& board, std::vector<int> node_ranks, int rank)
+      : board_(board), table_(board), nodes_(std::move(node_ranks)), rank_(rank) {}
   std::uint64_t id() const override { return 1; }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(nodes_.size()); }
-  int local_rank() const override { return static_cast<int>(std::count(nodes_.begin(), nodes_.begin() + rank_, node_rank())); }
+  int local_rank() const override {
+    return static_cast<int>(std::count(nodes_.begin(), nodes_.begin() + rank_, node_rank()));
+  }
   int local_size() const override { return static_cast<int>(std::count(nodes_.begin(), nodes_.end(), node_rank())); }
   int node_rank() const override { return nodes_[static_cast<std::size_t>(rank_)]; }
   int node_count() const override { return *std::max_element(nodes_.begin(), nodes_.end()) + 1; }
@@ -202,8 +207,10 @@ std::vector<Outcome> ForkedGang::run(const std::function<void(GangContext&)>& ra
     if (record.state.load(std::memory_order_acquire) == 1) continue;
     outcomes[r].threw = record.state.load() == 2;
     outcomes[r].type = record.type;
-    if (outcomes[r].threw) outcomes[r].message = record.message;
-    else if (outcomes[r].signal == 0) outcomes[r].message = "left without a word";
+    if (outcomes[r].threw)
+      outcomes[r].message = record.message;
+    else if (outcomes[r].signal == 0)
+      outcomes[r].message = "left without a word";
   }
   ::munmap(board, sizeof(Board));
   return outcomes;

@@ -14,17 +14,17 @@ namespace troupe::testing {
 
 /// How one rank ended.
 struct Outcome {
-  int signal = 0;        ///< that ended it; 0: none
+  int signal = 0;  ///< that ended it; 0: none
   bool threw = false;
-  std::string type;      ///< of what it threw: "GangBroken", "TimedOut", "invalid_argument", "other"
-  std::string message;   ///< what() of that
-  double seconds = 0;    ///< from the start of the gang to its end
+  std::string type;     ///< of what it threw: "GangBroken", "TimedOut", "invalid_argument", "other"
+  std::string message;  ///< what() of that
+  double seconds = 0;   ///< from the start of the gang to its end
 };
 
 struct ForkedGang {
-  std::vector<int> node_ranks;                 ///< one entry for each rank; {0, 0, 1}: two nodes
-  std::chrono::seconds limit{30};              ///< then the ranks left are killed, which shows as signal 9
-  bool announce_deaths = true;                 ///< false: nobody sets the broken word
+  std::vector<int> node_ranks;     ///< one entry for each rank; {0, 0, 1}: two nodes
+  std::chrono::seconds limit{30};  ///< then the ranks left are killed, which shows as signal 9
+  bool announce_deaths = true;     ///< false: nobody sets the broken word
 
   static ForkedGang on_one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0)}; }
   /// Rank k is on node k % nodes, so that a node's ranks are not neighbours.

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -68,8 +69,9 @@ void throws(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", config.lr}});
 }
 
-void never_reports_again(tune::Context& ctx, const Config&) {
+void never_reports_again(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", 0.5}});
+  if (!config.folder.empty() && ctx.rank() == 0) std::filesystem::create_directory(config.folder + "/reported");
   for (;;) pause();
 }
 
@@ -151,4 +153,25 @@ TEST_CASE("a trial that does not come to its next report is ended with the time 
   CHECK(results.best().value() == 0.5);
   CHECK(results.best().trial.status == tune::Status::Stopped);
   CHECK(results.duration() < 20s);
+}
+
+TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][cluster]") {
+  tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 4});
+  std::jthread interrupter([&](std::stop_token over) {
+    while (!over.stop_requested() && !std::filesystem::exists(folder.path() / "reported")) usleep(2'000);
+    if (!over.stop_requested()) kill(getpid(), SIGINT);
+  });
+
+  const auto results = sweep<never_reports_again>({.space = {},
+                                                   .trials = 100,
+                                                   .each = {.workers = 2},
+                                                   .storage = folder.path().string(),
+                                                   .config = {.folder = folder.path().string()}});
+
+  CHECK(results.ended_early() == "interrupted by SIGINT");
+  CHECK(results.best().value() == 0.5);
+  CHECK(results.best().trial.reason == "the run ended: interrupted by SIGINT");
+  CHECK(results.duration() < 10s);
+  CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }

@@ -136,6 +136,10 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
   auto fifth = search(5);
   CHECK_THROWS_WITH(replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
                     Catch::Contains("there is no trial 7"));
+  auto sixth = search(5);
+  const auto ended = journal.substr(journal.find("{\"event\":\"ended\""));
+  const auto twice = journal + ended.substr(0, ended.find('\n') + 1);
+  CHECK_THROWS_WITH(replay(twice, sixth), Catch::Contains("is in no gang at this place of the journal"));
 }
 
 TEST_CASE("an event reads back as it was written", "[tune][journal]") {

@@ -14,7 +14,8 @@ void check_buffer(const void* data, std::size_t count, DataType type, int ranks,
   }
   const auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / size_of(type);
   if (count > most / static_cast<std::size_t>(ranks)) {
-    throw std::invalid_argument(fmt::format("{}: {} elements of {} are more than can be addressed", call, count, name_of(type)));
+    throw std::invalid_argument(
+        fmt::format("{}: {} elements of {} are more than can be addressed", call, count, name_of(type)));
   }
 }
 
@@ -30,38 +31,55 @@ void check_op(DataType type, ReduceOp op, const char* call) {
 std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::Int8:
-    case DataType::UInt8: return 1;
+    case DataType::UInt8:
+      return 1;
     case DataType::Float16:
-    case DataType::BFloat16: return 2;
+    case DataType::BFloat16:
+      return 2;
     case DataType::Int32:
-    case DataType::Float32: return 4;
+    case DataType::Float32:
+      return 4;
     case DataType::Int64:
-    case DataType::Float64: return 8;
+    case DataType::Float64:
+      return 8;
   }
   throw std::invalid_argument(fmt::format("{} is no DataType", static_cast<int>(type)));
 }
 
 const char* name_of(DataType type) {
   switch (type) {
-    case DataType::Int8: return "int8";
-    case DataType::UInt8: return "uint8";
-    case DataType::Int32: return "int32";
-    case DataType::Int64: return "int64";
-    case DataType::Float16: return "float16";
-    case DataType::BFloat16: return "bfloat16";
-    case DataType::Float32: return "float32";
-    case DataType::Float64: return "float64";
+    case DataType::Int8:
+      return "int8";
+    case DataType::UInt8:
+      return "uint8";
+    case DataType::Int32:
+      return "int32";
+    case DataType::Int64:
+      return "int64";
+    case DataType::Float16:
+      return "float16";
+    case DataType::BFloat16:
+      return "bfloat16";
+    case DataType::Float32:
+      return "float32";
+    case DataType::Float64:
+      return "float64";
   }
   return "unknown";
 }
 
 const char* name_of(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return "sum";
-    case ReduceOp::Average: return "average";
-    case ReduceOp::Min: return "min";
-    case ReduceOp::Max: return "max";
-    case ReduceOp::Product: return "product";
+    case ReduceOp::Sum:
+      return "sum";
+    case ReduceOp::Average:
+      return "average";
+    case ReduceOp::Min:
+      return "min";
+    case ReduceOp::Max:
+      return "max";
+    case ReduceOp::Product:
+      return "product";
   }
   return "unknown";
 }

@@ -13,7 +13,8 @@ namespace {
 
 HostOptions checked(HostOptions options, GangContext& gang) {
   if (options.chunk_bytes < (4u << 10) || options.chunk_bytes > (64u << 20)) {
-    throw std::invalid_argument(fmt::format("HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
+    throw std::invalid_argument(
+        fmt::format("HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
   }
   if (options.timeout.count() <= 0) throw std::invalid_argument("HostOptions::timeout must be positive");
   // A chunk holds at least 64 bytes of every rank.
@@ -51,7 +52,8 @@ HostCommunicator::HostCommunicator(GangContext& gang, HostOptions options)
   group_ = std::make_unique<LocalGroup>(patience_, options_.name, options_.chunk_bytes);
   ranks_of_node_.resize(static_cast<std::size_t>(gang.node_count()));
   const auto nodes = gang.node_ranks();
-  for (int r = 0; r < size(); ++r) ranks_of_node_[static_cast<std::size_t>(nodes[static_cast<std::size_t>(r)])].push_back(r);
+  for (int r = 0; r < size(); ++r)
+    ranks_of_node_[static_cast<std::size_t>(nodes[static_cast<std::size_t>(r)])].push_back(r);
   try {
     leader_phase([this] {
       auto stop = [this] {
@@ -226,7 +228,8 @@ void HostCommunicator::do_all_gather(const void* in, void* out, std::size_t coun
     const auto step = has_ring_ ? group_->chunk_bytes() / static_cast<std::size_t>(size()) : group_->chunk_bytes();
     meet();
     for (std::size_t at = 0; at < bytes; at += step) {
-      gather_chunk(static_cast<const std::byte*>(in) + at, static_cast<std::byte*>(out) + at, bytes, std::min(step, bytes - at));
+      gather_chunk(static_cast<const std::byte*>(in) + at, static_cast<std::byte*>(out) + at, bytes,
+                   std::min(step, bytes - at));
     }
   });
 }
@@ -236,7 +239,8 @@ void HostCommunicator::gather_chunk(const std::byte* in, std::byte* out, std::si
   std::memcpy(group_->stage(group_->rank(), chunk), in, bytes);
   group_->wait_all(group_->arrive());
   if (!has_ring_) {
-    for (int r = 0; r < size(); ++r) std::memcpy(out + static_cast<std::size_t>(r) * stride, group_->stage(r, chunk), bytes);
+    for (int r = 0; r < size(); ++r)
+      std::memcpy(out + static_cast<std::size_t>(r) * stride, group_->stage(r, chunk), bytes);
     return;
   }
   leader_phase([&] { gather_over_ring(chunk, bytes); });
@@ -278,8 +282,8 @@ void HostCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t 
 
 // A chunk holds a piece of every rank's part. Without a ring each rank reduces its own piece; with one, the whole chunk
 // is reduced as an all-reduce would, and each rank takes its piece.
-void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type,
-                                     ReduceOp op) {
+void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
+                                     DataType type, ReduceOp op) {
   const auto chunk = chunks_++;
   const auto bytes = count * size_of(type);
   const auto ranks = static_cast<std::size_t>(size());

@@ -52,7 +52,8 @@ class HostCommunicator final : public Communicator {
   void reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op);
   void reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
   void gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
-  void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type, ReduceOp op);
+  void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type,
+                     ReduceOp op);
   void gather_over_ring(std::uint64_t chunk, std::size_t bytes);
   bool is_leader() const { return group_->rank() == 0; }
 

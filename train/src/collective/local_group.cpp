@@ -52,9 +52,11 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
   for (int r = 0; r < gang.size(); ++r) {
     if (nodes[static_cast<std::size_t>(r)] == gang.node_rank()) world_ranks_.push_back(r);
   }
-  assert(static_cast<int>(world_ranks_.size()) == size_ && world_ranks_[static_cast<std::size_t>(rank_)] == gang.rank());
+  assert(static_cast<int>(world_ranks_.size()) == size_ &&
+         world_ranks_[static_cast<std::size_t>(rank_)] == gang.rank());
   const auto ranks = static_cast<std::size_t>(size_);
-  const auto bytes = round_up(sizeof(Header), 4096) + ranks * round_up(sizeof(Slot), 4096) + 2 * (ranks + 1) * chunk_bytes_;
+  const auto bytes =
+      round_up(sizeof(Header), 4096) + ranks * round_up(sizeof(Slot), 4096) + 2 * (ranks + 1) * chunk_bytes_;
   memory_ = std::make_unique<SharedMemory>(gang, name + "/group", bytes, patience.timeout());
   meet();
 }

@@ -13,31 +13,44 @@ namespace troupe::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::microseconds kSpin{50};    // a short reduction is complete by then
+constexpr std::chrono::microseconds kSpin{50};  // a short reduction is complete by then
 constexpr std::chrono::microseconds kPause{50};
-constexpr std::chrono::seconds kGoodbye{5};       // for the other ranks to come to the destructor
+constexpr std::chrono::seconds kGoodbye{5};  // for the other ranks to come to the destructor
 
 ncclDataType_t nccl_type(DataType type) {
   switch (type) {
-    case DataType::Int8: return ncclInt8;
-    case DataType::UInt8: return ncclUint8;
-    case DataType::Int32: return ncclInt32;
-    case DataType::Int64: return ncclInt64;
-    case DataType::Float16: return ncclFloat16;
-    case DataType::BFloat16: return ncclBfloat16;
-    case DataType::Float32: return ncclFloat32;
-    case DataType::Float64: return ncclFloat64;
+    case DataType::Int8:
+      return ncclInt8;
+    case DataType::UInt8:
+      return ncclUint8;
+    case DataType::Int32:
+      return ncclInt32;
+    case DataType::Int64:
+      return ncclInt64;
+    case DataType::Float16:
+      return ncclFloat16;
+    case DataType::BFloat16:
+      return ncclBfloat16;
+    case DataType::Float32:
+      return ncclFloat32;
+    case DataType::Float64:
+      return ncclFloat64;
   }
   return ncclUint8;
 }
 
 ncclRedOp_t nccl_op(ReduceOp op) {
   switch (op) {
-    case ReduceOp::Sum: return ncclSum;
-    case ReduceOp::Average: return ncclAvg;
-    case ReduceOp::Min: return ncclMin;
-    case ReduceOp::Max: return ncclMax;
-    case ReduceOp::Product: return ncclProd;
+    case ReduceOp::Sum:
+      return ncclSum;
+    case ReduceOp::Average:
+      return ncclAvg;
+    case ReduceOp::Min:
+      return ncclMin;
+    case ReduceOp::Max:
+      return ncclMax;
+    case ReduceOp::Product:
+      return ncclProd;
   }
   return ncclSum;
 }
@@ -59,10 +72,11 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
   const int devices = visible_devices(rank());
   device_ = options_.device >= 0 ? options_.device : gang.local_rank();
   if (device_ >= devices) {
-    throw Impossible(Failure{.kind = Failure::Kind::Impossible,
-                             .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang a GPU for "
-                                                    "each rank of a node, or name one in NcclOptions::device",
-                                                    rank(), device_, devices)});
+    throw Impossible(
+        Failure{.kind = Failure::Kind::Impossible,
+                .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang a GPU for "
+                                       "each rank of a node, or name one in NcclOptions::device",
+                                       rank(), device_, devices)});
   }
   try {
     connect();
@@ -148,7 +162,8 @@ void NcclCommunicator::wait_complete() {
         if (state == cudaSuccess) return true;
         if (state != cudaErrorNotReady) check_cuda(state, to_string(patience_.what()), rank());
         auto failed = ncclSuccess;
-        if (ncclCommGetAsyncError(comm_, &failed) == ncclSuccess) check_nccl(failed, comm_, to_string(patience_.what()), rank());
+        if (ncclCommGetAsyncError(comm_, &failed) == ncclSuccess)
+          check_nccl(failed, comm_, to_string(patience_.what()), rank());
         return false;
       },
       [this] { check_leaving(); });
@@ -182,7 +197,8 @@ void NcclCommunicator::abort(std::string_view reason) {
 }
 
 void NcclCommunicator::barrier() {
-  run({.kind = CallKind::Barrier}, [&] { return ncclAllReduce(token_, token_, 1, ncclInt32, ncclSum, comm_, stream_); });
+  run({.kind = CallKind::Barrier},
+      [&] { return ncclAllReduce(token_, token_, 1, ncclInt32, ncclSum, comm_, stream_); });
 }
 
 void NcclCommunicator::do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {

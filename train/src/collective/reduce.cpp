@@ -14,33 +14,61 @@ namespace {
 constexpr std::size_t kBlock = 1024;
 
 struct Add {
-  template <class T> static T apply(T a, T b) { return a + b; }
+  template <class T>
+  static T apply(T a, T b) {
+    return a + b;
+  }
 };
 struct Multiply {
-  template <class T> static T apply(T a, T b) { return a * b; }
+  template <class T>
+  static T apply(T a, T b) {
+    return a * b;
+  }
 };
 struct Smaller {  // a NaN wins on either side, as in LibTorch
-  template <class T> static T apply(T a, T b) { return (b < a || b != b) ? b : a; }
+  template <class T>
+  static T apply(T a, T b) {
+    return (b < a || b != b) ? b : a;
+  }
 };
 struct Larger {
-  template <class T> static T apply(T a, T b) { return (b > a || b != b) ? b : a; }
+  template <class T>
+  static T apply(T a, T b) {
+    return (b > a || b != b) ? b : a;
+  }
 };
 
 /// T: as stored; A: as computed. Integers wrap around, so they are computed unsigned.
-template <class T> struct Compute { using type = T; };
-template <> struct Compute<Float16> { using type = float; };
-template <> struct Compute<BFloat16> { using type = float; };
+template <class T>
+struct Compute {
+  using type = T;
+};
+template <>
+struct Compute<Float16> {
+  using type = float;
+};
+template <>
+struct Compute<BFloat16> {
+  using type = float;
+};
 
-template <class T, class A> A load(T value) {
-  if constexpr (std::is_same_v<T, A>) return value;
-  else return widen(value);
+template <class T, class A>
+A load(T value) {
+  if constexpr (std::is_same_v<T, A>)
+    return value;
+  else
+    return widen(value);
 }
-template <class T, class A> void store(A value, T& out) {
-  if constexpr (std::is_same_v<T, A>) out = value;
-  else narrow(value, out);
+template <class T, class A>
+void store(A value, T& out) {
+  if constexpr (std::is_same_v<T, A>)
+    out = value;
+  else
+    narrow(value, out);
 }
 
-template <class Op, class A> A combine(A a, A b) {
+template <class Op, class A>
+A combine(A a, A b) {
   if constexpr (std::is_integral_v<A> && (std::is_same_v<Op, Add> || std::is_same_v<Op, Multiply>)) {
     using U = std::uint64_t;  // no promotion to a signed int, whose overflow is undefined
     return static_cast<A>(Op::template apply<U>(static_cast<U>(a), static_cast<U>(b)));
@@ -49,23 +77,27 @@ template <class Op, class A> A combine(A a, A b) {
   }
 }
 
-template <class T, class A> void widen_block(A* __restrict sum, const T* __restrict in, std::size_t n) {
+template <class T, class A>
+void widen_block(A* __restrict sum, const T* __restrict in, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] = load<T, A>(in[i]);
 }
-template <class T, class A, class Op> void add_block(A* __restrict sum, const T* __restrict in, std::size_t n) {
+template <class T, class A, class Op>
+void add_block(A* __restrict sum, const T* __restrict in, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] = combine<Op, A>(sum[i], load<T, A>(in[i]));
 }
 template <class T, class A, class Op>
 void first_two(A* __restrict sum, const T* __restrict a, const T* __restrict b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] = combine<Op, A>(load<T, A>(a[i]), load<T, A>(b[i]));
 }
-template <class A> void divide_block(A* sum, std::size_t n, int ranks) {
+template <class A>
+void divide_block(A* sum, std::size_t n, int ranks) {
   if constexpr (std::is_floating_point_v<A>) {
     const A divisor = static_cast<A>(ranks);
     for (std::size_t i = 0; i < n; ++i) sum[i] /= divisor;
   }
 }
-template <class T, class A> void store_block(T* __restrict out, const A* __restrict sum, std::size_t n) {
+template <class T, class A>
+void store_block(T* __restrict out, const A* __restrict sum, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) store<T, A>(sum[i], out[i]);
 }
 
@@ -76,8 +108,10 @@ void reduce_all(std::span<void* const> outs, std::span<const void* const> in, st
   for (std::size_t at = 0; at < count; at += kBlock) {
     const std::size_t n = std::min(kBlock, count - at);
     auto input = [&](std::size_t k) { return static_cast<const T*>(in[k]) + at; };
-    if (in.size() == 1) widen_block<T, A>(sum, input(0), n);
-    else first_two<T, A, Op>(sum, input(0), input(1), n);
+    if (in.size() == 1)
+      widen_block<T, A>(sum, input(0), n);
+    else
+      first_two<T, A, Op>(sum, input(0), input(1), n);
     for (std::size_t k = 2; k < in.size(); ++k) add_block<T, A, Op>(sum, input(k), n);
     if (divisor > 1) divide_block(sum, n, divisor);
     for (void* out : outs) store_block<T, A>(static_cast<T*>(out) + at, sum, n);
@@ -85,26 +119,41 @@ void reduce_all(std::span<void* const> outs, std::span<const void* const> in, st
 }
 
 template <class T>
-void reduce_typed(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, ReduceOp op, int ranks) {
+void reduce_typed(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, ReduceOp op,
+                  int ranks) {
   switch (op) {
-    case ReduceOp::Sum: return reduce_all<T, Add>(outs, in, count, 1);
-    case ReduceOp::Average: return reduce_all<T, Add>(outs, in, count, ranks);
-    case ReduceOp::Min: return reduce_all<T, Smaller>(outs, in, count, 1);
-    case ReduceOp::Max: return reduce_all<T, Larger>(outs, in, count, 1);
-    case ReduceOp::Product: return reduce_all<T, Multiply>(outs, in, count, 1);
+    case ReduceOp::Sum:
+      return reduce_all<T, Add>(outs, in, count, 1);
+    case ReduceOp::Average:
+      return reduce_all<T, Add>(outs, in, count, ranks);
+    case ReduceOp::Min:
+      return reduce_all<T, Smaller>(outs, in, count, 1);
+    case ReduceOp::Max:
+      return reduce_all<T, Larger>(outs, in, count, 1);
+    case ReduceOp::Product:
+      return reduce_all<T, Multiply>(outs, in, count, 1);
   }
 }
 
-template <class F> void with_type(DataType type, F f) {
+template <class F>
+void with_type(DataType type, F f) {
   switch (type) {
-    case DataType::Int8: return f(std::int8_t{});
-    case DataType::UInt8: return f(std::uint8_t{});
-    case DataType::Int32: return f(std::int32_t{});
-    case DataType::Int64: return f(std::int64_t{});
-    case DataType::Float16: return f(Float16{});
-    case DataType::BFloat16: return f(BFloat16{});
-    case DataType::Float32: return f(float{});
-    case DataType::Float64: return f(double{});
+    case DataType::Int8:
+      return f(std::int8_t{});
+    case DataType::UInt8:
+      return f(std::uint8_t{});
+    case DataType::Int32:
+      return f(std::int32_t{});
+    case DataType::Int64:
+      return f(std::int64_t{});
+    case DataType::Float16:
+      return f(Float16{});
+    case DataType::BFloat16:
+      return f(BFloat16{});
+    case DataType::Float32:
+      return f(float{});
+    case DataType::Float64:
+      return f(double{});
   }
 }
 

@@ -7,7 +7,8 @@
 
 namespace troupe::train {
 
-std::shared_ptr<void> Regions::allocate(Patience& patience, LocalGroup& group, const std::string& name, std::size_t bytes) {
+std::shared_ptr<void> Regions::allocate(Patience& patience, LocalGroup& group, const std::string& name,
+                                        std::size_t bytes) {
   forget_unused();
   constexpr std::size_t kPage = 4096;
   const auto part_bytes = (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;

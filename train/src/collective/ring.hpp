@@ -45,7 +45,7 @@ class Ring {
   std::function<void()> stop_;
   const int position_;
   const int nodes_;
-  int next_rank_ = 0;      // in the gang, of the next node's first rank
+  int next_rank_ = 0;  // in the gang, of the next node's first rank
   int previous_rank_ = 0;
   Socket next_;
   Socket previous_;

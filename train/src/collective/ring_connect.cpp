@@ -30,7 +30,8 @@ struct Hello {
 std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) != 1) {
-    throw Error(Failure{.kind = Failure::Kind::Unknown, .message = "no random bytes from OpenSSL for the ring between nodes"});
+    throw Error(
+        Failure{.kind = Failure::Kind::Unknown, .message = "no random bytes from OpenSSL for the ring between nodes"});
   }
   return bytes;
 }
@@ -47,8 +48,14 @@ Digest proof(const std::string& key, std::string_view role, const Hello& mine, c
   return digest;
 }
 
-template <class T> std::span<const std::byte> bytes_of(const T& value) { return std::as_bytes(std::span(&value, 1)); }
-template <class T> std::span<std::byte> bytes_of(T& value) { return std::as_writable_bytes(std::span(&value, 1)); }
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
 
 /// Both sides run this on a new connection. -> whether the other one is who it should be.
 class Introduction {
@@ -147,7 +154,8 @@ class Meeting {
 
  private:
   Socket reach_next() {
-    const auto place = parse(patience_.gang().rendezvous().get(fmt::format("{}/{}", key_, neighbours_.next_rank), patience_.timeout()));
+    const auto place = parse(
+        patience_.gang().rendezvous().get(fmt::format("{}/{}", key_, neighbours_.next_rank), patience_.timeout()));
     for (;;) {
       for (const auto& address : place.addresses) {
         if (auto socket = attempt(address, place.port)) return socket;

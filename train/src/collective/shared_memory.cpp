@@ -17,17 +17,21 @@ namespace troupe::train {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error, const char* remedy) {
-  throw Error(Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}. {}", what, std::strerror(error), remedy)});
+  throw Error(Failure{.kind = Failure::Kind::Unknown,
+                      .message = fmt::format("{}: {}. {}", what, std::strerror(error), remedy)});
 }
 
 }  // namespace
 
-SharedMemory::SharedMemory(GangContext& gang, const std::string& key, std::size_t bytes, std::chrono::milliseconds timeout)
+SharedMemory::SharedMemory(GangContext& gang, const std::string& key, std::size_t bytes,
+                           std::chrono::milliseconds timeout)
     : bytes_(bytes) {
   const auto own_key = fmt::format("{}/node{}", key, gang.node_rank());
   try {
-    if (gang.local_rank() == 0) create(gang, own_key);
-    else open(gang, own_key, timeout);
+    if (gang.local_rank() == 0)
+      create(gang, own_key);
+    else
+      open(gang, own_key, timeout);
     if (data_ == nullptr) map();
   } catch (...) {
     close_descriptor();
@@ -63,16 +67,17 @@ void SharedMemory::open(GangContext& gang, const std::string& key, std::chrono::
   int number = -1;
   std::size_t bytes = 0;
   if (std::sscanf(place.c_str(), "%d %d %zu", &pid, &number, &bytes) != 3 || bytes != bytes_) {
-    throw Error(Failure{.kind = Failure::Kind::Refused,
-                        .message = fmt::format("the first rank of this node offers shared memory as \"{}\", and rank {} needs {} "
-                                               "bytes: every rank must give the communicator the same options",
-                                               place, gang.rank(), bytes_)});
+    throw Error(Failure{
+        .kind = Failure::Kind::Refused,
+        .message = fmt::format("the first rank of this node offers shared memory as \"{}\", and rank {} needs {} "
+                               "bytes: every rank must give the communicator the same options",
+                               place, gang.rank(), bytes_)});
   }
   const auto path = fmt::format("/proc/{}/fd/{}", pid, number);
   fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) {
-    fail(fmt::format("rank {} cannot open the shared memory of its node's first rank (process {})", gang.rank(), pid), errno,
-         "The ranks of one node must run as one user, in one PID namespace, with /proc mounted");
+    fail(fmt::format("rank {} cannot open the shared memory of its node's first rank (process {})", gang.rank(), pid),
+         errno, "The ranks of one node must run as one user, in one PID namespace, with /proc mounted");
   }
   struct stat status {};
   if (::fstat(fd_, &status) != 0 || static_cast<std::size_t>(status.st_size) < bytes_) {

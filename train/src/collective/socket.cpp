@@ -20,7 +20,8 @@ namespace {
 constexpr int kSliceMs = 50;
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(Failure{.kind = Failure::Kind::Disconnected, .message = fmt::format("{}: {}", what, std::strerror(error))});
+  throw Error(
+      Failure{.kind = Failure::Kind::Disconnected, .message = fmt::format("{}: {}", what, std::strerror(error))});
 }
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -72,7 +73,8 @@ Socket listen_on(const std::string& address) {
   }
   Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener) fail("no socket for the ring between nodes", errno);
-  if (::bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || ::listen(listener.fd(), 64) != 0) {
+  if (::bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+      ::listen(listener.fd(), 64) != 0) {
     fail(fmt::format("cannot listen on \"{}\" for the ring between nodes", address), errno);
   }
   return listener;
@@ -81,7 +83,8 @@ Socket listen_on(const std::string& address) {
 int port_of(const Socket& listener) {
   sockaddr_in at{};
   socklen_t length = sizeof at;
-  if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &length) != 0) fail("a listener without a port", errno);
+  if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &length) != 0)
+    fail("a listener without a port", errno);
   return ntohs(at.sin_port);
 }
 
@@ -114,7 +117,8 @@ Socket connect_to(const std::string& address, int port) {
   return socket;
 }
 
-bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in, const Patience& patience) {
+bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in,
+                    const Patience& patience) {
   send_some(link.to, link.to_rank, out, patience);
   receive_some(link.from, link.from_rank, in, patience);
   if (out.empty() && in.empty()) return true;

@@ -44,13 +44,16 @@ struct Duplex {
   int from_rank;
 };
 template <class Stop>
-void transfer(const Duplex& link, std::span<const std::byte> out, std::span<std::byte> in, Patience& patience, Stop stop);
+void transfer(const Duplex& link, std::span<const std::byte> out, std::span<std::byte> in, Patience& patience,
+              Stop stop);
 
 /// One step of transfer that waits at most a slice. -> true when both are done; `out` and `in` shrink by what was moved.
-bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in, const Patience& patience);
+bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in,
+                    const Patience& patience);
 
 template <class Stop>
-void transfer(const Duplex& link, std::span<const std::byte> out, std::span<std::byte> in, Patience& patience, Stop stop) {
+void transfer(const Duplex& link, std::span<const std::byte> out, std::span<std::byte> in, Patience& patience,
+              Stop stop) {
   while (!transfer_slice(link, out, in, patience)) {
     stop();
     if (patience.expired()) {

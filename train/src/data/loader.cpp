@@ -17,7 +17,8 @@ Loader::Loader(Dataset data, std::vector<std::int64_t> indices, std::int64_t bat
     : data_(std::move(data)), indices_(std::move(indices)), batch_(batch), device_(device) {
   if (batch < 1) throw std::invalid_argument(fmt::format("a loader with batches of {} rows", batch));
   if (rows_of(data_.data) != rows_of(data_.target)) {
-    throw std::invalid_argument(fmt::format("a data set of {} rows with targets for {}", rows_of(data_.data), rows_of(data_.target)));
+    throw std::invalid_argument(
+        fmt::format("a data set of {} rows with targets for {}", rows_of(data_.data), rows_of(data_.target)));
   }
 }
 
@@ -29,7 +30,8 @@ std::size_t Loader::size() const {
 Batch Loader::batch(std::size_t at) const {
   const auto from = at * static_cast<std::size_t>(batch_);
   const auto rows = std::min(static_cast<std::size_t>(batch_), indices_.size() - from);
-  const auto picked = at::from_blob(const_cast<std::int64_t*>(indices_.data() + from), {static_cast<std::int64_t>(rows)}, at::kLong);
+  const auto picked =
+      at::from_blob(const_cast<std::int64_t*>(indices_.data() + from), {static_cast<std::int64_t>(rows)}, at::kLong);
   auto pick = [&](const at::Tensor& all) { return all.index_select(0, picked.to(all.device())).to(device_); };
   return {pick(data_.data), pick(data_.target)};
 }

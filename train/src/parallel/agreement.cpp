@@ -35,15 +35,17 @@ std::string first_difference(const std::vector<std::string>& theirs, const std::
     const auto& a = i < theirs.size() ? theirs[i] : nothing;
     const auto& b = i < mine.size() ? mine[i] : nothing;
     if (a != b) {
-      return fmt::format("parameter {} is \"{}\", on rank 0 it is \"{}\" ({} parameters, on rank 0 {})", i, b, a, mine.size(),
-                         theirs.size());
+      return fmt::format("parameter {} is \"{}\", on rank 0 it is \"{}\" ({} parameters, on rank 0 {})", i, b, a,
+                         mine.size(), theirs.size());
     }
   }
   return "";
 }
 
 at::Tensor bytes_on(const std::string& bytes, c10::Device device) {
-  return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte).clone().to(device);
+  return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte)
+      .clone()
+      .to(device);
 }
 
 std::string bytes_from(const at::Tensor& tensor) {
@@ -51,7 +53,8 @@ std::string bytes_from(const at::Tensor& tensor) {
   return {static_cast<const char*>(here.const_data_ptr()), static_cast<std::size_t>(here.numel())};
 }
 
-std::vector<std::string> gather_bytes(Communicator& communicator, std::string bytes, std::size_t width, c10::Device device) {
+std::vector<std::string> gather_bytes(Communicator& communicator, std::string bytes, std::size_t width,
+                                      c10::Device device) {
   bytes.resize(width);
   const auto mine = bytes_on(bytes, device);
   auto all = at::empty({communicator.size(), static_cast<std::int64_t>(width)}, mine.options());
@@ -78,7 +81,8 @@ std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::
   return bytes_from(there);
 }
 
-void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters, c10::Device device) {
+void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters,
+                            c10::Device device) {
   if (communicator.size() == 1) return;
   std::string mine;
   for (const auto& parameter : parameters) mine += describe(parameter) + "\n";
@@ -87,17 +91,20 @@ void check_parameters_agree(Communicator& communicator, const std::vector<NamedT
       gather_bytes(communicator, first_difference(lines_of(theirs), lines_of(mine)), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].front() == '\0') continue;
-    throw std::invalid_argument(fmt::format("the ranks prepared different models: on rank {} {}", rank, differences[rank].c_str()));
+    throw std::invalid_argument(
+        fmt::format("the ranks prepared different models: on rank {} {}", rank, differences[rank].c_str()));
   }
 }
 
-void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device, int root) {
+void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device,
+                       int root) {
   if (communicator.size() == 1) return;
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
     if (tensor.numel() == 0) continue;
     auto there = tensor.detach().to(device).contiguous();
-    communicator.broadcast(there.data_ptr(), static_cast<std::size_t>(there.numel()) * there.element_size(), DataType::UInt8, root);
+    communicator.broadcast(there.data_ptr(), static_cast<std::size_t>(there.numel()) * there.element_size(),
+                           DataType::UInt8, root);
     if (communicator.rank() != root && there.const_data_ptr() != tensor.const_data_ptr()) tensor.detach().copy_(there);
   }
 }

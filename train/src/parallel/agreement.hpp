@@ -17,7 +17,8 @@ namespace troupe::train {
 void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters, c10::Device device);
 
 /// Afterwards every rank has root's values.
-void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device, int root);
+void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device,
+                       int root);
 
 /// Root's bytes, on every rank.
 std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device, int root);

@@ -12,9 +12,10 @@ namespace {
 bool load_torch_cuda() {
   if (at::hasCUDA()) return true;
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    spdlog::warn("GPUs are visible, and LibTorch's CUDA library cannot be loaded ({}); training on the CPU. `./run setup` on a "
-                 "machine with GPUs installs what is missing",
-                 ::dlerror());
+    spdlog::warn(
+        "GPUs are visible, and LibTorch's CUDA library cannot be loaded ({}); training on the CPU. `./run setup` on a "
+        "machine with GPUs installs what is missing",
+        ::dlerror());
     return false;
   }
   return at::hasCUDA();

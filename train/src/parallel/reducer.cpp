@@ -19,7 +19,9 @@
 namespace troupe::train {
 namespace {
 
-std::size_t bytes_of(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()) * tensor.element_size(); }
+std::size_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+}
 
 }  // namespace
 
@@ -72,7 +74,8 @@ void Reducer::fill_buckets(std::vector<NamedTensor> parameters) {
     }
     filled += bytes_of(tensor);
     buckets_.back().members.push_back(parameters_.size());
-    parameters_.push_back({.name = std::move(name), .variable = tensor, .part = {}, .bucket = buckets_.size() - 1, .accumulator = {}});
+    parameters_.push_back(
+        {.name = std::move(name), .variable = tensor, .part = {}, .bucket = buckets_.size() - 1, .accumulator = {}});
   }
   for (auto& bucket : buckets_) allocate(bucket);
 }
@@ -83,15 +86,18 @@ void Reducer::allocate(Bucket& bucket) {
   const auto& first = parameters_[bucket.members.front()].variable;
   const auto options = first.options().requires_grad(false);
   data_type_of(first);  // refuses what cannot be reduced
-  if (first.device().is_cpu()) bucket.memory = communicator_.allocate(static_cast<std::size_t>(elements) * first.element_size());
-  bucket.flat = bucket.memory ? at::from_blob(bucket.memory.get(), {elements}, [kept = bucket.memory](void*) {}, options)
+  if (first.device().is_cpu())
+    bucket.memory = communicator_.allocate(static_cast<std::size_t>(elements) * first.element_size());
+  bucket.flat = bucket.memory ? at::from_blob(
+                                    bucket.memory.get(), {elements}, [kept = bucket.memory](void*) {}, options)
                               : at::zeros({elements}, options);
   std::int64_t at = 0;
   for (auto index : bucket.members) {
     auto& parameter = parameters_[index];
     // The same memory, but no view of `flat` to autograd: Optimizer::zero_grad detaches gradients in place, which views refuse.
     auto* memory = static_cast<char*>(bucket.flat.data_ptr()) + static_cast<std::size_t>(at) * first.element_size();
-    parameter.part = at::from_blob(memory, parameter.variable.sizes(), [kept = bucket.flat](void*) {}, options);
+    parameter.part = at::from_blob(
+        memory, parameter.variable.sizes(), [kept = bucket.flat](void*) {}, options);
     at += parameter.variable.numel();
   }
 }
@@ -109,9 +115,10 @@ void Reducer::on_gradient(std::size_t index) {
   if (!in_backward_) begin_backward();
   auto& parameter = parameters_[index];
   if (parameter.ready) {
-    throw std::logic_error(fmt::format("parameter {} got its gradient twice in one backward (a backward inside of it?); "
-                                       "run all but the last under no_sync()",
-                                       parameter.name));
+    throw std::logic_error(
+        fmt::format("parameter {} got its gradient twice in one backward (a backward inside of it?); "
+                    "run all but the last under no_sync()",
+                    parameter.name));
   }
   mark_ready(parameter);
   submit_full_buckets();
@@ -134,7 +141,8 @@ void Reducer::mark_ready(Parameter& parameter) {
   if (!gradient.defined()) {
     parameter.part.zero_();
   } else if (gradient.layout() != at::kStrided) {
-    throw std::invalid_argument(fmt::format("the gradient of {} is sparse; only dense gradients are averaged", parameter.name));
+    throw std::invalid_argument(
+        fmt::format("the gradient of {} is sparse; only dense gradients are averaged", parameter.name));
   } else if (gradient.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl()) {
     parameter.part.copy_(gradient);
     gradient = parameter.part;
@@ -173,8 +181,10 @@ std::vector<std::size_t> Reducer::add_unused() {
   for (auto index : unused) {
     auto& parameter = parameters_[index];
     const auto& had = parameter.variable.grad();
-    if (!had.defined()) parameter.part.zero_();
-    else if (had.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl()) parameter.part.copy_(had);
+    if (!had.defined())
+      parameter.part.zero_();
+    else if (had.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl())
+      parameter.part.copy_(had);
     parameter.ready = true;
     --buckets_[parameter.bucket].waiting;
   }
@@ -204,13 +214,15 @@ void Reducer::share_unused(const std::vector<std::size_t>& unused) {
   communicator_.all_reduce(used.data_ptr(), flags.size(), DataType::Int32, ReduceOp::Max);
   const auto anywhere = used.cpu();
   for (auto index : unused) {
-    if (anywhere.const_data_ptr<std::int32_t>()[index] != 0) parameters_[index].variable.mutable_grad() = parameters_[index].part;
+    if (anywhere.const_data_ptr<std::int32_t>()[index] != 0)
+      parameters_[index].variable.mutable_grad() = parameters_[index].part;
   }
 }
 
 void Reducer::reduce(std::size_t bucket) {
   auto& flat = buckets_[bucket].flat;
-  communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()), data_type_of(flat), ReduceOp::Average);
+  communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()), data_type_of(flat),
+                           ReduceOp::Average);
   trace(Event::Reduced, bucket);
 }
 
@@ -223,7 +235,8 @@ void Reducer::await_thread() {
 
 void Reducer::run_thread() {
   for (std::uint64_t next = 0;; ++next) {
-    for (auto seen = submitted_.load(std::memory_order_acquire); seen <= next; seen = submitted_.load(std::memory_order_acquire)) {
+    for (auto seen = submitted_.load(std::memory_order_acquire); seen <= next;
+         seen = submitted_.load(std::memory_order_acquire)) {
       submitted_.wait(seen, std::memory_order_acquire);
     }
     if (stopping_.load()) return;

@@ -254,6 +254,10 @@ void Experiment::apply(const Event& event) {
     ~Restore() { std::swap(from, to); }
   } restore{observer, observer_};
 
+  const bool about_gang = event.kind != Event::Kind::Launched && event.kind != Event::Kind::Closed;
+  if (about_gang && !known(event.trial).in_flight) {
+    throw std::invalid_argument(fmt::format("trial {} is in no gang at this place of the journal", event.trial));
+  }
   switch (event.kind) {
     case Event::Kind::Launched: {
       const auto again = next(event.now);

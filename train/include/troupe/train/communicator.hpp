@@ -24,13 +24,20 @@ bool is_floating(DataType type);
 /// The DataType of a C++ arithmetic type that has one.
 template <class T>
 constexpr DataType data_type_of() {
-  if constexpr (std::is_same_v<T, std::int8_t>) return DataType::Int8;
-  else if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::byte>) return DataType::UInt8;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return DataType::Int32;
-  else if constexpr (std::is_same_v<T, float>) return DataType::Float32;
-  else if constexpr (std::is_same_v<T, double>) return DataType::Float64;
-  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return DataType::Int64;
-  else static_assert(!sizeof(T), "no DataType for this C++ type");
+  if constexpr (std::is_same_v<T, std::int8_t>)
+    return DataType::Int8;
+  else if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::byte>)
+    return DataType::UInt8;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return DataType::Int32;
+  else if constexpr (std::is_same_v<T, float>)
+    return DataType::Float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DataType::Float64;
+  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8)
+    return DataType::Int64;
+  else
+    static_assert(!sizeof(T), "no DataType for this C++ type");
 }
 
 /// What the ranks of a gang do together. Every rank makes the same calls in the same order; a call returns when this
@@ -72,7 +79,9 @@ class Communicator {
     all_reduce(data.data(), data.size(), data_type_of<T>(), op);
   }
   template <class T>
-  void broadcast(std::span<T> data, int root) { broadcast(data.data(), data.size(), data_type_of<T>(), root); }
+  void broadcast(std::span<T> data, int root) {
+    broadcast(data.data(), data.size(), data_type_of<T>(), root);
+  }
 
   /// A zeroed buffer of at least `bytes` that all_reduce works on in place, without a copy, where that is possible
   /// (`host` with all ranks on one node). A collective: every rank asks for the same size. Freed with the last share of
@@ -98,8 +107,10 @@ struct HostOptions {
   /// How long one call, or the start, may wait for other ranks. As PyTorch's process groups: 30 minutes, since a rank may
   /// be writing a checkpoint or reading data meanwhile. A dead rank is noticed within a fraction of a second anyway.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  std::size_t chunk_bytes = 256 << 10;  ///< of one step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks a node
-  std::string address = {};  ///< of this node, where peers on other nodes reach it; empty: each of its addresses is tried
+  std::size_t chunk_bytes =
+      256 << 10;  ///< of one step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks a node
+  std::string address =
+      {};  ///< of this node, where peers on other nodes reach it; empty: each of its addresses is tried
 };
 
 /// Over main memory: shared memory within a node, a ring of TCP connections between the nodes' first ranks.

@@ -33,7 +33,7 @@ struct Checkpoint {
 
 struct ContextOptions {
   enum class Backend { Auto, Host, Nccl };
-  Backend backend = Backend::Auto;  ///< Auto: NCCL if device() is a GPU, else host
+  Backend backend = Backend::Auto;                               ///< Auto: NCCL if device() is a GPU, else host
   std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
   DataParallelOptions data_parallel = {};
   int threads = 1;  ///< of LibTorch's operations, in this process; 0: as it was
@@ -42,8 +42,10 @@ struct ContextOptions {
 namespace detail {
 template <class M>
 std::shared_ptr<torch::nn::Module> module_of(const M& model) {
-  if constexpr (requires { model.ptr(); }) return model.ptr();  // torch::nn::ModuleHolder
-  else return model;                                            // std::shared_ptr<a module>
+  if constexpr (requires { model.ptr(); })
+    return model.ptr();  // torch::nn::ModuleHolder
+  else
+    return model;  // std::shared_ptr<a module>
 }
 template <class T>
 concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
@@ -66,7 +68,8 @@ class Context {
   int rank() const;        ///< 0 .. world_size() - 1
   int local_rank() const;  ///< among the ranks on this node
   int world_size() const;
-  c10::Device device() const;  ///< cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the CPU
+  c10::Device device()
+      const;  ///< cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the CPU
   /// Made at its first use, which is collective therefore. Throws as make_host_communicator and make_nccl_communicator do.
   Communicator& communicator();
 
@@ -75,8 +78,7 @@ class Context {
   /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ.
   /// Buffers (running means) are not synchronized afterwards: each rank's follow its own batches.
   template <class M>
-    requires(!detail::OptimizerLike<M>)
-  M prepare(M model) {
+  requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
     return model;
   }
@@ -125,8 +127,10 @@ class Context {
     std::vector<std::shared_ptr<torch::nn::Module>> models;
     std::vector<const torch::optim::Optimizer*> optimizers;
     auto sort = [&]<class P>(const P& part) {
-      if constexpr (detail::OptimizerLike<P>) optimizers.push_back(&part);
-      else models.push_back(detail::module_of(part));
+      if constexpr (detail::OptimizerLike<P>)
+        optimizers.push_back(&part);
+      else
+        models.push_back(detail::module_of(part));
     };
     (sort(parts), ...);
     return write_checkpoint(models, optimizers);

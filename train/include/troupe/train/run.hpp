@@ -18,8 +18,8 @@ namespace troupe::train {
 
 /// Where a run's ranks are.
 enum class Where : std::uint8_t {
-  Cluster,    ///< on the cluster of this process's session (troupe::init)
-  ThisNode,   ///< as processes of this machine, in a private cluster that is made for the run; there must be no session yet
+  Cluster,  ///< on the cluster of this process's session (troupe::init)
+  ThisNode,  ///< as processes of this machine, in a private cluster that is made for the run; there must be no session yet
   InProcess,  ///< one rank, on the calling thread, for a debugger; no session is needed
 };
 
@@ -27,29 +27,31 @@ enum class Where : std::uint8_t {
 struct Report {
   std::uint64_t index = 0;  ///< from 0
   Metrics metrics;
-  std::string checkpoint;   ///< directory; empty: none
-  double elapsed_s = 0;     ///< since the function began on rank 0
+  std::string checkpoint;  ///< directory; empty: none
+  double elapsed_s = 0;    ///< since the function began on rank 0
 };
 
 struct RunOptions {
-  int workers = 1;                         ///< ranks
-  Options each = {};                       ///< what each rank needs
-  Strategy strategy = Strategy::Pack;     ///< where the ranks go
+  int workers = 1;                     ///< ranks
+  Options each = {};                   ///< what each rank needs
+  Strategy strategy = Strategy::Pack;  ///< where the ranks go
   Where where = Where::Cluster;
-  std::string storage = {};                ///< directory for checkpoints, as rank 0's node sees it; empty: none are written
-  std::string restore_from = {};           ///< checkpoint to go on from; empty: start anew
-  std::string name = {};                   ///< of the run, for people
-  std::optional<std::chrono::milliseconds> placement_timeout = {};  ///< for the gang's placement; none: as long as it takes
-  std::function<Verdict(const Report&)> on_report = {};  ///< judges each report, on the calling thread; empty: always Continue
+  std::string storage = {};       ///< directory for checkpoints, as rank 0's node sees it; empty: none are written
+  std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
+  std::string name = {};          ///< of the run, for people
+  std::optional<std::chrono::milliseconds> placement_timeout =
+      {};  ///< for the gang's placement; none: as long as it takes
+  std::function<Verdict(const Report&)> on_report =
+      {};  ///< judges each report, on the calling thread; empty: always Continue
 };
 
 template <class R>
 struct RunResult {
-  std::optional<R> value;       ///< rank 0's; none where the function was stopped before it returned
+  std::optional<R> value;  ///< rank 0's; none where the function was stopped before it returned
   std::vector<Report> history;
-  std::string checkpoint;       ///< the last one that was reported; empty: none
-  double seconds = 0;           ///< that the function ran on rank 0
-  bool stopped = false;         ///< by on_report
+  std::string checkpoint;  ///< the last one that was reported; empty: none
+  double seconds = 0;      ///< that the function ran on rank 0
+  bool stopped = false;    ///< by on_report
 };
 template <>
 struct RunResult<void> {
@@ -85,7 +87,8 @@ template <auto F>
 auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
   using R = troupe::detail::trainable_result<F>;
   RunResult<R> result;
-  auto done = troupe::detail::run_locally<F>(config, info_of(options), [&](const auto& event) { return take(event, options, result); });
+  auto done = troupe::detail::run_locally<F>(config, info_of(options),
+                                             [&](const auto& event) { return take(event, options, result); });
   close(done.finished, result);
   if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
   return result;
@@ -97,15 +100,19 @@ auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOption
   using Event = troupe::detail::TrialEvent;
   using Worker = troupe::detail::TrainableWorker<F>;
   RunResult<R> result;
-  troupe::detail::TrialRun<F> run(troupe::gang<Worker>(
-      {.size = options.workers, .each = options.each, .strategy = options.strategy, .timeout = options.placement_timeout}, config,
-      info_of(options)));
+  troupe::detail::TrialRun<F> run(troupe::gang<Worker>({.size = options.workers,
+                                                        .each = options.each,
+                                                        .strategy = options.strategy,
+                                                        .timeout = options.placement_timeout},
+                                                       config, info_of(options)));
   auto event = run.wait();
   for (; event.kind == Event::Kind::Report; event = run.wait()) run.answer(take(event, options, result));
   close(event, result);
   try {  // result() waits for the other ranks, too
-    if constexpr (std::is_void_v<R>) run.result();
-    else result.value = run.result();
+    if constexpr (std::is_void_v<R>)
+      run.result();
+    else
+      result.value = run.result();
   } catch (const TaskError&) {
     if (event.returned) throw;  // else it was thrown out of a report after Stop, and has no value
   }
@@ -118,7 +125,8 @@ auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOption
 /// reported on the way. Throws what F threw on a rank (TaskError), ActorDied for a rank whose process died, Impossible or
 /// TimedOut for a gang that is not placed, std::invalid_argument for bad options.
 template <auto F>
-RunResult<troupe::detail::trainable_result<F>> run(const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {
+RunResult<troupe::detail::trainable_result<F>> run(const troupe::detail::trainable_config<F>& config,
+                                                   const RunOptions& options = {}) {
   detail::check(options);
   if (options.where == Where::InProcess) return detail::run_here<F>(config, options);
   std::optional<Cluster> own;

@@ -8,8 +8,8 @@ namespace troupe::train {
 
 struct SamplerOptions {
   bool shuffle = true;
-  std::uint64_t seed = 0;   ///< the same on every rank
-  bool drop_last = false;   ///< true: leave the tail out instead of repeating the head
+  std::uint64_t seed = 0;  ///< the same on every rank
+  bool drop_last = false;  ///< true: leave the tail out instead of repeating the head
 };
 
 /// Which rows of a data set a rank sees in an epoch. As PyTorch's DistributedSampler: all rows in order, or permuted by
