@@ -93,6 +93,19 @@ TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][c
   }
 }
 
+TEST_CASE("a private cluster is gone with its driver, however that ends", "[cli][cluster][failure]") {
+  for (const int number : {SIGINT, SIGTERM, SIGKILL}) {
+    TemporaryFolder folder;
+    const std::string mark = "XDG_STATE_HOME=" + folder.path();
+    Child driver({TROUPE_TEST_DRIVER, "hold"}, {mark, "TROUPE_ADDRESS="});
+    driver.wait_for_output("holding");
+    CHECK(processes_with(mark).size() >= 4);  // driver, cluster, zygote, actor
+    driver.signal(number);
+    CHECK(driver.wait());
+    CHECK(eventually([&] { return processes_with(mark).empty(); }));
+  }
+}
+
 TEST_CASE("stop ends its own cluster and no other", "[cli][cluster]") {
   TestCluster one(1);
   TestCluster other(1);
