@@ -173,6 +173,26 @@ TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
   CHECK(get(ranks.all<&Rank::exchanges>()) == std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
 }
 
+TEST_CASE("an actor sees its own GPUs, and a gang's ranks see those of their gang", "[runtime][session][gang]") {
+  auto cluster = init({.cpus = 8, .gpus = 4});  // numbers only: nothing here touches a GPU
+  CHECK(task<visible_gpus>().get(20s).empty());
+  auto one = with({.gpus = 1}).spawn<Counter>(0);
+  auto half = with({.gpus = 0.5}).spawn<Counter>(0);
+  auto other_half = with({.gpus = 0.5}).spawn<Counter>(0);
+  const auto own = one.call<&Counter::gpus>().get(20s);
+  const auto shared = half.call<&Counter::gpus>().get(20s);
+  CHECK(own.size() == 1);
+  CHECK(shared == other_half.call<&Counter::gpus>().get(20s));
+  CHECK(shared != own);
+
+  auto ranks = gang<Rank>({.size = 2, .each = {.gpus = 1}});
+  const auto seen = get(ranks.all<&Rank::gpus>());
+  CHECK(seen[0] == seen[1]);
+  CHECK(seen[0].size() == 3);  // "2,3"
+  CHECK(seen[0].find(own) == std::string::npos);
+  CHECK(get(ranks.all<&Rank::local_rank>()) == std::vector<int>{0, 1});
+}
+
 TEST_CASE("a rank killed in a gang: the others leave their waits within five seconds",
           "[runtime][session][gang][failure]") {
   auto cluster = init({.cpus = 3});

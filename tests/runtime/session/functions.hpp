@@ -35,12 +35,18 @@ inline int sleeps(int milliseconds) {
   return milliseconds;
 }
 
+inline std::string visible_gpus() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible ? visible : "unset";
+}
+
 struct Counter {
   explicit Counter(int start) : n(start) {
     if (start < 0) throw std::invalid_argument("a counter starts at 0 or above");
   }
   int add(int x) { return n += x; }
   int pid() const { return getpid(); }
+  std::string gpus() const { return visible_gpus(); }
   int die(int signal) { return dies_by(signal); }
   int leave(int code) { return exits_with(code); }
   int n;
@@ -51,6 +57,8 @@ inline int adds_for(Actor<Counter> counter, int x) { return counter.call<&Counte
 struct Rank {
   int rank() const { return this_gang()->rank(); }
   int size() const { return this_gang()->size(); }
+  int local_rank() const { return this_gang()->local_rank(); }
+  std::string gpus() const { return visible_gpus(); }
   int pid() const { return getpid(); }
   /// Waits for a key that nobody sets, as a collective would for a peer.
   std::string waits_for(const std::string& key) { return this_gang()->rendezvous().get(key, std::chrono::seconds(60)); }
