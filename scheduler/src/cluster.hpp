@@ -22,7 +22,7 @@ namespace troupe::scheduler {
 
 /// The records of the state machine and what each event does to them. One source per group of functions.
 ///
-/// An event changes records and emits effects; what a stopped or dead process had asked for is put on a list (`doomed_`)
+/// An event changes records and emits effects; what a stopped or dead process asked for goes on a list (`doomed_`)
 /// and ended after the event, however long the chain of creators is. Then processes that wait for their CPU are served,
 /// then the requests that wait, then leases are recalled for those that still do.
 class Cluster {

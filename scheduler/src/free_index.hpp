@@ -11,7 +11,7 @@
 
 namespace troupe::scheduler {
 
-/// Nodes in the order of how much they have of each resource, so that a request looks only at nodes that may fit it, the
+/// Nodes in the order of how much they have of each resource, so that a request looks only at nodes that may fit, the
 /// fullest or the emptiest first, and by the resource of its need that the fewest nodes have. Cost of an update:
 /// O(names * log nodes).
 class FreeIndex {

@@ -6,7 +6,7 @@
 
 namespace troupe::scheduler {
 
-/// The first of each shape that has waited longer than `patience` has nodes kept for it; the others of its shape follow.
+/// The first of each shape that has waited longer than `patience` has nodes kept for it; others of its shape follow.
 void Cluster::review_reservations() {
   for (const auto& [sequence, id] : std::set{reserving_}) {
     auto& request = requests_.at(id);

@@ -7,7 +7,7 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-/// Random events against the state machine: sensible ones, late ones and nonsense. The world carries out what it is told
+/// Random events against the state machine: sensible ones, late ones and nonsense. The world does what it is told
 /// in any order, so a process may die before it is stopped, ready after it was stopped, and so on.
 class Storm {
  public:
@@ -20,7 +20,7 @@ class Storm {
     }
   }
 
-  /// From here on everybody behaves: processes start and stop as told, tasks end, what was asked for is given back. Then
+  /// From here on everybody behaves: processes start and stop as told, tasks end, what was asked for returns. Then
   /// every request is answered, however little is free.
   void calm_down() {
     for (int i = 0; i < 600 && !world_.state.pending().empty(); ++i) {

@@ -13,7 +13,7 @@ bool matches(const Labels& labels, const Labels& wanted);
 
 std::vector<Candidate> with_labels(const Labels& wanted, std::span<const Candidate> candidates);
 
-/// "no node has label zone=b; 'a' (node 1) has zone=a": which of the wanted labels no node has, or that no node has all.
+/// "no node has zone=b; the closest is 'a' (node 1) with zone=a"
 std::string explain_labels(const Labels& wanted, std::span<const Candidate> candidates);
 
 }  // namespace troupe::scheduler

@@ -28,7 +28,7 @@ struct Options {
   /// A process that has what it waited for runs on after this long even where no CPU is free: it then owes its CPU, and
   /// is given the next one. Long-lived actors that took the CPU could otherwise keep it waiting for ever.
   Duration resume_patience = std::chrono::milliseconds{500};
-  /// Processes with a lease per CPU of a node, at least one CPU counted: bounds the chains of tasks that wait for tasks.
+  /// Processes with a lease per CPU of a node, at least one CPU counted: bounds chains of tasks that wait for tasks.
   std::size_t lease_processes_per_cpu = 64;
   /// A lease that waits this long because of lease_processes_per_cpu alone is refused: the chain is deeper than that.
   Duration limit_patience = std::chrono::seconds{30};

@@ -11,7 +11,7 @@
 
 namespace troupe::scheduler {
 
-/// How much of one resource, counted in ten-thousandths of its unit: thirds of a GPU, taken and given back in any order,
+/// How much of one resource, counted in ten-thousandths of its unit: thirds of a GPU, taken and returned in any order,
 /// add up again to what was there.
 class Amount {
  public:

@@ -15,7 +15,7 @@
 namespace troupe::scheduler {
 
 /// The cluster as a pure state machine: who is there, who has what, who waits for what and why. Lives in the head, in
-/// tests and in simulators. No socket, thread, clock, file or random source: same events at the same times, same effects.
+/// tests and in simulators. No socket, thread, clock, file, random source: same events at the same times, same effects.
 /// Used by one thread at a time.
 ///
 /// A worker process (Options in brackets):
@@ -38,7 +38,7 @@ namespace troupe::scheduler {
 ///   withdrawn, released, requester gone or job ended: dropped in both states, without an answer.
 ///
 /// Order: by arrival, passing over what does not fit now. What waited longer than `patience` has nodes drained for it:
-/// others are kept off what it needs there and leases there are recalled. So nothing starves, and as a gang takes all it
+/// others are kept off what it needs there, and leases are recalled. So nothing starves; and as a gang takes all it
 /// needs in one step or nothing, no two gangs hold halves and wait for each other.
 class State {
  public:
