@@ -18,7 +18,7 @@ namespace troupe::train {
 namespace {
 
 constexpr std::uint32_t kLeastSpins = 32;
-constexpr std::uint32_t kMostSpins = 4096;  // of some 40 cycles: about 50 us
+constexpr std::uint32_t kMostSpins = 2048;  // of 40 to 140 cycles: about what a sleep and a wake-up cost here
 constexpr int kYields = 4;
 constexpr std::uint32_t kProbe = 32;  // every so many waits spin in full, to learn whether it helps again
 constexpr std::chrono::milliseconds kSlice{50};
