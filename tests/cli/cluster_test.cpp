@@ -24,7 +24,7 @@ int number_after(const std::string& output, const std::string& word) {
 
 }  // namespace
 
-TEST_CASE("tasks of a driver spread over the workers of a cluster", "[cli][cluster]") {
+TEST_CASE("actors of a driver spread over the workers of a cluster", "[cli][cluster]") {
   TestCluster cluster(2);
   const auto done = cluster.run_driver("use_all");
   INFO(done.output);

@@ -8,11 +8,11 @@
 
 namespace {
 
-int node_of_parent() { return getppid(); }
 int process_id() { return getpid(); }
 
 struct Holder {
   int pid() const { return getpid(); }
+  int parent() const { return getppid(); }  // its node's agent
   /// Starts a program in a session of its own, as user code may.
   int starts_a_sleeper() {
     const int child = fork();
@@ -31,10 +31,11 @@ struct Holder {
 
 void print(const std::string& name, int value) { std::cout << name << ' ' << value << std::endl; }
 
+/// Four actors of one CPU each, at the same time: on two nodes of two CPUs that takes both.
 int use_all(troupe::Cluster&) {
-  std::vector<troupe::Ref<int>> parents;
-  for (int i = 0; i < 4; ++i) parents.push_back(troupe::with({.spread = true}).task<node_of_parent>());
-  for (auto& parent : parents) print("parent", parent.get());
+  std::vector<troupe::Actor<Holder>> holders;
+  for (int i = 0; i < 4; ++i) holders.push_back(troupe::with({.spread = true}).spawn<Holder>());
+  for (auto& holder : holders) print("parent", holder.call<&Holder::parent>().get());
   return 0;
 }
 
