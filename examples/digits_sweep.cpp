@@ -3,6 +3,7 @@
 //
 //   digits_sweep [--address HOST:PORT] [--data FILE] [--trials N] [--storage DIRECTORY]
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 
 #include <torch/nn/functional/loss.h>
@@ -71,6 +72,7 @@ double train_digits(train::Context& ctx, const Config& config) {
 
 int sweep(const std::string& data, std::uint64_t trials, const std::string& storage) {
   const auto start = std::chrono::steady_clock::now();
+  if (!std::filesystem::exists(data)) throw std::runtime_error("there is no " + data + "; name the file with --data");
   const auto results = tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 0.5)},
                                                           {"momentum", tune::uniform(0.0, 0.95)},
                                                           {"noise", tune::uniform(0.0, 0.4)},
@@ -99,19 +101,19 @@ int sweep(const std::string& data, std::uint64_t trials, const std::string& stor
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto cluster = troupe::init(argc, argv);
-  std::string data = "examples/data/digits/digits.csv.gz";
-  std::string storage;
-  std::uint64_t trials = 30;
-  CLI::App app{"An ASHA search over data-parallel training runs on the UCI digits."};
-  app.add_option("--address", "the head, HOST:PORT; without it a private cluster");  // read by troupe::init
-  app.add_option("--token-file", "the cluster's secret");                            // likewise
-  app.add_option("--data", data, "digits.csv.gz")->capture_default_str();
-  app.add_option("--trials", trials, "configurations to try")->capture_default_str();
-  app.add_option("--storage", storage, "where results and checkpoints go");
-  CLI11_PARSE(app, argc, argv);
   try {
-    return sweep(data, trials, storage);
+    auto cluster = troupe::init(argc, argv);
+    std::string data = "examples/data/digits/digits.csv.gz";
+    std::string storage;
+    int trials = 30;
+    CLI::App app{"An ASHA search over data-parallel training runs on the UCI digits."};
+    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");  // read by troupe::init
+    app.add_option("--token-file", "the cluster's secret");                            // likewise
+    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")->capture_default_str();
+    app.add_option("--trials", trials, "configurations to try")->check(CLI::Range(1, 100'000))->capture_default_str();
+    app.add_option("--storage", storage, "where results and checkpoints go");
+    CLI11_PARSE(app, argc, argv);
+    return sweep(std::filesystem::absolute(data), static_cast<std::uint64_t>(trials), storage);
   } catch (const std::exception& error) {
     std::cerr << "digits_sweep: " << error.what() << '\n';
     return 1;

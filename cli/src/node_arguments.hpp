@@ -7,8 +7,10 @@
 namespace troupe::cli {
 
 inline void add_node_options(CLI::App& command, NodeArguments& arguments) {
-  command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)");
-  command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)");
+  command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)")
+      ->check(CLI::Range(0, 1024));
   command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
   command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
   command.add_option("--name", arguments.name, "the node's name (default: the host name)");

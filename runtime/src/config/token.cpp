@@ -37,6 +37,7 @@ std::string read_file(const std::string& file) {
 transport::Secret read_token(const std::string& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) refuse(fmt::format("token file {}: {}", file, std::strerror(errno)));
+  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{} is no file: name the token file itself", file));
   if ((status.st_mode & 077) != 0) {
     refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file,
                        status.st_mode & 0777, file));

@@ -1,8 +1,12 @@
 #include "node/join.hpp"
 
+#include <cmath>
 #include <cstdlib>
 
+#include <fmt/format.h>
 #include <unistd.h>
+
+#include <troupe/errors.hpp>
 
 #include "node/machine.hpp"
 
@@ -12,6 +16,21 @@ namespace {
 constexpr double kGigabyte = 1e9;
 
 }  // namespace
+
+void check_offer(const NodeOptions& options) {
+  const auto refuse = [](const std::string& what) {
+    raise({.kind = Failure::Kind::Refused, .message = "a node cannot offer " + what});
+  };
+  if (!std::isfinite(options.cpus) || options.cpus < 0) refuse(fmt::format("{} cpus", options.cpus));
+  if (options.gpus && (*options.gpus < 0 || *options.gpus > kMostGpus)) {
+    refuse(fmt::format("{} gpus: give a number from 0 to {}", *options.gpus, kMostGpus));
+  }
+  for (const auto& [name, units] : options.resources) {
+    if (!std::isfinite(units) || units < 0) refuse(fmt::format("{} of resource '{}'", units, name));
+    if (name == "cpu" || name == "gpu")
+      refuse(fmt::format("'{}' as a custom resource: it has an option of its own", name));
+  }
+}
 
 std::vector<Gpu> offered_gpus(const NodeOptions& options) {
   if (options.gpus == 0) return {};

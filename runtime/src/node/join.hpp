@@ -9,6 +9,11 @@
 
 namespace troupe::node {
 
+/// Throws Refused, naming the field, where the options offer what no machine has: amounts that are negative or not finite,
+/// more than kMostGpus.
+inline constexpr int kMostGpus = 1024;
+void check_offer(const NodeOptions& options);
+
 /// The GPUs that a node offers: those it finds, or as many as its options say, where made-up ones follow the real ones.
 std::vector<Gpu> offered_gpus(const NodeOptions& options);
 

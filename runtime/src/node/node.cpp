@@ -37,7 +37,10 @@ std::string throw_if_threads() {
 
 }  // namespace
 
-Node::Node(asio::io_context& loop, NodeOptions options) : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
+Node::Node(asio::io_context& loop, NodeOptions options) {
+  check_offer(options);
+  impl_ = std::make_unique<Impl>(loop, std::move(options));
+}
 Node::~Node() = default;
 void Node::start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped) {
   impl_->start(std::move(joined), std::move(stopped));

@@ -33,7 +33,7 @@ struct NodeOptions {
   std::uint64_t cache_bytes = std::uint64_t{8} << 30;  ///< of shipped programs; the least recently used go first
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds head_silence{10000};   ///< no echo of a heartbeat for so long: the head is gone
-  std::chrono::milliseconds program_start{10000};  ///< from the start of a program to its troupe::init
+  std::chrono::milliseconds program_start{60000};  ///< from the start of a program to its troupe::init
   std::chrono::milliseconds stop_grace{200};       ///< from SIGTERM to SIGKILL, when the whole node stops
 };
 

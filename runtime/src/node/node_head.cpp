@@ -70,7 +70,7 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       return;
     }
     case wire::Message::SHUTDOWN:
-      return stop(message.getShutdown(), false);
+      return stop(message.getShutdown(), state_ == State::Joining);  // then the head refuses this node
     default:
       spdlog::warn("the head sent a message of kind {}; ignored", static_cast<int>(message.which()));
   }

@@ -43,7 +43,10 @@ std::optional<std::string> argument(int argc, char** argv, std::string_view name
   for (int i = 1; i < argc; ++i) {
     const std::string_view text = argv[i];
     if (text == "--") break;
-    if (text == name && i + 1 < argc) found = argv[i + 1];
+    if (text == name && i + 1 == argc) {
+      raise({.kind = Failure::Kind::Refused, .message = fmt::format("{} needs a value", name)});
+    }
+    if (text == name) found = argv[i + 1];
     if (text.starts_with(name) && text.size() > name.size() && text[name.size()] == '=')
       found = text.substr(name.size() + 1);
   }

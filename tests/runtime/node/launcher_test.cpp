@@ -74,16 +74,16 @@ struct Fixture {
     launcher = std::make_shared<Launcher>(loop, reaper, guardian, nullptr, options);
   }
 
-  std::unique_ptr<Started> begin() {
+  std::shared_ptr<Started> begin() {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    auto started = std::make_unique<Started>();
+    auto started = std::make_shared<Started>();  // shared with what waits for the start and the end
     started->link.reset(ends[0]);
     LaunchRequest request;
     request.process = next++;
     request.environment = {"CUDA_VISIBLE_DEVICES=3,5"};
     request.link.reset(ends[1]);
-    launcher->start(std::move(request), [this, at = started.get()](LaunchResult result) {
+    launcher->start(std::move(request), [this, at = started](LaunchResult result) {
       at->result = std::move(result);
       if (auto* launched = std::get_if<Launched>(&*at->result)) {
         guardian.add(launched->pid);
@@ -93,7 +93,7 @@ struct Fixture {
     return started;
   }
 
-  std::unique_ptr<Started> start() {
+  std::shared_ptr<Started> start() {
     auto started = begin();
     run_until(loop, "an answer to the start", [&] { return started->result.has_value(); });
     if (const auto* failure = std::get_if<Failure>(&*started->result)) INFO(failure->message);
@@ -142,7 +142,7 @@ TEST_CASE("the exit code and the signal of a worker process reach the node", "[n
 TEST_CASE("many worker processes asked for at once are all forked from one zygote", "[node][zygote]") {
   Fixture node;
   node.make("raw");
-  std::vector<std::unique_ptr<Started>> workers;
+  std::vector<std::shared_ptr<Started>> workers;
   for (int i = 0; i < 40; ++i) workers.push_back(node.begin());
   for (auto& worker : workers) {
     run_until(node.loop, "all starts", [&] { return worker->result.has_value(); });

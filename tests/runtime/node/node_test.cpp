@@ -202,6 +202,7 @@ TEST_CASE("a program that cannot start fails the process with what the program d
 
 TEST_CASE("a program with threads is executed for each process, and ends are told apart", "[node][process]") {
   Cluster cluster;
+  cluster.options.program_start = 2s;
   cluster.join();
   cluster.head.start_job(5, program_that("threads"));
   cluster.head.start_process(7, 5);

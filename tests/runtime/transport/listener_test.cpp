@@ -79,6 +79,10 @@ TEST_CASE("a unix name is taken once, and freed with its listener", "[transport]
 }
 
 TEST_CASE("without free descriptors a listener waits instead of spinning, and then goes on", "[transport][listener]") {
+#ifdef __SANITIZE_ADDRESS__
+  WARN("skipped: the vptr check of this sanitizer build needs a free descriptor itself, and reports an error without");
+  return;
+#endif
   Loop loop;
   int accepted = 0;
   const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket) { ++accepted; });
