@@ -109,7 +109,8 @@ TEST_CASE("a worker process is a child of the node and leads a group of its own"
   CHECK(worker->tell("pid") == std::to_string(worker->pid()));
   CHECK(worker->tell("parent") == std::to_string(::getpid()));
   CHECK(worker->tell("group") == std::to_string(worker->pid()));
-  CHECK(std::get<Launched>(*worker->result).by_exec == !kHasOneThread);
+  // A sanitizer's own thread comes and goes: where there may be one, either way is right.
+  if (kHasOneThread) CHECK_FALSE(std::get<Launched>(*worker->result).by_exec);
 }
 
 TEST_CASE("a worker process sees its GPUs, its marks and its driver's directory", "[node][zygote]") {
