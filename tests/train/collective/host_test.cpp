@@ -123,15 +123,15 @@ void check_others(Communicator& comm, std::size_t count) {
   comm.barrier();
 }
 
-void check_everything(GangContext& gang, HostOptions options) {
+void check_everything(GangContext& gang, HostOptions options, std::size_t most = 1000003) {
   auto comm = make_host_communicator(gang, std::move(options));
   for (std::size_t count : {0, 1, 2, 3, 17, 1000, 1025, 4099}) {
     check_every_type(*comm, count);
     check_others(*comm, count);
   }
-  for (std::size_t count : {65537, 1000003})
+  for (std::size_t count : {std::size_t{65537}, most})
     check_all_reduce<float>(*comm, DataType::Float32, ReduceOp::Average, count);
-  check_others(*comm, 70001);
+  check_others(*comm, 20001);
 }
 
 HostOptions small_chunks() { return {.timeout = std::chrono::seconds(20), .chunk_bytes = 4096}; }
@@ -146,7 +146,7 @@ TEST_CASE("collectives of one to eight ranks on a node equal plain loops", "[tra
 TEST_CASE("many small chunks give what one big chunk gives", "[train][collective]") {
   const int ranks = GENERATE(2, 3);
   CHECK(failures(ForkedGang::on_one_node(ranks).run(
-            [](GangContext& gang) { check_everything(gang, small_chunks()); })) == "");
+            [](GangContext& gang) { check_everything(gang, small_chunks(), 100003); })) == "");
 }
 
 TEST_CASE("collectives over several nodes equal plain loops", "[train][collective][ring]") {

@@ -23,7 +23,7 @@ struct Outcome {
 
 struct ForkedGang {
   std::vector<int> node_ranks;     ///< one entry for each rank; {0, 0, 1}: two nodes
-  std::chrono::seconds limit{30};  ///< then the ranks left are killed, which shows as signal 9
+  std::chrono::seconds limit{60};  ///< then the ranks left are killed, which shows as signal 9
   bool announce_deaths = true;     ///< false: nobody sets the broken word
 
   static ForkedGang on_one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0)}; }

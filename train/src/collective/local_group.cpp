@@ -7,7 +7,6 @@
 #include <new>
 
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -19,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t kLeastSpins = 32;
 constexpr std::uint32_t kMostSpins = 2048;  // of 40 to 140 cycles: about what a sleep and a wake-up cost here
-constexpr int kYields = 4;
 constexpr std::uint32_t kProbe = 32;  // every so many waits spin in full, to learn whether it helps again
 constexpr std::chrono::milliseconds kSlice{50};
 constexpr int kEnded = -2;  // in place of a pidfd
@@ -140,10 +138,6 @@ void LocalGroup::wait_for(int local, std::uint32_t step) {
       return;
     }
     relax();
-  }
-  for (int i = 0; i < kYields; ++i) {
-    ::sched_yield();
-    if (reached(local, step)) return;
   }
   spins_ = std::max(kLeastSpins, spins_ / 2);
   sleep_until(local, step);

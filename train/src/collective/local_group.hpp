@@ -26,8 +26,9 @@ namespace troupe::train {
 /// write chunk c where c - 2 was once all have arrived for c - 1, which they do after they are done with c - 2.
 ///
 /// Waiting: spins for a while that adapts to whether spinning helped lately (more processes than cores are normal), then
-/// yields, then sleeps on the counter in slices, in which it looks for a broken gang, a dead peer (its pidfd), an abort
-/// and the deadline.
+/// sleeps on the counter in slices, between which it looks for a broken gang, a dead peer (its pidfd), an abort and the
+/// deadline. It does not yield: on busy cores a thread that yields waits for everybody else's time slice, where one that
+/// is woken goes first (measured: 8 ranks on two busy cores, 80 us a barrier against 6 ms).
 class LocalGroup {
  public:
   static constexpr std::size_t kPostBytes = 8192;
