@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kLeastSpins = 32;
 constexpr std::uint32_t kMostSpins = 2048;  // of 40 to 140 cycles: about what a sleep and a wake-up cost here
-constexpr std::uint32_t kProbe = 32;  // every so many waits spin in full, to learn whether it helps again
+constexpr std::uint32_t kProbe = 32;        // every so many waits spin in full, to learn whether it helps again
 constexpr std::chrono::milliseconds kSlice{50};
 constexpr int kEnded = -2;  // in place of a pidfd
 constexpr std::size_t kReasonBytes = 2048;
