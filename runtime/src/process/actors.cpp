@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 #include "process/codec.hpp"
 
@@ -50,29 +51,58 @@ void Actors::locate(const ActorPtr& actor) {
       });
 }
 
-void Actors::call(const ActorPtr& actor, detail::CallSpec call, detail::ObjectPtr result) {
-  enqueue(actor, Work::Kind::Method, std::move(call), std::move(result));
+// ---- calls ---------------------------------------------------------------------------------------------------------
+
+void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result) {
+  if (send_directly(actor, call, result, *this)) return;
+  actor->behind_loop.fetch_add(1, std::memory_order_relaxed);
+  boost::asio::post(loop_, [this, actor, call = std::move(call), result]() mutable {
+    enqueue(actor, Work::Kind::Method, std::move(call), std::move(result));
+  });
+}
+
+bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
+                           CallReceiver& receiver) {
+  auto* channel = actor->channel.load(std::memory_order_acquire);
+  if (!channel || actor->behind_loop.load(std::memory_order_relaxed) != 0) return false;
+  DirectCall direct{.result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
+  result->source.channel = actor->channel_kept;
+  const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
+  if (id) {
+    result->source.call = *id;
+  } else {
+    result->source.channel = nullptr;
+  }
+  return id.has_value();
+}
+
+/// The call is no longer the loop's to order.
+void Actors::leave(detail::ActorState& actor, const Call& call) {
+  if (call.out.kind == Work::Kind::Method) actor.behind_loop.fetch_sub(1, std::memory_order_release);
 }
 
 void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec spec, detail::ObjectPtr result,
                      std::function<void(wire::GangInfo::Builder)> gang) {
-  if (actor->dead) return result->complete(*actor->dead);
   auto call = std::make_shared<Call>();
   call->out.kind = kind;
   call->out.function = spec.function;
   call->out.gang = std::move(gang);
   call->result = std::move(result);
+  if (actor->dead) {
+    leave(*actor, *call);
+    return call->result->complete(*actor->dead);
+  }
   actor->queue.push_back(call);
-  call->result->on_cancel = [this, actor, call] {
-    std::erase(actor->queue, call);
+  call->result->set_on_cancel([this, actor, call] {
+    if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
     call->result->complete(
         Failure{.kind = Failure::Kind::Cancelled,
                 .message = fmt::format("{} was cancelled before it was sent", call->out.function.label)});
     pump(actor);
-  };
+  });
   resolver_.resolve(std::move(spec.arguments), [this, actor, call](Resolver::Resolved resolved) {
     if (auto* failure = std::get_if<Failure>(&resolved)) {
-      std::erase(actor->queue, call);
+      if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
       if (call->out.kind == Work::Kind::Constructor) die(actor, *failure);
       call->result->complete(*failure);
     } else {
@@ -94,34 +124,56 @@ void Actors::pump(const ActorPtr& actor) {
     auto call = std::move(actor->queue.front());
     actor->queue.pop_front();
     if (!call->result->ready()) send(actor, call);
+    leave(*actor, *call);
   }
 }
 
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
-  const auto id = calls_.send(actor->process, call->out,
-                              [this, actor, call](Outcome outcome) { finish(actor, call, std::move(outcome)); });
+  DirectCall direct{.result = call->result, .receiver = this, .context = actor, .label = call->out.function.label};
+  if (call->out.kind == Work::Kind::Constructor) direct.receiver = &constructors_;
+  calls_.send(actor->process, call->out, std::move(direct));
   call->out.arguments.clear();
-  if (call->result->ready()) return;
-  call->result->on_cancel = [this, process = actor->process, id] { calls_.cancel(process, id); };
+  if (actor->channel_kept) return;
+  actor->channel_kept = calls_.channel(actor->process->process);
+  actor->channel.store(actor->channel_kept.get(), std::memory_order_release);
 }
 
-void Actors::finish(const ActorPtr& actor, const std::shared_ptr<Call>& call, Outcome outcome) {
-  if (auto* failure = std::get_if<Failure>(&outcome)) {
-    if (failure->kind == Failure::Kind::ProcessDied) {
-      *failure = as_actor_death(*actor, std::move(*failure));
-      die(actor, *failure);
-    } else if (call->out.kind == Work::Kind::Constructor) {
-      die(actor, *failure);
-    }
+// ---- what becomes of them ------------------------------------------------------------------------------------------
+
+void Actors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+  call.result->complete(std::move(outcome));
+}
+
+void Actors::lost(DirectCall call, bool, const Failure& how) {
+  const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
+  const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
+  if (how.kind == Failure::Kind::ProcessDied) die(actor, death);
+  call.result->complete(death);
+}
+
+void Actors::Constructors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+  if (const auto* failure = std::get_if<Failure>(&outcome)) {
+    die(std::static_pointer_cast<detail::ActorState>(call.context), *failure);
   }
-  call->result->complete(std::move(outcome));
+  call.result->complete(std::move(outcome));
+}
+
+void Actors::Constructors::lost(DirectCall call, bool, const Failure& how) {
+  const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
+  const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
+  die(actor, death);
+  call.result->complete(death);
 }
 
 void Actors::die(const ActorPtr& actor, Failure how) {
   if (actor->dead) return;
   actor->dead = how;
+  actor->channel.store(nullptr, std::memory_order_release);
   if (actor->constructed) actor->constructed->complete(how);
-  for (auto& call : std::exchange(actor->queue, {})) call->result->complete(how);
+  for (auto& call : std::exchange(actor->queue, {})) {
+    leave(*actor, *call);
+    call->result->complete(how);
+  }
 }
 
 Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {

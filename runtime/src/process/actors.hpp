@@ -17,7 +17,8 @@ namespace troupe::detail {
 ///
 ///   [asked for] --placed--> [reachable] --process ended / constructor threw / refused--> [dead]
 ///
-/// Calls queue in the order made and leave in that order, each once its arguments are there.
+/// Calls leave in the order made: straight into the channel to its process where there is one and the arguments are plain
+/// and here, else through the loop, where they queue until their arguments are there.
 class ActorState {
  public:
   struct Call {
@@ -25,6 +26,12 @@ class ActorState {
     ObjectPtr result;
     bool resolved = false;
   };
+
+  /// The loop holds calls of this actor, or a thread is about to hand it one: a later call must not overtake them. Counts
+  /// from the call to its leaving, whichever way.
+  std::atomic<std::uint32_t> behind_loop{0};
+  /// Published once by the loop, for threads that find nothing behind it; kept until the end by channel_kept.
+  std::atomic<process::OutChannel*> channel{nullptr};
 
   ActorState(ActorId actor, std::string actor_type, std::function<void(ActorState&)> at_end)
       : id(actor), type(std::move(actor_type)), last_share(std::move(at_end)) {}
@@ -44,6 +51,7 @@ class ActorState {
 
   // ---- the loop's
   process::AddressPtr process;
+  process::OutChannelPtr channel_kept;
   std::optional<Failure> dead;
   std::deque<std::shared_ptr<Call>> queue;
 };
@@ -52,10 +60,11 @@ class ActorState {
 
 namespace troupe::process {
 
-/// The actors that this process made or has handles of. Belongs to the loop.
-class Actors {
+/// The actors that this process made or has handles of. Belongs to the loop, but for call() and what becomes of it.
+class Actors : public CallReceiver {
  public:
-  Actors(HeadLink& head, Calls& calls, Resolver& resolver) : head_(head), calls_(calls), resolver_(resolver) {}
+  Actors(boost::asio::io_context& loop, HeadLink& head, Calls& calls, Resolver& resolver)
+      : loop_(loop), head_(head), calls_(calls), resolver_(resolver) {}
 
   /// Asks the head for a place, then constructs it there.
   void create(const detail::ActorPtr& actor, detail::CallSpec constructor, const detail::RequestOptions& options);
@@ -64,12 +73,22 @@ class Actors {
                  std::function<void(wire::GangInfo::Builder)> gang);
   /// Asks the head where an actor is that another process made.
   void locate(const detail::ActorPtr& actor);
-  void call(const detail::ActorPtr& actor, detail::CallSpec call, detail::ObjectPtr result);
+  /// Any thread.
+  void call(const detail::ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result);
   void kill(std::uint64_t actor);
   /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known here.
   AddressPtr lost(std::uint64_t actor, const Failure& how);
 
+  // ---- of methods' calls
+  void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+  void lost(DirectCall call, bool started, const Failure& how) override;
+
  private:
+  /// Constructors' calls; the loop's alone.
+  struct Constructors : CallReceiver {
+    void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+    void lost(DirectCall call, bool started, const Failure& how) override;
+  };
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;
 
@@ -78,13 +97,17 @@ class Actors {
   void placed(const ActorPtr& actor, AddressPtr process);
   void pump(const ActorPtr& actor);
   void send(const ActorPtr& actor, const std::shared_ptr<Call>& call);
-  void finish(const ActorPtr& actor, const std::shared_ptr<Call>& call, Outcome outcome);
-  void die(const ActorPtr& actor, Failure how);
+  static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
+                            CallReceiver& receiver);
+  static void leave(detail::ActorState& actor, const Call& call);
+  static void die(const ActorPtr& actor, Failure how);
   static Failure as_actor_death(const detail::ActorState& actor, Failure how);
 
+  boost::asio::io_context& loop_;
   HeadLink& head_;
   Calls& calls_;
   Resolver& resolver_;
+  Constructors constructors_;
   std::unordered_map<std::uint64_t, std::weak_ptr<detail::ActorState>> known_;
 };
 

@@ -17,23 +17,27 @@ Failure too_large(const std::string& what, std::size_t bytes);
 struct OutgoingCall {
   Work::Kind kind = Work::Kind::Task;
   detail::FunctionKey function;
-  std::vector<detail::Payload> arguments;
+  std::vector<detail::Argument> arguments;  // whose values are here
   std::uint64_t lease = 0;
   std::uint32_t attempt = 0;
   std::function<void(wire::GangInfo::Builder)> gang;  // constructor of a gang's rank
 };
 
-/// Encodes calls and sends them. Belongs to the loop.
+/// Sends calls: through the channel to their callee where there is one, else through the socket. Belongs to the loop.
 class Calls {
  public:
   Calls(Peers& peers, Exports& exports, AddressPtr self) : peers_(peers), exports_(exports), self_(std::move(self)) {}
 
-  /// -> the id by which cancel() knows it. `done` is called once.
-  std::uint64_t send(const AddressPtr& to, const OutgoingCall& call, Peers::Done done);
-  /// The call, if it has not started there, ends as cancelled.
-  void cancel(const AddressPtr& to, std::uint64_t id);
+  /// The receiver of `direct` is called once, and may be within. cancel() of its result takes the call back if it has not
+  /// started.
+  void send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct);
+  OutChannelPtr channel(ProcessId to) const { return peers_.channels().to(to); }
 
  private:
+  void write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to, std::uint64_t id);
+  void send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel, DirectCall direct);
+  void let_cancel(const detail::ObjectPtr& result, const AddressPtr& to, std::uint64_t id);
+
   Peers& peers_;
   Exports& exports_;
   AddressPtr self_;

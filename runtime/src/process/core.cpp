@@ -9,6 +9,7 @@
 #include "process/codec.hpp"
 #include "process/doorbell.hpp"
 #include "process/process.hpp"
+#include "process/watched.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -20,23 +21,27 @@ using process::Process;
 constexpr std::chrono::milliseconds kPatience{1};
 
 /// While user code waits, its CPU may go to others; before it goes on, it gets one back. (docs/scheduler.md, "blocked")
-template <class Done>
-bool wait_giving_cpu_back(Process& process, Done done, Deadline deadline) {
-  auto& bell = process::doorbell();
+template <class Done, class Arm>
+bool wait_giving_cpu_back(Process& process, Done done, Arm arm, Deadline deadline) {
+  if (!process::Executor::is_this_thread()) return process::wait(done, arm, deadline);
   const auto soon = process::Clock::now() + kPatience;
-  if (!process::Executor::is_this_thread()) return bell.wait(done, deadline);
-  if (bell.wait(done, deadline ? std::min(*deadline, soon) : soon)) return true;
+  if (process::wait(done, arm, deadline ? std::min(*deadline, soon) : soon)) return true;
 
   process.post([&process] { process.head().post([](wire::Ask::Builder ask) { ask.setBlocked(); }); });
-  const auto arrived = bell.wait(done, deadline);
+  const auto arrived = process::wait(done, arm, deadline);
   auto resumed = Object::pending(0);
   process.post([&process, resumed] {
     process.head().ask([](wire::Ask::Builder ask) { ask.setUnblocked(); },
                        [resumed](wire::Tell::Reader) { resumed->complete(Payload{}); },
                        [resumed](const Failure& failure) { resumed->complete(failure); });
   });
-  bell.wait([&] { return resumed->ready(); }, std::nullopt);
+  process::wait([&] { return resumed->ready(); }, std::nullopt);
   return arrived;
+}
+template <class Done>
+bool wait_giving_cpu_back(Process& process, Done done, Deadline deadline) {
+  return wait_giving_cpu_back(
+      process, done, [] {}, deadline);
 }
 
 ObjectPtr pending_result(Process& process) { return Object::pending(process.next_object_id()); }
@@ -91,9 +96,7 @@ void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t 
 ObjectPtr submit_task(CallSpec call, const RequestOptions& options) {
   auto& process = Process::current();
   auto result = pending_result(process);
-  process.post([&process, call = std::move(call), options, result]() mutable {
-    process.tasks().submit(std::move(call), options, std::move(result));
-  });
+  process.tasks().submit(std::move(call), options, result);
   return result;
 }
 
@@ -111,9 +114,7 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
 ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
   auto& process = Process::current();
   auto result = pending_result(process);
-  process.post([&process, actor, call = std::move(call), result]() mutable {
-    process.actors().call(actor, std::move(call), std::move(result));
-  });
+  process.actors().call(actor, std::move(call), result);
   return result;
 }
 
@@ -253,15 +254,24 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   for (const auto& object : objects) {
     if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
   }
+  process::Watched watched(process, objects);
   wait_giving_cpu_back(
-      process, [&] { return ready() >= count; }, process::deadline_after(timeout));
+      process,
+      [&] {
+        watched.drain();
+        return ready() >= count;
+      },
+      [&] { watched.before_sleep(); }, process::deadline_after(timeout));
   return ready();
 }
 
 void cancel_object(const ObjectPtr& object) {
   if (object->ready()) return;
-  Process::current().post([object] {
-    if (auto cancel = std::exchange(object->on_cancel, nullptr)) cancel();
+  if (object->source.channel) return object->source.channel->cancel(object->source.call);
+  auto& process = Process::current();
+  process.post([&process, object] {
+    if (object->source.task && process.tasks().cancel(object)) return;
+    if (auto cancel = object->take_on_cancel()) cancel();
   });
 }
 

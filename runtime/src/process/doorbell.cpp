@@ -1,18 +1,16 @@
 #include "process/doorbell.hpp"
 
-#include <climits>
-#include <ctime>
+#include <algorithm>
+#include <memory>
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sched.h>
 
 namespace troupe::process {
 namespace {
 
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation | FUTEX_PRIVATE_FLAG, value, timeout,
-                 nullptr, 0);
+std::unique_ptr<ring::Bell>& bell() {
+  static auto& one = *new std::unique_ptr<ring::Bell>(ring::Bell::create());  // used until the last moment
+  return one;
 }
 
 }  // namespace
@@ -22,28 +20,29 @@ Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout) {
   return Clock::now() + *timeout;
 }
 
-Doorbell& doorbell() {
-  static Doorbell bell;
-  return bell;
+ring::Bell& doorbell() { return *bell(); }
+void renew_doorbell() { bell() = ring::Bell::create(); }
+
+Spin& Spin::of_this_thread() {
+  thread_local Spin spin;
+  return spin;
 }
 
-void Doorbell::ring() {
-  // Sequentially consistent with the sleeper's announcement: either the sleeper sees the new count, or we see it.
-  rings_.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(rings_, FUTEX_WAKE, INT_MAX, nullptr);
+void Spin::pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
+void Spin::yield() { ::sched_yield(); }
 
-bool Doorbell::sleep(std::uint32_t seen, Deadline deadline) {
-  timespec left{};
-  if (deadline) {
-    const auto rest = std::chrono::nanoseconds(*deadline - Clock::now()).count();
-    if (rest <= 0) return false;
-    left = {rest / 1'000'000'000, rest % 1'000'000'000};
-  }
-  sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  futex(rings_, FUTEX_WAIT, seen, deadline ? &left : nullptr);
-  sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+bool Spin::worth() {
+  budget_ = std::min(budget_ + budget_ / 2, kMost);
   return true;
+}
+
+/// A sleep that was over at once should have been looked through.
+void Spin::slept(std::chrono::nanoseconds time) {
+  budget_ = time < kMost ? std::min(budget_ * 2, kMost) : std::max(budget_ / 2, kLeast);
 }
 
 }  // namespace troupe::process

@@ -108,7 +108,7 @@ std::string Driver::status_json(std::chrono::milliseconds timeout) {
     request.root().setAdminRequest(R"({"do": "status"})");
     head_->send(request);
   });
-  if (!doorbell().wait([&] { return status->ready(); }, deadline_after(timeout))) {
+  if (!wait([&] { return status->ready(); }, deadline_after(timeout))) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("the head did not answer within {} ms", timeout.count())});
   }

@@ -11,10 +11,27 @@
 
 namespace troupe::process {
 namespace {
+
 thread_local bool runs_user_code = false;
+
+/// Calls of one channel before others get their turn.
+constexpr int kTurn = 64;
+
+const detail::Function* look_up(const CallHead& head, const detail::Function* last) {
+  if (last && last->key.name == head.name && last->key.offset == head.offset) return last;
+  return detail::find_function(head.name, head.offset);
 }
 
+Failure unknown_function(const std::string& place) {
+  return {.kind = Failure::Kind::Program,
+          .message = fmt::format("{} has no such function: caller and worker process run different programs", place)};
+}
+
+}  // namespace
+
 bool Executor::is_this_thread() { return runs_user_code; }
+
+// ---- what there is to do -------------------------------------------------------------------------------------------
 
 void Executor::push(Work work) {
   auto* node = new Node{std::move(work), pushed_.load(std::memory_order_relaxed)};
@@ -33,56 +50,145 @@ std::vector<Work> Executor::take() {
   return works;
 }
 
+bool Executor::has_work() const {
+  return pushed_.load(std::memory_order_acquire) != nullptr ||
+         std::ranges::any_of(channels_,
+                             [](const Channel& channel) { return !channel.stalled && !channel.in->empty(); });
+}
+
+void Executor::before_sleep() {
+  for (auto& channel : channels_) channel.in->before_sleep();
+}
+
 void Executor::run() {
   runs_user_code = true;
   for (;;) {
-    doorbell().wait([this] { return pushed_.load(std::memory_order_acquire) != nullptr; }, std::nullopt);
-    for (auto& work : take()) handle(std::move(work));
+    wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);
+    if (pushed_.load(std::memory_order_acquire) != nullptr) {
+      for (auto& work : take()) handle(std::move(work));
+      for (auto& channel : channels_) channel.stalled = false;
+    }
+    for (std::size_t i = 0; i < channels_.size(); ++i) serve(channels_[i]);
   }
 }
 
 void Executor::handle(Work work) {
-  if (work.kind == Work::Kind::Method && !actor_ && !construct_failure_) {
+  if (work.attach) {
+    channels_.push_back({std::move(work.attach)});
+  } else if (work.detach) {
+    std::erase_if(channels_, [&](const Channel& channel) { return channel.in == work.detach; });
+    std::erase_if(arrived_, [&](const auto& entry) { return entry.first.caller == work.detach->caller(); });
+  } else if (work.place) {
+    const auto place = *work.place;
+    arrived_.insert_or_assign(place, std::move(work));
+  } else {
+    call(std::move(work));
+  }
+}
+
+// ---- calls from the loop -------------------------------------------------------------------------------------------
+
+void Executor::call(Work work) {
+  if (work.kind == Work::Kind::Method && before_constructor()) {
     before_constructor_.push_back(std::move(work));
     return;
   }
-  answer(work, perform(work));
-  if (work.kind == Work::Kind::Constructor) {
-    for (auto& method : std::exchange(before_constructor_, {})) answer(method, perform(method));
-  }
-}
-
-Outcome Executor::perform(Work& work) {
-  if (work.cancelled->load(std::memory_order_acquire)) {
-    return Failure{.kind = Failure::Kind::Cancelled,
-                   .message = fmt::format("{} was cancelled before it started", work.function->key.label)};
-  }
-  try {
-    switch (work.kind) {
-      case Work::Kind::Task:
-        return work.function->invoke(nullptr, work.arguments);
-      case Work::Kind::Constructor:
-        actor_ = work.function->construct(work.arguments);
-        return detail::Payload{};
-      case Work::Kind::Method:
-        if (construct_failure_) return *construct_failure_;
-        return work.function->invoke(actor_.get(), work.arguments);
+  auto run = [this](Work& next) {
+    if (!next.cancelled->load(std::memory_order_acquire)) {
+      return answer(next, perform(next.kind, *next.function, next.arguments));
     }
-  } catch (...) {
-    auto failure = describe(work);
-    if (work.kind == Work::Kind::Constructor) construct_failure_ = failure;
-    return failure;
+    answer(next, Failure{.kind = Failure::Kind::Cancelled,
+                         .message = fmt::format("{} was cancelled before it started", next.function->key.label)});
+  };
+  run(work);
+  if (work.kind == Work::Kind::Constructor) {
+    for (auto& method : std::exchange(before_constructor_, {})) run(method);
   }
-  return Failure{.message = "a call of an unknown kind"};
-}
-
-Failure Executor::describe(const Work& work) const {
-  return detail::current_failure(fmt::format("{}, {}", work.function->key.label, place_));
 }
 
 void Executor::answer(Work& work, Outcome outcome) {
   boost::asio::post(
       loop_, [done = std::move(work.done), outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
+}
+
+// ---- calls from channels -------------------------------------------------------------------------------------------
+
+void Executor::serve(Channel& channel) {
+  const auto in = channel.in;
+  for (int calls = 0; calls < kTurn && !channel.stalled; ++calls) {
+    const auto next = in->front();
+    if (!next) return;
+    channel.stalled = !run_next(*in, *next);
+  }
+}
+
+/// False where it cannot run yet: it stays.
+bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
+  const auto& head = next.head;
+  if (head.elsewhere != 0) return run_elsewhere(channel, head.id);
+  const auto kind = static_cast<Work::Kind>(head.kind);
+  if (kind == Work::Kind::Method && before_constructor()) return false;
+  arguments_.resize(head.arguments);
+  auto reader = next.arguments;
+  for (auto& argument : arguments_) {
+    const auto bytes = reader.bytes().value_or(std::string_view{});
+    argument.bytes.assign(bytes);
+    argument.refs.clear();
+  }
+  channel.pop();
+  last_ = look_up(head, last_);
+  if (!last_) {
+    channel.reply(head.id, unknown_function(place_), {});
+    return true;
+  }
+  if (kind != Work::Kind::Task) {
+    channel.reply(head.id, perform(kind, *last_, arguments_), {});
+  } else {
+    const auto start = Clock::now();
+    auto outcome = perform(kind, *last_, arguments_);
+    channel.reply(head.id, std::move(outcome), Clock::now() - start);
+  }
+  return true;
+}
+
+bool Executor::run_elsewhere(InChannel& channel, std::uint64_t id) {
+  auto arrived = arrived_.find({.caller = channel.caller(), .call = id});
+  if (arrived == arrived_.end()) return false;
+  auto work = std::move(arrived->second);
+  if (work.kind == Work::Kind::Method && before_constructor()) {
+    arrived->second = std::move(work);
+    return false;
+  }
+  arrived_.erase(arrived);
+  channel.pop();
+  call(std::move(work));
+  return true;
+}
+
+// ---- user code -----------------------------------------------------------------------------------------------------
+
+Outcome Executor::perform(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments) {
+  try {
+    switch (kind) {
+      case Work::Kind::Task:
+        return function.invoke(nullptr, arguments);
+      case Work::Kind::Constructor:
+        actor_ = function.construct(arguments);
+        return detail::Payload{};
+      case Work::Kind::Method:
+        if (construct_failure_) return *construct_failure_;
+        return function.invoke(actor_.get(), arguments);
+    }
+  } catch (...) {
+    auto failure = describe(function);
+    if (kind == Work::Kind::Constructor) construct_failure_ = failure;
+    return failure;
+  }
+  return Failure{.message = "a call of an unknown kind"};
+}
+
+Failure Executor::describe(const detail::Function& function) const {
+  return detail::current_failure(fmt::format("{}, {}", function.key.label, place_));
 }
 
 }  // namespace troupe::process

@@ -2,34 +2,55 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
 
+#include "process/direct/in_channel.hpp"
 #include "process/object.hpp"
 
 namespace troupe::process {
 
-/// One call to run: pushed on the loop's thread, run on the executor's, answered on the loop's.
+/// One call to run, or news of a channel: pushed on the loop's thread, handled on the executor's.
 struct Work {
   enum class Kind : std::uint8_t { Task = 0, Constructor = 1, Method = 2 };
   Kind kind = Kind::Task;
   const detail::Function* function = nullptr;
-  std::vector<detail::Payload> arguments;
-  std::shared_ptr<std::atomic<bool>> cancelled;  // set before it starts: it does not
-  std::function<void(Outcome)> done;
+  std::vector<detail::Payload> arguments = {};
+  std::shared_ptr<std::atomic<bool>> cancelled = {};  // set before it starts: it does not
+  std::function<void(Outcome)> done = {};             // on the loop's thread
+  /// The content of a call whose place in the order stands in a channel.
+  struct Place {
+    ProcessId caller = 0;
+    std::uint64_t call = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::optional<Place> place = {};
+  // Instead of a call:
+  InChannelPtr attach = {};
+  InChannelPtr detach = {};
 };
 
-/// Runs user code in a worker process, one call at a time, in the order pushed; methods wait for the constructor.
-/// The hand-over is a list that the loop pushes to and the executor takes whole: no lock.
+/// Runs user code in a worker process, one call at a time: those that the loop pushes and those that stand in channels, of
+/// one caller in its order; methods wait for the constructor. The loop's list is taken whole: no lock.
+///
+/// A channel whose next call cannot run yet (its content or the constructor is still to come) is stalled until the loop
+/// pushes something.
 class Executor {
  public:
   /// `place`: "process 7 (pid 4711) on node 2", for errors.
   Executor(boost::asio::io_context& loop, std::string place) : loop_(loop), place_(std::move(place)) {}
 
   void push(Work work);
+  /// Calls may come through this channel, behind all that was pushed before.
+  void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
+  /// Its caller has ended.
+  void detach(InChannelPtr channel) { push(Work{.detach = std::move(channel)}); }
   /// On the thread that runs user code; never returns.
   [[noreturn]] void run();
   /// True on the executor's thread of this process.
@@ -40,10 +61,22 @@ class Executor {
     Work work;
     Node* next = nullptr;
   };
+  struct Channel {
+    InChannelPtr in;
+    bool stalled = false;
+  };
+
+  bool has_work() const;
+  void before_sleep();
   std::vector<Work> take();
   void handle(Work work);
-  Outcome perform(Work& work);
-  Failure describe(const Work& work) const;  // the exception in flight
+  void call(Work work);
+  void serve(Channel& channel);
+  bool run_next(InChannel& channel, const InChannel::Call& next);
+  bool run_elsewhere(InChannel& channel, std::uint64_t id);
+  bool before_constructor() const { return !actor_ && !construct_failure_; }
+  Outcome perform(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments);
+  Failure describe(const detail::Function& function) const;  // the exception in flight
   void answer(Work& work, Outcome outcome);
 
   boost::asio::io_context& loop_;
@@ -54,6 +87,10 @@ class Executor {
   std::shared_ptr<void> actor_;
   std::optional<Failure> construct_failure_;
   std::vector<Work> before_constructor_;
+  std::vector<Channel> channels_;
+  std::map<Work::Place, Work> arrived_;     // whose turn in their channel has not come
+  std::vector<detail::Payload> arguments_;  // of the call that runs from a channel
+  const detail::Function* last_ = nullptr;  // that was looked up
 };
 
 }  // namespace troupe::process

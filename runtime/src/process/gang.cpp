@@ -78,8 +78,8 @@ std::string RankContext::exchange(bool set, std::string_view key, std::string_vi
                                   std::chrono::milliseconds timeout) {
   auto answer = detail::Object::pending(0);
   ask_(set, std::string(key), std::string(value), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
-  const auto arrived = doorbell().wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; },
-                                       deadline_after(timeout));
+  const auto arrived =
+      wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; }, deadline_after(timeout));
   if (!answer->ready() && broken_.load(std::memory_order_acquire) != 0) raise(why_);
   if (!arrived) {
     raise({.kind = Failure::Kind::TimedOut,

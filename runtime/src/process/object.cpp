@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "process/doorbell.hpp"
+#include "process/process.hpp"
 
 namespace troupe::detail {
 
@@ -11,7 +12,7 @@ ObjectPtr Object::pending(std::uint64_t id) { return std::make_shared<Object>(id
 ObjectPtr Object::with_value(std::uint64_t id, Payload value) {
   auto object = std::make_shared<Object>(id, nullptr, nullptr);
   object->outcome_ = std::move(value);
-  object->ready_.store(true, std::memory_order_release);
+  object->state_.store(kClaimed | kReady, std::memory_order_release);
   return object;
 }
 
@@ -24,17 +25,42 @@ Object::~Object() {
 }
 
 void Object::complete(process::Outcome outcome) {
-  if (ready()) return;
+  if ((state_.fetch_or(kClaimed, std::memory_order_relaxed) & kClaimed) != 0) return;
   outcome_ = std::move(outcome);
-  on_cancel = nullptr;
-  ready_.store(true, std::memory_order_release);
+  const auto before = state_.fetch_or(kReady, std::memory_order_seq_cst);
   process::doorbell().ring();
-  for (auto& then : std::exchange(waiting_, {})) then();
+  if ((before & kHooks) == 0) return;
+  auto* process = process::Process::maybe();
+  if (!process || process->on_loop()) return run_hooks();
+  process->post([self = shared_from_this()] { self->run_hooks(); });
+}
+
+Object::Hooks& Object::hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
+void Object::run_hooks() {
+  if (!hooks_) return;
+  hooks_->on_cancel = nullptr;
+  for (auto& then : std::exchange(hooks_->waiting, {})) then();
 }
 
 void Object::when_ready(std::function<void()> then) {
   if (ready()) return then();
-  waiting_.push_back(std::move(then));
+  hooks().waiting.push_back(std::move(then));
+  // Completed in between: whoever did that saw no hooks.
+  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady) run_hooks();
 }
+
+bool Object::start_fetch() { return !std::exchange(hooks().fetching, true); }
+
+void Object::set_on_cancel(std::function<void()> cancel) {
+  if (ready()) return;
+  hooks().on_cancel = std::move(cancel);
+  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady) run_hooks();
+}
+
+std::function<void()> Object::take_on_cancel() { return hooks_ ? std::exchange(hooks_->on_cancel, nullptr) : nullptr; }
 
 }  // namespace troupe::detail

@@ -13,6 +13,8 @@
 
 namespace troupe::process {
 
+class OutChannel;
+
 /// How a call, a fetch or a request ended.
 using Outcome = std::variant<detail::Payload, Failure>;
 
@@ -25,9 +27,10 @@ namespace troupe::detail {
 
 /// The state behind a ref in this process: the owner's own, or a borrower's view of it.
 ///
-///   [pending] --complete (the loop's thread, once)--> [value | failed]
+///   [pending] --complete (once, any thread)--> [value | failed]
 ///
-/// The outcome is written before the state is published and never changes after, so readers need no lock.
+/// The outcome is written before the state is published and never changes after, so readers need no lock. What waits for
+/// it belongs to the loop, which is told only where something does.
 class Object : public std::enable_shared_from_this<Object> {
  public:
   /// An object that this process owns, to be completed later.
@@ -47,28 +50,47 @@ class Object : public std::enable_shared_from_this<Object> {
   /// nullptr: this process.
   const process::AddressPtr& owner() const { return owner_; }
 
-  bool ready() const { return ready_.load(std::memory_order_acquire); }
+  bool ready() const { return (state_.load(std::memory_order_acquire) & kReady) != 0; }
   /// Only where ready().
   const process::Outcome& outcome() const { return outcome_; }
+  /// Publishes the outcome, then has what waits for it run. A second call is ignored: the first outcome stands.
+  void complete(process::Outcome outcome);
+
+  /// Where the answer comes from, so that who waits for it can look there. Set before others know of the object.
+  struct Source {
+    std::shared_ptr<process::OutChannel> channel;  // of a method's call
+    std::uint64_t call = 0;
+    bool task = false;  // through any channel of a lease
+  };
+  Source source;
 
   // ---- the loop's thread only
-  /// Publishes the outcome, then runs what waits for it. A second call is ignored: the first outcome stands.
-  void complete(process::Outcome outcome);
   /// Calls `then` once ready, at once if it is already.
   void when_ready(std::function<void()> then);
   /// A borrower fetches once: true for the first caller.
-  bool start_fetch() { return !std::exchange(fetching_, true); }
+  bool start_fetch();
   /// What cancel() does for the call that will complete this object.
-  std::function<void()> on_cancel;
+  void set_on_cancel(std::function<void()> cancel);
+  std::function<void()> take_on_cancel();
 
  private:
+  static constexpr std::uint32_t kClaimed = 1;  // by who completes it
+  static constexpr std::uint32_t kReady = 2;
+  static constexpr std::uint32_t kHooks = 4;  // the loop has hooks to run
+  struct Hooks {
+    std::vector<std::function<void()>> waiting;
+    std::function<void()> on_cancel;
+    bool fetching = false;
+  };
+  Hooks& hooks();
+  void run_hooks();
+
   const std::uint64_t id_;
   const process::AddressPtr owner_;
   const process::ReleaseBorrowed release_;
-  std::atomic<bool> ready_{false};
+  std::atomic<std::uint32_t> state_{0};
   process::Outcome outcome_;
-  std::vector<std::function<void()>> waiting_;
-  bool fetching_ = false;
+  std::unique_ptr<Hooks> hooks_;
 };
 
 }  // namespace troupe::detail

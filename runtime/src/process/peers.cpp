@@ -7,6 +7,14 @@
 
 namespace troupe::process {
 
+Peers::Peers(Ways ways)
+    : ways_(std::move(ways)),
+      channels_({.loop = ways_.loop,
+                 .executor = ways_.executor,
+                 .send_outcome = ways_.send_outcome,
+                 .ended = [this](ProcessId process) { ask_fate(process, "its process has ended"); },
+                 .opened = ways_.on_channel}) {}
+
 Peers::Peer& Peers::peer(const AddressPtr& to) {
   auto [found, fresh] = peers_.try_emplace(to->process);
   if (fresh) {
@@ -20,7 +28,7 @@ std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) 
   const auto id = ++last_id_;
   auto& target = peer(to);
   if (target.dead) {
-    done(*target.dead);
+    done(*target.dead, End::Lost);
     return id;
   }
   transport::Outgoing message;
@@ -79,6 +87,7 @@ void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
   } else {
     peer.connection = connection;
     for (auto& message : std::exchange(peer.queued, {})) connection->send(message);
+    channels_.connected(process, connection);
   }
   connection->hand_over(
       transport::Limits{},
@@ -120,8 +129,14 @@ void Peers::lost(ProcessId process, const Failure& how) {
   if (peer.dead) return;
   peer.dead = how;
   peer.queued.clear();
+  channels_.lost(process, how);
   if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
-  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how);
+  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how, End::Lost);
+}
+
+transport::ConnectionPtr Peers::connection(ProcessId process) const {
+  auto found = peers_.find(process);
+  return found == peers_.end() ? nullptr : found->second.connection;
 }
 
 void Peers::close() {
@@ -132,8 +147,11 @@ void Peers::close() {
 }
 
 void Peers::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
+  if (channels_.receive(connection, process, message)) return;
   switch (message.which()) {
     case wire::Message::REPLY:
+      if (const auto reply = message.getReply(); DirectId::is(reply.getId()))
+        return channels_.answer(process, reply.getId(), read(reply.getOutcome()));
       return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()));
     case wire::Message::FETCHED:
       return answer(process, message.getFetched().getId(), read(message.getFetched().getOutcome()));
@@ -148,7 +166,7 @@ void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome) {
   auto found = peers_.find(process);
   if (found == peers_.end()) return;
   auto pending = found->second.in_flight.extract(id);
-  if (!pending.empty()) pending.mapped()(std::move(outcome));
+  if (!pending.empty()) pending.mapped()(std::move(outcome), End::Answered);
 }
 
 Outcome Peers::read(wire::Outcome::Reader from) {

@@ -7,11 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "process/direct/channels.hpp"
 #include "process/exports.hpp"
 #include "process/head_link.hpp"
 #include "transport/handshake.hpp"
 
 namespace troupe::process {
+
+/// How a request ended: with an answer, or with its process.
+enum class End { Answered, Lost };
 
 /// The connections from this process to others that run user code of the same job, and the requests in flight on them.
 /// Belongs to the loop. One connection per process keeps a caller's order.
@@ -28,13 +32,18 @@ class Peers {
     std::string cluster;
     HeadLink& head;
     Exports& exports;
+    Executor& executor;
     /// A message that asks something of this process.
     std::function<void(const transport::ConnectionPtr&, ProcessId caller, wire::Message::Reader)> on_request;
+    /// The outcome of a call that came through a channel, for its caller's socket.
+    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&)> send_outcome;
+    /// Calls may go through this channel from now on.
+    std::function<void(const OutChannelPtr&)> on_channel;
   };
   using Fill = std::function<void(wire::Message::Builder, std::uint64_t id)>;
-  using Done = std::function<void(Outcome)>;
+  using Done = std::function<void(Outcome, End)>;
 
-  explicit Peers(Ways ways) : ways_(std::move(ways)) {}
+  explicit Peers(Ways ways);
 
   /// Sends what `fill` writes; `done` is called once with the answer, or with how the process died.
   std::uint64_t request(const AddressPtr& to, const Fill& fill, Done done);
@@ -45,6 +54,10 @@ class Peers {
   /// The head knows that the process has ended.
   void lost(ProcessId process, const Failure& how);
   void close();
+  /// The connection to it, if there is one; nullptr: none.
+  transport::ConnectionPtr connection(ProcessId process) const;
+  Channels& channels() { return channels_; }
+  const Channels& channels() const { return channels_; }
 
  private:
   struct Peer {
@@ -67,6 +80,7 @@ class Peers {
   Outcome read(wire::StoreReply::Reader from);
 
   Ways ways_;
+  Channels channels_;
   std::uint64_t last_id_ = 0;
   std::unordered_map<ProcessId, Peer> peers_;
   std::vector<transport::ConnectionPtr> extra_;  // inbound, from a process that we had connected to already

@@ -58,6 +58,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                       });
                     },
                 .release = &release_borrowed}),
+      executor_(loop_, place_of(*identity_.self)),
       peers_({.loop = loop_,
               .self = identity_.self,
               .job = identity_.job,
@@ -65,13 +66,16 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
               .cluster = identity_.cluster,
               .head = head_,
               .exports = exports_,
+              .executor = executor_,
               .on_request = [this](const transport::ConnectionPtr& from, ProcessId caller,
-                                   wire::Message::Reader message) { on_request(from, caller, message); }}),
-      resolver_(peers_, exports_),
+                                   wire::Message::Reader message) { on_request(from, caller, message); },
+              .send_outcome = [this](ProcessId caller, std::uint64_t call,
+                                     const Outcome& outcome) { send_outcome(caller, call, outcome); },
+              .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
+      resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
       tasks_(loop_, head_, calls_, resolver_),
-      actors_(head_, calls_, resolver_),
-      executor_(loop_, place_of(*identity_.self)) {
+      actors_(loop_, head_, calls_, resolver_) {
   head_.connect(std::move(head));
   current_.store(this, std::memory_order_release);
 }
@@ -166,8 +170,20 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
             .cancelled = std::make_shared<std::atomic<bool>>(false),
             .done = reply};
   for (auto argument : call.getArgs()) work.arguments.push_back(exports_.read(argument));
+  if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
   running_[caller][id] = work.cancelled;
   executor_.push(std::move(work));
+}
+
+/// Of a call that came through a channel.
+void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome) {
+  auto connection = peers_.connection(caller);
+  if (!connection) return;
+  transport::Outgoing message;
+  auto out = message.root().initReply();
+  out.setId(call);
+  write_outcome(out.initOutcome(), outcome, caller);
+  connection->send(message);
 }
 
 void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch) {
@@ -284,7 +300,7 @@ void Process::enter_gang(wire::GangInfo::Reader info) {
             request.setSet(set);
             request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
           },
-          done);
+          [done](Outcome outcome, End) { done(std::move(outcome)); });
     });
   };
   rank_context_ =

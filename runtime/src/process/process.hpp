@@ -57,6 +57,8 @@ class Process {
   void post(F&& f) {
     boost::asio::post(loop_, std::forward<F>(f));
   }
+  /// True on the loop's thread.
+  bool on_loop() const { return loop_.get_executor().running_in_this_thread(); }
   const Identity& identity() const { return identity_; }
   std::uint64_t next_object_id() { return ++last_object_; }
   /// Unique in the cluster: for the actors and gangs that this process makes.
@@ -87,6 +89,7 @@ class Process {
   void on_tell(wire::Tell::Reader tell);
   void enter_gang(wire::GangInfo::Reader gang);
   void gang_broken(wire::GangBroken::Reader broken);
+  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome);
   void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
 
   static std::atomic<Process*> current_;
@@ -99,12 +102,12 @@ class Process {
 
   HeadLink head_;
   Exports exports_;
+  Executor executor_;
   Peers peers_;
   Resolver resolver_;
   Calls calls_;
   Tasks tasks_;
   Actors actors_;
-  Executor executor_;
   GangStore store_;
   std::unordered_map<std::uint64_t, std::vector<AddressPtr>> gangs_;
   std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang

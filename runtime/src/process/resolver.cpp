@@ -1,27 +1,22 @@
 #include "process/resolver.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 namespace troupe::process {
-namespace {
 
-Resolver::Resolved collect(const std::vector<detail::Argument>& arguments) {
-  std::vector<detail::Payload> values;
-  values.reserve(arguments.size());
-  for (const auto& argument : arguments) {
-    if (const auto* value = std::get_if<detail::Payload>(&argument)) {
-      values.push_back(*value);
-      continue;
-    }
-    const auto& outcome = std::get<detail::ObjectPtr>(argument)->outcome();
-    if (const auto* failure = std::get_if<Failure>(&outcome)) return *failure;
-    values.push_back(std::get<detail::Payload>(outcome));
-  }
-  return values;
+bool Resolver::is_here(std::span<const detail::Argument> arguments) {
+  return std::ranges::all_of(arguments, [](const detail::Argument& argument) {
+    const auto* object = std::get_if<detail::ObjectPtr>(&argument);
+    return !object || ((*object)->ready() && std::holds_alternative<detail::Payload>((*object)->outcome()));
+  });
 }
 
-}  // namespace
+const detail::Payload& Resolver::value_of(const detail::Argument& argument) {
+  if (const auto* value = std::get_if<detail::Payload>(&argument)) return *value;
+  return std::get<detail::Payload>(std::get<detail::ObjectPtr>(argument)->outcome());
+}
 
 void Resolver::fetch(const detail::ObjectPtr& object) {
   if (!object->owner() || object->ready() || !object->start_fetch()) return;
@@ -32,12 +27,10 @@ void Resolver::fetch(const detail::ObjectPtr& object) {
         fetch.setId(request);
         fetch.setObject(id);
       },
-      [object](Outcome outcome) {
-        if (auto* failure = std::get_if<Failure>(&outcome)) {
-          if (failure->kind == Failure::Kind::ProcessDied || failure->kind == Failure::Kind::Disconnected) {
-            failure->kind = Failure::Kind::ObjectLost;
-            failure->message = "the value went with its owner: " + failure->message;
-          }
+      [object](Outcome outcome, End end) {
+        if (auto* failure = std::get_if<Failure>(&outcome); failure && end == End::Lost) {
+          failure->kind = Failure::Kind::ObjectLost;
+          failure->message = "the value went with its owner: " + failure->message;
         }
         object->complete(std::move(outcome));
       });
@@ -49,12 +42,18 @@ void Resolver::resolve(std::vector<detail::Argument> arguments, std::function<vo
     std::function<void(Resolved)> then;
     std::size_t missing = 1;  // one for this function: `then` is not called before all are counted
     void arrived() {
-      if (--missing == 0) then(collect(arguments));
+      if (--missing != 0) return;
+      for (const auto& argument : arguments) {
+        const auto* object = std::get_if<detail::ObjectPtr>(&argument);
+        if (!object) continue;
+        if (const auto* failure = std::get_if<Failure>(&(*object)->outcome())) return then(*failure);
+      }
+      then(std::move(arguments));
     }
   };
   auto wait = std::make_shared<Wait>(Wait{std::move(arguments), std::move(then)});
-  for (const auto& argument : wait->arguments) {
-    const auto* object = std::get_if<detail::ObjectPtr>(&argument);
+  for (std::size_t i = 0, count = wait->arguments.size(); i < count; ++i) {
+    const auto* object = std::get_if<detail::ObjectPtr>(&wait->arguments[i]);
     if (!object || (*object)->ready()) continue;
     ++wait->missing;
     fetch(*object);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -11,19 +12,22 @@ namespace troupe::process {
 /// Brings the values of refs to where they are needed. Belongs to the loop.
 class Resolver {
  public:
-  using Resolved = std::variant<std::vector<detail::Payload>, Failure>;
+  using Resolved = std::variant<std::vector<detail::Argument>, Failure>;
 
-  Resolver(Peers& peers, Exports& exports) : peers_(peers), exports_(exports) {}
+  explicit Resolver(Peers& peers) : peers_(peers) {}
 
   /// Starts to bring the value of a borrowed object here, unless that is under way. No effect on own objects.
   void fetch(const detail::ObjectPtr& object);
 
-  /// Puts values in the place of refs; `then` is called once all are there, or with the first failure (by position).
+  /// `then` is called once the value of each argument is here (value_of), or with the first failure (by position).
   void resolve(std::vector<detail::Argument> arguments, std::function<void(Resolved)> then);
+
+  /// Any thread: true if value_of may be asked of each of them.
+  static bool is_here(std::span<const detail::Argument> arguments);
+  static const detail::Payload& value_of(const detail::Argument& argument);
 
  private:
   Peers& peers_;
-  Exports& exports_;
 };
 
 }  // namespace troupe::process

@@ -4,6 +4,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include <troupe/detail/call.hpp>
 
 #include "process/codec.hpp"
 
@@ -17,120 +20,332 @@ std::string key_of(const detail::RequestOptions& options) {
   return key;
 }
 
-bool is_system_failure(const Failure& failure) {
-  return failure.kind == Failure::Kind::ProcessDied || failure.kind == Failure::Kind::Disconnected;
-}
-
 }  // namespace
 
+// ---- submitting ----------------------------------------------------------------------------------------------------
+
 Tasks::Shape& Tasks::shape_of(const detail::RequestOptions& options) {
+  const bool plain = &options == &detail::default_options();
+  if (plain && default_shape_) return *default_shape_;
   auto [found, fresh] = shapes_.try_emplace(key_of(options));
   if (fresh) found->second.need = options;
+  if (plain) default_shape_ = &found->second;
   return found->second;
 }
 
-void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options, detail::ObjectPtr result) {
+void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options, const detail::ObjectPtr& result) {
   auto task = std::make_shared<Task>();
   task->call.function = spec.function;
-  task->result = std::move(result);
+  task->result = result;
   task->tries_left = options.retries < 0 ? kDefaultRetries : options.retries;
-  auto& shape = shape_of(options);
-  resolver_.resolve(std::move(spec.arguments), [this, &shape, task](Resolver::Resolved resolved) {
-    if (auto* failure = std::get_if<Failure>(&resolved)) return task->result->complete(*failure);
-    task->call.arguments = std::move(std::get<0>(resolved));
-    enqueue(shape, task);
+  result->source.task = true;
+  if (Resolver::is_here(spec.arguments)) {
+    task->call.arguments = std::move(spec.arguments);
+    const std::lock_guard lock(mutex_);
+    task->shape = &shape_of(options);
+    return enqueue(task);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    task->shape = &shape_of(options);
+  }
+  boost::asio::post(loop_, [this, task, arguments = std::move(spec.arguments)]() mutable {
+    resolver_.resolve(std::move(arguments), [this, task](Resolver::Resolved resolved) {
+      if (auto* failure = std::get_if<Failure>(&resolved)) return task->result->complete(*failure);
+      task->call.arguments = std::move(std::get<0>(resolved));
+      const std::lock_guard lock(mutex_);
+      enqueue(task);
+    });
   });
 }
 
-void Tasks::enqueue(Shape& shape, const TaskPtr& task) {
-  if (task->result->ready()) return;  // cancelled while it waited for its arguments
+/// Under the mutex.
+void Tasks::enqueue(const TaskPtr& task) {
+  auto& shape = *task->shape;
   shape.queue.push_back(task);
-  task->result->on_cancel = [this, &shape, task] {
-    if (std::erase(shape.queue, task) == 0) return;
-    task->result->complete(
-        Failure{.kind = Failure::Kind::Cancelled,
-                .message = fmt::format("{} was cancelled before it started", task->call.function.label)});
-    pump(shape);
-  };
-  pump(shape);
+  dispatch(shape);
+  if (!shape.queue.empty()) post_pump(shape);
 }
 
-void Tasks::pump(Shape& shape) {
-  while (!shape.queue.empty() && !shape.idle.empty()) {
-    const auto lease = shape.idle.back();
-    shape.idle.pop_back();
-    auto task = std::move(shape.queue.front());
-    shape.queue.pop_front();
-    start(shape, lease, task);
+void Tasks::post_pump(Shape& shape) {
+  if (std::exchange(shape.pump_posted, true)) return;
+  boost::asio::post(loop_, [this, &shape] {
+    {
+      const std::lock_guard lock(mutex_);
+      shape.pump_posted = false;
+    }
+    pump(shape);
+  });
+}
+
+// ---- under the mutex: from the queue into the lines of leases --------------------------------------------------------
+
+std::size_t Tasks::longest_line(const Shape& shape, const Lease& lease) const {
+  if (lease.recalled) return 0;
+  if (!lease.channel || shape.run_time.count() < 0) return 1;
+  return std::clamp<std::size_t>(
+      static_cast<std::size_t>(kLine / std::max(shape.run_time, std::chrono::nanoseconds(1))), 1, kLongestLine);
+}
+
+Tasks::Lease* Tasks::with_room(Shape& shape) const {
+  Lease* best = nullptr;
+  for (auto& lease : shape.leases) {
+    if (lease.line.size() >= longest_line(shape, lease)) continue;
+    if (!best || lease.line.size() < best->line.size()) best = &lease;
   }
-  const auto wanted = std::min(shape.queue.size(), kMaxAsks);
+  return best;
+}
+
+/// What goes through channels; the rest is the loop's.
+void Tasks::dispatch(Shape& shape) {
+  while (!shape.queue.empty()) {
+    auto* lease = with_room(shape);
+    if (!lease || !lease->channel || !send_directly(*lease, shape.queue.front())) return;
+    lease->line.push_back(std::move(shape.queue.front()));
+    shape.queue.pop_front();
+  }
+}
+
+bool Tasks::send_directly(Lease& lease, const TaskPtr& task) {
+  DirectCall direct{
+      .result = task->result, .receiver = this, .context = task, .lease = lease.id, .label = task->call.function.label};
+  const auto id = lease.channel->send(Work::Kind::Task, task->call.function, task->call.arguments, direct);
+  if (!id) return false;
+  task->direct = *id;
+  return true;
+}
+
+Tasks::Lease* Tasks::find(Shape& shape, std::uint64_t lease) const {
+  auto found = std::ranges::find(shape.leases, lease, &Lease::id);
+  return found == shape.leases.end() ? nullptr : &*found;
+}
+
+void Tasks::leave_line(Lease& lease, const Task* task) {
+  auto place = std::ranges::find(lease.line, task, [](const TaskPtr& standing) { return standing.get(); });
+  if (place != lease.line.end()) lease.line.erase(place);
+  if (lease.line.empty()) lease.idle_since = Clock::now();
+}
+
+void Tasks::measured(Shape& shape, std::chrono::nanoseconds run_time) const {
+  if (run_time.count() == 0) return;
+  shape.run_time = shape.run_time.count() < 0 ? run_time : (7 * shape.run_time + run_time) / 8;
+}
+
+/// What stands in line behind the first one and has not started goes back to the head of the queue, in its order.
+void Tasks::take_back(Shape& shape, Lease& lease) {
+  while (lease.line.size() > 1) {
+    auto& last = lease.line.back();
+    if (last->direct == 0 || !lease.channel->revoke(last->direct)) return;
+    last->direct = 0;
+    shape.queue.push_front(std::move(last));
+    lease.line.pop_back();
+  }
+}
+
+std::size_t Tasks::leases_wanted(const Shape& shape) const {
+  if (shape.queue.empty()) return 0;
+  if (shape.run_time.count() < 0) return std::min(shape.queue.size(), kMaxAsks);
+  auto tasks = shape.queue.size();
+  for (const auto& lease : shape.leases) tasks += lease.line.size();
+  const auto work = static_cast<std::size_t>((shape.run_time * static_cast<std::int64_t>(tasks) + kShare) / kShare);
+  const auto whole = std::min(work, tasks);
+  const auto more = whole > shape.leases.size() ? whole - shape.leases.size() : 0;
+  return std::min({std::max<std::size_t>(more, shape.leases.empty() ? 1 : 0), shape.queue.size(), kMaxAsks});
+}
+
+void Tasks::drop(Shape& shape, std::list<Lease>::iterator lease) {
+  shape.leases.erase(lease);
+  channels_version_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<OutChannelPtr> Tasks::channels() {
+  std::vector<OutChannelPtr> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, shape] : shapes_) {
+    for (const auto& lease : shape.leases) {
+      if (lease.channel) found.push_back(lease.channel);
+    }
+  }
+  return found;
+}
+
+bool Tasks::has_leases() const {
+  return std::ranges::any_of(shapes_, [](const auto& entry) { return !entry.second.leases.empty(); });
+}
+
+// ---- the loop: the socket's tasks, and the head ----------------------------------------------------------------------
+
+void Tasks::pump(Shape& shape) {
+  send_by_loop(shape);
+  demand(shape);
+}
+
+/// To leases without a channel, and what no ring carries.
+void Tasks::send_by_loop(Shape& shape) {
+  for (;;) {
+    TaskPtr task;
+    AddressPtr process;
+    DirectCall direct;
+    {
+      const std::lock_guard lock(mutex_);
+      dispatch(shape);
+      auto* lease = shape.queue.empty() ? nullptr : with_room(shape);
+      if (!lease) return;
+      task = std::move(shape.queue.front());
+      shape.queue.pop_front();
+      if (task->result->ready()) continue;  // cancelled
+      task->direct = 0;
+      task->call.lease = lease->id;
+      task->call.attempt = task->deaths;
+      lease->line.push_back(task);
+      process = lease->process;
+      direct = {.result = task->result,
+                .receiver = this,
+                .context = task,
+                .lease = lease->id,
+                .label = task->call.function.label};
+    }
+    calls_.send(process, task->call, std::move(direct));
+  }
+}
+
+void Tasks::demand(Shape& shape) {
+  std::size_t wanted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = leases_wanted(shape);
+  }
   while (shape.asks.size() > wanted) {
     const auto id = shape.asks.back();
     shape.asks.pop_back();
     head_.withdraw(id);
   }
-  while (shape.asks.size() < std::min(shape.queue.size(), kMaxAsks)) ask(shape);
+  while (shape.asks.size() < wanted) {
+    const auto before = shape.asks.size();
+    ask(shape);
+    if (shape.asks.size() == before) return;  // the link is gone, and the queue with it
+  }
+}
+
+bool Tasks::cancel(const detail::ObjectPtr& result) {
+  TaskPtr queued;
+  std::pair<OutChannelPtr, std::uint64_t> sent;
+  auto is_it = [&](const TaskPtr& task) { return task->result == result; };
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [key, shape] : shapes_) {
+      if (auto place = std::ranges::find_if(shape.queue, is_it); place != shape.queue.end()) {
+        queued = *place;
+        shape.queue.erase(place);
+      }
+      for (auto& lease : shape.leases) {
+        auto place = std::ranges::find_if(lease.line, is_it);
+        if (place != lease.line.end() && (*place)->direct != 0) sent = {lease.channel, (*place)->direct};
+      }
+    }
+  }
+  if (sent.first) sent.first->cancel(sent.second);
+  if (!queued) return sent.first != nullptr;
+  result->complete(Failure{.kind = Failure::Kind::Cancelled,
+                           .message = fmt::format("{} was cancelled before it started", queued->call.function.label)});
+  pump(*queued->shape);
+  return true;
 }
 
 void Tasks::ask(Shape& shape) {
   auto id = std::make_shared<std::uint64_t>(0);
+  bool refused_at_once = false;
   *id = head_.ask([&shape](wire::Ask::Builder ask) { write_request(ask.initLease(), shape.need); },
                   [this, &shape, id](wire::Tell::Reader tell) {
                     std::erase(shape.asks, *id);
                     granted(shape, tell.getLease().getLease(), read_address(tell.getLease().getProcess()));
                   },
-                  [this, &shape, id](const Failure& why) {
+                  [this, &shape, id, &refused_at_once](const Failure& why) {
+                    if (*id == 0) refused_at_once = true;
                     std::erase(shape.asks, *id);
                     refused(shape, why);
                   });
-  // A link that is already gone refuses within the call, and the queue with it.
-  if (!shape.queue.empty()) shape.asks.push_back(*id);
+  if (!refused_at_once) shape.asks.push_back(*id);
 }
 
 void Tasks::granted(Shape& shape, std::uint64_t lease, AddressPtr process) {
-  shape.leases.emplace(lease,
-                       Lease{.process = std::move(process), .running = nullptr, .recalled = false, .idle_since = {}});
-  rest(shape, lease);
+  {
+    const std::lock_guard lock(mutex_);
+    auto channel = calls_.channel(process->process);
+    shape.leases.push_back(Lease{.id = lease,
+                                 .process = std::move(process),
+                                 .channel = std::move(channel),
+                                 .line = {},
+                                 .idle_since = Clock::now()});
+    channels_version_.fetch_add(1, std::memory_order_release);
+  }
+  pump(shape);
+  watch();
 }
 
 /// The shape cannot be had at all: that holds for every task that waits for it.
 void Tasks::refused(Shape& shape, const Failure& why) {
-  for (auto& task : std::exchange(shape.queue, {})) task->result->complete(why);
-  pump(shape);
+  std::deque<TaskPtr> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting.swap(shape.queue);
+  }
+  for (auto& task : waiting) task->result->complete(why);
 }
 
-void Tasks::start(Shape& shape, std::uint64_t lease, const TaskPtr& task) {
-  auto& entry = shape.leases.at(lease);
-  entry.running = task;
-  task->call.lease = lease;
-  task->call.attempt = task->deaths;
-  const auto process = entry.process;
-  const auto id = calls_.send(process, task->call, [this, &shape, lease, task](Outcome outcome) {
-    finished(shape, lease, task, std::move(outcome));
-  });
-  if (!task->result->ready()) task->result->on_cancel = [this, process, id] { calls_.cancel(process, id); };
-}
-
-void Tasks::finished(Shape& shape, std::uint64_t lease, const TaskPtr& task, Outcome outcome) {
-  const auto* failure = std::get_if<Failure>(&outcome);
-  if (failure && is_system_failure(*failure)) {
-    shape.leases.erase(lease);
-    retry_or_fail(shape, task, *failure);
-  } else {
-    task->result->complete(std::move(outcome));
-    if (auto entry = shape.leases.find(lease); entry != shape.leases.end()) {
-      entry->second.running = nullptr;
-      rest(shape, lease);
+void Tasks::channel_opened(const OutChannelPtr& channel) {
+  for (auto& [key, shape] : shapes_) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& lease : shape.leases) {
+        if (lease.process->process == channel->callee()) lease.channel = channel;
+      }
+      channels_version_.fetch_add(1, std::memory_order_release);
     }
+    pump(shape);
   }
 }
 
-void Tasks::retry_or_fail(Shape& shape, const TaskPtr& task, Failure how) {
+// ---- what becomes of them --------------------------------------------------------------------------------------------
+
+void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
+  const auto task = std::static_pointer_cast<Task>(std::move(call.context));
+  {
+    const std::lock_guard lock(mutex_);
+    auto& shape = *task->shape;
+    measured(shape, run_time);
+    if (auto* lease = find(shape, call.lease)) {
+      leave_line(*lease, task.get());
+      dispatch(shape);
+      if (!shape.queue.empty() || (lease->recalled && lease->line.empty())) post_pump(shape);
+    }
+  }
+  task->result->complete(std::move(outcome));
+}
+
+/// Of those that stood in line, the first one ran; the others have done nothing.
+void Tasks::lost(DirectCall call, bool started, const Failure& how) {
+  const auto task = std::static_pointer_cast<Task>(std::move(call.context));
+  auto& shape = *task->shape;
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto* lease = find(shape, call.lease)) {
+      leave_line(*lease, task.get());
+      lease->recalled = true;
+    }
+    task->direct = 0;
+    if (!started) shape.queue.push_front(task);
+    post_pump(shape);
+  }
+  if (started) retry_or_fail(task, how);
+}
+
+void Tasks::retry_or_fail(const TaskPtr& task, Failure how) {
   ++task->deaths;
   if (task->tries_left-- > 0) {
-    shape.queue.push_front(task);
-    task->result->on_cancel = nullptr;
-    return pump(shape);
+    const std::lock_guard lock(mutex_);
+    task->shape->queue.push_front(task);
+    return post_pump(*task->shape);
   }
   if (task->deaths > 1) {
     how.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}",
@@ -139,58 +354,74 @@ void Tasks::retry_or_fail(Shape& shape, const TaskPtr& task, Failure how) {
   task->result->complete(std::move(how));
 }
 
-/// The lease has no task: another one, or back with it, or a while of patience.
-void Tasks::rest(Shape& shape, std::uint64_t lease) {
-  auto& entry = shape.leases.at(lease);
-  if (entry.recalled) {
-    give_back(shape, lease);
-    return pump(shape);
-  }
-  entry.idle_since = Clock::now();
-  shape.idle.push_back(lease);
-  pump(shape);
-  if (!shape.idle.empty()) watch_idle(shape);
-}
+// ---- leases that rest, that are stuck, that go -----------------------------------------------------------------------
 
-void Tasks::give_back(Shape& shape, std::uint64_t lease) {
-  shape.leases.erase(lease);
-  std::erase(shape.idle, lease);
-  head_.post([lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
-}
-
-void Tasks::watch_idle(Shape& shape) {
-  if (shape.timer) return;
-  shape.timer = std::make_unique<boost::asio::steady_timer>(loop_, kLinger);
-  shape.timer->async_wait([this, &shape](const boost::system::error_code& error) {
+/// Runs as long as there are leases.
+void Tasks::watch() {
+  if (std::exchange(ticking_, true)) return;
+  tick_.expires_after(kTick);
+  tick_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    shape.timer.reset();
-    const auto before = Clock::now() - kLinger;
-    for (auto lease : std::vector(shape.idle)) {
-      if (shape.leases.at(lease).idle_since <= before) give_back(shape, lease);
+    ticking_ = false;
+    for (auto& [key, shape] : shapes_) {
+      look_for_stuck(shape);
+      give_back_idle(shape, Clock::now());
+      pump(shape);
     }
-    if (!shape.idle.empty()) watch_idle(shape);
+    const std::lock_guard lock(mutex_);
+    if (has_leases()) watch();
   });
+}
+
+/// The first in line was there at the last tick: it takes long, or waits for what may stand behind it.
+void Tasks::look_for_stuck(Shape& shape) {
+  const std::lock_guard lock(mutex_);
+  for (auto& lease : shape.leases) {
+    const auto* first = lease.line.empty() ? nullptr : lease.line.front().get();
+    if (first && lease.line.size() > 1 && (lease.seen_first == first || lease.recalled)) {
+      shape.run_time = std::max<std::chrono::nanoseconds>(shape.run_time, kTick);
+      take_back(shape, lease);
+    }
+    lease.seen_first = first;
+  }
+}
+
+void Tasks::give_back_idle(Shape& shape, Clock::time_point now) {
+  std::vector<std::uint64_t> given_back;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto lease = shape.leases.begin(); lease != shape.leases.end();) {
+      const auto current = lease++;
+      if (!current->line.empty() || (!current->recalled && now - current->idle_since < kLinger)) continue;
+      given_back.push_back(current->id);
+      drop(shape, current);
+    }
+  }
+  for (const auto lease : given_back) head_.post([lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
 }
 
 void Tasks::recalled(std::uint64_t lease) {
   for (auto& [key, shape] : shapes_) {
-    auto entry = shape.leases.find(lease);
-    if (entry == shape.leases.end()) continue;
-    entry->second.recalled = true;
-    if (!entry->second.running) give_back(shape, lease);
+    {
+      const std::lock_guard lock(mutex_);
+      auto* entry = find(shape, lease);
+      if (!entry) continue;
+      entry->recalled = true;
+      if (entry->channel) take_back(shape, *entry);
+    }
+    give_back_idle(shape, Clock::now());
+    pump(shape);
   }
 }
 
+/// What runs there hears of it from its call.
 AddressPtr Tasks::lost(std::uint64_t lease) {
   for (auto& [key, shape] : shapes_) {
-    auto entry = shape.leases.find(lease);
+    const std::lock_guard lock(mutex_);
+    auto entry = std::ranges::find(shape.leases, lease, &Lease::id);
     if (entry == shape.leases.end()) continue;
-    auto process = entry->second.process;
-    // A running task hears of it from its call, and the lease ends with that.
-    if (!entry->second.running) {
-      shape.leases.erase(entry);
-      std::erase(shape.idle, lease);
-    }
+    auto process = entry->process;
+    drop(shape, entry);
     return process;
   }
   return nullptr;

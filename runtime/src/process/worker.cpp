@@ -58,6 +58,7 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
 }  // namespace
 
 void run_worker(int fd) {
+  renew_doorbell();
   auto& worker = *new Worker;  // for as long as the process: user code may use it until the last moment
   worker.link = transport::Connection::make(
       transport::Socket(worker.loop, transport::asio::generic::stream_protocol(AF_UNIX, 0), fd));
@@ -71,7 +72,7 @@ void run_worker(int fd) {
       },
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
   std::thread([&worker] { worker.loop.run(); }).detach();
-  doorbell().wait([&worker] { return worker.configured.load(std::memory_order_acquire); }, std::nullopt);
+  wait([&worker] { return worker.configured.load(std::memory_order_acquire); }, std::nullopt);
   worker.process->executor().run();
 }
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <capnp/serialize.h>
@@ -66,9 +68,10 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
     if (handlers_ && !in_turn_) later(&Impl::read_turn);
   }
 
-  template <class Message>
-  void send(Message&& message) {
+  template <class... Message>
+  void send(Message&&... parts) {
     if (!is_open() || !write_error_.empty()) return;
+    auto& message = std::get<0>(std::tie(parts...));
     const auto body = message.body().size();
     if (body > limits_.frame_bytes) {
       return fail_later(
@@ -80,12 +83,14 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
                       "limit is {}",
                       outbox_.bytes(), body, limits_.outbox_bytes));
     }
-    outbox_.push(std::forward<Message>(message));
+    outbox_.push(std::forward<Message>(parts)...);
     // Not at once: what else is sent in this turn of the loop goes out in the same write.
     if (in_turn_ || waits_to_write_ || std::exchange(flush_posted_, true)) return;
     later(&Impl::posted_flush);
   }
 
+  std::vector<node::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
+  int peer_pid() const;
   void finish();
   void close();
   bool is_open() const { return state_ == State::Made || state_ == State::Open; }
@@ -116,6 +121,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void wait_to_write();
   void read_turn();
   bool read_once(std::size_t& turn);
+  ssize_t receive(std::span<char> space);
+  ssize_t transmit();
   void deliver();
   void deliver(std::span<const capnp::word> body);
   void flush();
@@ -135,7 +142,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   boost::asio::steady_timer finish_timer_;
   std::string peer_;
   std::string local_host_;
-  std::shared_ptr<Handlers> handlers_;  // shared with the delivery that runs: a handler may replace itself
+  std::vector<node::UniqueFd> descriptors_;  // arrived, not taken
+  std::shared_ptr<Handlers> handlers_;       // shared with the delivery that runs: a handler may replace itself
   State state_ = State::Made;
   bool in_turn_ = false;  // deliver() runs, and flushes at its end
   bool waits_to_read_ = false;
@@ -172,10 +180,35 @@ void Connection::Impl::read_turn() {
   }
 }
 
+/// As recv(); what descriptors come along are kept. More than may wait break the connection: EBADMSG.
+ssize_t Connection::Impl::receive(std::span<char> space) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+  iovec piece{.iov_base = space.data(), .iov_len = space.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const auto got = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return got;
+  for (auto* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(part) + at, sizeof descriptor);
+      descriptors_.emplace_back(descriptor);
+    }
+  }
+  if ((message.msg_flags & MSG_CTRUNC) == 0 && descriptors_.size() <= kMostDescriptors) return got;
+  descriptors_.clear();
+  errno = EBADMSG;
+  return -1;
+}
+
 /// False where there is nothing more to read now, or ever.
 bool Connection::Impl::read_once(std::size_t& turn) {
   const auto space = reader_.space();
-  const auto got = ::recv(socket_.native_handle(), space.data(), space.size(), MSG_DONTWAIT);
+  const auto got = receive(space);
   if (got > 0) {
     reader_.filled(static_cast<std::size_t>(got));
     turn += static_cast<std::size_t>(got);
@@ -238,13 +271,32 @@ void Connection::Impl::wait_to_write() {
   });
 }
 
+/// One write of what is next in the outbox, with its descriptors.
+ssize_t Connection::Impl::transmit() {
+  std::array<iovec, 16> pieces;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = outbox_.gather(pieces);
+  if (const auto descriptors = outbox_.descriptors(); !descriptors.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    auto* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    auto* at = CMSG_DATA(part);
+    for (const auto& descriptor : descriptors) {
+      const int number = descriptor.get();
+      std::memcpy(std::exchange(at, at + sizeof number), &number, sizeof number);
+    }
+  }
+  return ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void Connection::Impl::flush() {
   while (!outbox_.empty()) {
-    std::array<iovec, 16> pieces;
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = outbox_.gather(pieces);
-    const auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto sent = transmit();
     if (sent >= 0) {
       outbox_.drop(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -315,6 +367,14 @@ void Connection::Impl::finish() {
   if (state_ == State::Finishing && !hung_up_) watch_finish();
 }
 
+int Connection::Impl::peer_pid() const {
+  ucred who{};
+  socklen_t size = sizeof who;
+  const bool known =
+      ::getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+  return known && who.pid > 0 ? who.pid : 0;
+}
+
 /// All is sent. To close a socket that has unread bytes would reset it, and the peer could lose what it was sent, so
 /// the peer's end of file is waited for.
 void Connection::Impl::hang_up() {
@@ -364,6 +424,11 @@ void Connection::hand_over(Limits limits, OnMessage on_message, OnClosed on_clos
 }
 void Connection::send(Outgoing& message) { impl_->send(message); }
 void Connection::send(Outgoing&& message) { impl_->send(std::move(message)); }
+void Connection::send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {
+  impl_->send(std::move(message), std::move(descriptors));
+}
+std::vector<node::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
+int Connection::peer_pid() const { return impl_->peer_pid(); }
 void Connection::finish() { impl_->finish(); }
 void Connection::close() { impl_->close(); }
 bool Connection::is_open() const { return impl_->is_open(); }

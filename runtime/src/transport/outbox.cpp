@@ -46,8 +46,9 @@ void Outgoing::append_to(std::vector<char>& out) {
 }
 
 std::vector<char>& Outbox::batch() {
-  if (pieces_.empty() || pieces_.back().large || pieces_.back().batch.size() >= kBatchBytes) {
-    pieces_.push_back({.batch = std::exchange(spare_, {}), .large = nullptr});
+  if (pieces_.empty() || pieces_.back().large || !pieces_.back().descriptors.empty() ||
+      pieces_.back().batch.size() >= kBatchBytes) {
+    pieces_.push_back({.batch = std::exchange(spare_, {}), .large = nullptr, .descriptors = {}});
   }
   return pieces_.back().batch;
 }
@@ -62,13 +63,26 @@ void Outbox::push(Outgoing&& message) {
   const auto size = message.body().size();
   if (size < kLargeBytes) return push(message);
   append_header(size, batch());
-  pieces_.push_back({.batch = {}, .large = std::make_unique<Outgoing>(std::move(message))});
+  pieces_.push_back({.batch = {}, .large = std::make_unique<Outgoing>(std::move(message)), .descriptors = {}});
   bytes_ += kHeaderBytes + size;
 }
 
+void Outbox::push(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {
+  pieces_.push_back({.batch = {}, .large = nullptr, .descriptors = std::move(descriptors)});
+  message.append_to(pieces_.back().batch);
+  bytes_ += pieces_.back().batch.size();
+}
+
+std::span<const node::UniqueFd> Outbox::descriptors() const {
+  if (pieces_.empty()) return {};
+  return pieces_.front().descriptors;
+}
+
 std::size_t Outbox::gather(std::span<iovec> pieces) const {
-  const auto count = std::min(pieces.size(), pieces_.size());
-  for (std::size_t i = 0; i < count; ++i) {
+  std::size_t count = 0;
+  for (; count < std::min(pieces.size(), pieces_.size()); ++count) {
+    const auto i = count;
+    if (i != 0 && !pieces_[i].descriptors.empty()) break;  // they go with the first byte of a write
     const auto bytes = pieces_[i].bytes().subspan(i == 0 ? sent_ : 0);
     pieces[i] = {.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   }
@@ -78,6 +92,7 @@ std::size_t Outbox::gather(std::span<iovec> pieces) const {
 void Outbox::drop(std::size_t bytes) {
   bytes_ -= bytes;
   sent_ += bytes;
+  if (bytes != 0 && !pieces_.empty()) pieces_.front().descriptors.clear();
   while (!pieces_.empty() && sent_ >= pieces_.front().bytes().size()) {
     sent_ -= pieces_.front().bytes().size();
     if (pieces_.front().batch.capacity() <= 2 * kBatchBytes) {

@@ -48,6 +48,10 @@ struct Message {
 
     adminRequest @31 :Text;       # JSON: {"do": "status"} or {"do": "stop"}
     adminReply @32 :Text;         # JSON
+
+    channelOffer @33 :Void;       # process to process of one machine; docs/calls.md
+    channelReady @34 :Text;       # empty: it is; else why not
+    channelStart @35 :Void;
   }
 }
 

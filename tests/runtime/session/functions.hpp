@@ -54,6 +54,32 @@ struct Counter {
 
 inline int adds_for(Actor<Counter> counter, int x) { return counter.call<&Counter::add>(x).get(); }
 
+/// What was said to it, in order.
+struct Log {
+  int add(const std::string& line) {
+    said.push_back(line);
+    return static_cast<int>(said.size());
+  }
+  int add_ref(const Ref<std::string>& line) { return add(line.get()); }
+  void fail(const std::string& line) {
+    add(line);
+    throw std::runtime_error(line);
+  }
+  std::vector<std::string> lines() const { return said; }
+  void clear() { said.clear(); }
+  std::vector<std::string> said;
+};
+
+struct Caller {
+  explicit Caller(Actor<Counter> called) : counter(called) {}
+  int add_many(int times) {
+    int total = 0;
+    for (int i = 0; i < times; ++i) total = counter.call<&Counter::add>(1).get();
+    return total;
+  }
+  Actor<Counter> counter;
+};
+
 struct Rank {
   int rank() const { return this_gang()->rank(); }
   int size() const { return this_gang()->size(); }

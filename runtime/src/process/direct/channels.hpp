@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "process/direct/in_channel.hpp"
+#include "process/direct/out_channel.hpp"
+#include "transport/connection.hpp"
+
+namespace troupe::process {
+
+/// The channels between this process and others of its machine: made once two of them talk much, closed with either. Both
+/// sides watch the other's process by a pidfd: a socket's end is not seen while some child of it holds the socket.
+/// Belongs to the loop.
+///
+///   caller                                          callee
+///     channelOffer (memory, bell, eventfd)    ──▶   maps it
+///                   ◀── channelReady (bell; or why not)
+///     channelStart; from here on calls go     ──▶   attaches it behind the calls that came before
+///     through the ring
+class Channels {
+ public:
+  /// Calls to a process through its socket before a channel is offered.
+  static constexpr int kTalksMuch = 8;
+  /// After a turn that found much, how long the loop waits before it looks again instead of being told.
+  static constexpr std::chrono::microseconds kRest{500};
+  static constexpr std::size_t kMuch = 16;
+
+  struct Ways {
+    boost::asio::io_context& loop;
+    Executor& executor;
+    /// An outcome that goes to a caller through its socket. The loop.
+    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&)> send_outcome;
+    /// The other process has ended, as the kernel says.
+    std::function<void(ProcessId)> ended;
+    /// Calls may go through this channel from now on.
+    std::function<void(const OutChannelPtr&)> opened;
+  };
+  explicit Channels(Ways ways);
+
+  /// nullptr: none (yet).
+  OutChannelPtr to(ProcessId process) const;
+  /// There is a connection to this process now.
+  void connected(ProcessId process, const transport::ConnectionPtr& connection);
+  /// A call went to it through the socket.
+  void talked(ProcessId process);
+  /// A message of the opening; descriptors are taken from the connection. False: it is something else.
+  bool receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
+  /// A reply that came through the socket to a call of a channel.
+  void answer(ProcessId process, std::uint64_t call, Outcome outcome);
+  /// No more of it: what is in flight there is lost with `how`.
+  void lost(ProcessId process, const Failure& how);
+
+ private:
+  enum class Stage { None, Offered, Open, Refused };
+  struct Peer {
+    std::weak_ptr<transport::Connection> connection;
+    Stage stage = Stage::None;
+    int talks = 0;
+    std::optional<ring::Segment> offered;
+    OutChannelPtr out;
+    InChannelPtr in;
+    std::unique_ptr<boost::asio::posix::stream_descriptor> life;
+  };
+
+  void offer(Peer& peer);
+  void ready(ProcessId process, const transport::ConnectionPtr& connection, const std::string& why_not);
+  void offered(ProcessId process, const transport::ConnectionPtr& connection);
+  std::string adopt(ProcessId process, const transport::ConnectionPtr& connection);
+  void watch_life(ProcessId process, Peer& peer);
+  void wait_for_wake();
+  void turn();
+
+  Ways ways_;
+  boost::asio::posix::stream_descriptor wake_;  // an eventfd that callees write
+  boost::asio::steady_timer rest_;
+  bool resting_ = false;
+  std::unordered_map<ProcessId, Peer> peers_;
+};
+
+}  // namespace troupe::process

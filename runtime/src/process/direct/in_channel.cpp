@@ -1,0 +1,69 @@
+#include "process/direct/in_channel.hpp"
+
+#include <utility>
+
+#include <unistd.h>
+
+#include "process/doorbell.hpp"
+
+namespace troupe::process {
+namespace {
+
+constexpr int kPatience = 8;
+constexpr std::size_t kInlineBytes = std::size_t{32} << 10;  // of a reply
+
+}  // namespace
+
+InChannel::InChannel(Ways ways)
+    : ways_(std::move(ways)),
+      calls_(ways_.segment.calls(), ways_.segment.call_memory()),
+      replies_(ways_.segment.replies(), ways_.segment.reply_memory()) {}
+
+std::optional<InChannel::Call> InChannel::front() {
+  while (const auto record = calls_.front()) {
+    RecordReader reader(*record);
+    const auto head = reader.head<CallHead>();
+    if (!head) {
+      calls_.pop();
+      continue;
+    }
+    // Taken once more after a stall, by who has taken it before: that is no revocation.
+    std::uint32_t expected = CallHead::Queued;
+    if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) || expected == CallHead::Taken) {
+      return Call{*head, reader};
+    }
+    calls_.pop();
+  }
+  return std::nullopt;
+}
+
+/// Replies need no order: one that finds no room takes the socket too, so that an executor never waits for its caller.
+void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time) {
+  auto* value = std::get_if<detail::Payload>(&outcome);
+  const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};
+  const auto bytes = value ? sizeof head + value->bytes.size() : 0;
+  auto* at = value && value->refs.empty() && bytes <= kInlineBytes ? replies_.reserve(bytes) : nullptr;
+  if (!at) return ways_.send_through_socket(id, std::move(outcome));
+  std::memcpy(at, &head, sizeof head);
+  std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());
+  replies_.commit();
+  published();
+}
+
+void InChannel::published() {
+  auto watch = replies_.seen_watch();
+  // Who has just made a call mostly begins to wait for it in this moment: that is cheaper than to wake its loop.
+  for (int i = 0; i < kPatience && watch == ring::Watch::Loop; ++i) {
+    Spin::pause();
+    watch = replies_.seen_watch();
+  }
+  if (watch == ring::Watch::Active) return;
+  watch = replies_.claim_wake();
+  if (watch == ring::Watch::Asleep) ways_.caller_bell->ring();
+  if (watch == ring::Watch::Loop) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(ways_.caller_loop.get(), &one, sizeof one);
+  }
+}
+
+}  // namespace troupe::process

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "process/direct/record.hpp"
+#include "process/object.hpp"
+#include "ring/bell.hpp"
+#include "ring/segment.hpp"
+
+namespace troupe::process {
+
+/// The callee's end of a channel: the executor's thread takes calls and puts replies. Made by the loop, then the executor's
+/// alone, but for send_through_socket, which goes to the loop.
+class InChannel {
+ public:
+  struct Ways {
+    ProcessId caller = 0;
+    ring::Segment segment;
+    std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
+    node::UniqueFd caller_loop;               // an eventfd, written where nobody there looks
+    /// For outcomes that a ring cannot carry. Any thread.
+    std::function<void(std::uint64_t id, Outcome outcome)> send_through_socket;
+  };
+  explicit InChannel(Ways ways);
+
+  ProcessId caller() const { return ways_.caller; }
+
+  // ---- calls
+  bool empty() const { return calls_.empty(); }
+  /// The next call, until pop(); nullptr: there is none. It is taken: it can no longer be revoked.
+  struct Call {
+    CallHead head;
+    RecordReader arguments;
+  };
+  std::optional<Call> front();
+  void pop() { calls_.pop(); }
+  void before_sleep() { calls_.set_watch(ring::Watch::Asleep); }
+  void after_sleep() { calls_.set_watch(ring::Watch::Active); }
+  bool broken() const { return calls_.broken(); }
+
+  // ---- replies
+  void reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time);
+
+ private:
+  void published();
+
+  Ways ways_;
+  ring::Consumer calls_;
+  ring::Producer replies_;
+};
+using InChannelPtr = std::shared_ptr<InChannel>;
+
+}  // namespace troupe::process

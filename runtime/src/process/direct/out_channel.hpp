@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "process/direct/record.hpp"
+#include "process/executor.hpp"
+#include "process/object.hpp"
+#include "ring/bell.hpp"
+#include "ring/segment.hpp"
+
+namespace troupe::process {
+
+class CallReceiver;
+
+/// A call that went into a channel and has no answer yet.
+struct DirectCall {
+  detail::ObjectPtr result = {};
+  CallReceiver* receiver = nullptr;
+  std::shared_ptr<void> context = {};  // the receiver's
+  std::uint64_t lease = 0;             // of a task
+  std::string_view label = {};         // of the function, for messages; static storage
+};
+
+/// Who made a call: what becomes of it.
+class CallReceiver {
+ public:
+  /// Any thread, under no lock of a channel.
+  virtual void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) = 0;
+  /// The loop. The callee has ended; `started`: it had taken the call.
+  virtual void lost(DirectCall call, bool started, const Failure& how) = 0;
+
+ protected:
+  ~CallReceiver() = default;
+};
+
+/// The caller's end of a channel to one worker process of this machine: a ring of calls there, a ring of replies back.
+/// Any thread sends, and any thread that waits takes the replies, so that no other thread stands between a caller and its
+/// callee. What a ring cannot hold now waits in memory; what it can never hold (refs, large values) goes through the
+/// socket, and only its place in the order stands in the ring.
+///
+///   a call: [in flight] --reply--> [answered];  --revoke(), if it was not taken--> [revoked];  --close()--> [lost]
+///   the channel: [open] --close()--> [closed]
+///   who looks for replies: a waiting thread while there is one, else the loop, which is told by its eventfd
+class OutChannel : public std::enable_shared_from_this<OutChannel> {
+ public:
+  static constexpr std::size_t kInlineBytes = std::size_t{32} << 10;  ///< of the arguments of one call
+
+  OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell);
+
+  ProcessId callee() const { return callee_; }
+
+  /// Any thread. -> the call's id; nullopt, and `call` as it was, if the channel is closed, or the arguments are not plain
+  /// small values that are all here.
+  std::optional<std::uint64_t> send(Work::Kind kind, const detail::FunctionKey& function,
+                                    std::span<const detail::Argument> arguments, DirectCall& call);
+  /// The loop, which sends the content through the socket under this id. nullopt: closed.
+  std::optional<std::uint64_t> send_elsewhere(DirectCall& call);
+  /// Any thread: takes the call back if it has not started. A call whose content went elsewhere is never given back.
+  std::optional<DirectCall> revoke(std::uint64_t id);
+  /// Any thread: the call, if revoked, is answered with Cancelled.
+  void cancel(std::uint64_t id);
+  /// The loop: a reply that came through the socket.
+  void answer(std::uint64_t id, Outcome outcome);
+
+  /// Hands over the replies that are there. Any thread; -> how many.
+  std::size_t drain();
+  /// A thread begins to wait for replies of this channel: it will drain(), before_sleep() each time before it sleeps on
+  /// the doorbell, and stop_waiting().
+  void start_waiting();
+  void before_sleep();
+  void stop_waiting();
+
+  /// The loop's turn to look, after its eventfd was written or a while later: drain(), and `rest` before it is told again.
+  /// -> false: nothing is in flight, or somebody else looks.
+  bool loop_turn(bool rest);
+  std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+  /// True from the moment that the loop is to look until it has found nothing in flight.
+  bool is_the_loops() const { return loop_looks_.load(std::memory_order_relaxed); }
+  /// Only of a closed one, on the loop.
+  const Failure& why_closed() const { return why_closed_; }
+
+  /// The loop: no more calls or replies. What is in flight is lost with `how`.
+  void close(const Failure& how);
+
+ private:
+  struct Slot {
+    DirectCall call;
+    std::uint32_t use = 0;
+    bool taken = false;
+    bool elsewhere = false;
+    bool in_ring = false;  // else it overflowed
+    std::uint64_t position = 0;
+  };
+  struct Reply {
+    DirectCall call;
+    detail::Payload value;
+    std::chrono::nanoseconds run_time;
+  };
+
+  std::uint64_t take_slot(DirectCall& call, bool elsewhere);
+  Slot* find(std::uint64_t id);
+  DirectCall free_slot(Slot& slot);
+  /// -> true: the callee is to be woken.
+  bool put(std::uint64_t id, std::size_t bytes, const auto& write);
+  bool flush_overflow();
+  bool published();
+  void watch_replies();
+  void take_replies(std::vector<Reply>& into);
+
+  const ProcessId callee_;
+  ring::Segment segment_;
+  const std::unique_ptr<ring::Bell> callee_bell_;
+  std::atomic<std::size_t> in_flight_{0};
+  std::atomic<bool> overflows_{false};
+  std::atomic<bool> loop_looks_{false};  // written under the mutex
+
+  std::mutex mutex_;  // guards what follows: both ends of this side, and what is in flight
+  ring::Producer calls_;
+  ring::Consumer replies_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> overflow_;  // by id
+  int waiters_ = 0;
+  bool closed_ = false;
+  Failure why_closed_;
+};
+using OutChannelPtr = std::shared_ptr<OutChannel>;
+
+}  // namespace troupe::process

@@ -1,0 +1,47 @@
+#include "process/watched.hpp"
+
+#include <algorithm>
+
+#include "process/process.hpp"
+
+namespace troupe::process {
+
+Watched::Watched(Process& process, std::span<const detail::ObjectPtr> objects) {
+  const detail::Object* before = nullptr;
+  for (const auto& object : objects) {
+    if (object->ready()) continue;
+    if (object->source.task) tasks_ = &process.tasks();
+    if (!object->source.channel || (before && before->source.channel == object->source.channel)) continue;
+    before = object.get();
+    add(object->source.channel);
+  }
+  look_for_leases();
+}
+
+Watched::~Watched() {
+  for (auto& channel : channels_) channel->stop_waiting();
+}
+
+void Watched::add(const OutChannelPtr& channel) {
+  if (std::ranges::find(channels_, channel) != channels_.end()) return;
+  channels_.push_back(channel);
+  channel->start_waiting();
+}
+
+/// Tasks move between leases, and leases come and go.
+void Watched::look_for_leases() {
+  if (!tasks_ || tasks_->channels_version() == leases_version_) return;
+  leases_version_ = tasks_->channels_version();
+  for (const auto& channel : tasks_->channels()) add(channel);
+}
+
+void Watched::drain() {
+  look_for_leases();
+  for (auto& channel : channels_) channel->drain();
+}
+
+void Watched::before_sleep() {
+  for (auto& channel : channels_) channel->before_sleep();
+}
+
+}  // namespace troupe::process

@@ -1,0 +1,191 @@
+// Calls between two processes of one machine: from their socket into the ring, in it, and out of it again.
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "functions.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// So many calls that the two have a channel for sure.
+template <class T>
+void talk_much(const T& actor) {
+  for (int i = 0; i < 200; ++i) actor.template call<&Counter::pid>().get(20s);
+}
+
+bool shares_a_ring(int pid) {
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/map_files", ignored)) {
+    if (std::filesystem::read_symlink(entry, ignored).string().starts_with("/memfd:troupe-ring")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("two processes that talk much share a ring, and order holds across the switch",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  std::vector<Ref<int>> totals;
+  for (int i = 1; i <= 20'000; ++i) {
+    totals.push_back(counter.call<&Counter::add>(1));
+    if (i % 1000 == 0) totals.back().get(20s);
+  }
+  for (int i = 1; i <= 20'000; ++i) REQUIRE(totals[static_cast<std::size_t>(i) - 1].get(20s) == i);
+  if (::geteuid() == 0) CHECK(shares_a_ring(counter.call<&Counter::pid>().get()));
+}
+
+TEST_CASE("a call with a ref, a large one and one that fails keep their place among small ones",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto log = spawn<Log>();
+  for (int i = 0; i < 100; ++i) log.call<&Log::add>("warm").get(20s);
+  log.call<&Log::clear>().get(20s);
+  auto late = task<[](int milliseconds) {
+    usleep(static_cast<useconds_t>(milliseconds) * 1000);
+    return std::string("late");
+  }>(50);
+  std::vector<Ref<int>> done;
+  done.push_back(log.call<&Log::add>("first"));
+  done.push_back(log.call<&Log::add>(late));  // waits for a value, and all behind it with it
+  done.push_back(log.call<&Log::add>("third"));
+  done.push_back(log.call<&Log::add>(std::string(100'000, 'x')));  // no ring takes it
+  done.push_back(log.call<&Log::add>("fifth"));
+  done.push_back(log.call<&Log::add_ref>(put(std::string("sixth"))));
+  auto fails = log.call<&Log::fail>("seventh");
+  done.push_back(log.call<&Log::add>("eighth"));
+  get(done);
+  CHECK_THROWS_AS(fails.get(20s), TaskError);
+  auto lines = log.call<&Log::lines>().get(20s);
+  REQUIRE(lines.size() == 8);
+  lines[3] = lines[3].substr(0, 3);
+  CHECK(lines == std::vector<std::string>{"first", "late", "third", "xxx", "fifth", "sixth", "seventh", "eighth"});
+}
+
+TEST_CASE("a hundred thousand calls that nobody waits for are all answered", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  std::vector<Ref<int>> totals;  // more than both rings hold
+  for (int i = 1; i <= 100'000; ++i) totals.push_back(counter.call<&Counter::add>(1));
+  const auto deadline = Clock::now() + 20s;
+  for (auto& total : totals) {
+    while (!total.ready() && Clock::now() < deadline) std::this_thread::sleep_for(1ms);  // no get(): the loop looks
+    REQUIRE(total.ready());
+  }
+  CHECK(totals.back().get() == 100'000);
+}
+
+TEST_CASE("what follows from a value follows although nobody waits for it", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto first = spawn<Counter>(0), second = spawn<Counter>(0);
+  talk_much(first);
+  talk_much(second);
+  for (int i = 1; i <= 200; ++i) {
+    auto total = second.call<&Counter::add>(first.call<&Counter::add>(1));  // a ref of one as an argument of the other
+    REQUIRE(total.get(20s) == i * (i + 1) / 2);
+  }
+}
+
+TEST_CASE("threads that call one actor at once each get their own answers, in their own order",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      int before = 0;
+      for (int i = 0; i < 5'000; ++i) {
+        const int total = counter.call<&Counter::add>(1).get(20s);
+        if (total <= before) ++wrong;
+        before = total;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(counter.call<&Counter::add>(0).get(20s) == 20'000);
+}
+
+TEST_CASE("a process killed with calls in the ring: those that ran and those that wait fail with ActorDied",
+          "[runtime][session][channel][failure]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  auto before = counter.call<&Counter::add>(1);
+  auto dies = counter.call<&Counter::die>(SIGKILL);
+  auto after = counter.call<&Counter::add>(1);
+  const auto start = Clock::now();
+  CHECK(before.get(20s) == 1);  // answered before the end counts
+  CHECK_THROWS_AS(dies.get(20s), ActorDied);
+  CHECK_THROWS_AS(after.get(20s), ActorDied);
+  CHECK(Clock::now() - start < 2s);
+  CHECK(dies.failure()->signal == SIGKILL);
+  CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(20s), ActorDied);
+}
+
+TEST_CASE("a call that stands in the ring and has not started is cancelled for good", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  auto slow = counter.call<[](Counter&) { usleep(200'000); }>();
+  auto dropped = counter.call<&Counter::add>(5);
+  dropped.cancel();
+  CHECK_THROWS_AS(dropped.get(20s), Cancelled);
+  slow.get(20s);
+  CHECK(counter.call<&Counter::add>(0).get(20s) == 0);
+}
+
+TEST_CASE("short tasks stand in line at one lease; one that takes long gives back those behind it",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  for (int i = 0; i < 500; ++i) REQUIRE(task<twice>(i).get(20s) == 2 * i);  // short, as far as anybody knows
+  std::vector<Ref<int>> line;
+  line.push_back(task<sleeps>(500));
+  for (int i = 0; i < 200; ++i) line.push_back(task<twice>(i));
+  const auto start = Clock::now();
+  for (int i = 0; i < 200; ++i) REQUIRE(line[static_cast<std::size_t>(i) + 1].get(20s) == 2 * i);
+  CHECK(Clock::now() - start < 450ms);  // not behind it
+  CHECK_FALSE(line.front().ready());
+  CHECK(line.front().get(20s) == 500);
+}
+
+TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU too", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 1});
+  for (int i = 0; i < 500; ++i) task<twice>(i).get(20s);
+  CHECK(task<nested>(10).get(20s) == 10);
+  std::vector<Ref<int>> many;
+  for (int i = 0; i < 20; ++i) many.push_back(task<nested>(2));
+  for (auto& ref : many) CHECK(ref.get(30s) == 2);
+}
+
+TEST_CASE("a task that ends its process takes none of those in line behind it along",
+          "[runtime][session][channel][failure]") {
+  auto cluster = init({.cpus = 1});
+  for (int i = 0; i < 500; ++i) task<twice>(i).get(20s);
+  auto poison = with({.retries = 0}).task<dies_by>(SIGKILL);
+  std::vector<Ref<int>> line;
+  for (int i = 0; i < 100; ++i) line.push_back(with({.retries = 0}).task<twice>(i));
+  CHECK_THROWS_AS(poison.get(20s), ProcessDied);
+  for (int i = 0; i < 100; ++i) CHECK(line[static_cast<std::size_t>(i)].get(20s) == 2 * i);
+}
+
+TEST_CASE("an actor that calls another one through its own channel is answered by it", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 3});
+  auto counter = spawn<Counter>(0);
+  auto caller = spawn<Caller>(counter);
+  CHECK(caller.call<&Caller::add_many>(3'000).get(30s) == 3'000);
+  CHECK(counter.call<&Counter::add>(0).get(20s) == 3'000);
+}
