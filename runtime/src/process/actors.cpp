@@ -70,6 +70,7 @@ bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call, 
   const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
   if (id) {
     result->source.call = *id;
+    channel->drain_now_and_then(*id);
   } else {
     result->source.channel = nullptr;
   }

@@ -41,9 +41,16 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
   result->source.task = true;
   if (Resolver::is_here(spec.arguments)) {
     task->call.arguments = std::move(spec.arguments);
-    const std::lock_guard lock(mutex_);
-    task->shape = &shape_of(options);
-    return enqueue(task);
+    OutChannelPtr through;
+    std::uint64_t direct = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      task->shape = &shape_of(options);
+      through = enqueue(task);
+      direct = task->direct;
+    }
+    if (through) through->drain_now_and_then(direct);
+    return;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -59,12 +66,18 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
   });
 }
 
-/// Under the mutex.
-void Tasks::enqueue(const TaskPtr& task) {
+/// Under the mutex. -> the channel it went through, if it did.
+OutChannelPtr Tasks::enqueue(const TaskPtr& task) {
   auto& shape = *task->shape;
+  auto* lease = shape.queue.empty() ? with_room(shape) : nullptr;
+  if (lease && lease->channel && send_directly(*lease, task)) {
+    lease->line.push_back(task);
+    return lease->channel;
+  }
   shape.queue.push_back(task);
   dispatch(shape);
   if (!shape.queue.empty()) post_pump(shape);
+  return nullptr;
 }
 
 void Tasks::post_pump(Shape& shape) {

@@ -91,7 +91,7 @@ class Tasks : public CallReceiver {
   };
 
   Shape& shape_of(const detail::RequestOptions& options);
-  void enqueue(const TaskPtr& task);
+  OutChannelPtr enqueue(const TaskPtr& task);
 
   // under the mutex
   void dispatch(Shape& shape);

@@ -182,8 +182,7 @@ void Channels::turn() {
   }
   bool rest = false;
   for (auto& channel : looked) {
-    const bool much = channel->drain() >= kMuch;
-    rest = (channel->loop_turn(much) && much) || rest;
+    rest = channel->loop_turn() || rest;
   }
   if (!rest || std::exchange(resting_, true)) return;
   rest_.expires_after(kRest);

@@ -32,7 +32,6 @@ class Channels {
   static constexpr int kTalksMuch = 8;
   /// After a turn that found much, how long the loop waits before it looks again instead of being told.
   static constexpr std::chrono::microseconds kRest{500};
-  static constexpr std::size_t kMuch = 16;
 
   struct Ways {
     boost::asio::io_context& loop;

@@ -116,6 +116,7 @@ std::uint64_t OutChannel::take_slot(DirectCall& call, bool elsewhere) {
   auto& slot = slots_[index];
   slot.call = std::move(call);
   slot.use = (slot.use + 1) & 0x7fffffff;
+  ++sent_;
   slot.taken = true;
   slot.elsewhere = elsewhere;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
@@ -272,8 +273,9 @@ void OutChannel::stop_waiting() {
   drain();
 }
 
-bool OutChannel::loop_turn(bool rest) {
-  drain();
+bool OutChannel::loop_turn() {
+  const auto answered = drain();
+  bool much = false;
   {
     const std::lock_guard lock(mutex_);
     if (!is_the_loops()) return false;
@@ -281,10 +283,11 @@ bool OutChannel::loop_turn(bool rest) {
       loop_looks_.store(false, std::memory_order_relaxed);
       return false;
     }
-    replies_.set_watch(rest ? ring::Watch::Active : ring::Watch::Loop);
+    much = answered >= kMuch || sent_ - std::exchange(sent_before_turn_, sent_) >= kMuch;
+    replies_.set_watch(much ? ring::Watch::Active : ring::Watch::Loop);
   }
-  if (!rest) drain();
-  return true;
+  if (!much) drain();
+  return much;
 }
 
 // ---- the end -----------------------------------------------------------------------------------------------------

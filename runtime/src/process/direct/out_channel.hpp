@@ -52,6 +52,8 @@ class CallReceiver {
 class OutChannel : public std::enable_shared_from_this<OutChannel> {
  public:
   static constexpr std::size_t kInlineBytes = std::size_t{32} << 10;  ///< of the arguments of one call
+  static constexpr std::uint32_t kNowAndThen = 32;
+  static constexpr std::uint64_t kMuch = 16;  ///< calls or replies between two turns of the loop
 
   OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell);
 
@@ -78,9 +80,13 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   void before_sleep();
   void stop_waiting();
 
-  /// The loop's turn to look, after its eventfd was written or a while later: drain(), and `rest` before it is told again.
-  /// -> false: nothing is in flight, or somebody else looks.
-  bool loop_turn(bool rest);
+  /// The loop's turn to look, after its eventfd was written or a while later. -> true: much goes on here, so that it is
+  /// not told again but is to come back after a rest.
+  bool loop_turn();
+  /// For a thread that has sent and holds no lock: now and then it takes what has been answered, which it has in its cache.
+  void drain_now_and_then(std::uint64_t id) {
+    if (DirectId::of(id).slot % kNowAndThen == 0) drain();
+  }
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   /// True from the moment that the loop is to look until it has found nothing in flight.
   bool is_the_loops() const { return loop_looks_.load(std::memory_order_relaxed); }
@@ -129,6 +135,8 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   std::vector<std::uint32_t> free_;
   std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> overflow_;  // by id
   int waiters_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t sent_before_turn_ = 0;
   bool closed_ = false;
   Failure why_closed_;
 };
