@@ -2,6 +2,7 @@
 
 find_package(Catch2 2 REQUIRED)
 set(_troupe_discover_script ${CMAKE_CURRENT_LIST_DIR}/discover_tests.cmake)
+set(_troupe_test_support ${PROJECT_SOURCE_DIR}/tests/support)
 
 # Sanitizers: a report ends the process, so that a test cannot pass over it. A program forks its worker processes while
 # it may have threads, which ThreadSanitizer refuses unless told otherwise.
@@ -9,6 +10,16 @@ set(_troupe_test_environment
   ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
+
+# Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast.
+function(_troupe_test_runner)
+  if(NOT TARGET troupe_test_runner)
+    add_library(troupe_test_runner STATIC ${_troupe_test_support}/run_tests.cpp)
+    target_compile_options(troupe_test_runner PRIVATE -O0 -g0)
+    target_include_directories(troupe_test_runner PUBLIC ${_troupe_test_support})
+    target_link_libraries(troupe_test_runner PUBLIC Catch2::Catch2)
+  endif()
+endfunction()
 
 # troupe_tests(<module>
 #   SOURCES <sources>...
@@ -18,10 +29,10 @@ set(_troupe_test_environment
 #   [LABELS <labels>...]        besides the module's name
 #   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
-#   [OWN_MAIN])                 the sources have a main of their own
+#   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_MAIN" "NAME;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_MAIN;DRIVER" "NAME;TIMEOUT"
     "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -41,8 +52,12 @@ function(troupe_tests module)
     list(PREPEND arg_INTERNALS ${module})
   endif()
   troupe_use_internals(${target} ${arg_INTERNALS})
-  if(arg_OWN_MAIN)
-    target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} Catch2::Catch2)
+  if(arg_DRIVER)
+    target_sources(${target} PRIVATE ${_troupe_test_support}/driver_main.cpp)
+  endif()
+  if(arg_OWN_MAIN OR arg_DRIVER)
+    _troupe_test_runner()
+    target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} troupe_test_runner)
   else()
     target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} Catch2::Catch2WithMain)
   endif()

@@ -1,11 +1,9 @@
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "node/zygote.hpp"
+#include "run_tests.hpp"
 #include "test_program.hpp"
 
 int main(int argc, char** argv) {
@@ -13,5 +11,5 @@ int main(int argc, char** argv) {
   const bool is_node = argc > 1 && arguments[1] == troupe::node::test::kNodeArgument;
   if (is_node || std::getenv(troupe::node::kBootVariable) != nullptr)
     return troupe::node::test::program_main(arguments);
-  return Catch::Session().run(argc, argv);
+  return troupe::test::run_tests(argc, argv);
 }
