@@ -1,6 +1,7 @@
 #include "admin.hpp"
 
 #include <chrono>
+#include <cstdio>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,11 +10,17 @@
 #include <troupe/errors.hpp>
 
 #include "config/token.hpp"
+#include "transport/patience.hpp"
 
 namespace troupe::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+bool say(const std::string& line) {
+  fmt::print(stderr, "troupe: {}\n", line);
+  return true;
+}
 
 /// One connection of an administrator, and the loop that runs it while somebody waits.
 class Session {
@@ -22,8 +29,8 @@ class Session {
     transport::ClientOptions client;
     client.self.role = wire::Role::ADMIN;
     client.key = token;
-    transport::connect(
-        loop_, head, client,
+    transport::connect_patiently(
+        loop_, head, client, {.again = say},
         [this, request = std::move(request)](transport::ConnectionPtr open, const transport::Accepted&) {
           opened(std::move(open), request);
         },

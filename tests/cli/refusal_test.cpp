@@ -105,12 +105,57 @@ TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refus
 
 TEST_CASE("a port that is not Troupe's is told apart", "[cli][refusal]") {
   TestCluster cluster(0);
-  for (const std::string greeting : {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n", ""}) {
+  for (const std::string greeting : {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n"}) {
     OtherServer server(greeting);
     const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", server.address()}, cluster.environment());
     CHECK(worker.exit_code == 1);
     CHECK_THAT(worker.output, Catch::Contains("does not speak Troupe") && Catch::Contains(server.address()));
     CHECK(took < 2s);
+  }
+}
+
+TEST_CASE("a port that says nothing is named after a second, and given up after three", "[cli][refusal]") {
+  TestCluster cluster(0);
+  OtherServer server("");
+  const std::vector<std::vector<std::string>> callers{
+      {TROUPE_PROGRAM, "worker", "--head", server.address()},
+      {TROUPE_PROGRAM, "status", "--head", server.address()},
+      {TROUPE_TEST_DRIVER, "task", "--address", server.address()},
+  };
+  for (const auto& arguments : callers) {
+    const auto start = std::chrono::steady_clock::now();
+    Child caller(arguments, cluster.environment());
+    caller.wait_for_output("no answer yet from " + server.address() + "; trying again");
+    CHECK(std::chrono::steady_clock::now() - start < 2s);
+    const auto status = caller.wait();
+    CHECK(std::chrono::steady_clock::now() - start < 5s);
+    INFO(caller.output());
+    REQUIRE(status);
+    CHECK(WEXITSTATUS(*status) == 1);
+    CHECK_THAT(caller.output(),
+               Catch::Contains(server.address() + " accepted the connection but said nothing within 1 s") &&
+                   Catch::Contains("no Troupe head, or it is too busy or stopped (tried 3 times)"));
+  }
+}
+
+TEST_CASE("a head that is too busy to answer within a second is joined all the same", "[cli][refusal]") {
+  TestCluster cluster(1);
+  const std::vector<std::vector<std::string>> callers{
+      {TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--name", "late"},
+      {TROUPE_PROGRAM, "status", "--head", cluster.address()},
+      {TROUPE_TEST_DRIVER, "task", "--address", cluster.address()},
+  };
+  const std::vector<std::string> done{"of the cluster at", "cluster ", "task "};
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    cluster.head().signal(SIGSTOP);
+    Child caller(callers[i], cluster.environment());
+    caller.wait_for_output("no answer yet from " + cluster.address() + "; trying again");
+    cluster.head().signal(SIGCONT);
+    caller.wait_for_output(done[i]);
+    if (i == 0) {
+      caller.signal(SIGTERM);
+      CHECK(caller.wait());
+    }
   }
 }
 

@@ -19,6 +19,7 @@
 #include "node/mark.hpp"
 #include "node/node_impl.hpp"
 #include "node/threads.hpp"
+#include "transport/patience.hpp"
 
 namespace troupe::node {
 namespace {
@@ -97,8 +98,14 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   transport::ClientOptions client;
   client.self.role = wire::Role::NODE;
   client.key = options_.token;
-  transport::connect(
-      loop_, options_.head, client,
+  transport::Patience patience;
+  patience.again = [this, alive = std::weak_ptr(alive_)](const std::string& line) {
+    if (alive.expired() || is_stopping()) return false;
+    spdlog::warn("{}", line);
+    return true;
+  };
+  transport::connect_patiently(
+      loop_, options_.head, client, std::move(patience),
       [this, alive = std::weak_ptr(alive_)](transport::ConnectionPtr head, transport::Accepted accepted) {
         if (alive.expired() || is_stopping()) return head->close();
         on_open(std::move(head), accepted);

@@ -9,6 +9,7 @@
 
 #include "node/failures.hpp"
 #include "node/program.hpp"
+#include "transport/patience.hpp"
 
 namespace troupe::node {
 namespace {
@@ -27,8 +28,10 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
 
   void start() {
     expect_within_silence();
-    transport::connect(
+    // A driver that hashes a large program for another node is busy for about a second for each GB of it.
+    transport::connect_patiently(
         loop_, what_.driver, what_.client,
+        {.again = [self = shared_from_this()](auto&&) { return self->done_ != nullptr; }},
         [self = shared_from_this()](transport::ConnectionPtr connection, transport::Accepted) {
           self->on_open(connection);
         },

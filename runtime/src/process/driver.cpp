@@ -1,5 +1,7 @@
 #include "process/driver.hpp"
 
+#include <cstdio>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,16 +9,28 @@
 #include "node/node.hpp"
 #include "process/codec.hpp"
 #include "process/doorbell.hpp"
+#include "transport/patience.hpp"
 
 namespace troupe::process {
+namespace {
+
+/// A program's own standard error is where its user looks.
+transport::Patience patience() {
+  return {.again = [](const std::string& line) {
+    std::fprintf(stderr, "troupe: %s\n", line.c_str());
+    return true;
+  }};
+}
+
+}  // namespace
 
 Driver::Driver(const DriverOptions& options) : token_(options.token) {
   self_->machine = node::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
   client.key = token_;
-  transport::connect(
-      loop_, options.head, client,
+  transport::connect_patiently(
+      loop_, options.head, client, patience(),
       [this, &options](transport::ConnectionPtr connection, const transport::Accepted&) {
         head_ = std::move(connection);
         register_job(options);

@@ -36,6 +36,9 @@ struct Accepted {
 /// One message for a person: what differed, both values, what to do.
 struct Denied {
   std::string why;
+  /// Of a client: the server took the connection and has sent nothing wrong, only not enough in time. A head that is busy
+  /// looks like this, and so does a port that is not Troupe's and says nothing. See patience.hpp.
+  bool may_be_busy = false;
 };
 
 /// client: Hello{range, role, cluster, nonce} -> server: Challenge{protocol, cluster, nonce, proof} or Refusal

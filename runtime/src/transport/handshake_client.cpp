@@ -46,7 +46,7 @@ class Client : public std::enable_shared_from_this<Client> {
   void start() {
     deadline_.expires_after(options_.timeout);
     deadline_.async_wait([self = shared_from_this()](error_code stopped) {
-      if (!stopped && self->denied_) self->deny(self->describe_timeout());
+      if (!stopped && self->denied_) self->deny(self->describe_timeout(), self->connection_ != nullptr);
     });
     dial_ = std::make_shared<Dial>(
         loop_, to_, nobody_there(options_.self.role),
@@ -67,7 +67,8 @@ class Client : public std::enable_shared_from_this<Client> {
           if (const auto self = weak.lock()) self->receive(message);
         },
         [weak = weak_from_this()](const std::string& why) {
-          if (const auto self = weak.lock()) self->deny(self->describe_end(why));
+          // After its challenge a server that refuses says why: one that only hangs up was too late itself.
+          if (const auto self = weak.lock()) self->deny(self->describe_end(why), self->challenged_);
         });
     seen_.caller = options_.self;
     seen_.caller_min = options_.protocol_min;
@@ -154,12 +155,15 @@ class Client : public std::enable_shared_from_this<Client> {
 
   std::string describe_timeout() const {
     if (!connection_) return fmt::format("{} ({} ms)", dial_->progress(), options_.timeout.count());
+    const auto time = std::chrono::duration<double>(options_.timeout).count();
     if (challenged_) {
-      return fmt::format("{} did not complete the handshake within {} ms: it is overloaded or stopped; try again",
-                         name_of(to_), options_.timeout.count());
+      return fmt::format("{} did not complete the handshake within {:g} s: it is too busy or stopped; try again",
+                         name_of(to_), time);
     }
-    return not_troupe(
-        fmt::format("it has sent nothing for {} ms (or it is stopped or overloaded)", options_.timeout.count()));
+    return fmt::format(
+        "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy "
+        "or stopped",
+        name_of(to_), time, options_.self.subject == 0 ? "head" : "process");
   }
 
   std::string not_troupe(std::string_view symptom) const {
@@ -168,14 +172,14 @@ class Client : public std::enable_shared_from_this<Client> {
         name_of(to_), symptom);
   }
 
-  void deny(std::string why) {
+  void deny(std::string why, bool may_be_busy = false) {
     if (!denied_) return;
     if (const auto connection = std::exchange(connection_, nullptr); connection && connection->is_open())
       connection->close();
     deadline_.cancel();
     dial_.reset();
     accepted_ = nullptr;
-    std::exchange(denied_, nullptr)({.why = std::move(why)});
+    std::exchange(denied_, nullptr)({.why = std::move(why), .may_be_busy = may_be_busy});
   }
 
   asio::io_context& loop_;

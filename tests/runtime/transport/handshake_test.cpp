@@ -346,9 +346,13 @@ TEST_CASE("a port that hangs up, or says nothing, is named within the time", "[t
              StartsWith(hangs_up.name() +
                         " accepted the connection but does not speak Troupe: the peer closed the connection"));
   Stranger silent(loop, "", true);
-  CHECK_THAT(refused_by(loop, silent.endpoint()),
-             StartsWith(silent.name() +
-                        " accepted the connection but does not speak Troupe: it has sent nothing for 1000 ms"));
+  CHECK_THAT(
+      refused_by(loop, silent.endpoint()),
+      StartsWith(silent.name() + " accepted the connection but said nothing within 1 s: it is no Troupe head, or "));
+  ClientOptions process;
+  process.self.role = wire::Role::PROCESS;
+  process.self.subject = 22;
+  CHECK_THAT(refused_by(loop, silent.endpoint(), process), Contains("it is no Troupe process, or it is too busy"));
 }
 
 TEST_CASE("an address without a listener is named at once", "[transport][handshake][refusal]") {
