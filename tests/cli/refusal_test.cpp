@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "support/cluster.hpp"
 
@@ -206,6 +207,19 @@ TEST_CASE("a node that offers what no machine has is refused, and so is an addre
   const auto driver = run({TROUPE_TEST_DRIVER, "task", "--address"}, cluster.environment());
   CHECK(driver.exit_code == 1);
   CHECK_THAT(driver.output, Catch::Contains("--address needs a value"));
+}
+
+TEST_CASE("a worker whose --node-host is not this machine's ends with exit code 1 and has not joined",
+          "[cli][refusal]") {
+  TestCluster cluster(0);
+  const auto [worker, took] =
+      timed({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--node-host", "192.0.2.1"}, cluster.environment());
+  INFO(worker.output);
+  CHECK(worker.exit_code == 1);
+  CHECK_THAT(worker.output,
+             Catch::Contains("--node-host") && Catch::Contains("192.0.2.1 is no address of this machine"));
+  CHECK(took < 2s);
+  CHECK(nlohmann::json::parse(cluster.status())["nodes"].empty());
 }
 
 TEST_CASE("a token file that others can read is refused", "[cli][refusal][security]") {

@@ -9,6 +9,8 @@
 #include <troupe/errors.hpp>
 
 #include "node/machine.hpp"
+#include "transport/handshake.hpp"
+#include "transport/resolve.hpp"
 
 namespace troupe::node {
 namespace {
@@ -29,6 +31,25 @@ void check_offer(const NodeOptions& options) {
     if (!std::isfinite(units) || units < 0) refuse(fmt::format("{} of resource '{}'", units, name));
     if (name == "cpu" || name == "gpu")
       refuse(fmt::format("'{}' as a custom resource: it has an option of its own", name));
+  }
+}
+
+void check_host(asio::io_context& loop, const std::string& host) {
+  if (host.empty()) return;
+  const auto refuse = [&host](const std::string& why) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("the processes of this node cannot listen on '{}' (--node-host): {}", host, why)});
+  };
+  std::string error;
+  const auto found = transport::look_up(host, 0, false, error);
+  if (found.empty()) return refuse(error);
+  if (const auto text = transport::host_of(found.front()); text == "0.0.0.0" || text == "::") {
+    return refuse("that is every address, and none that others could call: name one of them");
+  }
+  try {
+    transport::Listener::tcp(loop, host, 0, [](transport::Socket) {});
+  } catch (const Error& failed) {
+    refuse(failed.what());
   }
 }
 

@@ -14,6 +14,11 @@ namespace troupe::node {
 inline constexpr int kMostGpus = 1024;
 void check_offer(const NodeOptions& options);
 
+/// Throws Refused, saying why, where worker processes could not listen on NodeOptions::host, or where others could not
+/// call them there: a name that does not resolve, an address of another machine, all addresses at once. Looks the name up,
+/// which blocks, and opens a port there for a moment.
+void check_host(asio::io_context& loop, const std::string& host);
+
 /// The GPUs that a node offers: those it finds, or as many as its options say, where made-up ones follow the real ones.
 std::vector<Gpu> offered_gpus(const NodeOptions& options);
 

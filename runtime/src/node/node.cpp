@@ -40,6 +40,7 @@ std::string throw_if_threads() {
 
 Node::Node(asio::io_context& loop, NodeOptions options) {
   check_offer(options);
+  check_host(loop, options.host);
   impl_ = std::make_unique<Impl>(loop, std::move(options));
 }
 Node::~Node() = default;

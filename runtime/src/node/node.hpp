@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 struct NodeOptions {
   transport::Endpoint head;
   transport::Secret token{};
-  std::string host;         ///< where its worker processes listen for TCP; empty: the address that reaches the head
+  std::string host;         ///< where its worker processes listen and are called; empty: the one that reaches the head
   std::string name;         ///< empty: the host name
   double cpus = 0;          ///< 0: as many as this process may use
   std::optional<int> gpus;  ///< nullopt: what NVML finds
@@ -45,7 +45,7 @@ struct NodeOptions {
 class Node {
  public:
   /// Forks the guardian: no other thread may run yet (throws std::logic_error). This process ignores SIGPIPE from now
-  /// on.
+  /// on. Throws Refused where the options offer what no machine has, or a host that is not an address of this machine.
   Node(asio::io_context& loop, NodeOptions options);
   ~Node();
 

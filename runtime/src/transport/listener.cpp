@@ -100,8 +100,7 @@ std::string why_not_bound(const std::string& host, std::uint16_t port, int error
       return fmt::format("port {} is in use on {}: stop what listens there, or choose another port, or 0 for any", port,
                          host);
     case EADDRNOTAVAIL:
-      return fmt::format("{} is no address of this machine: give one that `ip address` shows, or 0.0.0.0 for all",
-                         host);
+      return fmt::format("{} is no address of this machine: give one that `ip address` shows", host);
     case EACCES:
       return fmt::format("port {} may not be opened ({}): choose one above 1023", port, cause);
     default:

@@ -117,6 +117,24 @@ TEST_CASE("a node that is refused stops with the reason", "[node][join]") {
   CHECK_THAT(cluster.stopped->first, Catch::Contains("token"));
 }
 
+TEST_CASE("a node whose host is no address of this machine is refused before it joins", "[node][join]") {
+  Cluster cluster;
+  const auto refused = [&](const std::string& host, const std::string& why) {
+    cluster.options.host = host;
+    CHECK_THROWS_WITH(Node(cluster.loop, cluster.options),
+                      Catch::Contains("'" + host + "' (--node-host)") && Catch::Contains(why));
+  };
+  refused("192.0.2.1", "192.0.2.1 is no address of this machine");
+  refused("no-such-host.invalid", "");
+  refused("0.0.0.0", "every address");
+  refused("::", "every address");
+  CHECK(cluster.head.joined.empty());
+  cluster.options.host = "127.0.0.1";
+  cluster.join();
+  CHECK(cluster.head.joined.at(0).host == "127.0.0.1");
+  cluster.stop();
+}
+
 TEST_CASE("a worker process starts, is asked through its node, and its exit is reported once", "[node][process]") {
   Cluster cluster;
   cluster.join();
