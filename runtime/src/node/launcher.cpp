@@ -161,6 +161,7 @@ void Launcher::start_zygote() {
     return fail_pending(failure_of(Failure::Kind::Program, fmt::format("socketpair: {}", std::strerror(errno))));
   }
   UniqueFd mine(ends[0]), its(ends[1]);
+  zygote_log_ = LogTail(options_.log);
   // Room in its environment for the number of each worker process; see mark_process.
   auto started = run_program("zygote", its.get(), options_.log, {}, {process_entry(0)});
   if (auto* failure = std::get_if<Failure>(&started)) return fail_pending(*failure);
@@ -226,15 +227,19 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
 
 void Launcher::explain_start(Failure failure, int status) {
   state_ = State::Unknown;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != kLoaderFailed) return fail_pending(failure);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != kLoaderFailed) {
+    failure.message += zygote_log_.quote();
+    return fail_pending(failure);
+  }
   state_ = State::Resolving;
   find_missing_libraries(loop_, reaper_, path_, options_.check_limit,
                          [weak = weak_from_this(), failure = std::move(failure)](std::string missing) mutable {
                            auto self = weak.lock();
                            if (!self || self->closed_) return;
                            self->state_ = State::Unknown;
-                           if (!missing.empty())
-                             failure.message += "; shared libraries that it needs are missing: " + missing;
+                           failure.message += missing.empty()
+                                                  ? self->zygote_log_.quote()
+                                                  : "; shared libraries that it needs are missing: " + missing;
                            self->fail_pending(failure);
                          });
 }

@@ -16,6 +16,7 @@
 #include <troupe/errors.hpp>
 
 #include "node/guardian.hpp"
+#include "node/log_tail.hpp"
 #include "node/program.hpp"
 #include "node/program_fetch.hpp"
 #include "node/reaper.hpp"
@@ -114,6 +115,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   pid_t zygote_pid_ = 0;
   asio::steady_timer start_timer_;
   bool start_timed_out_ = false;
+  LogTail zygote_log_;
   bool by_exec_ = false;
   bool closed_ = false;
 };

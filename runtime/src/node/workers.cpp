@@ -1,5 +1,6 @@
 #include "node/workers.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -15,13 +16,16 @@
 #include "node/cgroup.hpp"
 #include "node/child.hpp"
 #include "node/failures.hpp"
+#include "node/log_tail.hpp"
 #include "node/node.hpp"
 #include "process/codec.hpp"
+#include "transport/frame.hpp"
 
 namespace troupe::node {
 namespace {
 
-constexpr int kMostAttempts = 3;  // when a zygote ends in the middle of a fork
+constexpr int kMostAttempts = 3;          // when a zygote ends in the middle of a fork
+constexpr std::size_t kMostWords = 1000;  // of what a process says of its own end
 
 }  // namespace
 
@@ -35,7 +39,9 @@ struct Workers::Worker {
   std::shared_ptr<Launcher> launcher;
   transport::ConnectionPtr link;
   asio::steady_timer timer;
+  LogTail log;
   std::string stopped_because;  // not empty: it was ended by the node
+  std::string own_words;        // why it could not start, as it says itself
   pid_t pid = 0;
   int attempts = 0;
   bool by_exec = false;
@@ -77,6 +83,7 @@ void Workers::launch(const WorkerPtr& worker) {
   if (!options_.log_directory.empty()) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
   }
+  worker->log = LogTail(request.log);
   request.cgroup = worker->attempts == 1 ? make_process_cgroup(options_.cgroup, worker->process)
                                          : process_cgroup(options_.cgroup, worker->process);
   configure(*worker);
@@ -135,7 +142,7 @@ void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
   worker->by_exec = launched.by_exec;
   guardian_.add(launched.pid);
   reaper_.watch(launched.pid, Reaper::Group::Killed, [this, worker](int status) { on_ended(worker, status); });
-  if (worker->over || !worker->stopped_because.empty()) return kill_group(launched.pid);
+  if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty()) return kill_group(launched.pid);
   if (launched.by_exec && !worker->ready) {
     kill_after(
         worker, options_.start_limit,
@@ -156,6 +163,8 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
     }
     case wire::Message::PROCESS_READY:
       return on_ready(worker, message.getProcessReady());
+    case wire::Message::PROCESS_EXITED:
+      return on_given_up(worker, message.getProcessExited());
     default:
       spdlog::warn("process {} sent its node a message of kind {}; ignored", worker.process,
                    static_cast<int>(message.which()));
@@ -173,6 +182,15 @@ void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
   to_head_(out);
 }
 
+/// It says why it cannot start, and waits to be ended: what it has said must be here before its end is reported.
+void Workers::on_given_up(Worker& worker, wire::ProcessExited::Reader exited) {
+  if (worker.ready || !worker.own_words.empty()) return;
+  auto words = process::read_failure(exited.getFailure()).message;
+  std::ranges::replace(words, '\n', ' ');
+  worker.own_words = words.empty() ? "it does not say why" : transport::printable(words, kMostWords);
+  if (worker.pid > 0) kill_group(worker.pid);
+}
+
 void Workers::on_link_closed(const WorkerPtr& worker) {
   if (worker->over || worker->pid == 0) return;  // not running yet: the launcher tells
   kill_after(worker, options_.link_grace, "it closed the socket to its node");
@@ -182,7 +200,7 @@ void Workers::kill_after(const WorkerPtr& worker, std::chrono::milliseconds time
   worker->timer.expires_after(time);
   worker->timer.async_wait([this, weak = std::weak_ptr(worker), why = std::move(why)](boost::system::error_code error) {
     auto worker = weak.lock();
-    if (!error && worker && !worker->over) stop(worker->process, why);
+    if (!error && worker && !worker->over) stop(worker->process, worker->ready ? why : why + worker->log.quote());
   });
 }
 
@@ -236,18 +254,32 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
   if (WIFEXITED(status)) failure.exit_code = WEXITSTATUS(status);
   failure.where = options_.where;
   const auto who = fmt::format("process {} (pid {})", worker.process, worker.pid);
-  if (!worker.stopped_because.empty()) {
+  if (!worker.own_words.empty()) {
+    failure.kind = Failure::Kind::Program;
+    failure.signal = 0;
+    failure.message = fmt::format("{} could not start: {}{}", who, worker.own_words, worker.log.name());
+  } else if (!worker.stopped_because.empty()) {
     failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
+  } else if (worker.ready) {
+    failure.message = fmt::format("{} {}{}", who, describe_status(status), worker.log.name());
   } else {
-    failure.message =
-        fmt::format("{} {}{}", who, describe_status(status), never_began ? " before it called troupe::init" : "");
+    failure.message = fmt::format("{} {} before it {}{}", who, describe_status(status),
+                                  never_began ? "called troupe::init" : "was ready", worker.log.quote());
   }
   return failure;
+}
+
+void Workers::log_failed_start(const Worker& worker, const Failure& failure) {
+  if (worker.ready || (!worker.stopped_because.empty() && worker.own_words.empty())) return;
+  auto text = fmt::format("job {}: {}", worker.setup.job, failure.message);
+  if (text != last_failed_start_) spdlog::error("{}", text);
+  last_failed_start_ = std::move(text);
 }
 
 void Workers::report(Worker& worker, const Failure& failure) {
   worker.over = true;
   worker.timer.cancel();
+  log_failed_start(worker, failure);
   if (worker.link) worker.link->close();
   if (worker.pid == 0 && !options_.cgroup.empty()) guardian_.sweep(worker.process);  // only to remove its cgroup
   transport::Outgoing out;

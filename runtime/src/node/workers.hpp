@@ -42,6 +42,9 @@ struct WorkerSetup {
 ///
 ///   [starting] --launched--> [running] --ended--> gone, after one processExited
 ///       --cannot be--> gone, after one processExited
+///
+/// Where a process ends before it is ready, the failure says why, in its own words or in the last lines of its log, and
+/// so does the log of the node.
 class Workers {
  public:
   /// Takes a message for the head.
@@ -75,11 +78,13 @@ class Workers {
   void on_running(const WorkerPtr& worker, const Launched& launched);
   void on_message(Worker& worker, wire::Message::Reader message);
   void on_ready(Worker& worker, wire::ProcessReady::Reader ready);
+  void on_given_up(Worker& worker, wire::ProcessExited::Reader exited);
   void on_link_closed(const WorkerPtr& worker);
   void kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why);
   void on_ended(const WorkerPtr& worker, int status);
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
+  void log_failed_start(const Worker& worker, const Failure& failure);
 
   asio::io_context& loop_;
   Reaper& reaper_;
@@ -88,6 +93,7 @@ class Workers {
   ToHead to_head_;
   std::function<void()> on_empty_;
   std::unordered_map<std::uint64_t, WorkerPtr> workers_;
+  std::string last_failed_start_;  // of the log: many starts may fail for one reason
 };
 
 }  // namespace troupe::node

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <system_error>
 #include <thread>
 
 #include <sys/socket.h>
 #include <unistd.h>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "process/codec.hpp"
 #include "process/doorbell.hpp"
@@ -15,6 +19,9 @@
 
 namespace troupe::process {
 namespace {
+
+/// For the node to end a process that has given up.
+constexpr std::chrono::seconds kPatience{1};
 
 /// The parts of a worker process; they live as long as it.
 struct Worker {
@@ -25,8 +32,32 @@ struct Worker {
   std::unique_ptr<Process> process;
   std::atomic<bool> configured{false};
 
+  boost::asio::steady_timer patience{loop};
+
+  void begin(wire::WorkerConfig::Reader config);
   void configure(wire::WorkerConfig::Reader config);
+  void give_up(const std::string& why);
 };
+
+/// What goes wrong before this process is ready belongs to whoever waits for it, and not only into its log.
+void Worker::begin(wire::WorkerConfig::Reader config) try { configure(config); } catch (const std::exception& error) {
+  give_up(error.what());
+} catch (...) {
+  give_up("an exception that is no std::exception");
+}
+
+/// Tells the node, which ends this process once it has heard.
+void Worker::give_up(const std::string& why) {
+  std::fprintf(stderr, "troupe: this worker process cannot start: %s\n", why.c_str());
+  listeners = {};
+  transport::Outgoing last;
+  auto out = last.root().initProcessExited();
+  write_failure(out.initFailure(), {.kind = Failure::Kind::Program, .message = why});
+  link->send(last);
+  link->finish();
+  patience.expires_after(kPatience);
+  patience.async_wait([](const boost::system::error_code&) { _exit(1); });
+}
 
 void Worker::configure(wire::WorkerConfig::Reader config) {
   auto self = std::make_shared<Address>();
@@ -65,13 +96,18 @@ void run_worker(int fd) {
   worker.link->start(
       [&worker](wire::Message::Reader message) {
         if (message.isWorkerConfig() && !worker.process) {
-          worker.configure(message.getWorkerConfig());
+          worker.begin(message.getWorkerConfig());
         } else if (worker.process) {
           worker.process->on_head_message(message);
         }
       },
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
-  std::thread([&worker] { worker.loop.run(); }).detach();
+  try {
+    std::thread([&worker] { worker.loop.run(); }).detach();
+  } catch (const std::system_error& error) {
+    worker.give_up(std::string("it cannot have a thread for its sockets: ") + error.what());
+    worker.loop.run();
+  }
   wait([&worker] { return worker.configured.load(std::memory_order_acquire); }, std::nullopt);
   worker.process->executor().run();
 }

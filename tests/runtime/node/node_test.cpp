@@ -218,6 +218,49 @@ TEST_CASE("a program that cannot start fails the process with what the program d
   cluster.stop();
 }
 
+TEST_CASE("what ends a worker process before it is ready is in its failure, from its log", "[node][process]") {
+  Cluster cluster;
+  const auto logs = cluster.directory.path / "logs";
+  cluster.options.log_directory = logs;
+  std::filesystem::create_directory(logs);
+  const auto log = logs / "job-5-process-7.log";
+  std::ofstream(log) << "of an earlier node\n";
+  cluster.join();
+  cluster.head.start_job(5, program_that("abort"));
+  cluster.head.start_process(7, 5);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.signal == SIGABRT);
+  CHECK_THAT(failure.message,
+             Catch::Contains("was killed by signal 6") &&
+                 Catch::EndsWith("; its log, " + log.string() + ", ends with: 'a first line / no such\\x09device'"));
+  cluster.stop();
+}
+
+TEST_CASE("what ends a program before troupe::init is in the failure of its starts, from its log", "[node][process]") {
+  Cluster cluster;
+  cluster.options.log_directory = cluster.directory.path / "logs";
+  cluster.join();
+  cluster.head.start_job(5, program_that("exit-early"));
+  cluster.head.start_process(7, 5);
+  CHECK_THAT(cluster.fate(7).message,
+             Catch::Contains("ended with exit code 3 before it called troupe::init; its log, ") &&
+                 Catch::EndsWith("job-5-zygote.log, ends with: 'no data here'"));
+  cluster.stop();
+}
+
+TEST_CASE("a worker process that says why it cannot start is ended, and its words are reported", "[node][process]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("gives-up"));
+  cluster.head.start_process(7, 5);
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::Program);
+  CHECK(failure.signal == 0);
+  CHECK_THAT(failure.message, Catch::Contains("process 7") && Catch::EndsWith("could not start: no room for it"));
+  CHECK(!cluster.head.ready.contains(7));
+  cluster.stop();
+}
+
 TEST_CASE("a program with threads is executed for each process, and ends are told apart", "[node][process]") {
   Cluster cluster;
   cluster.options.program_start = 2s;
@@ -269,6 +312,10 @@ TEST_CASE("the output of a worker process goes to a file of its own", "[node][pr
   std::string line;
   std::getline(log, line);
   CHECK(line == "hello");
+  cluster.head.command(7, 1, "exit 6");
+  CHECK_THAT(cluster.fate(7).message,
+             Catch::EndsWith("ended with exit code 6; its log is " +
+                             (cluster.directory.path / "logs" / "job-5-process-7.log").string()));
   cluster.stop();
 }
 

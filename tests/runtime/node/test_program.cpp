@@ -58,12 +58,20 @@ void send_ready(transport::Connection& link, wire::WorkerConfig::Reader config) 
   link.send(message);
 }
 
-void serve_worker(int fd) {
+void send_given_up(transport::Connection& link) {
+  transport::Outgoing message;
+  message.root().initProcessExited().initFailure().setMessage("no room\nfor it");
+  link.send(message);
+}
+
+void serve_worker(int fd, bool can_start) {
   asio::io_context loop;
   auto link = transport::Connection::make(transport::Socket(loop, asio::generic::stream_protocol(AF_UNIX, 0), fd));
   link->start(
       [&](wire::Message::Reader message) {
-        if (message.isWorkerConfig()) send_ready(*link, message.getWorkerConfig());
+        if (message.isWorkerConfig()) {
+          can_start ? send_ready(*link, message.getWorkerConfig()) : send_given_up(*link);
+        }
         if (!message.isTell() || !message.getTell().isRefused()) return;
         transport::Outgoing out;
         auto ask = out.root().initAsk();
@@ -125,7 +133,10 @@ std::string perform(const std::string& command) {
 int program_main(const std::vector<std::string>& arguments) {
   const std::string what = arguments.size() > 1 ? arguments[1] : "";
   if (what == kNodeArgument) return serve_node(arguments.at(2));
-  if (what == "exit-early") return 3;
+  if (what == "exit-early") {
+    std::cerr << "\nno data here\n";
+    return 3;
+  }
   if (what == "hang-early") {
     for (;;) ::pause();
   }
@@ -140,7 +151,11 @@ int program_main(const std::vector<std::string>& arguments) {
   ::unsetenv(kBootVariable);
   int link = boot_descriptor(boot);
   if (boot.starts_with("zygote:")) link = serve_zygote(link);
-  what == "worker" ? serve_worker(link) : serve_raw(link);
+  if (what == "abort") {
+    std::cerr << "a first line\nno such\tdevice" << std::endl;
+    std::abort();
+  }
+  what == "worker" || what == "gives-up" ? serve_worker(link, what == "worker") : serve_raw(link);
   std::fflush(nullptr);
   ::_exit(0);
 }

@@ -8,7 +8,9 @@
 ///
 ///   raw           serves commands as lines on the link to its node
 ///   worker        serves commands as a worker process: tells with a message, answered by asks with a name
-///   exit-early    ends with exit code 3 before it becomes a zygote
+///   exit-early    ends with exit code 3 before it becomes a zygote, with a complaint on stderr
+///   abort         aborts in each worker process before that is ready, with a complaint on stderr
+///   gives-up      says in each worker process why it cannot start, and waits to be ended
 ///   hang-early    never becomes a zygote
 ///   threads       starts a thread, then becomes a zygote
 ///   node PORT     is a whole node, for the head on that port of loopback
