@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,6 +32,8 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool ok() const { return ok_; }
+  /// Changes the network of the second host, by arguments of `ip`.
+  bool change_second(const std::string& arguments) const { return ip("-n " + second_ + " " + arguments); }
   std::vector<std::string> on_first(std::vector<std::string> command) const { return on(first_, std::move(command)); }
   std::vector<std::string> on_second(std::vector<std::string> command) const { return on(second_, std::move(command)); }
 
@@ -106,6 +111,67 @@ TEST_CASE("a program runs on another host, which joined over the network", "[cli
   CHECK(head.wait());
   CHECK(worker.wait());
   CHECK(eventually([&] { return processes_with("XDG_STATE_HOME=" + scene.far.path()).empty(); }));
+}
+
+TEST_CASE("what ends a worker process before it is ready is in the failure that its caller sees", "[cli][network]") {
+  Scene scene;
+  if (!can_make_hosts(scene)) return;
+  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--no-node"}),
+             scene.near_environment);
+  head.wait_for_output("token file:");
+  scene.copy_token();
+  REQUIRE(scene.hosts.change_second("addr add 10.77.0.9/32 dev lo"));
+  Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--node-host", "10.77.0.9"}),
+               scene.far_environment);
+  worker.wait_for_output("of the cluster at");
+  REQUIRE(scene.hosts.change_second("addr del 10.77.0.9/32 dev lo"));
+  const auto task =
+      run(scene.hosts.on_first({TROUPE_TEST_DRIVER, "task", "--address", scene.address()}), scene.near_environment);
+  INFO(task.output);
+  CHECK(task.exit_code == 1);
+  CHECK_THAT(task.output, Catch::Contains("could not start: 10.77.0.9 is no address of this machine") &&
+                              Catch::Contains("its log is " + scene.far.path()));
+  worker.wait_for_output("could not start: 10.77.0.9 is no address of this machine");
+}
+
+TEST_CASE("a program that the other machine cannot run fails with one message, which names what it lacks",
+          "[cli][network]") {
+  Scene scene;
+  if (!can_make_hosts(scene)) return;
+  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--no-node"}),
+             scene.near_environment);
+  head.wait_for_output("token file:");
+  scene.copy_token();
+  // To this node the folder of the library is empty.
+  const std::string hide = "mount -t tmpfs tmpfs " TROUPE_TEST_LIBRARY_FOLDER " && exec \"$0\" \"$@\"";
+  Child worker(scene.hosts.on_second({"unshare", "--mount", "sh", "-c", hide, TROUPE_PROGRAM, "worker", "--head",
+                                      scene.address(), "--cpus", "1", "--name", "far"}),
+               scene.far_environment);
+  worker.wait_for_output("of the cluster at");
+  const std::string lacks = "this node lacks shared libraries that it needs: libtest_only_here.so";
+  auto quickest = std::chrono::steady_clock::duration::max();
+  for (int time = 0; time < 3; ++time) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto task =
+        run(scene.hosts.on_first({TROUPE_TEST_LIBRARY_DRIVER, "--address", scene.address()}), scene.near_environment);
+    quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
+    INFO(task.output);
+    CHECK(task.exit_code == 1);
+    const auto at = task.output.find(lacks);
+    REQUIRE(at != std::string::npos);
+    CHECK(task.output.find(lacks, at + 1) == std::string::npos);
+    CHECK_THAT(task.output, Catch::Contains("'far' (node 1)") && Catch::Contains(TROUPE_TEST_LIBRARY_DRIVER));
+  }
+  CHECK(quickest < std::chrono::seconds(2));
+  worker.wait_for_output(lacks);
+  worker.signal(SIGTERM);
+  CHECK(worker.wait());
+  Child other(scene.hosts.on_second({"unshare", "--mount", TROUPE_PROGRAM, "worker", "--head", scene.address()}),
+              scene.far_environment);
+  other.wait_for_output("of the cluster at");
+  const auto task =
+      run(scene.hosts.on_first({TROUPE_TEST_LIBRARY_DRIVER, "--address", scene.address()}), scene.near_environment);
+  CHECK_THAT(task.output, Catch::Contains("answer 42"));
 }
 
 TEST_CASE("a program that the other machine lacks is sent there by its digest, once", "[cli][network]") {
