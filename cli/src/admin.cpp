@@ -25,12 +25,12 @@ bool say(const std::string& line) {
 /// One connection of an administrator, and the loop that runs it while somebody waits.
 class Session {
  public:
-  Session(const transport::Endpoint& head, const transport::Secret& token, std::string request) : head_(head) {
+  Session(const FoundHead& head, const transport::Secret& token, std::string request) : head_(head) {
     transport::ClientOptions client;
     client.self.role = wire::Role::ADMIN;
     client.key = token;
     transport::connect_patiently(
-        loop_, head, client, {.again = say},
+        loop_, head.at, client, {.again = say},
         [this, request = std::move(request)](transport::ConnectionPtr open, const transport::Accepted&) {
           opened(std::move(open), request);
         },
@@ -43,7 +43,8 @@ class Session {
   nlohmann::json wait_for_answer(std::chrono::seconds timeout) {
     run_until([this] { return answer_.has_value(); }, timeout);
     if (answer_) return *answer_;
-    raise({.kind = Failure::Kind::Disconnected, .message = closed_.value_or(silence(timeout))});
+    raise({.kind = Failure::Kind::Disconnected,
+           .message = closed_.value_or(silence(timeout)) + (connection_ ? "" : head_.advice())});
   }
 
   void wait_for_end(std::chrono::seconds timeout) {
@@ -72,12 +73,12 @@ class Session {
   }
 
   std::string silence(std::chrono::seconds timeout) const {
-    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.host, head_.port),
+    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.at.host, head_.at.port),
                        timeout.count());
   }
 
   boost::asio::io_context loop_{1};
-  transport::Endpoint head_;
+  FoundHead head_;
   transport::ConnectionPtr connection_;
   std::optional<nlohmann::json> answer_;
   std::optional<std::string> closed_;
@@ -85,12 +86,11 @@ class Session {
 
 }  // namespace
 
-nlohmann::json ask_head(const transport::Endpoint& head, const transport::Secret& token,
-                        const nlohmann::json& request) {
+nlohmann::json ask_head(const FoundHead& head, const transport::Secret& token, const nlohmann::json& request) {
   return Session(head, token, request.dump()).wait_for_answer(std::chrono::seconds(5));
 }
 
-nlohmann::json stop_head(const transport::Endpoint& head, const transport::Secret& token) {
+nlohmann::json stop_head(const FoundHead& head, const transport::Secret& token) {
   Session session(head, token, R"({"do": "stop"})");
   auto answer = session.wait_for_answer(std::chrono::seconds(5));
   session.wait_for_end(std::chrono::seconds(10));

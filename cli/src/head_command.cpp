@@ -121,7 +121,9 @@ void add_head_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<HeadArguments>();
   auto* command = app.add_subcommand("head", "Start a cluster: its head, and a node on this machine.");
   command->add_option("--host", arguments->host, "address to listen on")->capture_default_str();
-  command->add_option("--port", arguments->port, "port to listen on; 0: any free one")->capture_default_str();
+  command->add_option("--port", arguments->port, "port to listen on; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
   command->add_option("--state-dir", arguments->state_directory, "where the head keeps its database");
   command->add_option("--token-file", arguments->token_file, "the cluster's secret; made if it is not there");
   command->add_flag("--no-node", arguments->no_node, "run nothing on this machine");

@@ -16,7 +16,13 @@ inline void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--name", arguments.name, "the node's name (default: the host name)");
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
-  command.add_option("--log-dir", arguments.log_directory, "where its worker processes' output goes");
+  command.add_option("--log-dir", arguments.log_directory,
+                     "where its worker processes' output goes (default: a folder of its own)");
+  command
+      .add_option("--keep-logs", arguments.kept_logs,
+                  "log folders of ended nodes to keep, where --log-dir is not given")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 }
 
 }  // namespace troupe::cli

@@ -48,19 +48,32 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
   }
   for (const auto& label : arguments.labels) options.labels.push_back(split(label, "KEY=VALUE"));
   const auto state = config::state_directory();
-  options.log_directory =
-      arguments.log_directory.empty() ? fmt::format("{}/logs/node-{}", state, getpid()) : arguments.log_directory;
+  options.log_directory = arguments.log_directory;
+  if (options.log_directory.empty()) {
+    options.log_parent = state + "/logs";
+    options.log_directory = fmt::format("{}/node-{}", options.log_parent, getpid());
+  }
+  options.kept_logs = arguments.kept_logs;
   options.cache_directory = state + "/programs";
   return options;
 }
 
 std::string address_file() { return config::state_directory() + "/address"; }
 
-transport::Endpoint find_head(const std::string& given) {
-  if (!given.empty()) return config::parse_address(given);
-  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address) return config::parse_address(address);
+std::string FoundHead::advice() const {
+  if (file.empty()) return {};
+  return fmt::format(
+      "; the address is from {}, which a head that was killed leaves behind: start one with `troupe head`, or give "
+      "--head HOST:PORT, or remove that file",
+      file);
+}
+
+FoundHead find_head(const std::string& given) {
+  if (!given.empty()) return {config::parse_address(given), {}};
+  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address)
+    return {config::parse_address(address), {}};
   std::string line;
-  if (std::ifstream in(address_file()); std::getline(in, line)) return config::parse_address(line);
+  if (std::ifstream in(address_file()); std::getline(in, line)) return {config::parse_address(line), address_file()};
   raise(
       {.kind = Failure::Kind::Refused,
        .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "

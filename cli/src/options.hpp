@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@ struct NodeArguments {
   std::string name;
   std::string host;
   std::string log_directory;
+  std::size_t kept_logs = node::NodeOptions{}.kept_logs;
 };
 
 /// Throws Refused where a resource or a label is malformed.
@@ -33,7 +35,15 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
 
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();
+/// A head's address, and where it came from.
+struct FoundHead {
+  transport::Endpoint at;
+  std::string file;  // that it was read from; empty: it was given, or TROUPE_ADDRESS
+
+  /// For a message that nobody was found there: a killed head leaves its file behind. Empty, or "; the address is ...".
+  std::string advice() const;
+};
 /// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming all three.
-transport::Endpoint find_head(const std::string& given);
+FoundHead find_head(const std::string& given);
 
 }  // namespace troupe::cli

@@ -58,7 +58,7 @@ int run_status(const StatusArguments& arguments) {
     return 0;
   }
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
-             config::format_address(head.host, head.port), status.at("up_seconds").get<double>());
+             config::format_address(head.at.host, head.at.port), status.at("up_seconds").get<double>());
   print_nodes(status.at("nodes"));
   print_rows(status);
   return 0;

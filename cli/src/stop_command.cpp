@@ -18,7 +18,7 @@ struct StopArguments {
 int run_stop(const StopArguments& arguments) {
   const auto head = find_head(arguments.head);
   const auto answer = stop_head(head, config::find_token(arguments.token_file));
-  fmt::print("stopped the cluster at {} ({} nodes)\n", config::format_address(head.host, head.port),
+  fmt::print("stopped the cluster at {} ({} nodes)\n", config::format_address(head.at.host, head.at.port),
              answer.value("nodes", 0));
   return 0;
 }

@@ -24,14 +24,15 @@ int run_worker(const WorkerArguments& arguments) {
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto head = find_head(arguments.head);
-  auto options = node_options(arguments.node, head, config::find_token(arguments.token_file));
+  auto options = node_options(arguments.node, head.at, config::find_token(arguments.token_file));
+  options.head_advice = head.advice();
   const auto logs = options.log_directory;
   node::Node node(loop, std::move(options));
   int exit_code = 0;
   node.start(
       [&](std::uint32_t number) {
         fmt::print("node {} of the cluster at {}; output of its processes: {}\n", number,
-                   config::format_address(head.host, head.port), logs);
+                   config::format_address(head.at.host, head.at.port), logs);
         std::fflush(stdout);
       },
       [&](const std::string& why, bool failed) {

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -126,6 +127,27 @@ TEST_CASE("the token is made on the first start with mode 0600, and never printe
   in >> token;
   CHECK(token.size() == 64);
   CHECK(cluster.head().output().find(token) == std::string::npos);
+}
+
+TEST_CASE("the log folders of ended nodes go but for the last ones, those of living nodes stay", "[cli][cluster]") {
+  TestCluster cluster(1);
+  const auto logs = std::filesystem::path(cluster.folder()) / "troupe" / "logs";
+  const auto folder_of = [&](const Child& node) { return logs / ("node-" + std::to_string(node.pid())); };
+  std::vector<std::filesystem::path> ended;
+  for (int i = 0; i < 3; ++i) {
+    cluster.add_worker({"--keep-logs", "1"});
+    auto& worker = cluster.worker(cluster.workers() - 1);
+    ended.push_back(folder_of(worker));
+    CHECK(std::filesystem::exists(ended.back()));
+    worker.signal(SIGKILL);
+    REQUIRE(worker.wait());
+  }
+  cluster.add_worker({"--keep-logs", "1"});
+  CHECK_FALSE(std::filesystem::exists(ended[0]));
+  CHECK_FALSE(std::filesystem::exists(ended[1]));
+  CHECK(std::filesystem::exists(ended[2]));
+  CHECK(std::filesystem::exists(folder_of(cluster.worker(0))));
+  CHECK(std::filesystem::exists(folder_of(cluster.worker(cluster.workers() - 1))));
 }
 
 TEST_CASE("status names what waits and why", "[cli][cluster]") {

@@ -191,6 +191,11 @@ TEST_CASE("wrong arguments are exit code 2, a malformed address is 1 with an exa
   CHECK(run({TROUPE_PROGRAM, "head", "--port", "0", "--gpus", "-3"}).exit_code == 2);
   CHECK(run({TROUPE_PROGRAM, "head", "--port", "0", "--cpus", "-1"}).exit_code == 2);
   TemporaryFolder folder;
+  for (const std::string port : {"70000", "-1"}) {
+    const auto head = run({TROUPE_PROGRAM, "head", "--port", port});
+    CHECK(head.exit_code == 2);
+    CHECK_THAT(head.output, Catch::Contains("--port") && Catch::Contains("65535"));
+  }
   const auto bad = run({TROUPE_PROGRAM, "status", "--head", "nowhere"}, {"XDG_STATE_HOME=" + folder.path()});
   CHECK(bad.exit_code == 1);
   CHECK_THAT(bad.output, Catch::Contains("HOST:PORT"));
@@ -207,6 +212,46 @@ TEST_CASE("a node that offers what no machine has is refused, and so is an addre
   const auto driver = run({TROUPE_TEST_DRIVER, "task", "--address"}, cluster.environment());
   CHECK(driver.exit_code == 1);
   CHECK_THAT(driver.output, Catch::Contains("--address needs a value"));
+}
+
+TEST_CASE("a node that its head refuses ends with the head's reason and exit code 1, and so does a head with it",
+          "[cli][refusal]") {
+  TestCluster cluster(0);
+  const auto worker =
+      run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--cpus", "1e30"}, cluster.environment());
+  INFO(worker.output);
+  CHECK(worker.exit_code == 1);
+  CHECK_THAT(worker.output, Catch::Contains("the head at " + cluster.address() + " refuses this node: an amount") &&
+                                Catch::Contains("1e+30"));
+  TemporaryFolder folder;
+  const auto head = run({TROUPE_PROGRAM, "head", "--port", "0", "--cpus", "1e30"},
+                        {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
+  INFO(head.output);
+  CHECK(head.exit_code == 1);
+  CHECK_THAT(head.output, Catch::Contains("refuses this node: an amount") && Catch::Contains("1e+30"));
+  CHECK(processes_with("XDG_STATE_HOME=" + folder.path()).empty());
+}
+
+TEST_CASE("where a killed head has left its address behind, the file is named with what to do", "[cli][refusal]") {
+  TemporaryFolder folder;
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  Child head({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);
+  head.wait_for_output("token file:");
+  head.signal(SIGKILL);
+  REQUIRE(head.wait());
+  for (const std::string command : {"status", "stop", "worker"}) {
+    const auto done = run({TROUPE_PROGRAM, command}, environment);
+    INFO(done.output);
+    CHECK(done.exit_code == 1);
+    CHECK_THAT(done.output, Catch::Contains("nothing listens on") &&
+                                Catch::Contains("the address is from " + folder.path() + "/troupe/address") &&
+                                Catch::Contains("--head HOST:PORT") && Catch::Contains("remove that file"));
+  }
+  const auto named = run({TROUPE_PROGRAM, "status", "--head", "127.0.0.1:1"}, environment);
+  CHECK_THAT(named.output, !Catch::Contains("the address is from"));
+  Child next({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);  // it overwrites the file
+  next.wait_for_output("token file:");
+  CHECK(run({TROUPE_PROGRAM, "status"}, environment).exit_code == 0);
 }
 
 TEST_CASE("a worker whose --node-host is not this machine's ends with exit code 1 and has not joined",

@@ -133,7 +133,8 @@ transport::Endpoint parse_address(const std::string& text) {
       endpoint.port = static_cast<std::uint16_t>(port);
   }
   if (endpoint.port == 0)
-    refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420", text));
+    refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420, with a port from 1 to 65535",
+                       text));
   endpoint.host = text.substr(0, colon);
   if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
     endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);

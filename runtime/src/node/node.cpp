@@ -1,6 +1,5 @@
 #include "node/node.hpp"
 
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -91,10 +90,10 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   joined_ = std::move(joined);
   stopped_ = std::move(stopped);
   state_ = State::Joining;
-  std::error_code error;
-  if (!options_.log_directory.empty() && !std::filesystem::create_directories(options_.log_directory, error) && error) {
-    return stop(fmt::format("cannot make the log directory {}: {}", options_.log_directory, error.message()), true);
+  if (!options_.log_directory.empty()) {
+    if (auto why = logs_.open(options_.log_directory); !why.empty()) return stop(std::move(why), true);
   }
+  if (!options_.log_parent.empty()) remove_old_logs(options_.log_parent, options_.kept_logs);
   gpus_ = offered_gpus(options_);
   transport::ClientOptions client;
   client.self.role = wire::Role::NODE;
@@ -112,7 +111,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
         on_open(std::move(head), accepted);
       },
       [this, alive = std::weak_ptr(alive_)](transport::Denied denied) {
-        if (!alive.expired()) stop(std::move(denied.why), true);
+        if (!alive.expired()) stop(denied.why + options_.head_advice, true);
       });
 }
 

@@ -19,6 +19,7 @@ namespace asio = boost::asio;
 
 struct NodeOptions {
   transport::Endpoint head;
+  std::string head_advice;  ///< ends the message that the head could not be reached
   transport::Secret token{};
   std::string host;         ///< where its worker processes listen and are called; empty: the one that reaches the head
   std::string name;         ///< empty: the host name
@@ -26,7 +27,9 @@ struct NodeOptions {
   std::optional<int> gpus;  ///< nullopt: what NVML finds
   std::vector<std::pair<std::string, double>> resources;  ///< custom ones
   std::vector<std::pair<std::string, std::string>> labels;
-  std::string log_directory;    ///< stdout and stderr of its worker processes, a file each; empty: inherited
+  std::string log_directory;  ///< stdout and stderr of its worker processes, a file each; empty: inherited
+  std::string log_parent;  ///< of folders "node-PID" like log_directory, of which old ones are removed; empty: none are
+  std::size_t kept_logs = 20;   ///< so many folders of nodes that have ended stay in log_parent
   std::string cache_directory;  ///< programs that were shipped here, by digest; empty: one below /var/tmp for this user
   int zygote = -1;              ///< embedded: control socket of a zygote that is already there, for the one job
   pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process

@@ -70,7 +70,8 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       return;
     }
     case wire::Message::SHUTDOWN:
-      return stop(message.getShutdown(), state_ == State::Joining);  // then the head refuses this node
+      if (state_ != State::Joining) return stop(message.getShutdown(), false);
+      return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
     default:
       spdlog::warn("the head sent a message of kind {}; ignored", static_cast<int>(message.which()));
   }

@@ -12,6 +12,7 @@
 #include "node/gpus.hpp"
 #include "node/guardian.hpp"
 #include "node/launcher.hpp"
+#include "node/log_folder.hpp"
 #include "node/node.hpp"
 #include "node/program_cache.hpp"
 #include "node/reaper.hpp"
@@ -72,6 +73,7 @@ struct Node::Impl {
   Guardian guardian_;
   Reaper reaper_;
   Workers workers_;
+  LogFolder logs_;
   std::vector<Gpu> gpus_;
   std::shared_ptr<ProgramCache> cache_;
   std::map<std::uint64_t, Job> jobs_;

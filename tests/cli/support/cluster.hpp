@@ -23,6 +23,7 @@ class TestCluster {
   std::vector<std::string> environment() const;
   Child& head() { return *head_; }
   Child& worker(std::size_t index) { return *workers_.at(index); }
+  std::size_t workers() const { return workers_.size(); }
   void add_worker(const std::vector<std::string>& more = {});
 
   /// A driver (tests/cli/driver.cpp) doing `what`.
