@@ -23,9 +23,12 @@ using boost::system::error_code;
 
 std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data.begin(), data.size()}; }
 
-std::string nobody_there(wire::Role role) {
-  return role == wire::Role::PROCESS ? "the process that listened there has ended"
-                                     : "is the head running? start it with `troupe head`";
+/// A driver or a worker process is meant, not the head.
+bool calls_a_process(const Caller& self) { return self.role == wire::Role::PROCESS || self.subject != 0; }
+
+std::string nobody_there(const Caller& self) {
+  return calls_a_process(self) ? "the process that listened there has ended"
+                               : "is the head running? start it with `troupe head`";
 }
 
 /// One handshake as the client sees it, from the name to the welcome. Held by its deadline until it is over.
@@ -49,7 +52,7 @@ class Client : public std::enable_shared_from_this<Client> {
       if (!stopped && self->denied_) self->deny(self->describe_timeout(), self->connection_ != nullptr);
     });
     dial_ = std::make_shared<Dial>(
-        loop_, to_, nobody_there(options_.self.role),
+        loop_, to_, nobody_there(options_.self),
         [weak = weak_from_this()](Socket socket) {
           if (const auto self = weak.lock()) self->hello(std::move(socket));
         },
@@ -163,7 +166,7 @@ class Client : public std::enable_shared_from_this<Client> {
     return fmt::format(
         "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy "
         "or stopped",
-        name_of(to_), time, options_.self.subject == 0 ? "head" : "process");
+        name_of(to_), time, calls_a_process(options_.self) ? "process" : "head");
   }
 
   std::string not_troupe(std::string_view symptom) const {

@@ -400,9 +400,12 @@ TEST_CASE("a program whose driver cannot be reached fails its starts within a se
   write_program(started.initProgram(), shipped_program_that("worker"));
   started.initDriver().setHost("127.0.0.1");
   started.getDriver().setPort(1);
+  started.getDriver().setProcess(900);
   cluster.head.send(out);
   cluster.head.start_process(7, 5);
-  CHECK_THAT(cluster.fate(7).message, Catch::Contains("cannot fetch the program from its driver at 127.0.0.1:1"));
+  CHECK_THAT(cluster.fate(7).message,
+             Catch::Contains("cannot fetch the program from its driver at 127.0.0.1:1: nothing "
+                             "listens on 127.0.0.1:1: the process that listened there has ended"));
   cluster.stop();
 }
 
