@@ -14,7 +14,8 @@ int asks_the_library() { return test_only_here(); }
 int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
-    std::cout << "answer " << troupe::task<asks_the_library>().get() << std::endl;
+    const int answer = troupe::task<asks_the_library>().get();
+    std::cout << "answer " << answer << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << '\n';
     return 1;
