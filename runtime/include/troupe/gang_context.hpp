@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <troupe/errors.hpp>
@@ -23,6 +24,9 @@ class GangContext {
   virtual int node_rank() const = 0;  ///< of this node among the gang's nodes, by their lowest rank
   virtual int node_count() const = 0;
   virtual std::vector<int> node_ranks() const = 0;  ///< for every rank, its node_rank: size() entries
+
+  /// Where this node's processes listen for those of other nodes, e.g. "10.0.0.5"; "127.0.0.1" in a private cluster.
+  virtual std::string host() const = 0;
 
   virtual Rendezvous& rendezvous() = 0;
 

@@ -84,6 +84,7 @@ struct Rank {
   int rank() const { return this_gang()->rank(); }
   int size() const { return this_gang()->size(); }
   int local_rank() const { return this_gang()->local_rank(); }
+  std::string host() const { return this_gang()->host(); }
   std::string gpus() const { return visible_gpus(); }
   int pid() const { return getpid(); }
   /// Waits for a key that nobody sets, as a collective would for a peer.

@@ -40,6 +40,7 @@ class LocalGang final : public GangContext {
   int node_rank() const override { return 0; }
   int node_count() const override { return 1; }
   std::vector<int> node_ranks() const override { return {0}; }
+  std::string host() const override { return "127.0.0.1"; }
   Rendezvous& rendezvous() override { return rendezvous_; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
   Failure why_broken() const override { return {}; }
