@@ -140,6 +140,13 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
         "[  3.2 s] the run ends: interrupted by SIGINT\n");
 }
 
+TEST_CASE("lines show real numbers with four digits", "[tune][render]") {
+  auto trial = trial_seven();
+  trial.config = {{"lr", 0.027776678582869443}, {"decay", 1.0 / 3e7}, {"steps", 123456.0}, {"batch", 123456789}};
+  CHECK(line_about(Event::Kind::Started, trial, nullptr) ==
+        "[  3.2 s] trial 7 started: lr=0.02778, decay=3.333e-08, steps=123456, batch=123456789\n");
+}
+
 TEST_CASE("the summary says what won and why the others stopped", "[tune][render]") {
   CHECK(render_summary(sweep(), {}) ==
         "tune: 24 trials in 41.3 s\n"
@@ -176,6 +183,9 @@ TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][
 TEST_CASE("numbers, times and texts as people read them", "[tune][render]") {
   CHECK(short_number(0.98125) == "0.9812");
   CHECK(short_number(1e-5) == "1e-05");
+  CHECK(short_number(0.027776678582869443) == "0.02778");
+  CHECK(short_number(123456) == "123456");
+  CHECK(short_number(1234567.25) == "1.235e+06");
   CHECK(short_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
   CHECK(short_time(Seconds(0.04)) == "0.0 s");
   CHECK(short_time(Seconds(99.96)) == "1 min 40 s");

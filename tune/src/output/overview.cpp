@@ -12,10 +12,7 @@ Overview::Row row_of(const Trial& trial, const Objective& objective) {
   Overview::Row row{
       .trial = trial.id, .status = trial.status, .t = trial.t, .best = trial.best, .best_t = trial.best_t};
   row.last = objective.value_in(trial.last);
-  for (const auto& [name, value] : trial.config) {
-    const auto* real = std::get_if<double>(&value.value());
-    row.values.push_back(real ? short_number(*real) : to_string(value));
-  }
+  for (const auto& [name, value] : trial.config) row.values.push_back(short_text(value));
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
   return row;
 }

@@ -24,7 +24,7 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best, c
   using Kind = Event::Kind;
   if (event.kind == Kind::Started) {
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
-    return fmt::format("started{}: {}", attempt, to_string(trial.config));
+    return fmt::format("started{}: {}", attempt, short_text(trial.config));
   }
   if (event.kind == Kind::Failed && !trial.over()) {
     return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));

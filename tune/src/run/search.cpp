@@ -106,7 +106,7 @@ RunInfo info_of(const Launch& launch, const std::filesystem::path& folder, std::
 }  // namespace
 
 std::string describe(const Trial& trial, const Objective& objective) {
-  const auto config = trial.config.empty() ? "" : " with " + to_string(trial.config);
+  const auto config = trial.config.empty() ? "" : " with " + short_text(trial.config);
   if (!trial.best)
     return fmt::format("trial {}: {}, no finite {}{}", trial.id, to_string(trial.status), objective.metric, config);
   return fmt::format("trial {}: {} {} at t={}{}", trial.id, objective.metric, short_number(*trial.best), trial.best_t,

@@ -12,7 +12,22 @@ bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) !
 
 }  // namespace
 
-std::string short_number(double number) { return fmt::format("{:.4g}", number); }
+std::string short_number(double number) {
+  auto rounded = fmt::format("{:.4g}", number);
+  auto exact = to_string(number);
+  return exact.size() <= rounded.size() ? exact : rounded;
+}
+
+std::string short_text(const Scalar& value) {
+  const auto* real = std::get_if<double>(&value.value());
+  return real ? short_number(*real) : to_string(value);
+}
+
+std::string short_text(const Configuration& configuration) {
+  std::string text;
+  for (const auto& [name, value] : configuration) text += (text.empty() ? "" : ", ") + name + "=" + short_text(value);
+  return text;
+}
 
 std::string short_time(Seconds time) {
   const auto seconds = time.count();

@@ -10,8 +10,11 @@
 /// Text for people on a terminal. Widths are counted in code points, one column each.
 namespace troupe::tune {
 
-/// Four significant digits: "0.9813", "1e-05", "nan".
+/// Four significant digits, or all of them where that is no longer: "0.9813", "1e-05", "123456", "nan".
 std::string short_number(double number);
+/// "lr=0.0278, batch=64": real numbers with short_number.
+std::string short_text(const Scalar& value);
+std::string short_text(const Configuration& configuration);
 /// "0.8 s", "41.3 s", "12 min 5 s", "3 h 2 min".
 std::string short_time(Seconds time);
 /// "1 trial", "3 trials".
