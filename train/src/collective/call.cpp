@@ -1,5 +1,8 @@
 #include "collective/call.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -24,6 +27,14 @@ const char* name_of(CallKind kind) {
       return "barrier";
     case CallKind::Allocate:
       return "allocate";
+    case CallKind::AllToAll:
+      return "all_to_all";
+    case CallKind::Split:
+      return "split";
+    case CallKind::Send:
+      return "send";
+    case CallKind::Recv:
+      return "recv";
   }
   return "unknown call";
 }
@@ -36,7 +47,12 @@ std::string arguments_of(const Announcement& what) {
     case CallKind::Broadcast:
       return fmt::format(" of {} {} from rank {}", what.count, name_of(what.type), what.root);
     case CallKind::AllGather:
+    case CallKind::AllToAll:
       return fmt::format(" of {} {}", what.count, name_of(what.type));
+    case CallKind::Send:
+      return fmt::format(" of {} {} to rank {}", what.count, name_of(what.type), what.root);
+    case CallKind::Recv:
+      return fmt::format(" of {} {} from rank {}", what.count, name_of(what.type), what.root);
     case CallKind::Allocate:
       return fmt::format(" of {} bytes", what.count);
     default:
@@ -48,7 +64,9 @@ std::string arguments_of(const Announcement& what) {
 
 std::string to_string(const Announcement& what) {
   if (what.kind == CallKind::Start) return name_of(what.kind);
-  return fmt::format("{}{}, call {}", name_of(what.kind), arguments_of(what), what.sequence);
+  const bool between_two = what.kind == CallKind::Send || what.kind == CallKind::Recv;
+  return fmt::format("{}{}, {} {}", name_of(what.kind), arguments_of(what), between_two ? "message" : "call",
+                     what.sequence);
 }
 
 void check_same(int rank, const Announcement& mine, int peer, const Announcement& theirs) {
@@ -58,35 +76,89 @@ void check_same(int rank, const Announcement& mine, int peer, const Announcement
       rank, to_string(mine), peer, to_string(theirs)));
 }
 
+void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs) {
+  const bool pair = (mine.kind == CallKind::Send && theirs.kind == CallKind::Recv) ||
+                    (mine.kind == CallKind::Recv && theirs.kind == CallKind::Send);
+  if (pair && mine.count == theirs.count && mine.type == theirs.type) return;
+  throw std::invalid_argument(
+      fmt::format("rank {} {} and rank {} {} do not fit: one sends, the other receives as many of the same type", rank,
+                  to_string(mine), peer, to_string(theirs)));
+}
+
+std::chrono::milliseconds Patience::silence() const { return std::min(timeout_ / 8, RollCall::kLongestSilence); }
+
+std::string Patience::place() const {
+  const auto waited = counting_ ? std::chrono::duration<double>(Clock::now() - since_).count() : 0.0;
+  return fmt::format("noticed by rank {} in {}, after {:.1f} s", gang_.rank(), to_string(what_), waited);
+}
+
 bool Patience::expired() {
   if (gang_is_broken()) throw_broken();
   const auto now = Clock::now();
   if (!counting_) {
     counting_ = true;
-    deadline_ = now + timeout_;
+    since_ = now;
   }
-  return now >= deadline_;
+  if (!answered_ && now - since_ >= silence() && calls_roll()) {
+    answered_ = true;
+    roll_call_.answer(what_.sequence);
+  }
+  return now - since_ >= timeout_;
 }
 
 void Patience::throw_broken() const {
   auto why = gang_.why_broken();
   why.kind = Failure::Kind::GangBroken;
-  why.message =
-      fmt::format("the gang is broken: {} (noticed by rank {} in {})", why.message, gang_.rank(), to_string(what_));
+  why.message = fmt::format("the gang is broken: {} ({})", why.message, place());
   throw GangBroken(std::move(why));
 }
 
 void Patience::throw_gone(const std::string& cause) const {
-  throw GangBroken(
-      Failure{.kind = Failure::Kind::GangBroken,
-              .message = fmt::format("{} (noticed by rank {} in {})", cause, gang_.rank(), to_string(what_))});
+  throw GangBroken(Failure{.kind = Failure::Kind::GangBroken, .message = fmt::format("{} ({})", cause, place())});
 }
 
-void Patience::throw_timed_out(const std::vector<int>& missing) const {
-  throw TimedOut(Failure{
-      .kind = Failure::Kind::TimedOut,
-      .message = fmt::format("rank {} waited {} ms in {}; rank{} {} did not come", gang_.rank(), timeout_.count(),
-                             to_string(what_), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "))});
+void Patience::throw_hung_up(int rank, int error) {
+  if (gang_is_broken()) throw_broken();
+  std::optional<std::string> told;
+  try {
+    told = roll_call_.told_end();
+  } catch (const Error&) {
+    if (gang_is_broken()) throw_broken();
+  }
+  if (told) throw_gone(*told);
+  throw_gone(error == 0 ? fmt::format("rank {} closed its connection", rank)
+                        : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
+}
+
+void Patience::throw_timed_out(const std::vector<int>& missing) {
+  auto absent = calls_roll() ? roll_call_.absent(what_.sequence) : missing;
+  if (absent.empty()) absent = missing;
+  const auto who = absent.empty()
+                       ? std::string("every rank has come, but the call does not end")
+                       : fmt::format("rank{} {} did not come", absent.size() == 1 ? "" : "s", fmt::join(absent, ", "));
+  throw TimedOut(
+      Failure{.kind = Failure::Kind::TimedOut,
+              .message = fmt::format("rank {} waited {:.1f} s in {}; {}", gang_.rank(),
+                                     std::chrono::duration<double>(timeout_).count(), to_string(what_), who)});
+}
+
+std::string Patience::await(const std::string& key, int rank) {
+  for (auto slice = silence();; slice = timeout_) {
+    try {
+      const auto left = expired() ? Clock::duration::zero() : since_ + timeout_ - Clock::now();
+      const auto limit = std::chrono::ceil<std::chrono::milliseconds>(left);
+      return gang_.rendezvous().get(key, std::min(slice, std::max(limit, std::chrono::milliseconds(1))));
+    } catch (const TimedOut&) {
+      if (expired()) throw_timed_out({rank});
+    } catch (const GangBroken&) {
+      if (gang_is_broken()) throw_broken();
+      throw;
+    }
+  }
+}
+
+void Patience::tell_end(const std::string& why) {
+  if (!sees_all_ && !gang_is_broken()) roll_call_.tell_end(why);
 }
 
 }  // namespace troupe::train

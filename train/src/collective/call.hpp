@@ -8,19 +8,33 @@
 #include <troupe/gang_context.hpp>
 #include <troupe/train/communicator.hpp>
 
+#include "collective/roll_call.hpp"
+
 namespace troupe::train {
 
-enum class CallKind : std::uint8_t { Start, AllReduce, Broadcast, AllGather, ReduceScatter, Barrier, Allocate };
+enum class CallKind : std::uint8_t {
+  Start,
+  AllReduce,
+  Broadcast,
+  AllGather,
+  ReduceScatter,
+  Barrier,
+  Allocate,
+  AllToAll,
+  Split,
+  Send,  ///< these two between two ranks
+  Recv,
+};
 
 /// What a rank says it is about to do. All ranks must say the same.
 struct Announcement {
-  std::uint64_t sequence = 0;  ///< 0, 1, 2, ... over the communicator's calls
+  std::uint64_t sequence = 0;  ///< 0, 1, 2, ... over the communicator's collectives, or the messages of two ranks
   std::uint64_t count = 0;
   CallKind kind = CallKind::Start;
   DataType type = DataType::UInt8;
   ReduceOp op = ReduceOp::Sum;
   std::uint8_t unused = 0;
-  std::int32_t root = 0;
+  std::int32_t root = 0;  ///< or the other rank of a Send or Recv
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
@@ -29,17 +43,23 @@ std::string to_string(const Announcement& what);
 
 /// Throws std::invalid_argument naming both ranks and what each called, if they differ.
 void check_same(int rank, const Announcement& mine, int peer, const Announcement& theirs);
+/// Likewise, unless one is a Send and the other the Recv that fits.
+void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs);
 
 /// What a wait inside a collective looks at: the deadline and the gang's broken word. Asked only when a wait is slow, so
 /// the clock of a quick call is never read. One per communicator; used by the thread that makes the call.
 class Patience {
  public:
-  Patience(GangContext& gang, std::chrono::milliseconds timeout) : gang_(gang), timeout_(timeout) {}
+  /// `name`: of the communicator, unique in the gang. `sees_all`: who waits knows of every rank whether it has come, so
+  /// that no roll need be called.
+  Patience(GangContext& gang, std::chrono::milliseconds timeout, const std::string& name, bool sees_all)
+      : gang_(gang), timeout_(timeout), sees_all_(sees_all), roll_call_(gang, name) {}
 
   /// The next call begins: its time starts to count at the first check().
   void begin(const Announcement& what) {
     what_ = what;
     counting_ = false;
+    answered_ = false;
   }
   const Announcement& what() const { return what_; }
 
@@ -47,21 +67,37 @@ class Patience {
   /// Throws GangBroken if the gang is. -> whether the deadline has passed.
   bool expired();
   [[noreturn]] void throw_broken() const;
-  /// Throws TimedOut; `missing`: ranks that have not come.
-  [[noreturn]] void throw_timed_out(const std::vector<int>& missing) const;
-  /// Throws GangBroken: "<cause> (noticed by rank 0 in all_reduce ...)".
+  /// Throws TimedOut; `missing`: ranks that this one waits for, as far as it sees. Unless it sees all, the roll is
+  /// called, since those may only wait for others themselves.
+  [[noreturn]] void throw_timed_out(const std::vector<int>& missing);
+  /// Throws GangBroken: "<cause> (noticed by rank 0 in all_reduce ..., after 0.3 s)".
   [[noreturn]] void throw_gone(const std::string& cause) const;
+  /// The connection to a rank has ended, by errno `error` or, if 0, by its other side. Throws GangBroken with the reason
+  /// that ranks of that node have told, if they could.
+  [[noreturn]] void throw_hung_up(int rank, int error);
+
+  /// What `rank` sets in the rendezvous. Throws TimedOut naming it, GangBroken.
+  std::string await(const std::string& key, int rank);
+  /// Tells the ranks of other nodes why this communicator has ended.
+  void tell_end(const std::string& why);
 
   GangContext& gang() const { return gang_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
   using Clock = std::chrono::steady_clock;
+  std::chrono::milliseconds silence() const;
+  bool calls_roll() const { return !sees_all_ && what_.kind != CallKind::Send && what_.kind != CallKind::Recv; }
+  std::string place() const;
+
   GangContext& gang_;
   std::chrono::milliseconds timeout_;
+  const bool sees_all_;
+  RollCall roll_call_;
   Announcement what_;
   bool counting_ = false;
-  Clock::time_point deadline_;
+  bool answered_ = false;  // the roll call
+  Clock::time_point since_;
 };
 
 }  // namespace troupe::train

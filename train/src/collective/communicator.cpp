@@ -26,6 +26,13 @@ void check_op(DataType type, ReduceOp op, const char* call) {
   }
 }
 
+void check_peer(int peer, const Communicator& comm, const char* call) {
+  if (peer < 0 || peer >= comm.size()) {
+    throw std::invalid_argument(fmt::format("{}: rank {} is none of the ranks 0 to {}", call, peer, comm.size() - 1));
+  }
+  if (peer == comm.rank()) throw std::invalid_argument(fmt::format("{}: rank {} is this rank itself", call, peer));
+}
+
 }  // namespace
 
 std::size_t size_of(DataType type) {
@@ -111,6 +118,32 @@ void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, 
   check_buffer(out, count, type, size(), "reduce_scatter");
   check_op(type, op, "reduce_scatter");
   do_reduce_scatter(in, out, count, type, op);
+}
+
+void Communicator::all_to_all(const void* in, void* out, std::size_t count, DataType type) {
+  check_buffer(in, count, type, size(), "all_to_all");
+  check_buffer(out, count, type, size(), "all_to_all");
+  do_all_to_all(in, out, count, type);
+}
+
+void Communicator::send(const void* data, std::size_t count, DataType type, int to) {
+  check_buffer(data, count, type, 1, "send");
+  check_peer(to, *this, "send");
+  do_send(data, count, type, to);
+}
+
+void Communicator::recv(void* data, std::size_t count, DataType type, int from) {
+  check_buffer(data, count, type, 1, "recv");
+  check_peer(from, *this, "recv");
+  do_recv(data, count, type, from);
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  if (color < 0 && color != kNoColor) {
+    throw std::invalid_argument(fmt::format(
+        "split: color {} is negative; kNoColor ({}) is for ranks without a new communicator", color, kNoColor));
+  }
+  return do_split(color, key);
 }
 
 std::shared_ptr<void> Communicator::allocate(std::size_t) { return nullptr; }

@@ -17,7 +17,7 @@ HostOptions checked(HostOptions options, GangContext& gang) {
         fmt::format("HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
   }
   if (options.timeout.count() <= 0) throw std::invalid_argument("HostOptions::timeout must be positive");
-  // A chunk holds at least 64 bytes of every rank.
+  // A chunk holds at least 64 bytes for every rank.
   options.chunk_bytes = std::max(options.chunk_bytes, static_cast<std::size_t>(gang.size()) * 64);
   options.name = "collective/" + options.name;
   return options;
@@ -46,43 +46,51 @@ void HostCommunicator::leader_phase(OnRing on_ring) {
 HostCommunicator::HostCommunicator(GangContext& gang, HostOptions options)
     : gang_(gang),
       options_(checked(std::move(options), gang)),
-      patience_(gang, options_.timeout),
+      patience_(gang, options_.timeout, options_.name, gang.node_count() == 1),
       has_ring_(gang.node_count() > 1) {
+  start();
+}
+
+HostCommunicator::HostCommunicator(std::unique_ptr<GangContext> own_gang, HostOptions options)
+    : own_gang_(std::move(own_gang)),
+      gang_(*own_gang_),
+      options_(std::move(options)),
+      patience_(gang_, options_.timeout, options_.name, gang_.node_count() == 1),
+      has_ring_(gang_.node_count() > 1) {
+  start();
+}
+
+void HostCommunicator::start() {
   patience_.begin({});
   group_ = std::make_unique<LocalGroup>(patience_, options_.name, options_.chunk_bytes);
-  ranks_of_node_.resize(static_cast<std::size_t>(gang.node_count()));
-  const auto nodes = gang.node_ranks();
+  ranks_of_node_.resize(static_cast<std::size_t>(gang_.node_count()));
+  const auto nodes = gang_.node_ranks();
   for (int r = 0; r < size(); ++r)
     ranks_of_node_[static_cast<std::size_t>(nodes[static_cast<std::size_t>(r)])].push_back(r);
+  const auto stop = [this] { check_aborted(); };
+  pairs_ = std::make_unique<Pairs>(patience_, *group_, options_.name, options_.address, stop);
   try {
-    leader_phase([this] {
-      auto stop = [this] {
-        if (auto reason = group_->aborted()) patience_.throw_gone(*reason);
-      };
-      ring_ = std::make_unique<Ring>(patience_, options_.name, options_.address, stop);
-    });
+    leader_phase([&] { ring_ = std::make_unique<Ring>(patience_, options_.name, options_.address, stop); });
   } catch (...) {
-    group_->abort(text_of(std::current_exception()));
+    fail();
     throw;
   }
 }
 
 HostCommunicator::~HostCommunicator() = default;
 
-template <class Call>
-void HostCommunicator::run(Announcement what, Call call) {
-  if (failure_) std::rethrow_exception(failure_);
-  what.sequence = calls_++;
-  patience_.begin(what);
-  try {
-    if (patience_.gang_is_broken()) patience_.throw_broken();
-    call();
-  } catch (...) {
-    failure_ = std::current_exception();
-    group_->abort(text_of(failure_));
-    ring_.reset();  // its neighbours see the end of their connections
-    throw;
-  }
+void HostCommunicator::check_aborted() {
+  if (auto reason = group_->aborted()) patience_.throw_gone(*reason);
+}
+
+// Other nodes see only that connections end, and look for the reason then.
+void HostCommunicator::fail() {
+  failure_ = std::current_exception();
+  const auto why = text_of(failure_);
+  group_->abort(why);
+  patience_.tell_end(why);
+  ring_.reset();
+  pairs_.reset();
 }
 
 void HostCommunicator::abort(std::string_view reason) {

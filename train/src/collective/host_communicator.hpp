@@ -9,6 +9,7 @@
 
 #include "collective/call.hpp"
 #include "collective/local_group.hpp"
+#include "collective/pairs.hpp"
 #include "collective/regions.hpp"
 #include "collective/ring.hpp"
 
@@ -20,9 +21,12 @@ namespace troupe::train {
 /// phase); registered buffers are reduced in place, each rank a slice of all of them (two phases); the rest goes through
 /// the stages chunk by chunk: copy in, each rank reduces a slice into the result, copy out; the next chunk is copied in
 /// while the slower ranks still reduce this one. Across nodes each chunk's result goes around the ring in between.
+/// Messages, and an all-to-all across nodes, go through channels between two ranks, which leave the node's steps alone.
 class HostCommunicator final : public Communicator {
  public:
   HostCommunicator(GangContext& gang, HostOptions options);
+  /// One that was split off: of a gang that is its own, with options that were checked.
+  HostCommunicator(std::unique_ptr<GangContext> own_gang, HostOptions options);
   ~HostCommunicator() override;
 
   int rank() const override { return gang_.rank(); }
@@ -38,9 +42,22 @@ class HostCommunicator final : public Communicator {
   void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
   void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
 
-  /// Runs one call: refuses if an earlier one failed, and ends the communicator for everybody if this one does.
+  void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
+  void do_send(const void* data, std::size_t count, DataType type, int to) override;
+  void do_recv(void* data, std::size_t count, DataType type, int from) override;
+  std::unique_ptr<Communicator> do_split(int color, int key) override;
+
+  void start();
+  void check_aborted();
+  /// Runs one collective, or one message: refuses if an earlier one failed, and ends the communicator for everybody if
+  /// this one does.
   template <class Call>
   void run(Announcement what, Call call);
+  template <class Call>
+  void run_message(Announcement what, Call call);
+  template <class Call>
+  void attempt(const Announcement& what, Call call);
+  void fail();
   /// The first phase: announces, arrives, waits for all, compares. -> whether all ranks are at the same place.
   bool meet(LocalGroup::Place place = {});
   /// The phase after the leader's work on the ring: the others wait for the leader only.
@@ -55,8 +72,10 @@ class HostCommunicator final : public Communicator {
   void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type,
                      ReduceOp op);
   void gather_over_ring(std::uint64_t chunk, std::size_t bytes);
+  void deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
   bool is_leader() const { return group_->rank() == 0; }
 
+  const std::unique_ptr<GangContext> own_gang_;
   GangContext& gang_;
   const HostOptions options_;
   Patience patience_;
@@ -64,11 +83,32 @@ class HostCommunicator final : public Communicator {
   std::unique_ptr<Ring> ring_;  // of the node's first rank, where there are several nodes
   const bool has_ring_;
   std::vector<std::vector<int>> ranks_of_node_;
+  std::unique_ptr<Pairs> pairs_;
   Regions regions_;
   std::uint64_t calls_ = 1;   // call 0 is the start
   std::uint64_t chunks_ = 0;  // counted over all calls: see LocalGroup
+  int splits_ = 0;
   std::exception_ptr failure_;
   std::vector<const void*> inputs_;  // of a reduction, kept to save the allocation
 };
+
+template <class Call>
+void HostCommunicator::attempt(const Announcement& what, Call call) {
+  patience_.begin(what);
+  try {
+    if (patience_.gang_is_broken()) patience_.throw_broken();
+    call();
+  } catch (...) {
+    fail();
+    throw;
+  }
+}
+
+template <class Call>
+void HostCommunicator::run(Announcement what, Call call) {
+  if (failure_) std::rethrow_exception(failure_);
+  what.sequence = calls_++;
+  attempt(what, call);
+}
 
 }  // namespace troupe::train

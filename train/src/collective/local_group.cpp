@@ -55,7 +55,8 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
   const auto ranks = static_cast<std::size_t>(size_);
   const auto bytes =
       round_up(sizeof(Header), 4096) + ranks * round_up(sizeof(Slot), 4096) + 2 * (ranks + 1) * chunk_bytes_;
-  memory_ = std::make_unique<SharedMemory>(gang, name + "/group", bytes, patience.timeout());
+  memory_ = std::make_unique<SharedMemory>(patience, fmt::format("{}/group/node{}", name, gang.node_rank()), bytes,
+                                           world_ranks_.front());
   meet();
 }
 
@@ -159,13 +160,19 @@ void LocalGroup::check_peers(std::uint32_t step) {
   if (auto reason = aborted(); reason && !missing(step).empty()) patience_.throw_gone(*reason);
   const bool expired = patience_.expired();
   for (int r = 0; r < static_cast<int>(pidfds_.size()); ++r) {
-    pollfd end{pidfds_[static_cast<std::size_t>(r)], POLLIN, 0};
-    if (end.fd != kEnded && (end.fd < 0 || ::poll(&end, 1, 0) <= 0)) continue;
     // A rank that came as far as it is waited for, and then ended, has done its part.
-    if (reached(r, step)) continue;
-    patience_.throw_gone(fmt::format("rank {} (process {}) has ended", world_rank(r), slot(r).pid.load()));
+    if (has_ended(r) && !reached(r, step)) throw_ended(r);
   }
   if (expired) patience_.throw_timed_out(missing(step));
+}
+
+bool LocalGroup::has_ended(int local) const {
+  pollfd end{pidfds_[static_cast<std::size_t>(local)], POLLIN, 0};
+  return end.fd == kEnded || (end.fd >= 0 && ::poll(&end, 1, 0) > 0);
+}
+
+void LocalGroup::throw_ended(int local) const {
+  patience_.throw_gone(fmt::format("rank {} (process {}) has ended", world_rank(local), slot(local).pid.load()));
 }
 
 std::vector<int> LocalGroup::missing(std::uint32_t step) const {

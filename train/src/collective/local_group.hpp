@@ -70,6 +70,10 @@ class LocalGroup {
   void wait_all(std::uint32_t step);
   void wait_for(int local, std::uint32_t step);
 
+  /// Whether a rank's process is over, and GangBroken that says so.
+  bool has_ended(int local) const;
+  [[noreturn]] void throw_ended(int local) const;
+
   /// Any thread. Wakes everybody; the first reason stays.
   void abort(std::string_view reason);
   std::optional<std::string> aborted() const;

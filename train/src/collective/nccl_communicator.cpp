@@ -8,6 +8,7 @@
 
 #include "collective/cuda_error.hpp"
 #include "collective/nccl_error.hpp"
+#include "collective/sub_gang.hpp"
 
 namespace troupe::train {
 namespace {
@@ -68,7 +69,9 @@ void poll_until(Done done, Leave leave) {
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
-    : gang_(gang), options_(std::move(options)), patience_(gang, options_.timeout) {
+    : gang_(gang),
+      options_(std::move(options)),
+      patience_(gang, options_.timeout, fmt::format("collective/{}", options_.name), false) {
   const int devices = visible_devices(rank());
   device_ = options_.device >= 0 ? options_.device : gang.local_rank();
   if (device_ >= devices) {
@@ -79,6 +82,7 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
                                        rank(), device_, devices)});
   }
   try {
+    prepare_device();
     connect();
   } catch (...) {
     give_up();
@@ -86,7 +90,23 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
   }
 }
 
-void NcclCommunicator::connect() {
+NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device,
+                                   ncclComm_t comm)
+    : own_gang_(std::move(own_gang)),
+      gang_(*own_gang_),
+      options_(std::move(options)),
+      patience_(gang_, options_.timeout, fmt::format("collective/{}", options_.name), false),
+      device_(device),
+      comm_(comm) {
+  try {
+    prepare_device();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+void NcclCommunicator::prepare_device() {
   patience_.begin({});
   check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream", rank());
@@ -94,14 +114,16 @@ void NcclCommunicator::connect() {
   check_cuda(cudaEventCreateWithFlags(&complete_, cudaEventDisableTiming), "making an event", rank());
   check_cuda(cudaMalloc(reinterpret_cast<void**>(&token_), sizeof *token_), "device memory for the barrier", rank());
   check_cuda(cudaMemset(token_, 0, sizeof *token_), "device memory for the barrier", rank());
+}
 
+void NcclCommunicator::connect() {
   const auto key = fmt::format("collective/{}/id", options_.name);
   ncclUniqueId id{};
   if (rank() == 0) {
     check_nccl(ncclGetUniqueId(&id), nullptr, "making an id", rank());
     gang_.rendezvous().set(key, {id.internal, sizeof id.internal});
   } else {
-    const auto text = gang_.rendezvous().get(key, options_.timeout);
+    const auto text = patience_.await(key, 0);
     std::memcpy(id.internal, text.data(), std::min(text.size(), sizeof id.internal));
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -136,20 +158,19 @@ void NcclCommunicator::give_up() {
 
 void NcclCommunicator::check_leaving() {
   if (abort_state_.load(std::memory_order_acquire) == 2) patience_.throw_gone(abort_reason_);
-  // Which ranks are missing, NCCL does not tell.
-  if (!patience_.expired()) return;
-  throw TimedOut(Failure{.kind = Failure::Kind::TimedOut,
-                         .message = fmt::format("rank {} waited {} ms for other ranks in {} over NCCL", rank(),
-                                                options_.timeout.count(), to_string(patience_.what()))});
+  // Which ranks are missing, NCCL does not tell: the roll call does, and of a message it can only be the other rank.
+  const auto& what = patience_.what();
+  const bool message = what.kind == CallKind::Send || what.kind == CallKind::Recv;
+  if (patience_.expired()) patience_.throw_timed_out(message ? std::vector{what.root} : std::vector<int>{});
 }
 
-void NcclCommunicator::wait_enqueued(ncclResult_t result) {
+void NcclCommunicator::wait_for(const ncclComm_t& comm, ncclResult_t result) {
   const auto what = to_string(patience_.what());
-  check_nccl(result, comm_, what, rank());
+  check_nccl(result, comm, what, rank());
   poll_until(
       [&] {
-        check_nccl(ncclCommGetAsyncError(comm_, &result), comm_, what, rank());
-        check_nccl(result, comm_, what, rank());
+        check_nccl(ncclCommGetAsyncError(comm, &result), comm, what, rank());
+        check_nccl(result, comm, what, rank());
         return result == ncclSuccess;
       },
       [this] { check_leaving(); });
@@ -173,6 +194,18 @@ template <class Enqueue>
 void NcclCommunicator::run(Announcement what, Enqueue enqueue) {
   if (failure_) std::rethrow_exception(failure_);
   what.sequence = calls_++;
+  attempt(what, enqueue);
+}
+
+template <class Enqueue>
+void NcclCommunicator::run_message(Announcement what, Enqueue enqueue) {
+  if (failure_) std::rethrow_exception(failure_);
+  what.sequence = messages_[what.root]++;
+  attempt(what, enqueue);
+}
+
+template <class Enqueue>
+void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
   patience_.begin(what);
   try {
     check_leaving();
@@ -219,6 +252,56 @@ void NcclCommunicator::do_all_gather(const void* in, void* out, std::size_t coun
 void NcclCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
   run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op},
       [&] { return ncclReduceScatter(in, out, count, nccl_type(type), nccl_op(op), comm_, stream_); });
+}
+
+void NcclCommunicator::do_send(const void* data, std::size_t count, DataType type, int to) {
+  run_message({.count = count, .kind = CallKind::Send, .type = type, .root = to},
+              [&] { return ncclSend(data, count, nccl_type(type), to, comm_, stream_); });
+}
+
+void NcclCommunicator::do_recv(void* data, std::size_t count, DataType type, int from) {
+  run_message({.count = count, .kind = CallKind::Recv, .type = type, .root = from},
+              [&] { return ncclRecv(data, count, nccl_type(type), from, comm_, stream_); });
+}
+
+void NcclCommunicator::do_all_to_all(const void* in, void* out, std::size_t count, DataType type) {
+  run({.count = count, .kind = CallKind::AllToAll, .type = type}, [&] {
+    const auto bytes = count * size_of(type);
+    const auto* from = static_cast<const std::byte*>(in);
+    auto* to = static_cast<std::byte*>(out);
+    auto state = ncclGroupStart();
+    for (int r = 0; r < size(); ++r) {
+      const auto part = static_cast<std::size_t>(r) * bytes;
+      for (auto each : {ncclSend(from + part, count, nccl_type(type), r, comm_, stream_),
+                        ncclRecv(to + part, count, nccl_type(type), r, comm_, stream_)}) {
+        if (state == ncclSuccess && each != ncclInProgress) state = each;
+      }
+    }
+    const auto ended = ncclGroupEnd();
+    return state == ncclSuccess ? ended : state;
+  });
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::do_split(int color, int key) {
+  auto options = options_;
+  options.name = fmt::format("{}/split{}/{}", options_.name, splits_, color);
+  std::unique_ptr<GangContext> gang;
+  ncclComm_t part = nullptr;
+  try {
+    run({.kind = CallKind::Split}, [&] {
+      gang = split_gang(patience_, fmt::format("collective/{}/split{}", options_.name, splits_++), color, key);
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 0;
+      wait_enqueued(ncclCommSplit(comm_, gang ? color : NCCL_SPLIT_NOCOLOR, key, &part, &config));
+      if (gang) wait_for(part, ncclSuccess);
+      return ncclSuccess;
+    });
+  } catch (...) {
+    if (part != nullptr) ncclCommAbort(part);
+    throw;
+  }
+  if (!gang) return nullptr;
+  return std::make_unique<NcclCommunicator>(std::move(gang), std::move(options), device_, part);
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(GangContext& gang, NcclOptions options) {

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -22,6 +24,8 @@ namespace troupe::train {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(GangContext& gang, NcclOptions options);
+  /// One that was split off; `comm` is its own from here on.
+  NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device, ncclComm_t comm);
   ~NcclCommunicator() override;
 
   int rank() const override { return gang_.rank(); }
@@ -37,15 +41,28 @@ class NcclCommunicator final : public Communicator {
   void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
   void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
 
+  void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
+  void do_send(const void* data, std::size_t count, DataType type, int to) override;
+  void do_recv(void* data, std::size_t count, DataType type, int from) override;
+  std::unique_ptr<Communicator> do_split(int color, int key) override;
+
+  void prepare_device();
   void connect();
   /// Enqueues by `enqueue`, waits until its result is complete.
   template <class Enqueue>
   void run(Announcement what, Enqueue enqueue);
-  void wait_enqueued(ncclResult_t result);
+  /// Likewise for a message, which only two ranks count.
+  template <class Enqueue>
+  void run_message(Announcement what, Enqueue enqueue);
+  template <class Enqueue>
+  void attempt(const Announcement& what, Enqueue enqueue);
+  void wait_enqueued(ncclResult_t result) { wait_for(comm_, result); }
+  void wait_for(const ncclComm_t& comm, ncclResult_t result);
   void wait_complete();
   void check_leaving();
   void give_up();
 
+  const std::unique_ptr<GangContext> own_gang_;
   GangContext& gang_;
   const NcclOptions options_;
   Patience patience_;
@@ -56,6 +73,8 @@ class NcclCommunicator final : public Communicator {
   cudaEvent_t complete_ = nullptr;
   std::int32_t* token_ = nullptr;  // on the device, for barrier()
   std::uint64_t calls_ = 1;
+  std::map<int, std::uint64_t> messages_;  // by the other rank
+  int splits_ = 0;
   std::exception_ptr failure_;
   std::atomic<int> abort_state_{0};  // 0: none, 1: being written, 2: abort_reason_ can be read
   std::string abort_reason_;

@@ -13,8 +13,9 @@ std::shared_ptr<void> Regions::allocate(Patience& patience, LocalGroup& group, c
   constexpr std::size_t kPage = 4096;
   const auto part_bytes = (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
   const auto number = made_++;
-  auto memory = std::make_shared<SharedMemory>(patience.gang(), fmt::format("{}/region{}", name, number),
-                                               part_bytes * static_cast<std::size_t>(group.size()), patience.timeout());
+  auto memory =
+      std::make_shared<SharedMemory>(patience, fmt::format("{}/region{}", name, number),
+                                     part_bytes * static_cast<std::size_t>(group.size()), group.world_rank(0));
   group.wait_all(group.arrive());
   memory->close_descriptor();
   regions_.push_back({number, part_bytes, group.rank(), memory});

@@ -23,7 +23,7 @@ Ring::Ring(Patience& patience, const std::string& name, const std::string& addre
   const auto node_ranks = patience.gang().node_ranks();
   next_rank_ = first_rank_of(node_ranks, (position_ + 1) % nodes_);
   previous_rank_ = first_rank_of(node_ranks, (position_ + nodes_ - 1) % nodes_);
-  auto ends = connect_ring(patience_, name + "/ring", address, {next_rank_, previous_rank_}, stop_);
+  auto ends = connect_ring(patience_, name, address, {next_rank_, previous_rank_}, stop_);
   next_ = std::move(ends.next);
   previous_ = std::move(ends.previous);
 }

@@ -17,10 +17,9 @@ struct Neighbours {
   int previous_rank;
 };
 
-/// Connects this node to the next one of the ring and accepts the one before, each side proving that it is of this gang
-/// and communicator. Strangers that connect are turned away. Throws TimedOut naming the rank that did not come, what
-/// `stop` throws, GangBroken.
-RingEnds connect_ring(Patience& patience, const std::string& key, const std::string& address, Neighbours neighbours,
+/// Connects this node to the next one of the ring and accepts the one before: see Introducer. `name` is the
+/// communicator's; listens on `address`, or on the gang's host if that is empty.
+RingEnds connect_ring(Patience& patience, const std::string& name, const std::string& address, Neighbours neighbours,
                       const std::function<void()>& stop);
 
 }  // namespace troupe::train

@@ -23,15 +23,12 @@ namespace {
 
 }  // namespace
 
-SharedMemory::SharedMemory(GangContext& gang, const std::string& key, std::size_t bytes,
-                           std::chrono::milliseconds timeout)
-    : bytes_(bytes) {
-  const auto own_key = fmt::format("{}/node{}", key, gang.node_rank());
+SharedMemory::SharedMemory(Patience& patience, const std::string& key, std::size_t bytes, int maker) : bytes_(bytes) {
   try {
-    if (gang.local_rank() == 0)
-      create(gang, own_key);
+    if (patience.gang().rank() == maker)
+      create(patience.gang(), key);
     else
-      open(gang, own_key, timeout);
+      open(patience, key, maker);
     if (data_ == nullptr) map();
   } catch (...) {
     close_descriptor();
@@ -61,22 +58,23 @@ void SharedMemory::create(GangContext& gang, const std::string& key) {
   gang.rendezvous().set(key, fmt::format("{} {} {}", ::getpid(), fd_, bytes_));
 }
 
-void SharedMemory::open(GangContext& gang, const std::string& key, std::chrono::milliseconds timeout) {
-  const auto place = gang.rendezvous().get(key, timeout);
+void SharedMemory::open(Patience& patience, const std::string& key, int maker) {
+  const auto place = patience.await(key, maker);
   int pid = 0;
   int number = -1;
   std::size_t bytes = 0;
   if (std::sscanf(place.c_str(), "%d %d %zu", &pid, &number, &bytes) != 3 || bytes != bytes_) {
-    throw Error(Failure{
-        .kind = Failure::Kind::Refused,
-        .message = fmt::format("the first rank of this node offers shared memory as \"{}\", and rank {} needs {} "
-                               "bytes: every rank must give the communicator the same options",
-                               place, gang.rank(), bytes_)});
+    throw Error(Failure{.kind = Failure::Kind::Refused,
+                        .message = fmt::format(
+                            "rank {} offers shared memory as \"{}\", and rank {} needs {} bytes: every rank must give "
+                            "the communicator the same options",
+                            maker, place, patience.gang().rank(), bytes_)});
   }
   const auto path = fmt::format("/proc/{}/fd/{}", pid, number);
   fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) {
-    fail(fmt::format("rank {} cannot open the shared memory of its node's first rank (process {})", gang.rank(), pid),
+    fail(fmt::format("rank {} cannot open the shared memory of rank {} (process {})", patience.gang().rank(), maker,
+                     pid),
          errno, "The ranks of one node must run as one user, in one PID namespace, with /proc mounted");
   }
   struct stat status {};

@@ -1,27 +1,26 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 
-#include <troupe/gang_context.hpp>
+#include "collective/call.hpp"
 
 namespace troupe::train {
 
-/// Memory that the ranks of one node share. A memfd of the node's first rank, which the others open through
-/// /proc/<pid>/fd/<number>: it has no name, so nothing is left behind however the ranks end, and it does not count
-/// against /dev/shm. Zeroed. Unmapped by the destructor.
+/// Memory that ranks of one node share. A memfd of one of them, which the others open through /proc/<pid>/fd/<number>: it
+/// has no name, so nothing is left behind however the ranks end, and it does not count against /dev/shm. Zeroed. Unmapped
+/// by the destructor.
 class SharedMemory {
  public:
-  /// The first rank makes it and publishes it in the rendezvous under `key`; the others wait for it there.
-  /// Throws troupe::Error naming the cause and what to do; TimedOut and GangBroken as the rendezvous does.
-  SharedMemory(GangContext& gang, const std::string& key, std::size_t bytes, std::chrono::milliseconds timeout);
+  /// Rank `maker` makes it and publishes it in the rendezvous under `key`; the others wait for it there.
+  /// Throws troupe::Error naming the cause and what to do; TimedOut naming the maker; GangBroken.
+  SharedMemory(Patience& patience, const std::string& key, std::size_t bytes, int maker);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  /// To be called once every rank of the node has constructed its own: the descriptor is needed no longer.
+  /// To be called once every rank that shares it has constructed its own: the descriptor is needed no longer.
   void close_descriptor();
 
   std::byte* data() const { return data_; }
@@ -29,7 +28,7 @@ class SharedMemory {
 
  private:
   void create(GangContext& gang, const std::string& key);
-  void open(GangContext& gang, const std::string& key, std::chrono::milliseconds timeout);
+  void open(Patience& patience, const std::string& key, int maker);
   void map();
 
   int fd_ = -1;

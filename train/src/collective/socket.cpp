@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -26,66 +28,20 @@ constexpr int kSliceMs = 50;
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-[[noreturn]] void peer_gone(const Patience& patience, int rank, int error) {
-  if (patience.gang_is_broken()) patience.throw_broken();
-  patience.throw_gone(error == 0 ? fmt::format("rank {} closed its connection", rank)
-                                 : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
+[[noreturn]] void peer_gone(Patience& patience, int rank, int error) {
+  if (rank >= 0) patience.throw_hung_up(rank, error);
+  patience.throw_gone("a stranger hung up");
 }
 
-void send_some(const Socket& to, int rank, std::span<const std::byte>& out, const Patience& patience) {
-  while (!out.empty()) {
-    const auto sent = ::send(to.fd(), out.data(), out.size(), MSG_NOSIGNAL);
-    if (sent < 0 && would_block(errno)) return;
-    if (sent < 0) peer_gone(patience, rank, errno);
-    out = out.subspan(static_cast<std::size_t>(sent));
-  }
-}
+using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-void receive_some(const Socket& from, int rank, std::span<std::byte>& in, const Patience& patience) {
-  while (!in.empty()) {
-    const auto got = ::recv(from.fd(), in.data(), in.size(), 0);
-    if (got < 0 && would_block(errno)) return;
-    if (got <= 0) peer_gone(patience, rank, got == 0 ? 0 : errno);
-    in = in.subspan(static_cast<std::size_t>(got));
-  }
-}
-
-}  // namespace
-
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-Socket::~Socket() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Socket listen_on(const std::string& address) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_ANY);
-  if (!address.empty() && ::inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) {
-    fail(fmt::format("\"{}\" is no IPv4 address to listen on", address), EINVAL);
-  }
-  Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener) fail("no socket for the ring between nodes", errno);
-  if (::bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
-      ::listen(listener.fd(), 64) != 0) {
-    fail(fmt::format("cannot listen on \"{}\" for the ring between nodes", address), errno);
-  }
-  return listener;
-}
-
-int port_of(const Socket& listener) {
-  sockaddr_in at{};
-  socklen_t length = sizeof at;
-  if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &length) != 0)
-    fail("a listener without a port", errno);
-  return ntohs(at.sin_port);
+AddressList look_up(const std::string& host, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) found = nullptr;
+  return {found, ::freeaddrinfo};
 }
 
 std::vector<std::string> own_addresses() {
@@ -104,21 +60,79 @@ std::vector<std::string> own_addresses() {
   return far;
 }
 
+}  // namespace
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Socket listen_on(const std::string& host) {
+  const auto what = fmt::format("cannot listen on \"{}\" for ranks of other nodes", host);
+  const auto found = look_up(host, 0, AI_PASSIVE);
+  if (!found) fail(fmt::format("{}: it is no address of this machine", what), EADDRNOTAVAIL);
+  Socket listener(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener) fail(what, errno);
+  if (::bind(listener.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener.fd(), 64) != 0) {
+    fail(what, errno);
+  }
+  return listener;
+}
+
+std::string place_of(const Socket& listener) {
+  sockaddr_storage at{};
+  socklen_t length = sizeof at;
+  char host[NI_MAXHOST] = {};
+  char port[NI_MAXSERV] = {};
+  if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &length) != 0 ||
+      ::getnameinfo(reinterpret_cast<const sockaddr*>(&at), length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    fail("a listener without an address", errno);
+  }
+  const std::string address = host;
+  auto text = std::string(port);
+  if (address != "0.0.0.0" && address != "::") return text + " " + address;
+  for (const auto& own : own_addresses()) text += " " + own;
+  return text;
+}
+
 Socket connect_to(const std::string& address, int port) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (::inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) return {};
-  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) fail("no socket for the ring between nodes", errno);
+  const auto found = look_up(address, port, AI_NUMERICHOST);
+  if (!found) return {};
+  Socket socket(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) fail("no socket for ranks of other nodes", errno);
   const int on = 1;
   ::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 && errno != EINPROGRESS) return {};
+  if (::connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) return {};
   return socket;
 }
 
-bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in,
-                    const Patience& patience) {
+void send_some(const Socket& to, int rank, std::span<const std::byte>& out, Patience& patience) {
+  while (!out.empty()) {
+    const auto sent = ::send(to.fd(), out.data(), out.size(), MSG_NOSIGNAL);
+    if (sent < 0 && would_block(errno)) return;
+    if (sent < 0) peer_gone(patience, rank, errno);
+    out = out.subspan(static_cast<std::size_t>(sent));
+  }
+}
+
+void receive_some(const Socket& from, int rank, std::span<std::byte>& in, Patience& patience) {
+  while (!in.empty()) {
+    const auto got = ::recv(from.fd(), in.data(), in.size(), 0);
+    if (got < 0 && would_block(errno)) return;
+    if (got <= 0) peer_gone(patience, rank, got == 0 ? 0 : errno);
+    in = in.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in, Patience& patience) {
   send_some(link.to, link.to_rank, out, patience);
   receive_some(link.from, link.from_rank, in, patience);
   if (out.empty() && in.empty()) return true;

@@ -51,8 +51,8 @@ constexpr DataType data_type_of() {
 /// Errors, all of which end the communicator (every later call throws the same again):
 /// * GangBroken: a rank died, or called abort(), or the gang was ended; the message names who and why.
 /// * TimedOut: the deadline of a call passed; the message names the call and the ranks that had not come.
-/// * std::invalid_argument: ranks made different calls at the same place (names both), or arguments that cannot be
-///   (those are refused before anything is sent, and leave the communicator as it was).
+/// * std::invalid_argument: ranks made different calls at the same place (names both; `nccl` cannot tell, and waits), or
+///   arguments that cannot be (those are refused before anything is sent, and leave the communicator as it was).
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -71,8 +71,23 @@ class Communicator {
   void all_gather(const void* in, void* out, std::size_t count, DataType type);
   /// `in`: size() * count elements; `out`: count, the rank's own part of the reduction. They must not overlap.
   void reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op);
+  /// `in`: size() * count elements, part r of which goes to rank r; `out`: as many, part r of which came from rank r.
+  /// They must not overlap.
+  void all_to_all(const void* in, void* out, std::size_t count, DataType type);
   /// Returns once every rank has called it.
   virtual void barrier() = 0;
+
+  /// To one other rank, which calls recv for as many of the same type; nobody else takes part. Returns when that rank has
+  /// come and `data` may be changed: of two ranks that exchange something, one receives first. The first message between
+  /// two ranks makes their connection.
+  void send(const void* data, std::size_t count, DataType type, int to);
+  void recv(void* data, std::size_t count, DataType type, int from);
+
+  static constexpr int kNoColor = -1;
+  /// Ranks that give the same `color` (>= 0) form a communicator of their own, numbered by `key`, then by rank here; it
+  /// uses the same gang and options, has errors of its own, and names ranks by its own numbers. nullptr for kNoColor. A
+  /// collective over all ranks of this one, whose end does not end the new one.
+  std::unique_ptr<Communicator> split(int color, int key);
 
   template <class T>
   void all_reduce(std::span<T> data, ReduceOp op = ReduceOp::Sum) {
@@ -81,6 +96,14 @@ class Communicator {
   template <class T>
   void broadcast(std::span<T> data, int root) {
     broadcast(data.data(), data.size(), data_type_of<T>(), root);
+  }
+  template <class T>
+  void send(std::span<T> data, int to) {
+    send(data.data(), data.size(), data_type_of<std::remove_const_t<T>>(), to);
+  }
+  template <class T>
+  void recv(std::span<T> data, int from) {
+    recv(data.data(), data.size(), data_type_of<T>(), from);
   }
 
   /// A zeroed buffer of at least `bytes` that all_reduce works on in place, without a copy, where that is possible
@@ -100,6 +123,10 @@ class Communicator {
   virtual void do_broadcast(void* data, std::size_t count, DataType type, int root) = 0;
   virtual void do_all_gather(const void* in, void* out, std::size_t count, DataType type) = 0;
   virtual void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) = 0;
+  virtual void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) = 0;
+  virtual void do_send(const void* data, std::size_t count, DataType type, int to) = 0;
+  virtual void do_recv(void* data, std::size_t count, DataType type, int from) = 0;
+  virtual std::unique_ptr<Communicator> do_split(int color, int key) = 0;
 };
 
 struct HostOptions {
@@ -109,8 +136,9 @@ struct HostOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   std::size_t chunk_bytes =
       256 << 10;  ///< of one step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks a node
-  std::string address =
-      {};  ///< of this node, where peers on other nodes reach it; empty: each of its addresses is tried
+  /// Of this node, where peers on other nodes reach it. Empty: the one that its worker processes listen on
+  /// (GangContext::host). "0.0.0.0": all of them, each of which the peers try.
+  std::string address = {};
 };
 
 /// Over main memory: shared memory within a node, a ring of TCP connections between the nodes' first ranks.

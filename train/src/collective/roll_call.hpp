@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/gang_context.hpp>
+
+namespace troupe::train {
+
+/// Who has come to a call, over all nodes: a rank that has waited for some time says in the rendezvous that it is there,
+/// and one that gives up looks who did not. Costs a quick call nothing. One per communicator, used by its calling thread.
+///
+/// A rank that came shortly before the other's deadline has not said so yet, and is taken for missing: see
+/// kLongestSilence. Where the process of rank 0, which keeps the rendezvous, does not answer, these calls take as long as
+/// the rendezvous lets them.
+class RollCall {
+ public:
+  /// How long a rank waits before it says that it is there: an eighth of the timeout, at most this.
+  static constexpr std::chrono::milliseconds kLongestSilence{10'000};
+
+  RollCall(GangContext& gang, std::string name) : gang_(gang), name_(std::move(name)) {}
+
+  /// Once for each call. What goes wrong is left to the wait that goes on.
+  void answer(std::uint64_t call);
+  /// The ranks that have not answered. Takes up to some seconds where many are missing.
+  std::vector<int> absent(std::uint64_t call);
+
+  /// The end of the communicator, for ranks of other nodes, which see only connections that close. The first reason stays.
+  void tell_end(const std::string& why);
+  /// Waits a moment for it. Throws GangBroken if the gang is.
+  std::optional<std::string> told_end();
+
+ private:
+  std::string key(std::uint64_t call, int rank) const;
+
+  GangContext& gang_;
+  const std::string name_;
+  int answers_ = 0;
+};
+
+}  // namespace troupe::train
