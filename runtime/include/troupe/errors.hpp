@@ -29,7 +29,7 @@ struct Failure {
   std::string type = {};   ///< of the user's exception, demangled; else empty
   std::string where = {};  ///< function, process and node in which it happened; may be empty
   int signal = 0;          ///< that ended the process; 0: none
-  int exit_code = 0;       ///< of the process where no signal ended it
+  int exit_code = 0;       ///< of the process where no signal ended it; -1: it was lost with its node
 };
 
 /// The base of everything that Troupe throws for what can happen in a cluster.

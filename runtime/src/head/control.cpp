@@ -77,7 +77,8 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   for (auto process : routes_.processes_of_node(node)) {
     settle_fate(process,
                 {.kind = Failure::Kind::ProcessDied,
-                 .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why)});
+                 .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why),
+                 .exit_code = -1});
   }
   routes_.remove_node(node);
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});

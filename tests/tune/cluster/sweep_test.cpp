@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -64,6 +65,22 @@ void fails_once(tune::Context& ctx, const Config&) {
   ctx.report({{"accuracy", there ? 0.9 : 0.0}});
 }
 
+/// A rank of the first attempt is killed while it is told its configuration, before the function begins.
+struct Fragile {
+  std::string folder = {};
+  double lr = 0.5;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(folder, lr);
+    if (Archive::is_loading::value && mkdir((folder + "/killed").c_str(), 0755) == 0) std::raise(SIGKILL);
+  }
+};
+
+void trains_after_all(tune::Context& ctx, const Fragile& config) { ctx.report({{"accuracy", config.lr}}); }
+
+/// The process ends by itself before it reports.
+void exits(tune::Context&, const Config&) { _exit(7); }
+
 void throws(tune::Context& ctx, const Config& config) {
   if (config.index == 1) throw std::out_of_range("index 1 is bad");
   ctx.report({{"accuracy", config.lr}});
@@ -118,6 +135,37 @@ TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][
   CHECK(results.trials()[1].trial.status == tune::Status::Errored);
   CHECK(results.trials()[1].trial.error.find("signal 9") != std::string::npos);
   CHECK(results.best().config.index == 2);
+}
+
+TEST_CASE("a trial whose process is killed before it begins is started again, and the results say so",
+          "[tune][cluster]") {
+  tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = tune::run<trains_after_all>({.trials = 1,
+                                                    .metric = "accuracy",
+                                                    .mode = tune::Max,
+                                                    .each = {.workers = 2},
+                                                    .storage = folder.path().string(),
+                                                    .config = {.folder = folder.path().string()},
+                                                    .show = tune::Show::None});
+  REQUIRE(std::filesystem::exists(folder.path() / "killed"));
+  const auto& trial = results.trials()[0].trial;
+  CHECK(trial.status == tune::Status::Terminated);
+  CHECK(trial.error == "");
+  CHECK(trial.failures == 0);
+  CHECK(trial.restarts == 1);
+  CHECK(trial.restart_reason.find("signal 9") != std::string::npos);
+  CHECK(results.summary().find("1 restart after failures of the cluster; the last of trial 0: ") != std::string::npos);
+  const auto journal = tune::content_of(results.folder() / "journal.jsonl");
+  CHECK(journal.find(R"("fault":"system")") != std::string::npos);
+}
+
+TEST_CASE("a trial whose process ends by itself is the trial's failure", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<exits>({.space = {}, .trials = 1});
+  CHECK(results.trials()[0].trial.status == tune::Status::Errored);
+  CHECK(results.trials()[0].trial.restarts == 0);
+  CHECK(results.trials()[0].trial.error.find("code 7") != std::string::npos);
 }
 
 TEST_CASE("an attempt after a failure goes on from the trial's checkpoint", "[tune][cluster]") {

@@ -86,7 +86,7 @@ TEST_CASE("a repeated report is answered and leaves no event", "[tune][experimen
   const auto trial = launched(experiment);
   reported(experiment, trial, 1, 0.5);
   reported(experiment, trial, 2, 0.4);
-  experiment.failed(trial, "lost", true, Seconds(2));
+  experiment.failed(trial, "lost", Fault::Trial, Seconds(2));
   CHECK(launched(experiment) == trial);
   const auto before = experiment.save();
   int events = 0;
@@ -105,7 +105,7 @@ TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
   reported(experiment, good, 1, 0.1);
   CHECK(reported(experiment, bad, 1, 0.9).action == Action::Stop);
   CHECK(reported(experiment, bad, 2, 0.9).action == Action::Stop);
-  experiment.failed(bad, "killed by signal 9", true, Seconds(2));
+  experiment.failed(bad, "killed by signal 9", Fault::Trial, Seconds(2));
   CHECK(experiment.trials()[bad].status == Status::Stopped);
   CHECK(experiment.trials()[bad].failures == 0);
 }
@@ -113,7 +113,7 @@ TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
 TEST_CASE("a closed experiment launches nothing, stops every report and says why", "[tune][experiment]") {
   auto experiment = search_for(10, {.max_failures = 1});
   const auto running = launched(experiment), waiting = launched(experiment);
-  experiment.failed(waiting, "lost", true, Seconds(1));
+  experiment.failed(waiting, "lost", Fault::Trial, Seconds(1));
 
   experiment.close("enough", Seconds(1));
 
@@ -132,5 +132,6 @@ TEST_CASE("options that can not be are refused", "[tune][experiment]") {
   };
   CHECK_THROWS_WITH(make({}), "tune: .metric has to name the metric to look at");
   CHECK_THROWS_WITH(make({.objective = {"loss"}, .max_failures = -1}), "tune: max_failures is -1, at least 0");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .system_retries = -1}), "tune: system_retries is -1, at least 0");
   CHECK_THROWS_WITH(make({.objective = {"loss"}, .stop = {.reports = -2}}), "tune: stop.reports is -2, at least 0");
 }

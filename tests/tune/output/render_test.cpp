@@ -56,9 +56,10 @@ Trial trial_seven() {
   return trial;
 }
 
-std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1,
-                       std::string text = {}) {
+std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1, std::string text = {},
+                       Fault fault = Fault::Trial) {
   Event event{.kind = kind, .trial = trial.id, .attempt = attempt, .text = std::move(text), .now = Seconds(3.21)};
+  event.fault = fault;
   return render_event(event, &trial, best, {"accuracy", Max}).value_or("(nothing)\n");
 }
 
@@ -132,6 +133,9 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
   trial.status = Status::Pending;
   CHECK(line_about(Kind::Failed, trial, nullptr, 1, "rank 1 was killed by signal 9") ==
         "[  3.2 s] trial 7 failed (attempt 1), will be tried again: rank 1 was killed by signal 9\n");
+  CHECK(
+      line_about(Kind::Failed, trial, nullptr, 1, "process 7 was lost with node 2", Fault::System) ==
+      "[  3.2 s] trial 7 was lost by the cluster (attempt 1), will be started again: process 7 was lost with node 2\n");
   trial.status = Status::Errored;
   trial.error = "std::runtime_error: no data";
   CHECK(line_about(Kind::Failed, trial, nullptr, 2, trial.error) ==
@@ -145,6 +149,17 @@ TEST_CASE("lines show real numbers with four digits", "[tune][render]") {
   trial.config = {{"lr", 0.027776678582869443}, {"decay", 1.0 / 3e7}, {"steps", 123456.0}, {"batch", 123456789}};
   CHECK(line_about(Event::Kind::Started, trial, nullptr) ==
         "[  3.2 s] trial 7 started: lr=0.02778, decay=3.333e-08, steps=123456, batch=123456789\n");
+}
+
+TEST_CASE("the summary says how often the cluster lost a trial, and why last", "[tune][render]") {
+  auto overview = sweep();
+  overview.restarts = 2;
+  overview.restarted = {11, "process 7 was lost\nwith node 2"};
+  CHECK(
+      render_summary(overview, {})
+          .find("  2 restarts after failures of the cluster; the last of trial 11: process 7 was lost with node 2\n") !=
+      std::string::npos);
+  CHECK(render_summary(sweep(), {}).find("restart") == std::string::npos);
 }
 
 TEST_CASE("the summary says what won and why the others stopped", "[tune][render]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include <catch2/catch.hpp>
 
@@ -86,6 +87,30 @@ TEST_CASE("a trial that fails is tried again, and errored with its text after th
   CHECK(trials[2].failures == 3);
   CHECK(trials[2].error == "std::runtime_error: no data");
   CHECK(trials[3].status == Status::Terminated);
+}
+
+TEST_CASE("a trial that the cluster lost is started again without counting, and only so often", "[tune][drive]") {
+  auto experiment = search_for(2, {.system_retries = 3}, fifo());
+  FakeLauncher::Script script{.capacity = 2, .reports = 5, .value = curve, .fault = Fault::System};
+  script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
+    if (launch.trial == 0 && launch.attempt <= 3 && t == 2) return "process 7 was lost with node 2";
+    if (launch.trial == 1 && t == 1) return "worker process 9 did not start";
+    return std::nullopt;
+  };
+  FakeLauncher cluster(script);
+
+  drive(experiment, cluster, {}, {});
+
+  const auto& [saved, hopeless] = std::tie(experiment.trials()[0], experiment.trials()[1]);
+  CHECK(saved.status == Status::Terminated);
+  CHECK(saved.failures == 0);
+  CHECK(saved.restarts == 3);
+  CHECK(saved.restart_reason == "process 7 was lost with node 2");
+  CHECK(saved.t == 5);
+  CHECK(hopeless.status == Status::Errored);
+  CHECK(hopeless.restarts == 3);
+  CHECK(hopeless.failures == 1);
+  CHECK(hopeless.error == "worker process 9 did not start");
 }
 
 TEST_CASE("an attempt after a failure goes on from the last checkpoint", "[tune][drive]") {
@@ -181,6 +206,7 @@ TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][dr
     const auto draw = Random(seed + static_cast<unsigned>(launch.attempt), launch.trial, std::to_string(t)).unit();
     return draw < 0.05 ? std::optional<std::string>("lost") : std::nullopt;
   };
+  if (seed % 2 == 1) script.fault = Fault::System;
   script.value = [seed](const Launch& launch, std::int64_t t) {
     const bool diverges = Random(seed, launch.trial, "nan").unit() < 0.1;
     return diverges && t > 2 ? std::numeric_limits<double>::quiet_NaN() : curve(launch, t);
@@ -193,6 +219,7 @@ TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][dr
   for (const auto& trial : experiment.trials()) {
     REQUIRE(trial.over());
     REQUIRE(trial.failures <= experiment.options().max_failures + 1);
+    REQUIRE(trial.restarts <= experiment.options().system_retries);
     REQUIRE((trial.status == Status::Errored) == (trial.failures > experiment.options().max_failures));
     if (trial.status == Status::Stopped) REQUIRE_FALSE(trial.reason.empty());
   }

@@ -27,8 +27,9 @@ class FakeLauncher final : public Launcher {
     std::function<std::optional<std::string>(const Launch&, std::int64_t t)> failure = [](auto&, auto) {
       return std::nullopt;
     };
-    bool checkpoints = false;  ///< with every report
-    bool deaf = false;         ///< goes on after Stop
+    Fault fault = Fault::Trial;  ///< of such an exception
+    bool checkpoints = false;    ///< with every report
+    bool deaf = false;           ///< goes on after Stop
     bool impossible = false;
     std::string metric = "accuracy";
   };
@@ -104,7 +105,8 @@ class FakeLauncher final : public Launcher {
     const auto t = launch.after_t + ++gang.k;
     const auto delay = script_.step(launch);
     if (const auto why = script_.failure(launch, t)) {
-      return schedule(delay, {.kind = GangEvent::Kind::Failed, .trial = launch.trial, .text = *why});
+      return schedule(delay,
+                      {.kind = GangEvent::Kind::Failed, .trial = launch.trial, .text = *why, .fault = script_.fault});
     }
     if (t > script_.reports) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
     GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};

@@ -21,6 +21,9 @@ void check(const ExperimentOptions& options) {
   if (options.max_failures < 0) {
     throw std::invalid_argument(fmt::format("tune: max_failures is {}, at least 0", options.max_failures));
   }
+  if (options.system_retries < 0) {
+    throw std::invalid_argument(fmt::format("tune: system_retries is {}, at least 0", options.system_retries));
+  }
   if (options.stop.reports < 0) {
     throw std::invalid_argument(fmt::format("tune: stop.reports is {}, at least 0", options.stop.reports));
   }
@@ -79,7 +82,7 @@ Next Experiment::next(Seconds now) {
   trial.in_flight = true;
   trial.launch = ++launches_;
   ++in_flight_;
-  Launch launch{id, trial.failures + 1, trial.config, trial.checkpoint, trial.checkpoint_t};
+  Launch launch{id, trial.attempt(), trial.config, trial.checkpoint, trial.checkpoint_t};
   tell({.kind = Event::Kind::Launched, .trial = id, .attempt = launch.attempt, .config = trial.config, .now = now});
   return launch;
 }
@@ -87,9 +90,9 @@ Next Experiment::next(Seconds now) {
 void Experiment::started(TrialId id, Seconds now) {
   auto& trial = known(id);
   assert(trial.in_flight);
-  if (trial.failures == 0) trial.started = now;
+  if (trial.attempt() == 1) trial.started = now;
   trial.status = Status::Running;
-  tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.failures + 1, .now = now});
+  tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt(), .now = now});
 }
 
 Decision Experiment::decide(const Trial& trial, std::int64_t t, const Metrics& metrics) {
@@ -139,7 +142,7 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics, 
   if (t <= trial.t && !closed_) return {};
   Event event{.kind = Event::Kind::Reported,
               .trial = id,
-              .attempt = trial.failures + 1,
+              .attempt = trial.attempt(),
               .t = std::max(t, trial.t),
               .metrics = metrics,
               .checkpoint = checkpoint,
@@ -177,29 +180,35 @@ void Experiment::ended(TrialId id, Seconds now) {
     trial.outcome = Status::Errored;
   }
   finish(trial, trial.outcome, now);
-  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.failures + 1, .now = now});
+  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt(), .now = now});
 }
 
-void Experiment::failed(TrialId id, const std::string& why, bool may_retry, Seconds now) {
+void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds now) {
   auto& trial = known(id);
   take_back(trial);
-  const auto attempt = trial.failures + 1;
+  const auto attempt = trial.attempt();
+  if (fault == Fault::System && trial.restarts >= options_.system_retries) fault = Fault::Trial;
   if (trial.stopping) {
     finish(trial, trial.outcome, now);
   } else if (closed_) {
     trial.reason = "the run ended: " + why_closed_;
     finish(trial, Status::Stopped, now);
+  } else if (fault == Fault::System) {
+    trial.restart_reason = why;
+    ++trial.restarts;
+    trial.status = Status::Pending;
+    again_.push_back(id);
   } else {
     trial.error = why;
     ++trial.failures;
-    if (may_retry && trial.failures <= options_.max_failures) {
+    if (fault != Fault::Final && trial.failures <= options_.max_failures) {
       trial.status = Status::Pending;
       again_.push_back(id);
     } else {
       finish(trial, Status::Errored, now);
     }
   }
-  tell({.kind = Event::Kind::Failed, .trial = id, .attempt = attempt, .text = why, .may_retry = may_retry, .now = now});
+  tell({.kind = Event::Kind::Failed, .trial = id, .attempt = attempt, .text = why, .fault = fault, .now = now});
 }
 
 void Experiment::shut(const std::string& why, Seconds now) {
@@ -232,7 +241,7 @@ void Experiment::requeue(TrialId id, Seconds now) {
     trial.status = Status::Pending;
     again_.push_front(id);
   }
-  tell({.kind = Event::Kind::Requeued, .trial = id, .attempt = trial.failures + 1, .now = now});
+  tell({.kind = Event::Kind::Requeued, .trial = id, .attempt = trial.attempt(), .now = now});
 }
 
 void Experiment::requeue_running(Seconds now) {
@@ -281,7 +290,7 @@ void Experiment::apply(const Event& event) {
     case Event::Kind::Ended:
       return ended(event.trial, event.now);
     case Event::Kind::Failed:
-      return failed(event.trial, event.text, event.may_retry, event.now);
+      return failed(event.trial, event.text, event.fault, event.now);
     case Event::Kind::Requeued:
       return requeue(event.trial, event.now);
     case Event::Kind::Closed:

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
                                                   "failed",   "requeued", "closed"};
 constexpr std::array<std::string_view, 3> kActions{"continue", "stop", "finish"};
+constexpr std::array<std::string_view, 3> kFaults{"trial", "system", "final"};
 constexpr int kVersion = 1;
 
 template <class Enum, std::size_t size>
@@ -39,7 +40,7 @@ Event parsed(const Json& json) {
   if (event.kind == Event::Kind::Launched) event.config = configuration_from(json.at("config"));
   if (event.kind == Event::Kind::Failed) {
     event.text = json.at("why").get<std::string>();
-    event.may_retry = json.at("may_retry").get<bool>();
+    event.fault = named<Fault>(kFaults, json.at("fault"));
   }
   if (event.kind == Event::Kind::Reported) {
     event.t = json.at("t").get<std::int64_t>();
@@ -65,6 +66,8 @@ Json to_json(const Trial& trial) {
             {"reason", trial.reason},
             {"failures", trial.failures},
             {"error", trial.error},
+            {"restarts", trial.restarts},
+            {"restart_reason", trial.restart_reason},
             {"checkpoint", trial.checkpoint},
             {"checkpoint_t", trial.checkpoint_t},
             {"started", trial.started.count()},
@@ -82,6 +85,7 @@ std::string journal_header(const ExperimentOptions& options, const Searcher& sea
                {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
                {"seed", options.seed},
                {"max_failures", options.max_failures},
+               {"system_retries", options.system_retries},
                {"stop", {{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}}},
                {"searcher", parse(searcher.save(), "a searcher's state")},
                {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
@@ -98,7 +102,7 @@ std::string to_line(const Event& event) {
   if (event.kind == Event::Kind::Launched) json["config"] = to_json(event.config);
   if (event.kind == Event::Kind::Failed) {
     json["why"] = event.text;
-    json["may_retry"] = event.may_retry;
+    json["fault"] = name_in(kFaults, event.fault);
   }
   if (event.kind == Event::Kind::Reported) {
     json["t"] = event.t;

@@ -45,6 +45,9 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     ++overview.by_status[static_cast<std::size_t>(trial.status)];
     const bool room = overview.errored.size() < Overview::kMostErrors;
     if (trial.status == Status::Errored && room) overview.errored.push_back(row_of(trial, objective));
+    if (trial.restarts == 0) continue;
+    overview.restarts += static_cast<std::size_t>(trial.restarts);
+    overview.restarted = {trial.id, trial.restart_reason};
   }
   if (!experiment.trials().empty()) {
     for (const auto& [name, value] : experiment.trials().front().config) overview.fields.push_back(name);

@@ -30,6 +30,12 @@ struct Overview {
   std::optional<Row> best = {};
   std::vector<Row> rows = {};
   std::vector<Row> errored = {};  ///< at most kMostErrors of them
+  std::size_t restarts = 0;       ///< of trials, after failures of the cluster
+  struct Restarted {
+    TrialId trial = 0;
+    std::string why = {};
+  };
+  Restarted restarted = {};  ///< the last such trial by id
   std::vector<RungSummary> rungs = {};
   std::string ended_early = {};  ///< why; empty: it did not
   std::string folder = {};       ///< of the results; empty: none

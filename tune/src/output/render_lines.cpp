@@ -26,6 +26,10 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best, c
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
     return fmt::format("started{}: {}", attempt, short_text(trial.config));
   }
+  if (event.kind == Kind::Failed && event.fault == Fault::System && !trial.over()) {
+    return fmt::format("was lost by the cluster (attempt {}), will be started again: {}", event.attempt,
+                       clipped(event.text, 500));
+  }
   if (event.kind == Kind::Failed && !trial.over()) {
     return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));
   }
@@ -75,6 +79,11 @@ std::string render_summary(const Overview& overview, const Look& look) {
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   text += fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
                       overview.count(Status::Stopped), overview.count(Status::Errored));
+  if (overview.restarts > 0) {
+    text += fmt::format("  {} after failures of the cluster; the last of trial {}: {}\n",
+                        counted(overview.restarts, "restart"), overview.restarted.trial,
+                        clipped(overview.restarted.why, 500));
+  }
   const bool many_brackets = !overview.rungs.empty() && overview.rungs.back().bracket > 0;
   for (const auto& rung : overview.rungs) text += rung_line(rung, overview.objective, many_brackets);
   for (const auto& row : overview.errored) {

@@ -92,11 +92,11 @@ class Driver {
         return experiment_.ended(event.trial, now);
       case GangEvent::Kind::Failed:
         forget(event.trial);
-        return experiment_.failed(event.trial, event.text, /*may_retry=*/true, now);
+        return experiment_.failed(event.trial, event.text, event.fault, now);
       case GangEvent::Kind::Impossible:
         impossible_ = event.text;
         experiment_.close(event.text, now);
-        experiment_.failed(event.trial, event.text, /*may_retry=*/false, now);
+        experiment_.failed(event.trial, event.text, Fault::Final, now);
         return end_all();
     }
   }

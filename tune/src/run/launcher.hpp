@@ -23,6 +23,7 @@ struct GangEvent {
   Metrics metrics = {};
   std::string checkpoint = {};
   std::string text = {};
+  Fault fault = Fault::Trial;  ///< of Failed
 };
 
 /// Turns launches into gangs: the cluster in a program, virtual time in a test. Used by one thread. Every launch is

@@ -126,7 +126,7 @@ void refuse_best(const Outcome& outcome) {
 
 Outcome search(const Plan& plan, const RunAttempt& run_attempt) {
   check(plan);
-  const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.stop};
+  const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.system_retries, plan.stop};
   Experiment experiment(options, searcher_of(plan), plan.scheduler(plan.objective, plan.seed));
   Witness witness(plan, experiment);
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });

@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include "run/fault.hpp"
+
 namespace troupe::tune {
 
 /// One trial's thread, and what it shares with the search's.
@@ -24,9 +26,12 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
     launcher_.push({.kind = GangEvent::Kind::Placed, .trial = trial_});
   }
 
+  void begun() override { begun_ = true; }
+  bool has_begun() const { return begun_; }
+
   Verdict judge(const detail::TrialEvent& report) override {
     const auto k = static_cast<std::int64_t>(report.index) + 1;
-    launcher_.push({GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}});
+    launcher_.push({GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}, {}});
     std::unique_lock lock(launcher_.mutex_);
     answered_.wait(lock, [&] { return verdict_ || over_; });
     return std::exchange(verdict_, std::nullopt).value_or(Verdict::Stop);
@@ -58,6 +63,7 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
   std::optional<Verdict> verdict_;
   std::function<void()> kill_;
   bool over_ = false;
+  bool begun_ = false;  // its own thread's
 };
 
 ThreadLauncher::ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::RunInfo(const Launch&)> info_of)
@@ -84,6 +90,9 @@ void ThreadLauncher::run(const Launch& launch, ThreadAttempt& attempt) {
   } catch (const Impossible& impossible) {
     last.kind = GangEvent::Kind::Impossible;
     last.text = impossible.what();
+  } catch (const Error& error) {
+    last.text = error.what();
+    last.fault = fault_of(error.failure(), attempt.has_begun());
   } catch (const std::exception& error) {
     last.text = error.what();
   } catch (...) {

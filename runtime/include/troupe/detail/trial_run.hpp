@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -33,7 +34,7 @@ class TrialRun {
 
   /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info).
   explicit TrialRun(Gang<Worker> gang) : gang_(std::move(gang)) {
-    gang_.template all<&Worker::start>();
+    for (const auto& start : gang_.template all<&Worker::start>()) starts_.push_back(object_of(start));
     for (std::size_t rank = 1; rank < gang_.size(); ++rank) {
       others_.push_back(object_of(gang_.rank(rank).template call<&Worker::finish>()));
     }
@@ -77,6 +78,12 @@ class TrialRun {
     return gang_.rank(0).template call<&Worker::result>().get();
   }
 
+  /// Whether the function is known to have begun on every rank. Until then a rank that dies did so before it.
+  bool begun() const {
+    return std::all_of(starts_.begin(), starts_.end(),
+                       [](const ObjectPtr& start) { return is_ready(*start) && !has_failed(start); });
+  }
+
   /// Ends every rank now. What the run waited for fails.
   void end() const { gang_.kill(); }
 
@@ -104,6 +111,7 @@ class TrialRun {
   }
 
   Gang<Worker> gang_;
+  std::vector<ObjectPtr> starts_;
   Ref<TrialEvent> pending_;
   std::vector<ObjectPtr> others_;  ///< an end for each rank but 0, until it is reached
 };

@@ -21,11 +21,20 @@ struct StopWhen {
   std::optional<double> reaches = {};  ///< the run ends as soon as a trial's metric is this good
 };
 
+/// Whose an attempt's failure is.
+enum class Fault : std::uint8_t {
+  Trial,   ///< its function threw, or a process that ran it died: counts against max_failures
+  System,  ///< its gang did not start, or a node or a connection was lost: not counted, as often as system_retries
+  Final,   ///< whatever it is, it would be the same again
+};
+
 struct ExperimentOptions {
   Objective objective = {};
   std::uint64_t seed = 0;
   int max_failures =
       0;  ///< of one trial, after which it is Errored; a failure is a gang that broke or a function that threw
+  int system_retries =
+      3;  ///< of one trial: how often it is started again after a System fault, before those are failures
   StopWhen stop = {};
 };
 
@@ -49,7 +58,7 @@ struct Event {
     Started,   ///< its gang was placed
     Reported,  ///< t, metrics, checkpoint, decision; only reports that count, repetitions leave no event
     Ended,     ///< the function returned on all ranks
-    Failed,    ///< text: why; status tells whether it is tried again
+    Failed,    ///< text: why; fault: what it was counted as; status tells whether it is tried again
     Requeued,  ///< its gang is gone without a fault of its own: the run was interrupted and taken up again
     Closed,    ///< no further launches; text: why
   };
@@ -61,7 +70,7 @@ struct Event {
   Metrics metrics = {};
   std::string checkpoint = {};
   std::string text = {};
-  bool may_retry = true;
+  Fault fault = Fault::Trial;
   Decision decision = {};
   Seconds now{0};
 };
@@ -87,9 +96,9 @@ class Experiment {
   /// changes nothing.
   Decision report(TrialId trial, std::int64_t t, const Metrics& metrics, const std::string& checkpoint, Seconds now);
   void ended(TrialId trial, Seconds now);
-  /// The attempt failed. Tried again while there are failures left and `may_retry`. A trial that was stopping is Stopped
-  /// (or Terminated), not failed.
-  void failed(TrialId trial, const std::string& why, bool may_retry, Seconds now);
+  /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the system, unless the
+  /// fault is Final. A trial that was stopping is Stopped (or Terminated), not failed.
+  void failed(TrialId trial, const std::string& why, Fault fault, Seconds now);
   /// No further launches, and every report is answered Stop. A trial that fails or is launched but not started is then
   /// Stopped. Does nothing if closed.
   void close(const std::string& why, Seconds now);

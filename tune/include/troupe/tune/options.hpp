@@ -38,11 +38,13 @@ struct Options {
   Each each = {};
   std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
   std::uint64_t seed = 0;
-  std::uint64_t samples = 1;                 ///< of every grid point, where `trials` is 0
-  Config config = {};                        ///< the fields that are not searched
-  SearcherFactory searcher = {};             ///< empty: the grid if the space has one, else random
-  std::size_t max_concurrent = 0;            ///< gangs in flight; 0: as many as the cluster has room for
-  int max_failures = 0;                      ///< of a trial before it counts as errored: how often it is tried again
+  std::uint64_t samples = 1;       ///< of every grid point, where `trials` is 0
+  Config config = {};              ///< the fields that are not searched
+  SearcherFactory searcher = {};   ///< empty: the grid if the space has one, else random
+  std::size_t max_concurrent = 0;  ///< gangs in flight; 0: as many as the cluster has room for
+  int max_failures = 0;            ///< of a trial before it counts as errored: how often it is tried again
+  int system_retries =
+      3;  ///< of a trial whose gang did not start, or that lost its node: how often without counting it
   std::chrono::milliseconds time_budget{0};  ///< no new trials after it, and running ones stop; 0: none
   std::chrono::milliseconds stop_grace{
       10'000};  ///< for a trial to end once it was told to stop; then its gang is ended

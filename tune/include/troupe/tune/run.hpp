@@ -30,13 +30,8 @@ troupe::Gang<troupe::detail::TrainableWorker<fn>> placed_gang(const Each& each,
   }
 }
 
-/// On the cluster, as a gang.
 template <auto fn>
-void run_in_gang(const Each& each, const troupe::detail::trainable_config<fn>& config, const RunInfo& info,
-                 Attempt& attempt) {
-  const auto gang = placed_gang<fn>(each, config, info, attempt);
-  attempt.placed([gang] { gang.kill(); });
-  troupe::detail::TrialRun<fn> run(gang);
+void follow(troupe::detail::TrialRun<fn>& run, Attempt& attempt) {
   auto event = run.wait();
   for (; event.kind == TrialEvent::Kind::Report; event = run.wait()) run.answer(attempt.judge(event));
   try {
@@ -46,9 +41,25 @@ void run_in_gang(const Each& each, const troupe::detail::trainable_config<fn>& c
   }
 }
 
+/// On the cluster, as a gang.
+template <auto fn>
+void run_in_gang(const Each& each, const troupe::detail::trainable_config<fn>& config, const RunInfo& info,
+                 Attempt& attempt) {
+  const auto gang = placed_gang<fn>(each, config, info, attempt);
+  attempt.placed([gang] { gang.kill(); });
+  troupe::detail::TrialRun<fn> run(gang);
+  try {
+    follow(run, attempt);
+  } catch (...) {
+    if (run.begun()) attempt.begun();
+    throw;
+  }
+}
+
 template <auto fn>
 void run_here(const troupe::detail::trainable_config<fn>& config, const RunInfo& info, Attempt& attempt) {
   attempt.placed([] {});
+  attempt.begun();
   troupe::detail::run_locally<fn>(config, info, [&](const TrialEvent& report) { return attempt.judge(report); });
 }
 
@@ -63,7 +74,8 @@ void run_here(const troupe::detail::trainable_config<fn>& config, const RunInfo&
 ///
 /// `fn` is `R f(train::Context&, const Config&)` or takes a tune::Context; it reports the metric after every step of
 /// training, and returns when a report is answered with Stop. Its result is not used. A trial whose function throws or
-/// whose rank dies is tried again `max_failures` times and is Errored then; the others go on.
+/// whose rank dies is tried again `max_failures` times and is Errored then; the others go on. One that the cluster lost,
+/// because its gang did not start or its node went away, is started again up to `system_retries` times beside those.
 ///
 /// Blocks until every trial is over, `stop` or `time_budget` ends the run, or Ctrl-C (SIGINT or SIGTERM): that ends the
 /// gangs at once, and the results so far are returned, kept and summed up, as ended_early() says. A second Ctrl-C ends the
@@ -82,6 +94,7 @@ Results<troupe::detail::trainable_config<fn>> run(Options<troupe::detail::traina
                           .searcher = options.searcher,
                           .max_concurrent = options.in_process ? 1 : options.max_concurrent,
                           .max_failures = options.max_failures,
+                          .system_retries = options.system_retries,
                           .stop = options.stop,
                           .time_budget = options.time_budget,
                           .stop_grace = options.stop_grace,

@@ -23,6 +23,8 @@ class Attempt {
   /// The gang is there. `kill` ends it, and may be called from another thread as long as the attempt runs. Throws
   /// Cancelled if the attempt is over.
   virtual void placed(std::function<void()> kill) = 0;
+  /// The function runs on every rank: from here on, a process that dies is the trial's fault.
+  virtual void begun() = 0;
   /// Waits for the verdict on a report.
   virtual Verdict judge(const TrialEvent& report) = 0;
 };
@@ -41,6 +43,7 @@ struct Plan {
   SearcherFactory searcher = {};
   std::size_t max_concurrent = 0;
   int max_failures = 0;
+  int system_retries = 3;
   StopWhen stop = {};
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{0};
