@@ -1,6 +1,7 @@
 #include <troupe/train/communicator.hpp>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -54,7 +55,83 @@ void check_sum(Communicator& comm, std::size_t count) {
   cudaFree(device);
 }
 
+/// Whole numbers in device memory.
+class Numbers {
+ public:
+  explicit Numbers(const std::vector<std::int32_t>& values) : count_(values.size()) {
+    expect(cudaMalloc(&data_, bytes()) == cudaSuccess, "device memory");
+    cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice);
+  }
+  ~Numbers() { cudaFree(data_); }
+  Numbers(const Numbers&) = delete;
+  void* data() const { return data_; }
+  std::vector<std::int32_t> values() const {
+    std::vector<std::int32_t> values(count_);
+    cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost);
+    return values;
+  }
+
+ private:
+  std::size_t bytes() const { return count_ * sizeof(std::int32_t); }
+  std::size_t count_;
+  void* data_ = nullptr;
+};
+
+std::vector<std::int32_t> message(int from, int to, std::size_t count) {
+  std::vector<std::int32_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = from * 1'000'000 + to * 100'000 + static_cast<int>(i % 99'991);
+  return values;
+}
+
+void check_message(Communicator& comm, std::size_t count) {
+  Numbers data(message(comm.rank(), 1, count));
+  if (comm.rank() == 0) comm.send(data.data(), count, DataType::Int32, 1);
+  if (comm.rank() == 1) comm.recv(data.data(), count, DataType::Int32, 0);
+  if (comm.rank() == 1) expect(data.values() == message(0, 1, count), "what rank 0 sent");
+}
+
+void check_all_to_all(Communicator& comm, std::size_t count) {
+  std::vector<std::int32_t> parts, expected;
+  for (int r = 0; r < comm.size(); ++r) {
+    for (auto x : message(comm.rank(), r, count)) parts.push_back(x);
+    for (auto x : message(r, comm.rank(), count)) expected.push_back(x);
+  }
+  const Numbers in(parts), out(std::vector<std::int32_t>(parts.size(), -1));
+  comm.all_to_all(in.data(), out.data(), count, DataType::Int32);
+  expect(out.values() == expected, "each rank's part of every other's");
+}
+
 }  // namespace
+
+TEST_CASE("NCCL sends messages and deals out parts", "[train][collective][nccl][gpu]") {
+  if (skipped()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(100);
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          for (std::size_t count : {1, 1000, 300'007}) {
+            check_message(*comm, count);
+            check_all_to_all(*comm, count);
+          }
+          comm->barrier();
+        })) == "");
+}
+
+TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
+  if (skipped()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(100);
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          auto turned = comm->split(0, -comm->rank());
+          expect(turned->rank() == 1 - comm->rank() && turned->size() == 2, "the order of keys");
+          check_all_to_all(*turned, 1000);
+          auto alone = comm->split(comm->rank() == 0 ? Communicator::kNoColor : 3, 0);
+          expect((alone == nullptr) == (comm->rank() == 0), "no communicator without a color");
+          if (alone) check_sum(*alone, 10);
+          check_sum(*comm, 1000);
+        })) == "");
+}
 
 TEST_CASE("without a GPU the NCCL communicator says that there is none", "[train][collective][nccl]") {
   if (devices_here() > 0) {
