@@ -1,17 +1,15 @@
 #include <cstdio>
 #include <exception>
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include "commands.hpp"
+#include "log/log.hpp"
 #include "options.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{"Troupe: actors, tasks, gangs and sweeps for C++ programs, on one machine or many."};
   app.set_version_flag("--version", std::string("troupe ") + troupe::cli::kVersion);
   app.require_subcommand(1);
-  spdlog::set_default_logger(spdlog::stderr_logger_st("troupe"));
+  troupe::log::to_stderr();
   int exit_code = 0;
   troupe::cli::add_head_command(app, exit_code);
   troupe::cli::add_worker_command(app, exit_code);

@@ -9,8 +9,8 @@
 #include <csignal>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "log/log.hpp"
 #include "node/child.hpp"
 #include "node/elf.hpp"
 #include "node/failures.hpp"
@@ -208,8 +208,9 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
   if (zygote) zygote->drain();
   if (closed_ || by_exec_) return;
   if (was_ready) {
-    spdlog::warn("the zygote of job {} (pid {}) {}; its worker processes live on, the next start makes a new one",
-                 options_.job, pid, describe_status(status));
+    log::warn(
+        fmt::format("the zygote of job {} (pid {}) {}; its worker processes live on, the next start makes a new one",
+                    options_.job, pid, describe_status(status)));
     return advance();
   }
   auto failure = failure_of(Failure::Kind::Program, {});
@@ -275,10 +276,10 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, UniqueFd l
 
 void Launcher::fall_back(const std::string& why) {
   if (!std::exchange(by_exec_, true)) {
-    spdlog::warn(
+    log::warn(fmt::format(
         "job {}: the program {} {}; each of its worker processes is executed anew, which costs the time to load it. "
         "Start threads after troupe::init, not before",
-        options_.job, options_.program.path, why);
+        options_.job, options_.program.path, why));
     if (zygote_pid_ > 0) ::kill(zygote_pid_, SIGKILL);
   }
   advance();

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <boost/asio/post.hpp>
 #include <csignal>
 
+#include "log/log.hpp"
 #include "node/cgroup.hpp"
 #include "node/failures.hpp"
 #include "node/join.hpp"
@@ -101,7 +101,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   transport::Patience patience;
   patience.again = [this, alive = std::weak_ptr(alive_)](const std::string& line) {
     if (alive.expired() || is_stopping()) return false;
-    spdlog::warn("{}", line);
+    log::warn(line);
     return true;
   };
   transport::connect_patiently(
@@ -132,7 +132,8 @@ void Node::Impl::stop(std::string why, bool failed) {
     workers_.stop_all("its node stops: " + why_);
     stop_timer_.expires_after(kKillLimit);
     stop_timer_.async_wait(unless_gone([this] {
-      spdlog::error("{} processes of this node do not end; they are left to the guardian", reaper_.size() - 1);
+      log::error(
+          fmt::format("{} processes of this node do not end; they are left to the guardian", reaper_.size() - 1));
       finish();
     }));
     advance_stop();
@@ -167,7 +168,7 @@ void Node::Impl::watch_guardian() {
   reaper_.watch(guardian_.pid(), Reaper::Group::Left, [this](int) {
     if (is_stopping()) return;
     // Without one, nothing would end what user code started if this process were killed.
-    spdlog::warn("the guardian process of this node was ended from outside; the node stops");
+    log::warn("the guardian process of this node was ended from outside; the node stops");
     stop("its guardian process was ended from outside", true);
   });
 }

@@ -1,9 +1,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <boost/asio/post.hpp>
 
+#include "log/log.hpp"
 #include "node/failures.hpp"
 #include "node/join.hpp"
 #include "node/node_impl.hpp"
@@ -73,7 +73,7 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       if (state_ != State::Joining) return stop(message.getShutdown(), false);
       return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
     default:
-      spdlog::warn("the head sent a message of kind {}; ignored", static_cast<int>(message.which()));
+      log::warn(fmt::format("the head sent a message of kind {}; ignored", static_cast<int>(message.which())));
   }
 }
 
@@ -125,7 +125,7 @@ std::shared_ptr<ProgramCache> Node::Impl::cache() {
     const auto directory = options_.cache_directory.empty() ? default_cache_directory() : options_.cache_directory;
     cache_ = std::make_shared<ProgramCache>(directory, options_.cache_bytes);
   } catch (const Error& error) {
-    spdlog::warn("{}; programs of other machines cannot run here", error.what());
+    log::warn(fmt::format("{}; programs of other machines cannot run here", error.what()));
   }
   return cache_;
 }

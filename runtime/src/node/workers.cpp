@@ -11,8 +11,8 @@
 #include <csignal>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "log/log.hpp"
 #include "node/cgroup.hpp"
 #include "node/child.hpp"
 #include "node/failures.hpp"
@@ -64,7 +64,7 @@ void Workers::start(std::uint64_t process, const WorkerSetup& setup, std::vector
   worker->environment = std::move(environment);
   worker->launcher = std::move(launcher);
   if (!workers_.emplace(process, worker).second) {
-    spdlog::error("the head asked for process {} twice; ignored", process);
+    log::error(fmt::format("the head asked for process {} twice; ignored", process));
     return;
   }
   launch(worker);
@@ -166,8 +166,8 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
     case wire::Message::PROCESS_EXITED:
       return on_given_up(worker, message.getProcessExited());
     default:
-      spdlog::warn("process {} sent its node a message of kind {}; ignored", worker.process,
-                   static_cast<int>(message.which()));
+      log::warn(fmt::format("process {} sent its node a message of kind {}; ignored", worker.process,
+                            static_cast<int>(message.which())));
   }
 }
 
@@ -272,7 +272,7 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
 void Workers::log_failed_start(const Worker& worker, const Failure& failure) {
   if (worker.ready || (!worker.stopped_because.empty() && worker.own_words.empty())) return;
   auto text = fmt::format("job {}: {}", worker.setup.job, failure.message);
-  if (text != last_failed_start_) spdlog::error("{}", text);
+  if (text != last_failed_start_) log::error(text);
   last_failed_start_ = std::move(text);
 }
 

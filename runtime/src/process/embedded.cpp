@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,6 +23,7 @@
 
 #include "config/token.hpp"
 #include "head/head.hpp"
+#include "log/log.hpp"
 #include "node/child.hpp"
 #include "node/node.hpp"
 #include "node/spawn.hpp"
@@ -169,7 +168,7 @@ class PrivateCluster {
     node::default_signals();
     setpgid(0, 0);  // a Ctrl-C is the driver's; this process follows the driver
     signal(SIGPIPE, SIG_IGN);
-    spdlog::set_default_logger(spdlog::stderr_logger_st("troupe"));  // stdout is the program's
+    log::to_stderr();  // stdout is the program's
     UniqueFd zygote;
     const auto zygote_pid = fork_zygote(zygote);
     close_inherited({control, zygote.get()});
