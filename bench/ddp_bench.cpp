@@ -14,12 +14,13 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 /// Training steps a second of two data-parallel processes of one machine, against the same two processes that do not
 /// communicate (the floor). The peer's figures are those of PyTorch's DistributedDataParallel over gloo, measured on a machine
 /// of two cores; run the peer beside this for a ratio that holds on another one.
 ///
-///   ddp_bench [ranks]
+///   ddp_bench [ranks] [--json] [--smoke]
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -28,6 +29,7 @@ struct Config {
   std::vector<std::int64_t> widths;
   std::int64_t batch = 64;
   int steps = 100;
+  int rounds = 3;
 };
 struct Speed {
   double alone = 0;  ///< steps a second without communication
@@ -54,7 +56,7 @@ double steps_per_second(troupe::train::Context& ctx, torch::nn::Sequential& net,
   };
   double best = 0;
   for (int i = 0; i < 5; ++i) step();
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < config.rounds; ++round) {
     ctx.communicator().barrier();
     const auto start = Clock::now();
     for (int i = 0; i < config.steps; ++i) step();
@@ -82,18 +84,30 @@ struct Case {
 
 int main(int argc, char** argv) {
   // A worker process runs main, too, up to the first use of a cluster.
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  CLI::App app{"Training steps a second of data-parallel processes of this machine."};
+  int ranks = 2;
+  bool json_only = false, smoke = false;
+  app.add_option("ranks", ranks, "processes")->capture_default_str();
+  app.add_flag("--json", json_only, "JSON lines only");
+  app.add_flag("--smoke", smoke, "the smallest model, a few steps: shows that it runs, not how fast");
+  CLI11_PARSE(app, argc, argv);
   const Case cases[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 2000}, 561},
                         {"MLP 784-1024-1024-10 b64", {{784, 1024, 1024, 10}, 64, 100}, 46.7},
                         {"MLP 784-4096-4096-10 b64", {{784, 4096, 4096, 10}, 64, 10}, 4.9}};
   const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
-  std::printf("data-parallel steps a second, %d ranks, %ld cores\n", ranks, ::sysconf(_SC_NPROCESSORS_ONLN));
-  for (const auto& [name, config, peer] : cases) {
+  if (!json_only) {
+    std::printf("data-parallel steps a second, %d ranks, %ld cores\n", ranks, ::sysconf(_SC_NPROCESSORS_ONLN));
+  }
+  for (auto [name, config, peer] : cases) {
+    if (smoke) config.steps = 5, config.rounds = 1;
     const auto result = troupe::train::run<measure>(config, {.workers = ranks});
     const auto [alone, together] = *result.value;
-    std::printf("%-26s  %8.1f  floor %8.1f (%3.0f %%)  torch DDP over gloo %6.1f (%.1fx)\n", name, together, alone,
-                100 * together / alone, peer, together / peer);
+    if (!json_only) {
+      std::printf("%-26s  %8.1f  floor %8.1f (%3.0f %%)  torch DDP over gloo %6.1f (%.1fx)\n", name, together, alone,
+                  100 * together / alone, peer, together / peer);
+    }
     std::printf("{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.2f,\"floor\":%.2f,\"peer\":%.2f}\n",
                 ranks, name, together, alone, peer);
+    if (smoke) break;
   }
 }

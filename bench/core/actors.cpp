@@ -1,0 +1,102 @@
+// Actors: how fast twenty start, how many are alive at once, and what one takes.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <troupe/troupe.hpp>
+
+#include "cases.hpp"
+#include "counter.hpp"
+#include "processes.hpp"
+
+namespace troupe::bench {
+namespace {
+
+constexpr std::chrono::seconds kLimit{120};
+constexpr std::size_t kSampled = 200;  // processes whose memory is looked at
+
+/// -> seconds from the first request to the last reply. The actors are gone when it returns.
+double start_twenty() {
+  const auto start = Clock::now();
+  std::vector<Actor<Counter>> actors;
+  for (int i = 0; i < 20; ++i) actors.push_back(with({.cpus = 0.01}).spawn<Counter>());
+  std::vector<Ref<int>> replies;
+  for (const auto& actor : actors) replies.push_back(actor.call<&Counter::add>(1));
+  for (const auto& reply : replies) reply.get();
+  const auto seconds = seconds_since(start);
+
+  std::vector<Ref<int>> pids;
+  for (const auto& actor : actors) pids.push_back(actor.call<&Counter::pid>());
+  const auto known = get(pids);
+  actors.clear();
+  for (const auto pid : known) has_ended(pid, std::chrono::seconds(5));
+  return seconds;
+}
+
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct Alive {
+  std::size_t count = 0;
+  double seconds = 0;
+  std::vector<pid_t> pids;
+  std::string ended;  ///< what kept more from starting; empty: nothing
+};
+
+/// Starts actors and calls each once, in portions, until `wanted` have answered or the time is over.
+Alive start_many(std::size_t wanted, std::vector<Actor<Counter>>& actors) {
+  constexpr std::size_t kPortion = 500;
+  Alive alive;
+  const auto start = Clock::now();
+  try {
+    while (alive.count < wanted && seconds_since(start) < static_cast<double>(kLimit.count())) {
+      std::vector<Ref<int>> pids;
+      const auto portion = std::min(kPortion, wanted - alive.count);
+      for (std::size_t i = 0; i < portion; ++i) {
+        actors.push_back(with({.cpus = 0.0001}).spawn<Counter>());
+        pids.push_back(actors.back().call<&Counter::pid>());
+      }
+      for (const auto& pid : pids) {
+        alive.pids.push_back(pid.get(std::chrono::seconds(30)));
+        ++alive.count;
+      }
+    }
+    if (alive.count < wanted) alive.ended = fmt::format("{} s were over", kLimit.count());
+  } catch (const Error& error) {
+    alive.ended = error.what();
+  }
+  alive.seconds = seconds_since(start);
+  return alive;
+}
+
+}  // namespace
+
+void actors(const Report& report) { report.rate_of("actors_started_20", "1/s", 20, start_twenty); }
+
+void many_actors(const Report& report) {
+  if (!report.wants_any({"actors_alive", "actor_memory_KiB"})) return;
+  allow_many_descriptors();
+  const auto cluster = init({.cpus = 2});
+  std::vector<Actor<Counter>> actors;
+  const auto alive = start_many(static_cast<std::size_t>(sized(report, 10'000, 50)), actors);
+  report.print("actors_alive", static_cast<double>(alive.count), "",
+               alive.ended.empty() ? fmt::format("started and called in {:.2f} s, {:.0f}/s", alive.seconds,
+                                                 static_cast<double>(alive.count) / alive.seconds)
+                                   : alive.ended);
+  std::vector<pid_t> sample;
+  const auto step = std::max<std::size_t>(1, alive.pids.size() / kSampled);
+  for (std::size_t i = 0; i < alive.pids.size(); i += step) sample.push_back(alive.pids[i]);
+  report.print("actor_memory_KiB",
+               pss_bytes(sample) / 1024 / static_cast<double>(std::max<std::size_t>(1, sample.size())), "KiB",
+               fmt::format("proportional set size, mean of {} of them", sample.size()));
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "harness.hpp"
+
+/// The cases of core_bench, by what they need. Each runs those of its cases that are wanted, and nothing where none is.
+namespace troupe::bench {
+
+// In one private cluster of this machine's cores that is there already, one after the other, as in the peer's program.
+void calls(const Report& report);
+void tasks(const Report& report);
+void values(const Report& report);
+void actors(const Report& report);
+inline constexpr std::array<std::string_view, 11> kSessionCases = {
+    "actor_call_sync", "actor_call_async", "actor_calls_n_to_n", "task_sync",        "task_async",       "put_small",
+    "get_small",       "put_100MiB_GBps",  "get_100MiB_GBps",    "get_100MiB_per_s", "actors_started_20"};
+
+// Each in a cluster of its own.
+void many_actors(const Report& report);
+void pending_tasks(const Report& report);
+void cluster(const Report& report);  ///< real heads and workers as processes
+
+// Without a cluster.
+void scheduler(const Report& report);
+void network(const Report& report);
+
+}  // namespace troupe::bench

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <unistd.h>
+
+namespace troupe::bench {
+
+/// The actor of the cases. It takes no CPU while it is alive, as the peer's.
+struct Counter {
+  int n = 0;
+  int add(int x) { return n += x; }
+  int pid() const { return ::getpid(); }
+};
+
+}  // namespace troupe::bench

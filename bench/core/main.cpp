@@ -1,0 +1,49 @@
+// What Troupe's core costs on this machine: one row a figure, or with --json one line {"name", "value", "unit"}. A case that
+// cannot be run has the value null and says why.
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <troupe/troupe.hpp>
+
+#include "cases.hpp"
+
+namespace {
+
+using namespace troupe::bench;
+
+/// The cases of the peer's program, in one session as there. First: a worker process runs main up to here.
+void in_one_session(const Report& report, int argc, char** argv) {
+  if (!report.wants_any(kSessionCases)) return;
+  const auto cluster = troupe::init(argc, argv);
+  calls(report);
+  tasks(report);
+  values(report);
+  actors(report);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"What calls, tasks, values, actors, clusters and decisions cost on this machine."};
+  app.add_option("--seconds", options.seconds, "of each case that repeats")->capture_default_str();
+  app.add_flag("--json", options.json, "a JSON line for each figure");
+  app.add_flag("--smoke", options.smoke, "small sizes: shows that every case runs, not how fast");
+  app.add_option("--only", options.only, "cases whose name matches this shell pattern")->capture_default_str();
+  app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (options.smoke) options.seconds = 0;
+
+  const Report report(options);
+  try {
+    in_one_session(report, argc, argv);
+    many_actors(report);
+    pending_tasks(report);
+    cluster(report);
+    scheduler(report);
+    network(report);
+  } catch (const std::exception& error) {
+    std::cerr << "core_bench: " << error.what() << '\n';
+    return 1;
+  }
+}

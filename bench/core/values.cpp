@@ -1,0 +1,37 @@
+// Values that are put and got: small ones, and 100 MiB.
+#include <string>
+
+#include <troupe/troupe.hpp>
+
+#include "cases.hpp"
+
+namespace troupe::bench {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+void large(const Report& report) {
+  if (!report.wants_any({"put_100MiB_GBps", "get_100MiB_GBps", "get_100MiB_per_s"})) return;
+  const std::string big(static_cast<std::size_t>(sized(report, 100, 1)) << 20, 'x');
+  const auto gigabytes = static_cast<double>(big.size()) / 1e9;
+  report.rate("put_100MiB_GBps", "GB/s", gigabytes, [&] { put(big); });
+  const auto ref = put(big);
+  report.rate("get_100MiB_GBps", "GB/s", gigabytes, [&] { ref.get(); });
+  report.rate("get_100MiB_per_s", "1/s", static_cast<double>(big.size()) / (100 * kMiB), [&] { ref.get(); });
+}
+
+}  // namespace
+
+void values(const Report& report) {
+  const int count = sized(report, 1000, 50);
+  report.rate("put_small", "1/s", count, [&] {
+    for (int i = 0; i < count; ++i) put(i);
+  });
+  const auto seven = put(7);
+  report.rate("get_small", "1/s", count, [&] {
+    for (int i = 0; i < count; ++i) seven.get();
+  });
+  large(report);
+}
+
+}  // namespace troupe::bench
