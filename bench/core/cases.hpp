@@ -23,6 +23,7 @@ void pending_tasks(const Report& report);
 void cluster(const Report& report);  ///< real heads and workers as processes
 
 // Without a cluster.
+void call_parts(const Report& report);
 void scheduler(const Report& report);
 void network(const Report& report);
 

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     many_actors(report);
     pending_tasks(report);
     cluster(report);
+    call_parts(report);
     scheduler(report);
     network(report);
   } catch (const std::exception& error) {
