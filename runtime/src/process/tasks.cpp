@@ -95,7 +95,7 @@ void Tasks::post_pump(Shape& shape) {
 
 std::size_t Tasks::longest_line(const Shape& shape, const Lease& lease) const {
   if (lease.recalled) return 0;
-  if (!lease.channel || shape.run_time.count() < 0) return 1;
+  if (lease.stuck || !lease.channel || shape.run_time.count() < 0) return 1;
   return std::clamp<std::size_t>(
       static_cast<std::size_t>(kLine / std::max(shape.run_time, std::chrono::nanoseconds(1))), 1, kLongestLine);
 }
@@ -135,6 +135,7 @@ Tasks::Lease* Tasks::find(Shape& shape, std::uint64_t lease) const {
 
 void Tasks::leave_line(Lease& lease, const Task* task) {
   auto place = std::ranges::find(lease.line, task, [](const TaskPtr& standing) { return standing.get(); });
+  if (place == lease.line.begin()) lease.stuck = false;
   if (place != lease.line.end()) lease.line.erase(place);
   if (lease.line.empty()) lease.idle_since = Clock::now();
 }
@@ -193,7 +194,7 @@ void Tasks::pump(Shape& shape) {
   demand(shape);
 }
 
-/// To leases without a channel, and what no ring carries.
+/// To leases without a channel, and what no ring carries: that cannot be taken back, so it stands behind nothing.
 void Tasks::send_by_loop(Shape& shape) {
   for (;;) {
     TaskPtr task;
@@ -203,7 +204,7 @@ void Tasks::send_by_loop(Shape& shape) {
       const std::lock_guard lock(mutex_);
       dispatch(shape);
       auto* lease = shape.queue.empty() ? nullptr : with_room(shape);
-      if (!lease) return;
+      if (!lease || !lease->line.empty()) return;
       task = std::move(shape.queue.front());
       shape.queue.pop_front();
       if (task->result->ready()) continue;  // cancelled
@@ -386,16 +387,16 @@ void Tasks::watch() {
   });
 }
 
-/// The first in line was there at the last tick: it takes long, or waits for what may stand behind it.
+/// The first in line was there at the last tick: it takes long, or waits for what may stand behind it, or in the queue.
 void Tasks::look_for_stuck(Shape& shape) {
   const std::lock_guard lock(mutex_);
   for (auto& lease : shape.leases) {
     const auto* first = lease.line.empty() ? nullptr : lease.line.front().get();
-    if (first && lease.line.size() > 1 && (lease.seen_first == first || lease.recalled)) {
-      shape.run_time = std::max<std::chrono::nanoseconds>(shape.run_time, kTick);
-      take_back(shape, lease);
-    }
+    lease.stuck = first && lease.seen_first == first;
     lease.seen_first = first;
+    if (!lease.stuck || (lease.line.size() == 1 && shape.queue.empty())) continue;
+    shape.run_time = std::max<std::chrono::nanoseconds>(shape.run_time, kTick);
+    take_back(shape, lease);
   }
 }
 

@@ -80,6 +80,7 @@ class Tasks : public CallReceiver {
     bool recalled = false;
     Clock::time_point idle_since;
     const Task* seen_first = nullptr;  // at the last tick
+    bool stuck = false;                // it is still the first: nothing more stands in line behind it
   };
   struct Shape {
     detail::RequestOptions need;

@@ -22,22 +22,25 @@ Watched::~Watched() {
   for (auto& channel : channels_) channel->stop_waiting();
 }
 
-void Watched::add(const OutChannelPtr& channel) {
-  if (std::ranges::find(channels_, channel) != channels_.end()) return;
+bool Watched::add(const OutChannelPtr& channel) {
+  if (std::ranges::find(channels_, channel) != channels_.end()) return false;
   channels_.push_back(channel);
   channel->start_waiting();
+  return true;
 }
 
 /// Tasks move between leases, and leases come and go.
 void Watched::look_for_leases() {
   if (!tasks_ || tasks_->channels_version() == leases_version_) return;
   leases_version_ = tasks_->channels_version();
-  for (const auto& channel : tasks_->channels()) add(channel);
+  for (const auto& channel : tasks_->channels()) {
+    if (add(channel)) channel->before_sleep();  // this may be the last look before this thread sleeps
+  }
 }
 
 void Watched::drain() {
   look_for_leases();
-  for (auto& channel : channels_) channel->drain();
+  for (std::size_t i = 0; i < channels_.size(); ++i) channels_[i]->drain();
 }
 
 void Watched::before_sleep() {

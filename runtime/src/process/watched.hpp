@@ -24,7 +24,7 @@ class Watched {
   void before_sleep();
 
  private:
-  void add(const OutChannelPtr& channel);
+  bool add(const OutChannelPtr& channel);  // false: it is watched already
   void look_for_leases();
 
   Tasks* tasks_ = nullptr;  // where an object is a task's

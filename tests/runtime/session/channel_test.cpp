@@ -171,6 +171,16 @@ TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU t
   for (auto& ref : many) CHECK(ref.get(30s) == 2);
 }
 
+TEST_CASE("a task that waits for one that no ring carries gets it, on one CPU too", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 1});
+  for (int i = 0; i < 500; ++i) task<twice>(i).get(20s);
+  const auto start = Clock::now();
+  std::vector<Ref<int>> many;
+  for (int i = 0; i < 4; ++i) many.push_back(task<waits_for_large>(i));
+  for (int i = 0; i < 4; ++i) CHECK(many[static_cast<std::size_t>(i)].get(20s) == 200'000 + i);
+  CHECK(Clock::now() - start < 5s);
+}
+
 TEST_CASE("a task that ends its process takes none of those in line behind it along",
           "[runtime][session][channel][failure]") {
   auto cluster = init({.cpus = 1});

@@ -54,6 +54,15 @@ struct Counter {
 
 inline int adds_for(Actor<Counter> counter, int x) { return counter.call<&Counter::add>(x).get(); }
 
+inline int length(const std::string& text) { return static_cast<int>(text.size()); }
+/// Its own tasks: a short one, a large one, a short one, all waited for.
+inline int waits_for_large(int i) {
+  auto before = task<twice>(1);
+  auto large = task<length>(std::string(200'000, 'x'));
+  auto after = task<twice>(2);
+  return before.get() + large.get() + after.get() - 6 + i;
+}
+
 /// What was said to it, in order.
 struct Log {
   int add(const std::string& line) {
