@@ -70,6 +70,7 @@ void Peers::connect(Peer& peer) {
                   .process = ways_.self->process,
                   .subject = to.process};
   options.key = ways_.job_key;
+  options.timeout = kPeerHandshake;
   transport::connect(
       ways_.loop, endpoint, options,
       [this, process = to.process](transport::ConnectionPtr connection, const transport::Accepted&) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,6 +14,10 @@
 #include "transport/handshake.hpp"
 
 namespace troupe::process {
+
+/// For the handshake of two processes of one job. Longer than with a head: that one of them lives is known from its node,
+/// and hundreds that start at once share a few cores.
+inline constexpr std::chrono::seconds kPeerHandshake{10};
 
 /// How a request ended: with an answer, or with its process.
 enum class End { Answered, Lost };

@@ -85,6 +85,7 @@ Process::~Process() { current_.store(nullptr, std::memory_order_release); }
 void Process::accept(transport::Socket socket) {
   transport::ServerOptions options;
   options.cluster = identity_.cluster;
+  options.timeout = kPeerHandshake;
   options.refuse = [this](const transport::Caller& caller) -> std::string {
     if (caller.role != wire::Role::PROCESS) return strangers_.refuse(caller);
     if (caller.subject != identity_.self->process) {
