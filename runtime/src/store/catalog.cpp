@@ -1,0 +1,309 @@
+#include "store/catalog.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace troupe::store {
+
+Catalog::Catalog(CatalogOptions options)
+    : options_(options),
+      space_bytes_(whole_pages(options.cap_bytes) * options.space_factor),
+      limit_bytes_(options.cap_bytes) {}
+
+Catalog::Entry* Catalog::find(ObjectId object) {
+  const auto found = objects_.find(object);
+  return found == objects_.end() ? nullptr : &*found;
+}
+
+void Catalog::attach(ProcessId process, JobId job) {
+  assert(process != 0 && !processes_.contains(process));
+  processes_[process].job = job;
+  jobs_.try_emplace(job, space_bytes_).first->second.ended = false;
+}
+
+// ---- create, seal ----------------------------------------------------------------------------------------------
+
+std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, ProcessId owner,
+                                               std::uint64_t bytes) const {
+  using enum Refusal::Kind;
+  if (!processes_.contains(by)) return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
+  if (object.process != by || objects_.contains(object)) {
+    return Refusal{Invalid, fmt::format("process {} cannot make object {}: {}", by, to_string(object),
+                                        object.process == by ? "there is one" : "the number is another process's")};
+  }
+  if (boost::icl::contains(ended_, owner)) {
+    return Refusal{Unknown,
+                   fmt::format("object {} was to be made for process {}, which has ended", to_string(object), owner)};
+  }
+  if (bytes > options_.cap_bytes) {
+    return Refusal{TooLarge, fmt::format("an object of {} was to be stored, and the object store of this node holds {}",
+                                         format_bytes(bytes), format_bytes(options_.cap_bytes))};
+  }
+  if (objects_.size() >= options_.most_objects) {
+    return Refusal{
+        Busy, fmt::format("the object store of this node holds {} objects, which is its limit", options_.most_objects)};
+  }
+  return std::nullopt;
+}
+
+void Catalog::note_number(ObjectId object) {
+  const auto writer = processes_.find(object.process);
+  if (writer == processes_.end()) return;
+  writer->second.last_number = std::max(writer->second.last_number, object.number);
+}
+
+Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) {
+  auto& process = processes_.at(by);
+  auto& entry = *objects_.emplace(object, Object{}).first;
+  entry.second.job = process.job;
+  entry.second.writer = by;
+  entry.second.owner = owner;
+  entry.second.bytes = bytes;
+  process.writing.insert(object);
+  jobs_.at(process.job).objects.insert(object);
+  owned_[owner].insert(object);
+  if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
+  return entry;
+}
+
+Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes) {
+  auto refusal = why_not_create(by, object, owner, bytes);
+  note_number(object);
+  if (!refusal && requests_.size() >= options_.most_waiting) {
+    refusal = {Refusal::Kind::Busy,
+               fmt::format("{} requests wait for the object store of this node already", requests_.size())};
+  }
+  Effects out;
+  if (refusal) {
+    decline_early(object, *refusal, out);
+    out.push_back(Declined{by, request, std::move(*refusal)});
+    return out;
+  }
+  auto& entry = add(by, object, owner, bytes);
+  entry.second.create_request = request;
+  requests_.emplace(RequestKey{by, request}, object);
+  wait_for_memory(entry);
+  serve(out);
+  return out;
+}
+
+bool Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes,
+                             std::uint64_t offset) {
+  const bool is_refused = why_not_create(by, object, owner, bytes).has_value();
+  note_number(object);
+  if (is_refused) return false;
+  auto& process = processes_.at(by);
+  const auto kept = process.kept.find(offset);
+  if (kept == process.kept.end() || bytes > kept->second.extent.bytes) return false;
+  auto& entry = add(by, object, owner, bytes);
+  entry.second.state = State::Creating;
+  entry.second.extent = kept->second.extent;
+  entry.second.writers = std::move(kept->second.writers);
+  process.kept_bytes -= kept->second.extent.bytes;
+  process.kept.erase(kept);
+  pin(entry, by);
+  return true;
+}
+
+Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
+  auto* entry = find(object);
+  if (entry == nullptr || entry->second.writer != by || entry->second.state != State::Creating) return {};
+  Effects out;
+  entry->second.state = State::Sealed;
+  processes_.at(by).writing.erase(object);
+  answer_getters(*entry, out);
+  if (!pin) unpin(*entry, by, 1);
+  update_lru(*entry);
+  remove_if_idle(*entry, out);
+  serve(out);
+  return out;
+}
+
+// ---- get, unpin ------------------------------------------------------------------------------------------------
+
+Effects Catalog::get(ProcessId by, RequestId request, ObjectId object) {
+  const auto decline = [&](Refusal::Kind kind, std::string why) -> Effects {
+    return {Declined{by, request, {kind, std::move(why)}}};
+  };
+  const auto process = processes_.find(by);
+  if (process == processes_.end()) return decline(Refusal::Kind::Stopped, "the process is not known to its node");
+  auto* entry = find(object);
+  const auto writer = processes_.find(object.process);
+  const bool may_come = entry == nullptr && writer != processes_.end() && object.number > writer->second.last_number;
+  const bool is_there = entry != nullptr && !entry->second.freed && entry->second.job == process->second.job;
+  if (!is_there && !may_come) {
+    return decline(
+        Refusal::Kind::Unknown,
+        fmt::format("object {} is not in the object store of this node: it was freed, or its owner has ended",
+                    to_string(object)));
+  }
+  Effects out;
+  if (is_there && entry->second.state == State::Sealed) {
+    pin(*entry, by);
+    out.push_back(Got{by, request, object, entry->second.extent, entry->second.bytes});
+    return out;
+  }
+  if (requests_.size() >= options_.most_waiting) {
+    return decline(Refusal::Kind::Busy,
+                   fmt::format("{} requests wait for the object store of this node already", requests_.size()));
+  }
+  const RequestKey key{by, request};
+  requests_.emplace(key, object);
+  (is_there ? entry->second.getters : early_[object]).push_back(key);
+  if (is_there && entry->second.state == State::Spilled && entry->second.work == Work::None && !entry->second.queued) {
+    wait_for_memory(*entry);
+    serve(out);
+  }
+  return out;
+}
+
+void Catalog::answer_getters(Entry& entry, Effects& out) {
+  auto& [id, object] = entry;
+  for (const auto& [by, request] : std::exchange(object.getters, {})) {
+    requests_.erase({by, request});
+    if (object.freed || processes_.at(by).job != object.job) {
+      const auto why = fmt::format("object {} was freed, or is of another job", to_string(id));
+      out.push_back(Declined{by, request, {Refusal::Kind::Unknown, why}});
+      continue;
+    }
+    pin(entry, by);
+    out.push_back(Got{by, request, id, object.extent, object.bytes});
+  }
+}
+
+void Catalog::decline_getters(Entry& entry, const Refusal& refusal, Effects& out) {
+  for (const auto& [by, request] : std::exchange(entry.second.getters, {})) {
+    requests_.erase({by, request});
+    out.push_back(Declined{by, request, refusal});
+  }
+}
+
+void Catalog::pin(Entry& entry, ProcessId by) {
+  ++entry.second.pins[by];
+  processes_.at(by).pinned.insert(entry.first);
+  update_lru(entry);
+}
+
+void Catalog::unpin(Entry& entry, ProcessId by, std::uint32_t count) {
+  const auto pins = entry.second.pins.find(by);
+  if (pins == entry.second.pins.end()) return;
+  pins->second -= std::min(pins->second, count);
+  if (pins->second > 0) return;
+  entry.second.pins.erase(pins);
+  processes_.at(by).pinned.erase(entry.first);
+  update_lru(entry);
+}
+
+Effects Catalog::unpin(ProcessId by, ObjectId object, std::uint32_t count) {
+  auto* entry = find(object);
+  if (entry == nullptr) return {};
+  // The pin of a writer ends with seal, or with its free.
+  const bool writes = entry->second.state == State::Creating && entry->second.writer == by;
+  if (writes) return {};
+  Effects out;
+  unpin(*entry, by, count);
+  remove_if_idle(*entry, out);
+  serve(out);
+  return out;
+}
+
+// ---- free ------------------------------------------------------------------------------------------------------
+
+Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
+  auto* entry = find(object);
+  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
+  Effects out;
+  const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;
+  if (gives_up) {
+    processes_.at(by).writing.erase(object);
+    entry->second.state = State::Sealed;  // which nobody can see: it is freed below
+    unpin(*entry, by, 1);
+  }
+  if (keep) try_keep(*entry, by, out);
+  free(*entry, "it was freed", out);
+  serve(out);
+  return out;
+}
+
+bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
+  auto& object = entry.second;
+  const auto process = processes_.find(by);
+  if (process == processes_.end() || process->second.job != object.job || !queue_.empty()) return false;
+  const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
+  if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
+  if (process->second.kept_bytes + object.extent.bytes > options_.keep_bytes) return false;
+  const auto extent = std::exchange(object.extent, {});
+  process->second.kept.emplace(extent.offset, Extents::Taken{extent, std::exchange(object.writers, {})});
+  process->second.kept_bytes += extent.bytes;
+  out.push_back(Kept{by, extent});
+  return true;
+}
+
+void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
+  auto& [id, object] = entry;
+  if (!object.freed) {
+    object.freed = true;
+    if (const auto owned = owned_.find(object.owner); owned != owned_.end()) {
+      owned->second.erase(id);
+      if (owned->second.empty()) owned_.erase(owned);
+    }
+    const Refusal gone{Refusal::Kind::Unknown, fmt::format("object {} is gone: {}", to_string(id), why)};
+    if (object.state == State::Waiting) {
+      const RequestKey request{object.writer, object.create_request};
+      requests_.erase(request);
+      if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
+        writer->second.writing.erase(id);
+        out.push_back(Declined{request.first, request.second, gone});
+      }
+    }
+    decline_getters(entry, gone, out);
+    for (const auto& [process, count] : object.pins) {
+      if (object.state != State::Creating) out.push_back(Recall{process, 0, id});
+    }
+    object.queued = false;
+    update_lru(entry);
+  }
+  remove_if_idle(entry, out);
+}
+
+/// A freed object goes as soon as nobody uses its memory. The entry is invalid afterwards.
+void Catalog::remove_if_idle(Entry& entry, Effects& out) {
+  auto& [id, object] = entry;
+  if (!object.freed || !object.pins.empty() || object.work != Work::None) return;
+  assert(object.used_at == 0 && object.getters.empty());
+  return_extent(object);
+  if (object.on_disk) {
+    disk_bytes_ -= object.bytes;
+    out.push_back(Erase{id});
+  }
+  const auto job = jobs_.find(object.job);
+  job->second.objects.erase(id);
+  if (job->second.ended && job->second.objects.empty()) {
+    out.push_back(CloseArena{job->first});
+    jobs_.erase(job);
+  }
+  objects_.erase(ObjectId(id));
+}
+
+void Catalog::give_back_kept(Process& process, std::uint64_t offset) {
+  const auto kept = process.kept.find(offset);
+  if (kept == process.kept.end()) return;
+  process.kept_bytes -= kept->second.extent.bytes;
+  jobs_.at(process.job).extents.give_back(kept->second.extent, std::move(kept->second.writers));
+  process.kept.erase(kept);
+}
+
+Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets) {
+  Effects out;
+  const auto process = processes_.find(by);
+  if (process == processes_.end()) return out;
+  for (const auto offset : offsets) give_back_kept(process->second, offset);
+  if (round == round_) recalled_.erase(by);
+  serve(out);
+  return out;
+}
+
+}  // namespace troupe::store

@@ -1,0 +1,279 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/icl/interval_set.hpp>
+
+#include "store/extents.hpp"
+#include "store/types.hpp"
+
+namespace troupe::store {
+
+struct CatalogOptions {
+  std::uint64_t cap_bytes = std::uint64_t{1} << 30;    ///< of memory, over all jobs
+  std::uint64_t keep_bytes = std::uint64_t{64} << 20;  ///< that one process may keep of what it has freed
+  std::uint64_t space_factor = 16;                     ///< an arena's address space, in caps; see Extents
+  std::size_t most_waiting = 10'000;                   ///< requests that wait for memory or for an object
+  std::size_t most_objects = 1'000'000;
+};
+
+// ---- what the catalog wants done, in the order given ------------------------------------------------------------
+
+/// Answers to a process.
+struct Created {
+  ProcessId to;
+  RequestId request;
+  ObjectId object;
+  Extent extent;
+  bool warm;  ///< the process has all pages of it mapped already
+};
+struct Got {
+  ProcessId to;
+  RequestId request;
+  ObjectId object;
+  Extent extent;
+  std::uint64_t bytes;
+};
+struct Declined {
+  ProcessId to;
+  RequestId request;
+  Refusal refusal;
+};
+/// The pages of an object that it freed are its own to use again.
+struct Kept {
+  ProcessId to;
+  Extent extent;
+};
+/// It shall give back what it keeps, and drop the views that it holds and nobody uses: all of them, or that of `freed`.
+/// Where `round` is not 0 it has to answer with that number, also where it has nothing.
+struct Recall {
+  ProcessId from;
+  std::uint64_t round;
+  std::optional<ObjectId> freed;
+};
+/// Work on memory, to be done one after the other. Commit is answered by committed().
+struct Punch {
+  JobId job;
+  Extent extent;
+};
+struct Commit {
+  JobId job;
+  ObjectId object;
+  Extent extent;
+};
+/// Work on the disk, likewise; answered by written() and restored().
+struct WriteOut {
+  JobId job;
+  ObjectId object;
+  Extent extent;
+  std::uint64_t bytes;
+};
+struct ReadBack {
+  JobId job;
+  ObjectId object;
+  Extent extent;
+  std::uint64_t bytes;
+};
+struct Erase {
+  ObjectId object;
+};
+/// Nobody of the job is left.
+struct CloseArena {
+  JobId job;
+};
+using Effect = std::variant<Created, Got, Declined, Kept, Recall, Punch, Commit, WriteOut, ReadBack, Erase, CloseArena>;
+using Effects = std::vector<Effect>;
+
+/// What `troupe status` shows.
+struct Statistics {
+  std::uint64_t cap_bytes = 0;
+  std::uint64_t limit_bytes = 0;   ///< below the cap where the machine gave no more
+  std::uint64_t object_bytes = 0;  ///< in memory: whole pages of objects, being written or sealed
+  std::uint64_t pinned_bytes = 0;  ///< of these
+  std::uint64_t kept_bytes = 0;    ///< by processes, for their next objects
+  std::uint64_t warm_bytes = 0;    ///< free, with pages
+  std::uint64_t disk_bytes = 0;
+  std::size_t objects = 0;
+  std::size_t waiting = 0;
+  std::uint64_t spilled = 0, restored = 0;  ///< objects, since the start
+};
+
+/// What is where in the object store of one node: a pure state machine, with no memory, socket, clock or file. Each event
+/// returns what is to be done about it. Lives in the node, on its loop.
+///
+///                  memory found                  seal              written out, and memory needed
+///    [waiting] ----------------> [creating] ------------> [sealed] -------------------------> [spilled]
+///        |                            |                     |  ^                                 |
+///        | refused; its process       | freed; its process  |  '------- get: memory found, ------'
+///        v has ended                  v has ended           |           read back                |
+///      gone                         [freed] <---------------+------------------------------------'
+///                                     |       freed by its owner; the owner or the job has ended
+///                                     '--> gone, as soon as nobody has it pinned and no disk work is on it
+///
+/// * Pinned: a creating object by its writer; a sealed one once for each Got. Only sealed objects without a pin leave
+///   memory, the least recently used first; one that was written out before leaves at no cost.
+/// * Memory is sought in the order: warm pages; fresh pages below the cap; warm pages exchanged for fresh ones elsewhere;
+///   what processes keep or hold without use (Recall); objects to the disk. Who asked first is served first.
+/// * A request that cannot be served waits until something changes or expired() says that it has waited enough. One
+///   that could be served only by a disk that fails is declined at once.
+/// * After every event: bytes in arenas = objects + kept + warm, at most the cap; no two extents overlap.
+class Catalog {
+ public:
+  explicit Catalog(CatalogOptions options);
+
+  // ---- requests of a process
+  void attach(ProcessId process, JobId job);
+  /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on other nodes). The
+  /// numbers of a process ascend: what is not known, below its last one, is gone.
+  Effects create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes);
+  /// As create, in pages that `by` keeps; needs no answer. False: it does not keep those, or the id is taken.
+  bool create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes, std::uint64_t offset);
+  /// By the writer, once all bytes are there. `pin`: and pinned by it, as after a Got.
+  Effects seal(ProcessId by, ObjectId object, bool pin);
+  /// Answered when the object is sealed and in memory. One that is not known yet may come: its writer's message and this
+  /// one take different ways.
+  Effects get(ProcessId by, RequestId request, ObjectId object);
+  Effects unpin(ProcessId by, ObjectId object, std::uint32_t count);
+  /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would use the pages again.
+  Effects free(ProcessId by, ObjectId object, bool keep);
+  /// Of what it keeps. `round`: of the Recall that it answers, or 0.
+  Effects returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets);
+
+  // ---- time
+  Effects expired(ProcessId by, RequestId request);  ///< it has waited long enough; nothing if it was answered
+  Effects recall_over();      ///< processes that have not answered a Recall by now are not waited for
+  Effects memory_may_grow();  ///< after Commit has failed: try again up to the cap
+
+  // ---- ends
+  Effects process_ended(ProcessId process);  ///< its pins, its unsealed objects, and those that it owns
+  Effects owner_ended(ProcessId owner);      ///< elsewhere: the objects that it owns
+  Effects job_ended(JobId job);
+
+  // ---- results of work
+  Effects committed(ObjectId object, const std::optional<Refusal>& failure);
+  Effects written(ObjectId object, const std::optional<Refusal>& failure);
+  Effects restored(ObjectId object, const std::optional<Refusal>& failure);
+
+  bool waits(ProcessId by, RequestId request) const { return requests_.contains({by, request}); }
+  std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
+  Statistics statistics() const;
+  /// Throws std::logic_error where what the class comment promises does not hold. For tests. O(n).
+  void check() const;
+
+ private:
+  enum class State { Waiting, Creating, Sealed, Spilled };
+  enum class Work { None, Commit, Write, Read };
+  using RequestKey = std::pair<ProcessId, RequestId>;
+  struct Object {
+    JobId job = 0;
+    ProcessId writer = 0;
+    ProcessId owner = 0;
+    std::uint64_t bytes = 0;
+    State state = State::Waiting;
+    Work work = Work::None;
+    bool queued = false;     // waits for memory
+    bool impatient = false;  // its create has waited long enough
+    bool on_disk = false;    // there is a file
+    bool freed = false;
+    bool unwritable = false;  // its way to the disk failed in this shortage
+    Extent extent = {};       // none: no bytes
+    Writers writers = {};     // of the extent
+    std::map<ProcessId, std::uint32_t> pins = {};
+    RequestId create_request = 0;
+    std::vector<RequestKey> getters = {};
+    std::uint64_t used_at = 0;  // its key in lru_; 0: it is not there
+  };
+  using Entry = std::pair<const ObjectId, Object>;
+  struct Process {
+    JobId job = 0;
+    std::unordered_set<ObjectId> writing;  // waiting or creating
+    std::unordered_set<ObjectId> pinned;
+    std::map<std::uint64_t, Extents::Taken> kept;  // by offset
+    std::uint64_t kept_bytes = 0;
+    std::uint64_t last_number = 0;  // of the objects that it asked for
+  };
+  struct Job {
+    explicit Job(std::uint64_t space) : extents(space) {}
+    Extents extents;
+    std::unordered_set<ObjectId> objects;
+    bool ended = false;
+  };
+  enum class Room { Found, UnderWay, Stuck };
+
+  // catalog.cpp: objects and who holds them
+  Entry* find(ObjectId object);
+  std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
+  void note_number(ObjectId object);
+  Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
+  void pin(Entry& entry, ProcessId by);
+  void unpin(Entry& entry, ProcessId by, std::uint32_t count);
+  void answer_getters(Entry& entry, Effects& out);
+  void decline_early(ObjectId object, const Refusal& refusal, Effects& out);
+  void decline_getters(Entry& entry, const Refusal& refusal, Effects& out);
+  bool try_keep(Entry& entry, ProcessId by, Effects& out);
+  void free(Entry& entry, const std::string& why, Effects& out);
+  void remove_if_idle(Entry& entry, Effects& out);
+  void give_back_kept(Process& process, std::uint64_t offset);
+
+  // catalog_ends.cpp: what is over
+  void end_process(ProcessId process, Effects& out);
+  void free_owned(ProcessId owner, Effects& out);
+  void expire_create(Entry& entry, Effects& out);
+  void expire_get(RequestKey request, ObjectId object, Effects& out);
+
+  // catalog_room.cpp: memory for them
+  void wait_for_memory(Entry& entry);
+  void serve(Effects& out);
+  bool place(Entry& entry, Effects& out);
+  std::optional<Extent> take_hole(Extents& extents, JobId job, std::uint64_t bytes, Effects& out);
+  void release(JobId job, Extents& extents, std::uint64_t bytes, Effects& out);
+  void granted(Entry& entry, bool warm, Effects& out);
+  Room make_room(Entry& entry, Effects& out);
+  bool recall(const Entry& entry, Effects& out);
+  Room evict_one(Effects& out);
+  void leave_memory(Entry& entry);
+  void return_extent(Object& object);
+  void refuse(Entry& entry, const Refusal& refusal, Effects& out);
+  Refusal no_room(std::uint64_t bytes) const;
+  void update_lru(Entry& entry);
+  void end_shortage();
+  std::uint64_t in_arenas() const;
+  std::uint64_t warm_bytes() const;
+
+  const CatalogOptions options_;
+  const std::uint64_t space_bytes_;
+  std::uint64_t limit_bytes_;  // the cap, or less after a Commit that failed
+  std::optional<Refusal> limited_because_;
+  std::unordered_map<ObjectId, Object> objects_;
+  std::unordered_map<ProcessId, Process> processes_;
+  std::map<JobId, Job> jobs_;
+  std::unordered_map<ProcessId, std::unordered_set<ObjectId>> owned_;
+  boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
+  std::map<RequestKey, ObjectId> requests_;    // not answered yet
+  std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
+  std::map<std::uint64_t, ObjectId> lru_;                        // what may leave memory, by last use
+  std::uint64_t last_use_ = 0;
+
+  // The shortage: from the first object that has to wait for memory until none has.
+  std::deque<ObjectId> queue_;
+  std::uint64_t leaving_bytes_ = 0;         // being written out
+  std::uint64_t round_ = 0;                 // of the last Recall
+  std::unordered_set<ProcessId> recalled_;  // have not answered it
+  std::optional<ObjectId> recalled_for_;
+  std::vector<ObjectId> unwritable_;
+  std::optional<Refusal> disk_failure_;
+
+  std::uint64_t spilled_ = 0, restored_ = 0, disk_bytes_ = 0;
+};
+
+}  // namespace troupe::store

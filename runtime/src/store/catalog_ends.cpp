@@ -1,0 +1,158 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "store/catalog.hpp"
+
+namespace troupe::store {
+
+// ---- ends ------------------------------------------------------------------------------------------------------
+
+Effects Catalog::process_ended(ProcessId process) {
+  Effects out;
+  end_process(process, out);
+  free_owned(process, out);
+  serve(out);
+  return out;
+}
+
+void Catalog::end_process(ProcessId number, Effects& out) {
+  const auto found = processes_.find(number);
+  if (found == processes_.end()) return;
+  for (auto at = requests_.lower_bound({number, 0}); at != requests_.end() && at->first.first == number;) {
+    auto* entry = find(at->second);
+    const auto early = early_.find(at->second);
+    if (entry != nullptr) std::erase(entry->second.getters, at->first);
+    if (early != early_.end()) std::erase(early->second, at->first);
+    at = requests_.erase(at);
+  }
+  const std::vector<ObjectId> writing(found->second.writing.begin(), found->second.writing.end());
+  const std::vector<ObjectId> pinned(found->second.pinned.begin(), found->second.pinned.end());
+  while (!found->second.kept.empty()) give_back_kept(found->second, found->second.kept.begin()->first);
+  for (const auto& id : pinned) {
+    unpin(*find(id), number, find(id)->second.pins.at(number));
+    remove_if_idle(*find(id), out);
+  }
+  processes_.erase(found);
+  recalled_.erase(number);
+  for (const auto& id : writing) {
+    if (auto* entry = find(id)) free(*entry, "its writer ended before it was complete", out);
+  }
+  std::erase_if(early_, [](const auto& early) { return early.second.empty(); });
+  std::vector<ObjectId> lost;
+  for (const auto& [id, getters] : early_) {
+    if (id.process == number) lost.push_back(id);
+  }
+  for (const auto& id : lost) {
+    const auto why = fmt::format("object {} was never made: its writer has ended", to_string(id));
+    decline_early(id, {Refusal::Kind::Unknown, why}, out);
+  }
+}
+
+void Catalog::decline_early(ObjectId object, const Refusal& refusal, Effects& out) {
+  const auto early = early_.extract(object);
+  if (!early || objects_.contains(object)) return;
+  for (const auto& [by, request] : early.mapped()) {
+    requests_.erase({by, request});
+    out.push_back(Declined{by, request, refusal});
+  }
+}
+
+Effects Catalog::owner_ended(ProcessId owner) {
+  Effects out;
+  free_owned(owner, out);
+  serve(out);
+  return out;
+}
+
+void Catalog::free_owned(ProcessId owner, Effects& out) {
+  ended_.add(owner);
+  const auto owned = owned_.find(owner);
+  if (owned == owned_.end()) return;
+  const std::vector<ObjectId> objects(owned->second.begin(), owned->second.end());
+  for (const auto& id : objects) free(*find(id), "its owner has ended", out);
+}
+
+Effects Catalog::job_ended(JobId job) {
+  Effects out;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return out;
+  std::vector<ProcessId> processes;
+  for (const auto& [number, process] : processes_) {
+    if (process.job == job) processes.push_back(number);
+  }
+  for (const auto number : processes) end_process(number, out);
+  const std::vector<ObjectId> objects(found->second.objects.begin(), found->second.objects.end());
+  for (const auto& id : objects) free(*find(id), "its job has ended", out);
+  if (found->second.objects.empty()) {
+    out.push_back(CloseArena{job});
+    jobs_.erase(found);
+  } else {
+    found->second.ended = true;  // work on some of them is under way
+  }
+  serve(out);
+  return out;
+}
+
+// ---- time ------------------------------------------------------------------------------------------------------
+
+Effects Catalog::expired(ProcessId by, RequestId request) {
+  Effects out;
+  const auto found = requests_.find({by, request});
+  if (found == requests_.end()) return out;
+  const auto id = found->second;
+  auto* entry = find(id);
+  if (entry != nullptr && entry->second.state == State::Waiting && entry->second.writer == by &&
+      entry->second.create_request == request) {
+    expire_create(*entry, out);
+  } else {
+    expire_get({by, request}, id, out);
+  }
+  serve(out);
+  return out;
+}
+
+void Catalog::expire_create(Entry& entry, Effects& out) {
+  entry.second.impatient = true;  // memory that is being committed is waited for
+  if (entry.second.work == Work::None) refuse(entry, no_room(entry.second.bytes), out);
+}
+
+void Catalog::expire_get(RequestKey request, ObjectId id, Effects& out) {
+  requests_.erase(request);
+  Refusal refusal{Refusal::Kind::TimedOut, {}};
+  auto* entry = find(id);
+  if (entry == nullptr) {
+    std::erase(early_[id], request);
+    if (early_[id].empty()) early_.erase(id);
+    refusal.message =
+        fmt::format("process {} did not make object {} in time, or has freed it", id.process, to_string(id));
+  } else {
+    auto& object = entry->second;
+    std::erase(object.getters, request);
+    if (object.queued && object.state == State::Spilled) {
+      refusal = no_room(object.bytes);
+      if (object.getters.empty()) object.queued = false;
+    } else {
+      refusal.message = fmt::format("object {} ({}) was not {} in time", to_string(id), format_bytes(object.bytes),
+                                    object.state == State::Spilled ? "read back from the disk" : "sealed");
+    }
+  }
+  out.push_back(Declined{request.first, request.second, std::move(refusal)});
+}
+
+Effects Catalog::recall_over() {
+  Effects out;
+  recalled_.clear();
+  serve(out);
+  return out;
+}
+
+Effects Catalog::memory_may_grow() {
+  Effects out;
+  limit_bytes_ = options_.cap_bytes;
+  limited_because_.reset();
+  serve(out);
+  return out;
+}
+
+}  // namespace troupe::store

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace troupe::store {
+
+using ProcessId = std::uint64_t;
+using JobId = std::uint64_t;
+using RequestId = std::uint64_t;  ///< made by the process that asks, unique in it; 0: no answer is wanted
+
+/// Memory is handed out, counted and given back to the machine by pages.
+inline constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+/// Names an object in the whole cluster: the process that wrote it, and that process's own count.
+struct ObjectId {
+  ProcessId process = 0;
+  std::uint64_t number = 0;
+  friend auto operator<=>(const ObjectId&, const ObjectId&) = default;
+};
+std::string to_string(const ObjectId& object);  ///< "7.42"
+
+/// A range of an arena, in bytes from its start; whole pages.
+struct Extent {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t end() const { return offset + bytes; }
+  friend auto operator<=>(const Extent&, const Extent&) = default;
+};
+
+/// Why the store did not do what it was asked to. `message` has the numbers.
+struct Refusal {
+  enum class Kind : std::uint8_t {
+    TooLarge,    ///< more than the store may ever hold
+    Full,        ///< what is in memory is in use, and nothing of it could leave in time
+    MemoryFull,  ///< as Full, and it is the machine or the cgroup that gives no more, before the store's own cap
+    DiskFull,    ///< what is in memory could not be written to disk
+    Unknown,     ///< no such object: freed, or its owner or writer has ended
+    Damaged,     ///< the copy on disk cannot be read, or is not what was written
+    TimedOut,    ///< it was not sealed, or not back from the disk, in time
+    Invalid,     ///< the request contradicts an earlier one
+    Busy,        ///< too many requests wait
+    Stopped,     ///< the node, or the way to it, is gone
+  };
+  Kind kind = Kind::Unknown;
+  std::string message = {};
+};
+
+std::string format_bytes(std::uint64_t bytes);  ///< "512 B", "100.0 MiB", for messages
+
+}  // namespace troupe::store
+
+template <>
+struct std::hash<troupe::store::ObjectId> {
+  std::size_t operator()(const troupe::store::ObjectId& id) const noexcept {
+    return std::hash<std::uint64_t>()(id.process * 0x9e3779b97f4a7c15u ^ id.number);
+  }
+};

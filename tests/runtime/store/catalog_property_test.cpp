@@ -1,0 +1,224 @@
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "store/catalog.hpp"
+
+using namespace troupe::store;
+
+namespace {
+
+constexpr std::uint64_t kCap = 64 * kPageBytes;
+
+/// Random events, sensible, late and senseless, against the catalog; work ends in any order between its lanes, and at
+/// times fails. It remembers what it was told, and what nobody may ever see: two owners of one range.
+class Storm {
+ public:
+  explicit Storm(unsigned seed) : random_(seed) {
+    for (ProcessId process = 1; process <= kProcesses; ++process) catalog_.attach(process, job_of(process));
+  }
+
+  void run(int events) {
+    for (int i = 0; i < events; ++i) {
+      one_event();
+      catalog_.check();
+    }
+  }
+
+  /// Everything ends: nothing may be left.
+  void drain() {
+    for (int i = 0; i < 10'000 && work_left(); ++i) do_work(false);
+    REQUIRE_FALSE(work_left());
+    for (ProcessId process = 1; process <= next_process_; ++process) {
+      forget(process);
+      apply(catalog_.process_ended(process));
+    }
+    apply(catalog_.owner_ended(kElsewhere));
+    for (int i = 0; i < 10'000 && work_left(); ++i) do_work(false);
+    catalog_.check();
+    const auto left = catalog_.statistics();
+    CHECK(left.objects == 0);
+    CHECK(left.object_bytes == 0);
+    CHECK(left.kept_bytes == 0);
+    CHECK(left.waiting == 0);
+    CHECK(left.disk_bytes == 0);
+    CHECK(files_.empty());
+    CHECK(unanswered_.empty());
+    apply(catalog_.job_ended(1));
+    apply(catalog_.job_ended(2));
+    CHECK(catalog_.statistics().warm_bytes == 0);
+  }
+
+ private:
+  static constexpr ProcessId kProcesses = 5;
+  static constexpr ProcessId kElsewhere = 1000;
+
+  static CatalogOptions options() {
+    return {.cap_bytes = kCap, .keep_bytes = 8 * kPageBytes, .space_factor = 4, .most_waiting = 20, .most_objects = 60};
+  }
+  static JobId job_of(ProcessId process) { return 1 + process % 2; }
+
+  std::uint64_t pick(std::uint64_t below) {
+    return std::uniform_int_distribution<std::uint64_t>{0, below - 1}(random_);
+  }
+  ProcessId any_process() { return 1 + pick(next_process_); }
+  ObjectId any_object() {
+    if (objects_.empty() || pick(30) == 0) return {any_process(), pick(1000)};
+    return objects_[pick(objects_.size())];
+  }
+
+  void one_event() {
+    switch (pick(16)) {
+      case 0:
+      case 1:
+      case 2:
+        return create();
+      case 3:
+      case 4:
+        return seal();
+      case 5:
+      case 6:
+        return get();
+      case 7:
+        return unpin();
+      case 8:
+        return free();
+      case 9:
+        return apply(catalog_.expired(any_process(), pick(last_request_ + 1)));
+      case 10:
+        return end_somebody();
+      case 11:
+        return answer_recall();
+      case 12:
+        return pick(2) == 0 ? apply(catalog_.recall_over()) : apply(catalog_.memory_may_grow());
+      default:
+        return do_work(true);
+    }
+  }
+
+  void create() {
+    const auto by = any_process();
+    const ObjectId object = pick(20) == 0 ? any_object() : ObjectId{by, ++last_number_};
+    const ProcessId owner = pick(5) == 0 ? kElsewhere : any_process();
+    const auto bytes = pick(40) == 0 ? kCap + 1 : pick(24 * kPageBytes);
+    auto& kept = kept_[by];
+    if (!kept.empty() && pick(2) == 0) {
+      const auto extent = *kept.begin();
+      if (!catalog_.create_in_kept(by, object, owner, pick(extent.bytes + 1), extent.offset)) return;
+      kept.erase(kept.begin());
+    } else {
+      unanswered_.insert({by, ++last_request_});
+      apply(catalog_.create(by, last_request_, object, owner, bytes));
+    }
+    objects_.push_back(object);
+  }
+  void seal() {
+    const auto object = any_object();
+    apply(catalog_.seal(pick(10) == 0 ? any_process() : object.process, object, pick(2) == 0));
+  }
+  void get() {
+    const auto by = any_process();
+    unanswered_.insert({by, ++last_request_});
+    apply(catalog_.get(by, last_request_, any_object()));
+  }
+  void unpin() { apply(catalog_.unpin(any_process(), any_object(), static_cast<std::uint32_t>(1 + pick(3)))); }
+  void free() {
+    const auto object = any_object();
+    const ProcessId by = pick(3) == 0 ? 0 : pick(3) == 0 ? any_process() : object.process;
+    apply(catalog_.free(by, object, pick(2) == 0));
+  }
+  void end_somebody() {
+    if (pick(6) != 0) return;
+    const auto process = any_process();
+    apply(pick(4) == 0 ? catalog_.owner_ended(process) : end(process));
+  }
+  Effects end(ProcessId process) {
+    forget(process);
+    auto out = catalog_.process_ended(process);
+    if (next_process_ < 40) {
+      ++next_process_;
+      catalog_.attach(next_process_, job_of(next_process_));
+    }
+    return out;
+  }
+  /// It hears nothing any more.
+  void forget(ProcessId process) {
+    kept_.erase(process);
+    std::erase_if(unanswered_, [&](const auto& request) { return request.first == process; });
+  }
+  void answer_recall() {
+    if (recalls_.empty()) return;
+    const auto recall = recalls_[pick(recalls_.size())];
+    std::erase_if(recalls_, [&](const auto& one) { return one.from == recall.from && one.round == recall.round; });
+    std::vector<std::uint64_t> offsets;
+    for (const auto& extent : kept_[recall.from]) offsets.push_back(extent.offset);
+    kept_[recall.from].clear();
+    apply(catalog_.returned(recall.from, recall.round, offsets));
+  }
+
+  bool work_left() const { return !memory_.empty() || !disk_.empty(); }
+  void do_work(bool may_fail) {
+    std::optional<Refusal> failure;
+    if (may_fail && pick(5) == 0) failure = {Refusal::Kind::DiskFull, "as the test wants"};
+    if (!memory_.empty() && (disk_.empty() || pick(2) == 0)) {
+      const auto commit = memory_.front();
+      memory_.pop_front();
+      return apply(catalog_.committed(commit.object, failure));
+    }
+    if (disk_.empty()) return;
+    const auto [object, writes] = disk_.front();
+    disk_.pop_front();
+    if (!writes) return apply(catalog_.restored(object, failure));
+    if (!failure) files_.insert(object);
+    apply(catalog_.written(object, failure));
+  }
+
+  void answered(ProcessId to, RequestId request) { REQUIRE(unanswered_.erase({to, request}) == 1); }
+  void apply(const Effects& effects) {
+    for (const auto& effect : effects) apply(effect);
+  }
+  void apply(const Effect& effect) {
+    if (const auto* created = std::get_if<Created>(&effect)) answered(created->to, created->request);
+    if (const auto* got = std::get_if<Got>(&effect)) answered(got->to, got->request);
+    if (const auto* declined = std::get_if<Declined>(&effect)) {
+      answered(declined->to, declined->request);
+      CHECK_FALSE(declined->refusal.message.empty());
+    }
+    if (const auto* kept = std::get_if<Kept>(&effect)) kept_[kept->to].insert(kept->extent);
+    if (const auto* recall = std::get_if<Recall>(&effect); recall && recall->round != 0) recalls_.push_back(*recall);
+    if (const auto* commit = std::get_if<Commit>(&effect)) memory_.push_back(*commit);
+    if (const auto* write = std::get_if<WriteOut>(&effect)) disk_.push_back({write->object, true});
+    if (const auto* read = std::get_if<ReadBack>(&effect)) {
+      REQUIRE(files_.contains(read->object));
+      disk_.push_back({read->object, false});
+    }
+    if (const auto* erase = std::get_if<Erase>(&effect)) REQUIRE(files_.erase(erase->object) == 1);
+  }
+
+  std::mt19937 random_;
+  Catalog catalog_{options()};
+  std::uint64_t last_number_ = 0;
+  RequestId last_request_ = 0;
+  ProcessId next_process_ = kProcesses;
+  std::vector<ObjectId> objects_;
+  std::map<ProcessId, std::set<Extent>> kept_;
+  std::set<std::pair<ProcessId, RequestId>> unanswered_;
+  std::vector<Recall> recalls_;
+  std::deque<Commit> memory_;
+  std::deque<std::pair<ObjectId, bool>> disk_;
+  std::set<ObjectId> files_;
+};
+
+}  // namespace
+
+TEST_CASE("no byte, pin, file or answer is lost, whatever happens", "[store][catalog][property]") {
+  const auto seed = GENERATE(take(60, random(0u, 1u << 30)));
+  CAPTURE(seed);
+  Storm storm(seed);
+  storm.run(1500);
+  storm.drain();
+}

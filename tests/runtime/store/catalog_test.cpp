@@ -1,0 +1,218 @@
+#include <catch2/catch.hpp>
+
+#include "store/catalog.hpp"
+
+using namespace troupe::store;
+
+namespace {
+
+constexpr std::uint64_t kPage = kPageBytes;
+
+/// A catalog of ten pages, for processes 1 and 2 of job 1, and what it last wanted.
+struct World {
+  explicit World(std::uint64_t pages = 10) : catalog({.cap_bytes = pages * kPage, .keep_bytes = 4 * kPage}) {
+    catalog.attach(1, 1);
+    catalog.attach(2, 1);
+  }
+
+  template <class T>
+  std::vector<T> of(const Effects& effects) {
+    catalog.check();
+    std::vector<T> found;
+    for (const auto& effect : effects) {
+      if (const auto* one = std::get_if<T>(&effect)) found.push_back(*one);
+    }
+    return found;
+  }
+  /// Commits what it wants committed. -> all that it then wanted.
+  Effects settle(Effects effects) {
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      const auto* commit = std::get_if<Commit>(&effects[i]);
+      if (commit == nullptr) continue;
+      const auto more = catalog.committed(ObjectId(commit->object), std::nullopt);
+      effects.insert(effects.end(), more.begin(), more.end());
+    }
+    return effects;
+  }
+  Effects create(ObjectId object, std::uint64_t pages, ProcessId owner = 1) {
+    return settle(catalog.create(object.process, ++request, object, owner, pages * kPage));
+  }
+  void put(ObjectId object, std::uint64_t pages, ProcessId owner = 1) {
+    REQUIRE(of<Created>(create(object, pages, owner)).size() == 1);
+    catalog.seal(object.process, object, false);
+  }
+
+  Catalog catalog;
+  RequestId request = 0;
+};
+
+}  // namespace
+
+TEST_CASE("pages that were freed are handed out again, warm for who wrote them", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 4);
+  world.catalog.free(1, {1, 1}, false);
+
+  const auto again = world.of<Created>(world.catalog.create(1, 100, {1, 2}, 1, 4 * kPage));
+  REQUIRE(again.size() == 1);  // at once: nothing had to be committed
+  CHECK(again[0].warm);
+  world.catalog.free(1, {1, 2}, false);
+  const auto other = world.of<Created>(world.catalog.create(2, 1, {2, 1}, 2, 4 * kPage));
+  REQUIRE(other.size() == 1);
+  CHECK_FALSE(other[0].warm);
+}
+
+TEST_CASE("warm pages that are too small are exchanged for others, below the cap", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 5);
+  world.put({1, 2}, 1);
+  world.catalog.free(1, {1, 1}, false);
+
+  const auto effects = world.catalog.create(1, 100, {1, 3}, 1, 8 * kPage);
+
+  const auto punched = world.of<Punch>(effects);
+  REQUIRE(punched.size() == 1);
+  CHECK(punched[0].extent.bytes == 4 * kPage);  // and not more
+  CHECK(std::holds_alternative<Punch>(effects.front()));
+  CHECK(world.of<Commit>(effects).size() == 1);
+}
+
+TEST_CASE("the least recently used leaves memory first, and what is used stays", "[store][catalog]") {
+  World world;
+  for (std::uint64_t number = 1; number <= 3; ++number) world.put({1, number}, 3);
+  world.catalog.get(2, 1, {1, 1});
+  world.catalog.get(2, 2, {1, 2});
+  world.catalog.unpin(2, {1, 2}, 1);
+
+  auto effects = world.create({1, 4}, 3);
+  CHECK(world.of<Recall>(effects).size() == 1);  // process 2 has a pin, which may be idle
+  effects = world.catalog.returned(2, world.of<Recall>(effects)[0].round, {});
+
+  const auto written = world.of<WriteOut>(effects);
+  REQUIRE(written.size() == 1);
+  CHECK(written[0].object == ObjectId{1, 3});  // 1 is pinned, 2 was used after 3
+  effects = world.catalog.written({1, 3}, std::nullopt);
+  CHECK(world.of<Created>(effects).size() == 1);
+}
+
+TEST_CASE("what comes back from the disk leaves it again without being written", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 8);
+  world.create({1, 2}, 8);
+  world.catalog.written({1, 1}, std::nullopt);
+  world.catalog.seal(1, {1, 2}, false);
+  auto effects = world.catalog.get(1, 100, {1, 1});
+  CHECK(world.of<WriteOut>(effects).size() == 1);  // of 1.2
+  effects = world.settle(world.catalog.written({1, 2}, std::nullopt));
+  REQUIRE(world.of<ReadBack>(effects).size() == 1);
+  effects = world.catalog.restored({1, 1}, std::nullopt);
+  REQUIRE(world.of<Got>(effects).size() == 1);
+  world.catalog.unpin(1, {1, 1}, 1);
+
+  effects = world.settle(world.catalog.get(1, 101, {1, 2}));
+
+  CHECK(world.of<WriteOut>(effects).empty());
+  CHECK(world.of<ReadBack>(effects).size() == 1);
+}
+
+TEST_CASE("an object that is wanted while it is written out stays", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 8);
+  world.create({1, 2}, 8);
+  CHECK(world.of<Got>(world.catalog.get(1, 100, {1, 1})).size() == 1);
+
+  auto effects = world.catalog.written({1, 1}, std::nullopt);
+
+  CHECK(world.of<Created>(effects).empty());
+  CHECK(world.catalog.statistics().pinned_bytes == 8 * kPage);
+  effects = world.settle(world.catalog.unpin(1, {1, 1}, 1));
+  CHECK(world.of<Created>(effects).size() == 1);
+}
+
+TEST_CASE("memory that an owner frees is not used again while its writer writes", "[store][catalog]") {
+  World world;
+  world.create({1, 1}, 8, 2);
+  world.catalog.free(2, {1, 1}, false);
+  CHECK(world.catalog.statistics().object_bytes == 8 * kPage);
+  world.catalog.seal(1, {1, 1}, false);
+  CHECK(world.catalog.statistics().objects == 0);
+}
+
+TEST_CASE("nobody but its owner and its writer can free an object", "[store][catalog]") {
+  World world;
+  world.catalog.attach(3, 1);
+  world.put({1, 1}, 1, 2);
+  world.catalog.free(3, {1, 1}, false);
+  CHECK(world.catalog.statistics().objects == 1);
+  world.catalog.free(2, {1, 1}, false);
+  CHECK(world.catalog.statistics().objects == 0);
+}
+
+TEST_CASE("who asked first is served first", "[store][catalog]") {
+  World world;
+  world.create({1, 1}, 8);
+  world.create({1, 2}, 6);
+  world.create({1, 3}, 1);  // would fit, and would let the other wait for ever
+  CHECK(world.catalog.statistics().waiting == 2);
+  const auto effects = world.settle(world.catalog.free(1, {1, 1}, false));
+  REQUIRE(world.of<Created>(effects).size() == 2);
+  CHECK(world.of<Created>(effects)[0].object == ObjectId{1, 2});
+}
+
+TEST_CASE("a limit of the machine is taken for the cap until it may grow again", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 4);
+  auto effects = world.catalog.create(1, 100, {1, 2}, 1, 4 * kPage);
+  REQUIRE(world.of<Commit>(effects).size() == 1);
+
+  effects = world.catalog.committed({1, 2}, Refusal{Refusal::Kind::MemoryFull, "the machine has 1 page left"});
+
+  REQUIRE(world.of<WriteOut>(effects).size() == 1);  // instead of a refusal
+  effects = world.catalog.written({1, 1}, Refusal{Refusal::Kind::DiskFull, "no room there"});
+  REQUIRE(world.of<Declined>(effects).size() == 1);
+  const auto& refusal = world.of<Declined>(effects)[0].refusal;
+  CHECK(refusal.kind == Refusal::Kind::DiskFull);
+  CHECK_THAT(refusal.message, Catch::Contains("may use 16.0 KiB") && Catch::Contains("the machine has 1 page left") &&
+                                  Catch::Contains("no room there"));
+  world.catalog.memory_may_grow();
+  CHECK(world.of<Created>(world.create({1, 3}, 4)).size() == 1);
+}
+
+TEST_CASE("a damaged copy is told to who wants it, and the memory for it goes back", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 8);
+  world.create({1, 2}, 8);
+  world.catalog.written({1, 1}, std::nullopt);
+  world.catalog.free(1, {1, 2}, false);
+  auto effects = world.catalog.get(2, 1, {1, 1});
+  REQUIRE(world.of<ReadBack>(effects).size() == 1);
+
+  effects = world.catalog.restored({1, 1}, Refusal{Refusal::Kind::Damaged, "changed"});
+
+  REQUIRE(world.of<Declined>(effects).size() == 1);
+  CHECK(world.of<Declined>(effects)[0].refusal.kind == Refusal::Kind::Damaged);
+  CHECK(world.catalog.statistics().object_bytes == 0);
+}
+
+TEST_CASE("ids of other processes and ids that are taken are refused", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 1);
+  for (const auto object : {ObjectId{1, 1}, ObjectId{2, 5}}) {
+    const auto declined = world.of<Declined>(world.catalog.create(1, 100, object, 1, kPage));
+    REQUIRE(declined.size() == 1);
+    CHECK(declined[0].refusal.kind == Refusal::Kind::Invalid);
+  }
+  CHECK_FALSE(world.catalog.create_in_kept(1, {1, 2}, 1, kPage, 0));  // it keeps nothing
+}
+
+TEST_CASE("the end of a job closes its arena once nothing works on it", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 8);
+  world.create({1, 2}, 8);  // 1.1 is being written out
+  auto effects = world.catalog.job_ended(1);
+  CHECK(world.of<CloseArena>(effects).empty());
+  effects = world.catalog.written({1, 1}, std::nullopt);
+  CHECK(world.of<Erase>(effects).size() == 1);
+  CHECK(world.of<CloseArena>(effects).size() == 1);
+  CHECK(world.catalog.statistics().objects == 0);
+}
