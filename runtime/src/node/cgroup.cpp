@@ -87,17 +87,26 @@ std::optional<double> number_in(const fs::path& file) {
   return value;
 }
 
-/// The smallest of what `limit` finds in this process's directory and in those above it, which bind as well.
+/// This process's directory and those above it, which bind as well.
+std::vector<fs::path> directories_up_from(const std::string& controller) {
+  const auto mount = find_mount(controller);
+  const auto directory = own_directory(controller);
+  if (!mount || !directory) return {};
+  std::vector<fs::path> found;
+  for (auto at = *directory;; at = at.parent_path()) {
+    found.push_back(at);
+    if (at == fs::path(mount->directory) || at == at.root_path()) return found;
+  }
+}
+
+/// The smallest of what `limit` finds in them.
 template <class Limit>
 std::optional<double> smallest_up_from(const std::string& controller, Limit limit) {
-  const auto mount = find_mount(controller);
-  auto directory = own_directory(controller);
-  if (!mount || !directory) return std::nullopt;
   std::optional<double> smallest;
-  for (auto at = *directory;; at = at.parent_path()) {
+  for (const auto& at : directories_up_from(controller)) {
     if (const auto found = limit(at)) smallest = std::min(smallest.value_or(*found), *found);
-    if (at == fs::path(mount->directory) || at == at.root_path()) return smallest;
   }
+  return smallest;
 }
 
 std::optional<double> cpu_max(const fs::path& directory) {
@@ -112,6 +121,29 @@ std::optional<double> cpu_quota_v1(const fs::path& directory) {
   const auto period = number_in(directory / "cpu.cfs_period_us");
   if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
   return *quota / *period;
+}
+
+/// Version 1 says "none" with the largest multiple of a page below 2^63.
+bool is_limit(double bytes) { return bytes < 9e18; }
+
+/// Bytes of files in memory.stat, without shared memory; those of the cgroups below are counted in.
+double file_cache_in(const fs::path& directory, bool version_1) {
+  const std::string prefix = version_1 ? "total_" : "";
+  std::ifstream file(directory / "memory.stat");
+  std::string name;
+  double bytes = 0, sum = 0;
+  while (file >> name >> bytes) {
+    if (name == prefix + "active_file" || name == prefix + "inactive_file") sum += bytes;
+  }
+  return sum;
+}
+
+std::optional<MemoryCgroup> memory_use(const fs::path& directory, bool version_1) {
+  const auto limit = number_in(directory / (version_1 ? "memory.limit_in_bytes" : "memory.max"));
+  const auto used = number_in(directory / (version_1 ? "memory.usage_in_bytes" : "memory.current"));
+  if (!limit || !used || !is_limit(*limit)) return std::nullopt;
+  const auto taken = *used - std::min(*used, file_cache_in(directory, version_1));
+  return MemoryCgroup{directory, static_cast<std::uint64_t>(*limit), static_cast<std::uint64_t>(taken)};
 }
 
 bool is_ours(const fs::path& directory) {
@@ -136,9 +168,22 @@ std::optional<std::uint64_t> cgroup_memory_limit() {
   auto limit = smallest_up_from("", [](const fs::path& at) { return number_in(at / "memory.max"); });
   if (!limit)
     limit = smallest_up_from("memory", [](const fs::path& at) { return number_in(at / "memory.limit_in_bytes"); });
-  // Version 1 says "none" with the largest multiple of a page below 2^63.
-  if (!limit || *limit >= 9e18) return std::nullopt;
+  if (!limit || !is_limit(*limit)) return std::nullopt;
   return static_cast<std::uint64_t>(*limit);
+}
+
+std::optional<MemoryCgroup> tightest_memory_cgroup() {
+  const auto left = [](const MemoryCgroup& group) {
+    return group.limit_bytes - std::min(group.limit_bytes, group.used_bytes);
+  };
+  std::optional<MemoryCgroup> tightest;
+  for (const bool version_1 : {false, true}) {
+    for (const auto& directory : directories_up_from(version_1 ? "memory" : "")) {
+      const auto found = memory_use(directory, version_1);
+      if (found && (!tightest || left(*found) < left(*tightest))) tightest = found;
+    }
+  }
+  return tightest;
 }
 
 std::string make_node_cgroup(const std::string& cookie) {

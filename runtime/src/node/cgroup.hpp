@@ -10,6 +10,15 @@ namespace troupe::node {
 std::optional<double> cgroup_cpu_limit();
 std::optional<std::uint64_t> cgroup_memory_limit();
 
+/// What a memory cgroup allows and what of it is taken; file cache is not, since it goes when memory is needed.
+struct MemoryCgroup {
+  std::string directory;
+  std::uint64_t limit_bytes = 0;
+  std::uint64_t used_bytes = 0;
+};
+/// Of this process's cgroup and those above it the one that leaves least; nullopt: none has a limit.
+std::optional<MemoryCgroup> tightest_memory_cgroup();
+
 /// A cgroup v2 directory below this process's own, for one life of a node, made now: where it may be made and has a
 /// cgroup.kill (Linux 5.14), and is ours to use: delegated by systemd, owned by this user, or the root of a container.
 /// Empty where any of that is lacking: then the guardian alone ends what is left behind.
