@@ -52,6 +52,18 @@ struct Message {
     channelOffer @33 :Void;       # process to process of one machine; docs/calls.md
     channelReady @34 :Text;       # empty: it is; else why not
     channelStart @35 :Void;
+
+    objectCreate @36 :ObjectCreate;  # process to its node: the object store, see docs/store.md
+    objectSeal @37 :ObjectSeal;
+    objectGet @38 :ObjectGet;
+    objectUnpin @39 :ObjectUnpin;
+    objectFree @40 :ObjectFree;
+    objectReturn @41 :ObjectReturn;
+    objectCreated @42 :ObjectCreated;  # node to process
+    objectGot @43 :ObjectGot;
+    objectDeclined @44 :ObjectDeclined;
+    objectKept @45 :ObjectExtent;    # of an object that it freed: its own to use again
+    objectRecall @46 :ObjectRecall;
   }
 }
 
@@ -236,3 +248,37 @@ struct WorkerConfig {
 
 struct ProgramRequest { job @0 :UInt64; offset @1 :UInt64; }   # offset 2^64-1: only the digest
 struct ProgramChunk { offset @0 :UInt64; data @1 :Data; sha256 @2 :Data; failure @3 :Text; }
+
+# ---- process <-> its node: the object store --------------------------------------------------------------------
+struct ObjectKey { process @0 :UInt64; number @1 :UInt64; }
+struct ObjectExtent { offset @0 :UInt64; bytes @1 :UInt64; }
+struct ObjectCreate {
+  request @0 :UInt64;
+  object @1 :ObjectKey;
+  owner @2 :UInt64;           # the process that will free it
+  bytes @3 :UInt64;
+  kept @4 :Bool;              # in memory that the process keeps, at `offset`; not answered
+  offset @5 :UInt64;
+}
+struct ObjectSeal { object @0 :ObjectKey; pin @1 :Bool; }
+struct ObjectGet { request @0 :UInt64; object @1 :ObjectKey; }
+struct ObjectUnpin { object @0 :ObjectKey; count @1 :UInt32; }
+struct ObjectFree { object @0 :ObjectKey; keep @1 :Bool; }
+struct ObjectReturn {
+  round @0 :UInt64;           # of the recall that it answers
+  offsets @1 :List(UInt64);   # of memory that the process kept
+}
+struct ObjectCreated { request @0 :UInt64; extent @1 :ObjectExtent; warm @2 :Bool; }
+struct ObjectGot { request @0 :UInt64; extent @1 :ObjectExtent; bytes @2 :UInt64; }
+struct ObjectDeclined {
+  request @0 :UInt64;
+  kind @1 :UInt16;            # troupe::store::Refusal::Kind
+  message @2 :Text;
+}
+struct ObjectRecall {
+  round @0 :UInt64;           # to be answered by objectReturn; 0: no answer is wanted
+  union {
+    all @1 :Void;             # memory that is kept, views that nobody uses
+    freed @2 :ObjectKey;      # the view of this object
+  }
+}

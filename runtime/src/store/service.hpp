@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "store/arena.hpp"
+#include "store/catalog.hpp"
+#include "store/lane.hpp"
+#include "store/spill.hpp"
+#include "transport/connection.hpp"
+
+namespace troupe::store {
+
+struct ServiceOptions {
+  std::uint64_t cap_bytes = 0;  ///< of memory for all jobs; 0: 30 % of what this machine, or the cgroup, has
+  std::uint64_t keep_bytes = std::uint64_t{64} << 20;    ///< that one process may keep of what it has freed
+  std::uint64_t spare_bytes = std::uint64_t{128} << 20;  ///< of memory that stay free when the store grows
+  std::string spill_directory = kDefaultSpillParent;     ///< one of its own is made in there
+  std::uint64_t spill_bytes = std::uint64_t{256} << 30;  ///< of disk; 0: nothing is spilled
+  std::chrono::milliseconds patience{10'000};            ///< of a request, for memory or for an object to be sealed
+  std::chrono::milliseconds recall_patience{200};        ///< for processes that are asked to give back
+  std::chrono::milliseconds growth_retry{1'000};         ///< after the machine had no memory for the store
+};
+
+/// The object store of a node: what the catalog decides, done. Lives on the node's loop; memory is committed and files
+/// are written on two threads beside it, the results of which come home to the loop. See docs/store.md.
+///
+///   process --attach--> requests (on_message) --> detach     the process has ended, and nothing of it maps the arena
+class Service {
+ public:
+  /// Removes what dead nodes of this user left in the spill directory, which may take a moment.
+  Service(boost::asio::io_context& loop, ServiceOptions options);
+  ~Service();  ///< waits for a file that is being written
+
+  using Send = std::function<void(transport::Outgoing&&)>;
+  /// A process that sends what no version of Troupe does: its views can no more be trusted. It should be ended.
+  using OnViolation = std::function<void(const std::string& why)>;
+  /// -> the descriptor of its job's arena, to be handed on to it; it stays the service's.
+  std::variant<int, Refusal> attach(ProcessId process, JobId job, Send send, OnViolation violated);
+  /// False: the message is not for the store.
+  bool on_message(ProcessId from, wire::Message::Reader message);
+  void detach(ProcessId process);
+  /// A process elsewhere that owns objects here has ended; of attached ones detach says so.
+  void owner_ended(ProcessId owner);
+  /// For an owner that is not attached here.
+  void free(ObjectId object);
+  void job_ended(JobId job);
+
+  Statistics statistics() const { return catalog_.statistics(); }
+  /// Why nothing can be spilled; nullopt: it can.
+  const std::optional<Refusal>& no_spilling() const { return no_spilling_; }
+
+ private:
+  struct Process {
+    Send send;
+    OnViolation violated;
+  };
+  struct Deadline {
+    std::chrono::steady_clock::time_point at;
+    ProcessId process;
+    RequestId request;
+  };
+  using ArenaPtr = std::shared_ptr<Arena>;
+
+  void on_create(ProcessId from, wire::ObjectCreate::Reader create);
+  void on_return(ProcessId from, wire::ObjectReturn::Reader returned);
+  void violation(ProcessId from, const std::string& why);
+  void perform(const Effects& effects);
+  void send(ProcessId to, transport::Outgoing&& message);
+
+  void perform(const Created& effect);
+  void perform(const Got& effect);
+  void perform(const Declined& effect);
+  void perform(const Kept& effect);
+  void perform(const Recall& effect);
+  void perform(const Punch& effect);
+  void perform(const Commit& effect);
+  void perform(const WriteOut& effect);
+  void perform(const ReadBack& effect);
+  void perform(const Erase& effect);
+  void perform(const CloseArena& effect);
+
+  void watch(ProcessId process, RequestId request);
+  void expire();
+  void retry_growth();
+  void grow_again();
+  /// Calls it unless the timer is set anew or this object is gone by then.
+  void after(boost::asio::steady_timer& timer, std::chrono::milliseconds time, void (Service::*then)());
+  void end_recall();
+
+  boost::asio::io_context& loop_;
+  const ServiceOptions options_;
+  Catalog catalog_;
+  std::unordered_map<ProcessId, Process> processes_;
+  std::unordered_map<JobId, ArenaPtr> arenas_;
+  std::optional<Refusal> no_spilling_;
+  std::shared_ptr<SpillDirectory> spill_;  // the disk lane's
+  std::deque<Deadline> deadlines_;
+  bool expiring_ = false;
+  bool retrying_ = false;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  boost::asio::steady_timer deadline_timer_, recall_timer_, growth_timer_;
+  Lane memory_lane_, disk_lane_;  // last: their threads end first
+};
+
+}  // namespace troupe::store
