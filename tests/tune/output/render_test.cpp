@@ -151,7 +151,6 @@ TEST_CASE("lines show real numbers with four digits", "[tune][render]") {
         "[  3.2 s] trial 7 started: lr=0.02778, decay=3.333e-08, steps=123456, batch=123456789\n");
 }
 
-<<<<<<< HEAD
 TEST_CASE("the summary says how often the cluster lost a trial, and why last", "[tune][render]") {
   auto overview = sweep();
   overview.restarts = 2;
@@ -163,8 +162,6 @@ TEST_CASE("the summary says how often the cluster lost a trial, and why last", "
   CHECK(render_summary(sweep(), {}).find("restart") == std::string::npos);
 }
 
-=======
->>>>>>> b4a9cca (tune: show real numbers with four digits)
 TEST_CASE("the summary says what won and why the others stopped", "[tune][render]") {
   CHECK(render_summary(sweep(), {}) ==
         "tune: 24 trials in 41.3 s\n"

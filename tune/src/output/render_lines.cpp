@@ -25,13 +25,10 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best, c
   if (event.kind == Kind::Started) {
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
     return fmt::format("started{}: {}", attempt, short_text(trial.config));
-<<<<<<< HEAD
   }
   if (event.kind == Kind::Failed && event.fault == Fault::System && !trial.over()) {
     return fmt::format("was lost by the cluster (attempt {}), will be started again: {}", event.attempt,
                        clipped(event.text, 500));
-=======
->>>>>>> b4a9cca (tune: show real numbers with four digits)
   }
   if (event.kind == Kind::Failed && !trial.over()) {
     return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));
