@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kPatience{1};
 /// While user code waits, its CPU may go to others; before it goes on, it gets one back. (docs/scheduler.md, "blocked")
 template <class Done, class Arm>
 bool wait_giving_cpu_back(Process& process, Done done, Arm arm, Deadline deadline) {
+  const Process::Waiting waiting(process);
   if (!process::Executor::is_this_thread()) return process::wait(done, arm, deadline);
   const auto soon = process::Clock::now() + kPatience;
   if (process::wait(done, arm, deadline ? std::min(*deadline, soon) : soon)) return true;
@@ -35,7 +36,13 @@ bool wait_giving_cpu_back(Process& process, Done done, Arm arm, Deadline deadlin
                        [resumed](wire::Tell::Reader) { resumed->complete(Payload{}); },
                        [resumed](const Failure& failure) { resumed->complete(failure); });
   });
-  process::wait([&] { return resumed->ready(); }, std::nullopt);
+  // Replies are still this thread's to take: what they free may be the very CPU that it waits for.
+  process::wait(
+      [&] {
+        done();
+        return resumed->ready();
+      },
+      arm, std::nullopt);
   return arrived;
 }
 template <class Done>
@@ -251,6 +258,7 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   count = std::min(count, objects.size());
   if (ready() >= count) return ready();
   auto& process = Process::current();
+  const Process::Waiting waiting(process);
   for (const auto& object : objects) {
     if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
   }

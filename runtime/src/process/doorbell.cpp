@@ -16,7 +16,7 @@ std::unique_ptr<ring::Bell>& bell() {
 }  // namespace
 
 Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout) {
-  if (!timeout) return std::nullopt;
+  if (!timeout || *timeout > std::chrono::hours(24 * 365)) return std::nullopt;
   return Clock::now() + *timeout;
 }
 

@@ -133,13 +133,22 @@ std::string Driver::status_json(std::chrono::milliseconds timeout) {
 Driver::~Driver() {
   if (thread_.joinable()) {
     boost::asio::post(loop_, [this] {
-      if (process_) process_->peers().close();
+      if (process_) {
+        process_->peers().close();
+        process_->end(
+            {.kind = Failure::Kind::Disconnected, .message = "the program has ended its part in the cluster"});
+      }
       head_->finish();
       listeners_ = {};
       // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must not hold it either.
       boost::asio::post(loop_, [this] { loop_.stop(); });
     });
     thread_.join();
+  }
+  // Other threads of the program that waited have been told; they must not find it gone while they leave.
+  const auto patience = deadline_after(std::chrono::seconds(5));
+  while (process_ && process_->waiting_threads() != 0 && Clock::now() < *patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   process_.reset();
 }

@@ -117,7 +117,10 @@ void Executor::serve(Channel& channel) {
   const auto in = channel.in;
   for (int calls = 0; calls < kTurn && !channel.stalled; ++calls) {
     const auto next = in->front();
-    if (!next) return;
+    if (!next) {
+      channel.stalled = in->broken();  // there is nothing to be had from it any more
+      return;
+    }
     channel.stalled = !run_next(*in, *next);
   }
 }

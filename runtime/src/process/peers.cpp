@@ -140,6 +140,12 @@ transport::ConnectionPtr Peers::connection(ProcessId process) const {
   return found == peers_.end() ? nullptr : found->second.connection;
 }
 
+void Peers::end(const Failure& why) {
+  std::vector<ProcessId> all;
+  for (const auto& [process, peer] : peers_) all.push_back(process);
+  for (const auto process : all) lost(process, why);
+}
+
 void Peers::close() {
   for (auto& [process, peer] : peers_) {
     if (peer.connection) peer.connection->close();

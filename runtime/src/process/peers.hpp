@@ -59,6 +59,8 @@ class Peers {
   /// The head knows that the process has ended.
   void lost(ProcessId process, const Failure& how);
   void close();
+  /// As lost(), of all of them.
+  void end(const Failure& why);
   /// The connection to it, if there is one; nullptr: none.
   transport::ConnectionPtr connection(ProcessId process) const;
   Channels& channels() { return channels_; }

@@ -236,6 +236,11 @@ void Process::on_head_lost(const std::string& why) {
   head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster is gone: " + why});
 }
 
+void Process::end(const Failure& why) {
+  head_.disconnect(why);
+  peers_.end(why);
+}
+
 void Process::on_tell(wire::Tell::Reader tell) {
   if (head_.answer(tell)) return;
   switch (tell.which()) {

@@ -53,6 +53,19 @@ class Process {
   /// nullptr where this process is in no cluster.
   static Process* maybe() { return current_.load(std::memory_order_acquire); }
 
+  /// A user's thread waits for something of this process, which is not destroyed meanwhile (see waiting_threads).
+  class Waiting {
+   public:
+    explicit Waiting(Process& process) : process_(process) { process_.waiting_.fetch_add(1); }
+    ~Waiting() { process_.waiting_.fetch_sub(1); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Process& process_;
+  };
+  int waiting_threads() const { return waiting_.load(); }
+
   template <class F>
   void post(F&& f) {
     boost::asio::post(loop_, std::forward<F>(f));
@@ -71,6 +84,8 @@ class Process {
   Actors& actors() { return actors_; }
   Peers& peers() { return peers_; }
   Executor& executor() { return executor_; }
+  /// The cluster ends for this process: what is in flight, and what is asked from now on, fails with this.
+  void end(const Failure& why);
   /// A socket that one of this process's listeners has accepted.
   void accept(transport::Socket socket);
   void on_head_message(wire::Message::Reader message);
@@ -99,6 +114,7 @@ class Process {
   const Strangers strangers_;
   std::atomic<std::uint64_t> last_object_{0};
   std::atomic<std::uint64_t> last_shared_{0};
+  std::atomic<int> waiting_{0};
 
   HeadLink head_;
   Exports exports_;

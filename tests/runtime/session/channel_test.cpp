@@ -199,3 +199,43 @@ TEST_CASE("an actor that calls another one through its own channel is answered b
   CHECK(caller.call<&Caller::add_many>(3'000).get(30s) == 3'000);
   CHECK(counter.call<&Counter::add>(0).get(20s) == 3'000);
 }
+
+TEST_CASE("a task that asks again and again for what a later one changes lives to see it",
+          "[runtime][session][channel]") {
+  for (const double cpus : {1.0, 2.0}) {
+    auto cluster = init({.cpus = cpus});
+    auto gate = with({.cpus = 0}).spawn<Counter>(0);
+    auto watches = task<waits_for_gate>(gate);
+    auto opens = task<opens_gate>(gate, std::string(100'000, 'x'));  // no ring takes it
+    CHECK(opens.get(20s) == 1);
+    CHECK(watches.get(20s) == 1);
+  }
+}
+
+TEST_CASE("threads that wait when their cluster ends are told", "[runtime][session][channel]") {
+  std::vector<std::thread> threads;
+  std::atomic<int> told{0};
+  {
+    auto cluster = init({.cpus = 2});
+    auto counter = spawn<Counter>(0);
+    talk_much(counter);
+    auto expect_end = [&](Ref<int> ref) {
+      try {
+        ref.get(30s);
+      } catch (const Disconnected&) {
+        ++told;
+      }
+    };
+    auto slow = counter.call<[](Counter&) {
+      usleep(20'000'000);
+      return 0;
+    }>();
+    threads.emplace_back(expect_end, slow);
+    threads.emplace_back(expect_end, counter.call<&Counter::add>(1));
+    threads.emplace_back(expect_end, task<sleeps>(20'000));
+    threads.emplace_back(expect_end, with({.cpus = 2}).task<sleeps>(1));
+    std::this_thread::sleep_for(100ms);  // let them wait; the outcome is the same if one is late
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(told == 4);
+}

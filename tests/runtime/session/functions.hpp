@@ -79,6 +79,16 @@ struct Log {
   std::vector<std::string> said;
 };
 
+/// Until the counter is above zero; -1: it gave up. Each look is a task of its own.
+inline int waits_for_gate(Actor<Counter> gate) {
+  for (int looks = 0; looks < 2'000; ++looks) {
+    if (const int count = gate.call<&Counter::add>(0).get(); count > 0) return count;
+    task<sleeps>(5).get();
+  }
+  return -1;
+}
+inline int opens_gate(Actor<Counter> gate, const std::string&) { return gate.call<&Counter::add>(1).get(); }
+
 struct Caller {
   explicit Caller(Actor<Counter> called) : counter(called) {}
   int add_many(int times) {

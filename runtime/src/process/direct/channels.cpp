@@ -101,7 +101,7 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
   if (auto* wrong = std::get_if<std::string>(&segment)) return *wrong;
   auto bell = ring::Bell::adopt(descriptors[1]);
   if (!bell) return "the second descriptor is no bell";
-  peer.connection = connection;
+  if (peer.connection.expired()) peer.connection = connection;
   peer.in = std::make_shared<InChannel>(
       InChannel::Ways{.caller = process,
                       .segment = std::move(std::get<ring::Segment>(segment)),
