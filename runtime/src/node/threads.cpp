@@ -4,10 +4,17 @@
 #include <fstream>
 #include <system_error>
 
+#include <sys/stat.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace troupe::node {
+
+bool has_other_threads() {
+  struct stat tasks {};
+  return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;  // ".", "..", and one for each thread
+}
 
 std::vector<std::string> thread_names() {
   std::vector<std::string> names;

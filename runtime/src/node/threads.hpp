@@ -5,6 +5,9 @@
 
 namespace troupe::node {
 
+/// Whether this process has more than the calling thread. Costs microseconds: the names are not read.
+bool has_other_threads();
+
 /// Names of the threads of this process, from /proc/self/task; the calling one is among them.
 std::vector<std::string> thread_names();
 

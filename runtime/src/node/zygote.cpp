@@ -19,6 +19,7 @@
 #include "node/mark.hpp"
 #include "node/threads.hpp"
 #include "node/zygote_wire.hpp"
+#include "transport/handshake.hpp"
 
 namespace troupe::node {
 namespace {
@@ -76,13 +77,14 @@ int serve_zygote(int control) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
   answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
+  transport::warm_up();  // while the first request is on its way
   for (;;) {
     auto received = receive_packet(control, 0);
     if (!received.packet) ::_exit(0);
     const auto& fork = *received.packet;
     if (fork.kind != ZygotePacket::Kind::Fork || !received.fd) continue;
-    if (auto threads = thread_names(); threads.size() > 1) {
-      answer(control, ZygotePacket::Kind::Threads, fork.process, 0, "cannot fork: " + describe_threads(threads));
+    if (has_other_threads()) {
+      answer(control, ZygotePacket::Kind::Threads, fork.process, 0, "cannot fork: " + describe_threads(thread_names()));
       continue;
     }
     std::cout.flush();  // what is buffered now would be printed by every child again

@@ -206,6 +206,7 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
     say(mine.get(), to_json(options));
   } else {
     std::fflush(nullptr);  // else the child would write it again
+    transport::warm_up();  // for this process, the cluster and its zygote at once
     const pid_t driver = getpid();
     child_ = fork();
     if (child_ < 0) refuse(fmt::format("fork: {}", std::strerror(errno)));

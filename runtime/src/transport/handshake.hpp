@@ -54,6 +54,10 @@ struct ServerOptions {
   std::chrono::milliseconds timeout{1000};
   std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;  // tests only change these
 };
+/// Does at once what the first handshake of a process pays for (a millisecond: OpenSSL's providers), so that children
+/// that are forked later do not. Starts no thread.
+void warm_up();
+
 /// Runs the server's side on a fresh socket. One of the two is called once, on the loop. An accepted connection reads
 /// nothing until it is handed over (Connection::hand_over); it may be sent to before, within Limits{}.
 void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,

@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <unistd.h>
 
 #include <troupe/errors.hpp>
 
@@ -70,9 +70,12 @@ bool equal(const Bytes32& proof, std::span<const unsigned char> claimed) {
   return claimed.size() == proof.size() && CRYPTO_memcmp(proof.data(), claimed.data(), proof.size()) == 0;
 }
 
+void warm_up() { (void)key_id({}); }
+
+// From the kernel: OpenSSL's generator is seeded anew in every worker process, which takes longer than to start one.
 Bytes32 fresh_nonce() {
   Bytes32 nonce{};
-  if (RAND_bytes(nonce.data(), static_cast<int>(nonce.size())) != 1) {
+  if (::getentropy(nonce.data(), nonce.size()) != 0) {
     raise({.kind = Failure::Kind::Refused, .message = "this machine has no source of random bytes"});
   }
   return nonce;
