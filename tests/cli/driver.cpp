@@ -77,6 +77,12 @@ int main(int argc, char** argv) {
     if (what == "task") return task(cluster);
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;
+  } catch (const troupe::Refused& error) {
+    std::cerr << "driver: Refused: " << error.what() << '\n';
+    return 1;
+  } catch (const troupe::Disconnected& error) {
+    std::cerr << "driver: Disconnected: " << error.what() << '\n';
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << '\n';
     return 1;

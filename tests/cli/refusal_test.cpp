@@ -93,6 +93,11 @@ TEST_CASE("a wrong token is refused on both sides, in one message each, within a
   CHECK_THAT(worker.output, Catch::Contains("token"));
   CHECK(took < 2s);
   cluster.head().wait_for_output("token differs");
+
+  const auto [driver, later] = timed({TROUPE_TEST_DRIVER, "task", "--address", cluster.address()}, environment);
+  CHECK(driver.exit_code == 1);
+  CHECK_THAT(driver.output, Catch::Contains("driver: Refused:") && Catch::Contains("token"));
+  CHECK(later < 2s);
 }
 
 TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refusal]") {
@@ -100,7 +105,8 @@ TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refus
   auto environment = cluster.environment();
   const auto [driver, took] = timed({TROUPE_TEST_DRIVER, "task", "--address", "127.0.0.1:1"}, environment);
   CHECK(driver.exit_code == 1);
-  CHECK_THAT(driver.output, Catch::Contains("127.0.0.1:1") && Catch::Contains("troupe head"));
+  CHECK_THAT(driver.output, Catch::Contains("driver: Disconnected:") && Catch::Contains("127.0.0.1:1") &&
+                                Catch::Contains("troupe head"));
   CHECK(took < 2s);
 }
 

@@ -35,12 +35,15 @@ Driver::Driver(const DriverOptions& options) : token_(options.token) {
         head_ = std::move(connection);
         register_job(options);
       },
-      [this](const transport::Denied& denied) { registration_failure_ = denied.why; });
+      [this](const transport::Denied& denied) {
+        registration_failure_ = denied.why;
+        refused_ = denied.refused;
+      });
 
   const auto deadline = Clock::now() + options.timeout;
   while (!process_ && registration_failure_.empty() && Clock::now() < deadline) loop_.run_one_until(deadline);
   if (!process_) {
-    raise({.kind = Failure::Kind::Disconnected,
+    raise({.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
            .message = !registration_failure_.empty()
                           ? registration_failure_
                           : fmt::format("the head at {} did not register this program within {} ms",

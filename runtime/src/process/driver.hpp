@@ -47,6 +47,7 @@ class Driver {
   Listeners listeners_;
   std::unique_ptr<node::ProgramImage> image_;
   std::string registration_failure_;
+  bool refused_ = false;  // by the head, or by us: not to be tried again
   std::unique_ptr<Process> process_;
   detail::ObjectPtr status_;  // of the request under way
   std::thread thread_;

@@ -39,6 +39,8 @@ struct Denied {
   /// Of a client: the server took the connection and has sent nothing wrong, only not enough in time. A head that is busy
   /// looks like this, and so does a port that is not Troupe's and says nothing. See patience.hpp.
   bool may_be_busy = false;
+  /// Of a client: one side will not have the other (token, version, cluster, role); to try again changes nothing.
+  bool refused = false;
 };
 
 /// client: Hello{range, role, cluster, nonce} -> server: Challenge{protocol, cluster, nonce, proof} or Refusal

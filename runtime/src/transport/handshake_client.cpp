@@ -97,7 +97,8 @@ class Client : public std::enable_shared_from_this<Client> {
     if (message.isChallenge() && !challenged_) return on_challenge(message.getChallenge());
     if (message.isWelcome() && challenged_) return on_welcome();
     if (message.isRefusal()) {
-      return deny(describe(read(message.getRefusal(), Side::Server), Side::Caller, name_of(to_)));
+      return deny_as(
+          {.why = describe(read(message.getRefusal(), Side::Server), Side::Caller, name_of(to_)), .refused = true});
     }
     deny(fmt::format("{} sent something else than its part of the handshake", name_of(to_)));
   } catch (const Error& error) {
@@ -147,7 +148,7 @@ class Client : public std::enable_shared_from_this<Client> {
     write(message.root().initRefusal(), mismatch, Side::Caller);
     connection_->send(std::move(message));
     connection_->finish();
-    deny(describe(mismatch, Side::Caller, name_of(to_)));
+    deny_as({.why = describe(mismatch, Side::Caller, name_of(to_)), .refused = true});
   }
 
   std::string describe_end(std::string_view why) const {
@@ -175,14 +176,15 @@ class Client : public std::enable_shared_from_this<Client> {
         name_of(to_), symptom);
   }
 
-  void deny(std::string why, bool may_be_busy = false) {
+  void deny(std::string why, bool may_be_busy = false) { deny_as({.why = std::move(why), .may_be_busy = may_be_busy}); }
+  void deny_as(Denied how) {
     if (!denied_) return;
     if (const auto connection = std::exchange(connection_, nullptr); connection && connection->is_open())
       connection->close();
     deadline_.cancel();
     dial_.reset();
     accepted_ = nullptr;
-    std::exchange(denied_, nullptr)({.why = std::move(why), .may_be_busy = may_be_busy});
+    std::exchange(denied_, nullptr)(std::move(how));
   }
 
   asio::io_context& loop_;
