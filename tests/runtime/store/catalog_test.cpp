@@ -170,7 +170,7 @@ TEST_CASE("a limit of the machine is taken for the cap until it may grow again",
   REQUIRE(world.of<WriteOut>(effects).size() == 1);  // instead of a refusal
   effects = world.catalog.written({1, 1}, Refusal{Refusal::Kind::DiskFull, "no room there"});
   REQUIRE(world.of<Declined>(effects).size() == 1);
-  const auto& refusal = world.of<Declined>(effects)[0].refusal;
+  const auto refusal = world.of<Declined>(effects)[0].refusal;
   CHECK(refusal.kind == Refusal::Kind::DiskFull);
   CHECK_THAT(refusal.message, Catch::Contains("may use 16.0 KiB") && Catch::Contains("the machine has 1 page left") &&
                                   Catch::Contains("no room there"));
