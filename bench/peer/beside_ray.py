@@ -232,6 +232,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each case that repeats")
     parser.add_argument("--only", default="*")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that Ray is ended too
     adopt_orphans()
     try:
         venv = cached("peer-ray", PINS, install)
