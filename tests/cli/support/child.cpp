@@ -132,7 +132,12 @@ std::vector<pid_t> processes_with(const std::string& entry) {
     const pid_t pid = std::atoi(folder.path().filename().c_str());
     if (pid <= 0 || pid == getpid() || !is_alive(pid)) continue;
     std::ifstream in(folder.path() / "environ", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    std::string text;
+    try {
+      text.assign(std::istreambuf_iterator<char>(in), {});
+    } catch (const std::ios_base::failure&) {
+      continue;  // it ended while it was read
+    }
     if (('\0' + text).find('\0' + entry + '\0') != std::string::npos) found.push_back(pid);
   }
   return found;
