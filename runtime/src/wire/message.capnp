@@ -64,6 +64,8 @@ struct Message {
     objectDeclined @44 :ObjectDeclined;
     objectKept @45 :ObjectExtent;    # of an object that it freed: its own to use again
     objectRecall @46 :ObjectRecall;
+    objectAttach @47 :Void;          # process to its node: the arena's descriptor comes with the answer
+    objectAttached @48 :ObjectAttached;
   }
 }
 
@@ -110,7 +112,17 @@ struct Address {
   machine @5 :Text;     # boot id and network namespace: where equal, the unix socket is reachable
 }
 struct RefWire { object @0 :UInt64; owner @1 :Address; }
-struct Payload { data @0 :Data; refs @1 :List(RefWire); }
+struct Payload {
+  data @0 :Data;
+  refs @1 :List(RefWire);
+  stored @2 :Stored;    # in place of data: it lies in an object store
+}
+struct Stored {
+  object @0 :ObjectKey;
+  bytes @1 :UInt64;
+  owner @2 :UInt64;     # the process that will free it
+  at @3 :Address;       # the store of the node that it was written on; process 0
+}
 struct Amount { name @0 :Text; units @1 :Float64; }
 struct Failure {
   kind @0 :UInt16;      # troupe::Failure::Kind
@@ -168,6 +180,7 @@ struct Ask {
     blocked @9 :Void;         # the running task or method waits: its CPU may go to others
     unblocked @10 :Void;      # answered by `resumed`
     fate @11 :UInt64;         # how a process died; answered once it is known
+    store @12 :Text;          # a node's object store on this machine; answered by its address, or one without a unix name
   }
 }
 struct ActorAsk { request @0 :Request; name @1 :Text; type @2 :Text; actor @3 :UInt64; }  # ids are made by who asks
@@ -189,6 +202,7 @@ struct Tell {
     resumed @9 :Void;
     fate @10 :Failure;
     done @11 :Void;
+    store @12 :Address;
   }
 }
 struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }
@@ -221,6 +235,7 @@ struct NodeJoin {
   labels @4 :List(Label);
   machine @5 :Text;
   pid @6 :UInt32;
+  store @7 :Address;          # its object store
 }
 struct Gpu { index @0 :UInt32; uuid @1 :Text; name @2 :Text; memoryBytes @3 :UInt64; }
 struct NodeJoined { node @0 :UInt32; incarnation @1 :UInt64; cluster @2 :Text; }
@@ -261,9 +276,23 @@ struct ObjectCreate {
   offset @5 :UInt64;
 }
 struct ObjectSeal { object @0 :ObjectKey; pin @1 :Bool; }
-struct ObjectGet { request @0 :UInt64; object @1 :ObjectKey; }
+struct ObjectGet {
+  request @0 :UInt64;
+  object @1 :ObjectKey;
+  bytes @2 :UInt64;           # what follows is used where this node does not have it: to bring it here
+  owner @3 :UInt64;
+  at @4 :Address;             # the store of the node that it was written on
+}
 struct ObjectUnpin { object @0 :ObjectKey; count @1 :UInt32; }
-struct ObjectFree { object @0 :ObjectKey; keep @1 :Bool; }
+struct ObjectFree {
+  object @0 :ObjectKey;
+  keep @1 :Bool;
+  at @2 :Address;             # where it was written, if that is another node: told by this one
+}
+struct ObjectAttached {
+  failure @0 :Text;           # empty: a descriptor has come
+  store @1 :Address;          # this node's, for other nodes; process 0
+}
 struct ObjectReturn {
   round @0 :UInt64;           # of the recall that it answers
   offsets @1 :List(UInt64);   # of memory that the process kept
