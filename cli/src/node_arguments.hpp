@@ -16,6 +16,12 @@ inline void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--name", arguments.name, "the node's name (default: the host name)");
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
+  command
+      .add_option("--object-store-memory", arguments.object_store_bytes,
+                  "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--spill-directory", arguments.spill_directory,
+                     "where large values go that memory has no room for (default: /var/tmp)");
   command.add_option("--log-dir", arguments.log_directory,
                      "where its worker processes' output goes (default: a folder of its own)");
   command

@@ -54,6 +54,8 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
     options.log_directory = fmt::format("{}/node-{}", options.log_parent, getpid());
   }
   options.kept_logs = arguments.kept_logs;
+  options.store.cap_bytes = arguments.object_store_bytes;
+  if (!arguments.spill_directory.empty()) options.store.spill_directory = arguments.spill_directory;
   options.cache_directory = state + "/programs";
   return options;
 }

@@ -27,6 +27,8 @@ struct NodeArguments {
   std::string host;
   std::string log_directory;
   std::size_t kept_logs = node::NodeOptions{}.kept_logs;
+  std::uint64_t object_store_bytes = 0;
+  std::string spill_directory;
 };
 
 /// Throws Refused where a resource or a label is malformed.

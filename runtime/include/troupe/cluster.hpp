@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct InitOptions {
   double cpus = 0;        ///< private: cores of its one node; 0: as many as this process may use
   std::optional<int> gpus = {};                                ///< private: GPUs; none: those that are there
   std::vector<std::pair<std::string, double>> resources = {};  ///< private: custom resources of its one node
+  std::uint64_t object_store_bytes = 0;  ///< private: of memory for large values; 0: 30 % of what there is
+  std::string spill_directory = {};  ///< private: where large values go that memory has no room for; empty: /var/tmp
 };
 
 /// The session of a driver with its cluster. One at a time in a process; its end, wherever it is destroyed, ends the

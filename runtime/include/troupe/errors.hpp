@@ -22,6 +22,7 @@ struct Failure {
     Program,       ///< the node cannot run the program
     GangBroken,    ///< another rank of the gang died
     TooLarge,      ///< a value or a message above its limit
+    StoreFull,     ///< the object store has no room for a value, and could make none in time
   };
 
   Kind kind = Kind::Unknown;
@@ -86,6 +87,10 @@ struct ProgramError : Error {
   using Error::Error;
 };
 struct TooLarge : Error {
+  using Error::Error;
+};
+/// The object store of a node has no room: what() says how much is held by what, and which limit it is.
+struct StoreFull : Error {
   using Error::Error;
 };
 

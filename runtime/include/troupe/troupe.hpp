@@ -2,6 +2,7 @@
 
 /// All of the runtime in one include.
 #include <troupe/actor.hpp>
+#include <troupe/array.hpp>
 #include <troupe/cluster.hpp>
 #include <troupe/errors.hpp>
 #include <troupe/gang.hpp>

@@ -63,6 +63,8 @@ void raise(const Failure& failure) {
       throw GangBroken(failure);
     case Kind::TooLarge:
       throw TooLarge(failure);
+    case Kind::StoreFull:
+      throw StoreFull(failure);
     case Kind::Unknown:
       break;
   }
@@ -74,7 +76,7 @@ namespace detail {
 Failure current_failure(std::string where) {
   Failure failure;
   failure.kind = Failure::Kind::Task;
-  failure.where = std::move(where);
+  failure.where = where;
   try {
     throw;
   } catch (const TaskError& error) {
@@ -83,6 +85,9 @@ Failure current_failure(std::string where) {
     return error.failure();
   } catch (const Cancelled& error) {
     return error.failure();
+  } catch (const StoreFull& error) {  // mostly of the result itself
+    failure = error.failure();
+    failure.where = where;
   } catch (const Error& error) {
     failure.message = error.what();
     failure.signal = error.failure().signal;

@@ -58,6 +58,8 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
         return apply(scheduler::ProcessUnblocked{.process = asker});
       case wire::Ask::FATE:
         return ask_fate(who, ask.getFate());
+      case wire::Ask::STORE:
+        return ask_store(who, ask.getStore());
     }
   } catch (const std::invalid_argument& error) {  // an amount that no request may have
     refuse(who, Failure::Kind::Refused, error.what());
@@ -117,6 +119,19 @@ void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader 
                              .size = ask.getSize(),
                              .each = std::move(need),
                              .strategy = static_cast<scheduler::Strategy>(ask.getStrategy())});
+}
+
+/// Of several nodes on one machine, the first.
+void Control::ask_store(const Asked& asked, const std::string& machine) {
+  process::Address found;
+  for (const auto& [id, node] : routes_.nodes()) {
+    if (!node.store || node.store->machine != machine) continue;
+    found = *node.store;
+    found.node = id;
+    break;
+  }
+  routes_.tell(asked.asker, asked.id,
+               [&](wire::Tell::Builder tell) { process::write_address(tell.initStore(), found); });
 }
 
 void Control::find_actor(const Search& search) {

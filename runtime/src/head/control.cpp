@@ -58,6 +58,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   routes_.add_node(node, {.connection = std::move(connection),
                           .incarnation = incarnation,
                           .name = event.name,
+                          .store = join.hasStore() ? process::read_address(join.getStore()) : nullptr,
                           .jobs = {},
                           .heard = Clock::now()});
 

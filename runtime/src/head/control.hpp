@@ -92,6 +92,7 @@ class Control {
   void find_actor(const Search& search);
   /// False: it may still come.
   bool answer_search(const Search& search);
+  void ask_store(const Asked& asked, const std::string& machine);
   void ask_fate(const Asked& asked, ProcessId process);
   void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
 

@@ -24,6 +24,7 @@ class Routes {
     transport::ConnectionPtr connection;
     std::uint64_t incarnation = 0;
     std::string name;
+    AddressPtr store = {};         // its object store
     std::set<std::uint64_t> jobs;  // announced to it
     std::chrono::steady_clock::time_point heard;
   };

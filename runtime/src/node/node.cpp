@@ -157,6 +157,8 @@ void Node::Impl::finish() {
   stop_timer_.cancel();
   reaper_.stop();
   jobs_.clear();
+  workers_.use_store(nullptr);
+  store_.reset();
   if (head_) head_->finish();
   head_.reset();
   if (stopped_) {

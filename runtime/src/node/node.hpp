@@ -11,6 +11,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "store/service.hpp"
 #include "transport/handshake.hpp"
 
 namespace troupe::node {
@@ -33,6 +34,7 @@ struct NodeOptions {
   std::string cache_directory;  ///< programs that were shipped here, by digest; empty: one below /var/tmp for this user
   int zygote = -1;              ///< embedded: control socket of a zygote that is already there, for the one job
   pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process
+  store::ServiceOptions store;  ///< the object store's limits and its directory
   std::uint64_t cache_bytes = std::uint64_t{8} << 30;  ///< of shipped programs; the least recently used go first
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds head_silence{10000};   ///< no echo of a heartbeat for so long: the head is gone

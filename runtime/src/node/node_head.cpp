@@ -36,11 +36,29 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
         head_.reset();
         stop(fmt::format("{} is gone: {}", head_name(), why), true);
       });
+  open_store();
+  if (is_stopping()) return;
   transport::Outgoing message;
-  write_join(message.root().initNodeJoin(), options_, name_, host_, gpus_);
+  auto join = message.root().initNodeJoin();
+  write_join(join, options_, name_, host_, gpus_);
+  process::write_address(join.initStore(), store_->address());
   head_->send(message);
   last_echo_ = last_beat_ = Clock::now();
   beat();
+}
+
+void Node::Impl::open_store() {
+  try {
+    store_ = std::make_unique<StoreHost>(StoreHost::Ways{.loop = loop_,
+                                                         .options = options_.store,
+                                                         .token = options_.token,
+                                                         .cluster = cluster_,
+                                                         .host = host_,
+                                                         .machine = machine_id()});
+    workers_.use_store(store_.get());
+  } catch (const Error& error) {
+    stop(fmt::format("the object store has no place to listen: {}", error.what()), true);
+  }
 }
 
 void Node::Impl::to_head(transport::Outgoing& message) {
@@ -81,6 +99,7 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
   if (state_ != State::Joining) return;
   state_ = State::Joined;
   node_ = joined.getNode();
+  store_->set_node(node_);
   if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
   if (joined_) std::exchange(joined_, nullptr)(node_);
 }
@@ -153,6 +172,7 @@ void Node::Impl::on_job_ended(std::uint64_t number) {
   if (job.empty()) return;
   workers_.stop_job(number, "its job has ended");
   job.mapped().launcher->close();
+  store_->job_ended(number);
 }
 
 void Node::Impl::on_start_process(wire::StartProcess::Reader start) {

@@ -16,6 +16,7 @@
 #include "node/node.hpp"
 #include "node/program_cache.hpp"
 #include "node/reaper.hpp"
+#include "node/store_host.hpp"
 #include "node/workers.hpp"
 
 namespace troupe::node {
@@ -43,6 +44,7 @@ struct Node::Impl {
   void on_job_started(wire::JobStarted::Reader started);
   void on_job_ended(std::uint64_t job);
   void on_start_process(wire::StartProcess::Reader start);
+  void open_store();
   void beat();
   void to_head(transport::Outgoing& message);
   void refuse_start(std::uint64_t process, const std::string& why);
@@ -77,6 +79,7 @@ struct Node::Impl {
   std::vector<Gpu> gpus_;
   std::shared_ptr<ProgramCache> cache_;
   std::map<std::uint64_t, Job> jobs_;
+  std::unique_ptr<StoreHost> store_;  // from the connection to the head on
 
   State state_ = State::New;
   transport::ConnectionPtr head_;

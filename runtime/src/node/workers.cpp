@@ -18,6 +18,7 @@
 #include "node/failures.hpp"
 #include "node/log_tail.hpp"
 #include "node/node.hpp"
+#include "node/store_host.hpp"
 #include "process/codec.hpp"
 #include "transport/frame.hpp"
 
@@ -166,9 +167,15 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
     case wire::Message::PROCESS_EXITED:
       return on_given_up(worker, message.getProcessExited());
     default:
+      if (pass_to_store(worker, message)) return;
       log::warn(fmt::format("process {} sent its node a message of kind {}; ignored", worker.process,
                             static_cast<int>(message.which())));
   }
+}
+
+bool Workers::pass_to_store(Worker& worker, wire::Message::Reader message) {
+  return store_ && store_->on_message(worker.process, worker.setup.job, worker.link, message,
+                                      [this, process = worker.process](const std::string& why) { stop(process, why); });
 }
 
 void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
@@ -281,6 +288,7 @@ void Workers::report(Worker& worker, const Failure& failure) {
   worker.timer.cancel();
   log_failed_start(worker, failure);
   if (worker.link) worker.link->close();
+  if (store_) store_->ended(worker.process);
   if (worker.pid == 0 && !options_.cgroup.empty()) guardian_.sweep(worker.process);  // only to remove its cgroup
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();

@@ -20,6 +20,8 @@
 
 namespace troupe::node {
 
+class StoreHost;
+
 struct WorkersOptions {
   std::string where;                             ///< this node, for messages: its name
   std::string log_directory;                     ///< one file for each worker process; empty: inherited
@@ -64,6 +66,9 @@ class Workers {
   /// Passes on what the head told; dropped where the process is gone.
   void tell(std::uint64_t process, wire::Tell::Reader tell);
 
+  /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
+  void use_store(StoreHost* store) { store_ = store; }
+
   bool empty() const { return workers_.empty(); }
   void on_empty(std::function<void()> empty) { on_empty_ = std::move(empty); }
 
@@ -78,6 +83,7 @@ class Workers {
   void on_running(const WorkerPtr& worker, const Launched& launched);
   void on_message(Worker& worker, wire::Message::Reader message);
   void on_ready(Worker& worker, wire::ProcessReady::Reader ready);
+  bool pass_to_store(Worker& worker, wire::Message::Reader message);
   void on_given_up(Worker& worker, wire::ProcessExited::Reader exited);
   void on_link_closed(const WorkerPtr& worker);
   void kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why);
@@ -91,6 +97,7 @@ class Workers {
   Guardian& guardian_;
   WorkersOptions options_;
   ToHead to_head_;
+  StoreHost* store_ = nullptr;
   std::function<void()> on_empty_;
   std::unordered_map<std::uint64_t, WorkerPtr> workers_;
   std::string last_failed_start_;  // of the log: many starts may fail for one reason

@@ -16,6 +16,14 @@ std::size_t size_of(const std::vector<detail::Argument>& arguments) {
   return bytes;
 }
 
+std::shared_ptr<void> hold_stored(const std::vector<detail::Argument>& arguments) {
+  auto held = std::make_shared<std::vector<detail::Argument>>();
+  for (const auto& argument : arguments) {
+    if (Resolver::value_of(argument).stored) held->push_back(argument);
+  }
+  return held->empty() ? nullptr : held;
+}
+
 }  // namespace
 
 void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct) {
@@ -24,6 +32,7 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
     return receiver->answered(std::move(direct),
                               too_large(fmt::format("the arguments of {}", call.function.label), bytes), {});
   }
+  direct.held = hold_stored(call.arguments);
   const auto result = direct.result;
   if (auto through = channel(to->process)) {
     const auto id = call.gang ? std::nullopt : through->send(call.kind, call.function, call.arguments, direct);

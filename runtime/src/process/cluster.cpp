@@ -50,6 +50,9 @@ std::optional<std::string> argument(int argc, char** argv, std::string_view name
     if (text.starts_with(name) && text.size() > name.size() && text[name.size()] == '=')
       found = text.substr(name.size() + 1);
   }
+  if (found && found->empty()) {
+    raise({.kind = Failure::Kind::Refused, .message = fmt::format("{} was given an empty value", name)});
+  }
   return found;
 }
 

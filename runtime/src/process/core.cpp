@@ -6,50 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "process/blocking.hpp"
 #include "process/codec.hpp"
-#include "process/doorbell.hpp"
-#include "process/process.hpp"
+#include "process/stored.hpp"
 #include "process/watched.hpp"
 
 namespace troupe::detail {
 namespace {
 
-using process::Deadline;
 using process::Process;
-
-/// Told apart from a wait that is over soon: only then is it worth two messages to the head.
-constexpr std::chrono::milliseconds kPatience{1};
-
-/// While user code waits, its CPU may go to others; before it goes on, it gets one back. (docs/scheduler.md, "blocked")
-template <class Done, class Arm>
-bool wait_giving_cpu_back(Process& process, Done done, Arm arm, Deadline deadline) {
-  const Process::Waiting waiting(process);
-  if (!process::Executor::is_this_thread()) return process::wait(done, arm, deadline);
-  const auto soon = process::Clock::now() + kPatience;
-  if (process::wait(done, arm, deadline ? std::min(*deadline, soon) : soon)) return true;
-
-  process.post([&process] { process.head().post([](wire::Ask::Builder ask) { ask.setBlocked(); }); });
-  const auto arrived = process::wait(done, arm, deadline);
-  auto resumed = Object::pending(0);
-  process.post([&process, resumed] {
-    process.head().ask([](wire::Ask::Builder ask) { ask.setUnblocked(); },
-                       [resumed](wire::Tell::Reader) { resumed->complete(Payload{}); },
-                       [resumed](const Failure& failure) { resumed->complete(failure); });
-  });
-  // Replies are still this thread's to take: what they free may be the very CPU that it waits for.
-  process::wait(
-      [&] {
-        done();
-        return resumed->ready();
-      },
-      arm, std::nullopt);
-  return arrived;
-}
-template <class Done>
-bool wait_giving_cpu_back(Process& process, Done done, Deadline deadline) {
-  return wait_giving_cpu_back(
-      process, done, [] {}, deadline);
-}
+using process::wait_giving_cpu_back;
 
 ObjectPtr pending_result(Process& process) { return Object::pending(process.next_object_id()); }
 
@@ -239,6 +205,7 @@ ObjectPtr put_object(Payload value) {
 bool is_ready(const Object& object) { return object.ready(); }
 
 const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout) {
+  const auto deadline = process::deadline_after(timeout);
   if (!object->ready()) {
     wait_objects({&object, 1}, 1, timeout);
     if (!object->ready()) {
@@ -247,7 +214,9 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
     }
   }
   if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
-  return std::get<Payload>(object->outcome());
+  const auto& payload = std::get<Payload>(object->outcome());
+  if (payload.stored) payload.stored->bring(deadline);
+  return payload;
 }
 
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,

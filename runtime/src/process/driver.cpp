@@ -90,7 +90,8 @@ void Driver::on_message(wire::Message::Reader message) {
       serve_program(connection, request);
       return true;
     };
-    process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers));
+    process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers),
+                                         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
   } else if (message.isAdminReply() && status_) {
     status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
   } else if (message.isShutdown()) {
@@ -98,6 +99,43 @@ void Driver::on_message(wire::Message::Reader message) {
   } else if (process_) {
     process_->on_head_message(message);
   }
+}
+
+/// The head knows which node is on this machine.
+void Driver::find_store(StoreLink::Connected connected) {
+  process_->head().ask([this](wire::Ask::Builder ask) { ask.setStore(self_->machine); },
+                       [this, connected](wire::Tell::Reader tell) { connect_store(tell.getStore(), connected); },
+                       [connected](const Failure& refused) { connected(refused); });
+}
+
+void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connected& connected) {
+  if (store.getUnixName().size() == 0) {
+    return connected(
+        Failure{.kind = Failure::Kind::Disconnected,
+                .message = "there is no node on this machine; start one: `troupe worker --head HOST:PORT`"});
+  }
+  transport::ClientOptions options;
+  options.self = {.role = wire::Role::PROCESS,
+                  .cluster = process_->identity().cluster,
+                  .job = process_->identity().job,
+                  .process = self_->process};
+  options.key = process_->identity().job_key;
+  options.timeout = kPeerHandshake;
+  transport::connect(
+      loop_, {.host = {}, .port = 0, .unix_name = store.getUnixName()}, options,
+      [this, connected](transport::ConnectionPtr connection, const transport::Accepted&) {
+        connection->hand_over(
+            {},
+            [this, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
+              if (auto from = weak.lock()) process_->store().on_message(from, message);
+            },
+            [this](const std::string& why) { process_->store().closed("the node of this machine is gone: " + why); });
+        store_ = connection;
+        connected(std::move(connection));
+      },
+      [connected](const transport::Denied& denied) {
+        connected(Failure{.kind = Failure::Kind::Disconnected, .message = denied.why});
+      });
 }
 
 void Driver::on_lost(const std::string& why) {
@@ -142,6 +180,7 @@ Driver::~Driver() {
             {.kind = Failure::Kind::Disconnected, .message = "the program has ended its part in the cluster"});
       }
       head_->finish();
+      if (store_) store_->finish();
       listeners_ = {};
       // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must not hold it either.
       boost::asio::post(loop_, [this] { loop_.stop(); });

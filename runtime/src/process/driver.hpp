@@ -39,9 +39,12 @@ class Driver {
   void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void on_message(wire::Message::Reader message);
   void on_lost(const std::string& why);
+  void find_store(StoreLink::Connected connected);
+  void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
 
   boost::asio::io_context loop_{1};
   transport::ConnectionPtr head_;
+  transport::ConnectionPtr store_;  // a node of this machine
   transport::Secret token_{};
   std::shared_ptr<Address> self_ = std::make_shared<Address>();
   Listeners listeners_;

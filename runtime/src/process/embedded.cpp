@@ -55,6 +55,8 @@ std::pair<UniqueFd, UniqueFd> socket_pair(int type) {
 json to_json(const InitOptions& options) {
   json out{{"cpus", options.cpus}, {"resources", options.resources}};
   if (options.gpus) out["gpus"] = *options.gpus;
+  out["object_store_bytes"] = options.object_store_bytes;
+  out["spill_directory"] = options.spill_directory;
   return out;
 }
 
@@ -63,6 +65,8 @@ InitOptions from_json(const json& in) {
   options.cpus = in.at("cpus");
   options.resources = in.at("resources");
   if (in.contains("gpus")) options.gpus = in.at("gpus").get<int>();
+  options.object_store_bytes = in.at("object_store_bytes");
+  options.spill_directory = in.at("spill_directory");
   return options;
 }
 
@@ -119,6 +123,8 @@ class PrivateCluster {
     node.cpus = options.cpus;
     node.gpus = options.gpus;
     node.resources = options.resources;
+    node.store.cap_bytes = options.object_store_bytes;
+    if (!options.spill_directory.empty()) node.store.spill_directory = options.spill_directory;
     node.zygote = zygote;
     node.zygote_pid = zygote_pid;
     node_.emplace(loop_, node);

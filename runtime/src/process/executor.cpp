@@ -8,11 +8,13 @@
 
 #include <troupe/detail/failure.hpp>
 #include "process/doorbell.hpp"
+#include "process/stored.hpp"
 
 namespace troupe::process {
 namespace {
 
 thread_local bool runs_user_code = false;
+thread_local ProcessId calling_process = 0;
 
 /// Calls of one channel before others get their turn.
 constexpr int kTurn = 64;
@@ -27,9 +29,22 @@ Failure unknown_function(const std::string& place) {
           .message = fmt::format("{} has no such function: caller and worker process run different programs", place)};
 }
 
+/// What large arguments could not be had, which is not the fault of user code.
+std::optional<Failure> bring(std::span<detail::Payload> arguments) {
+  try {
+    for (const auto& argument : arguments) {
+      if (argument.stored) argument.stored->bring(std::nullopt);
+    }
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.failure();
+  }
+}
+
 }  // namespace
 
 bool Executor::is_this_thread() { return runs_user_code; }
+ProcessId Executor::caller() { return calling_process; }
 
 // ---- what there is to do -------------------------------------------------------------------------------------------
 
@@ -95,7 +110,7 @@ void Executor::call(Work work) {
   }
   auto run = [this](Work& next) {
     if (!next.cancelled->load(std::memory_order_acquire)) {
-      return answer(next, perform(next.kind, *next.function, next.arguments));
+      return answer(next, perform(next.kind, *next.function, next.caller, next.arguments));
     }
     answer(next, Failure{.kind = Failure::Kind::Cancelled,
                          .message = fmt::format("{} was cancelled before it started", next.function->key.label)});
@@ -137,6 +152,7 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
     const auto bytes = reader.bytes().value_or(std::string_view{});
     argument.bytes.assign(bytes);
     argument.refs.clear();
+    argument.stored = nullptr;
   }
   channel.pop();
   last_ = look_up(head, last_);
@@ -145,10 +161,10 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
     return true;
   }
   if (kind != Work::Kind::Task) {
-    channel.reply(head.id, perform(kind, *last_, arguments_), {});
+    channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_), {});
   } else {
     const auto start = Clock::now();
-    auto outcome = perform(kind, *last_, arguments_);
+    auto outcome = perform(kind, *last_, channel.caller(), arguments_);
     channel.reply(head.id, std::move(outcome), Clock::now() - start);
   }
   return true;
@@ -170,7 +186,13 @@ bool Executor::run_elsewhere(InChannel& channel, std::uint64_t id) {
 
 // ---- user code -----------------------------------------------------------------------------------------------------
 
-Outcome Executor::perform(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments) {
+Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
+                          std::span<detail::Payload> arguments) {
+  calling_process = caller;
+  if (auto failure = bring(arguments)) {
+    if (kind == Work::Kind::Constructor) construct_failure_ = failure;
+    return std::move(*failure);
+  }
   try {
     switch (kind) {
       case Work::Kind::Task:

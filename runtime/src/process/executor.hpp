@@ -21,6 +21,7 @@ struct Work {
   enum class Kind : std::uint8_t { Task = 0, Constructor = 1, Method = 2 };
   Kind kind = Kind::Task;
   const detail::Function* function = nullptr;
+  ProcessId caller = 0;
   std::vector<detail::Payload> arguments = {};
   std::shared_ptr<std::atomic<bool>> cancelled = {};  // set before it starts: it does not
   std::function<void(Outcome)> done = {};             // on the loop's thread
@@ -55,6 +56,8 @@ class Executor {
   [[noreturn]] void run();
   /// True on the executor's thread of this process.
   static bool is_this_thread();
+  /// On the executor's thread, in a call: whose it is.
+  static ProcessId caller();
 
  private:
   struct Node {
@@ -75,7 +78,8 @@ class Executor {
   bool run_next(InChannel& channel, const InChannel::Call& next);
   bool run_elsewhere(InChannel& channel, std::uint64_t id);
   bool before_constructor() const { return !actor_ && !construct_failure_; }
-  Outcome perform(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments);
+  Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
+                  std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
   void answer(Work& work, Outcome outcome);
 

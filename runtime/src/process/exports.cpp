@@ -1,11 +1,20 @@
 #include "process/exports.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "process/codec.hpp"
+#include "process/stored.hpp"
+#include "store/codec.hpp"
 
 namespace troupe::process {
 
 void Exports::write(wire::Payload::Builder into, const detail::Payload& payload, const AddressPtr& to) {
-  into.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(payload.bytes.data()), payload.bytes.size()));
+  if (payload.stored) {
+    write_stored(into.initStored(), payload.stored);
+  } else {
+    into.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(payload.bytes.data()), payload.bytes.size()));
+  }
   auto refs = into.initRefs(static_cast<unsigned>(payload.refs.size()));
   for (unsigned i = 0; i < refs.size(); ++i) {
     const auto& object = payload.refs[i];
@@ -24,6 +33,7 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
   detail::Payload payload;
   const auto data = from.getData();
   payload.bytes.assign(reinterpret_cast<const char*>(data.begin()), data.size());
+  if (from.hasStored()) payload.stored = read_stored(from.getStored());
   payload.refs.reserve(from.getRefs().size());
   for (auto ref : from.getRefs()) {
     if (ref.getOwner().getProcess() != ways_.self->process) {
@@ -39,6 +49,37 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
   }
   return payload;
 }
+
+// ---- stored values ---------------------------------------------------------------------------------------------
+
+void Exports::write_stored(wire::Stored::Builder into, const detail::StoredPtr& stored) {
+  const auto& place = stored->place();
+  store::write_object(into.initObject(), place.object);
+  into.setBytes(place.bytes);
+  into.setOwner(place.owner);
+  if (place.at) write_address(into.initAt(), *place.at);
+  if (!stored->is_own()) return;
+  sent_[place.object] = stored;
+  if (sent_.size() < clean_at_) return;
+  std::erase_if(sent_, [](const auto& entry) { return entry.second.expired(); });
+  clean_at_ = std::max<std::size_t>(64, 2 * sent_.size());
+}
+
+detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
+  store::Wanted place{.object = store::read_object(from.getObject()),
+                      .bytes = from.getBytes(),
+                      .owner = from.getOwner(),
+                      .at = read_address(from.getAt())};
+  const bool own = place.owner == ways_.self->process;
+  if (own) {
+    if (auto sent = sent_.find(place.object); sent != sent_.end()) {
+      if (auto same = sent->second.lock()) return same;
+    }
+  }
+  return std::make_shared<detail::StoredValue>(std::move(place), own);
+}
+
+// ---- counting --------------------------------------------------------------------------------------------------
 
 void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta) {
   auto& accounts = entry->second.accounts;

@@ -6,6 +6,7 @@
 
 #include "process/address.hpp"
 #include "process/object.hpp"
+#include "store/types.hpp"
 #include "wire/message.capnp.h"
 
 namespace troupe::process {
@@ -44,7 +45,13 @@ class Exports {
   void settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta);
 
   Ways ways_;
+  void write_stored(wire::Stored::Builder into, const detail::StoredPtr& stored);
+  detail::StoredPtr read_stored(wire::Stored::Reader from);
+
   std::unordered_map<std::uint64_t, Entry> entries_;
+  /// Values of ours that have left: one that comes back is the same, and is not freed twice.
+  std::unordered_map<store::ObjectId, std::weak_ptr<detail::StoredValue>> sent_;
+  std::size_t clean_at_ = 64;
 };
 
 }  // namespace troupe::process

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "process/codec.hpp"
+#include "process/stored.hpp"
 
 namespace troupe::process {
 namespace {
@@ -43,10 +44,12 @@ Process& Process::current() {
          .message = "this process is in no cluster: call troupe::init first, and keep the Cluster that it returns"});
 }
 
-Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers)
+Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers,
+                 std::function<void(StoreLink::Connected)> to_store)
     : loop_(loop),
       identity_(std::move(identity)),
       strangers_(std::move(strangers)),
+      store_link_({.loop = loop_, .self = identity_.self, .connect = std::move(to_store)}),
       exports_({.self = identity_.self,
                 .send_borrow =
                     [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta) {
@@ -167,10 +170,14 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
   if (call.hasGang() && !rank_context_) enter_gang(call.getGang());
   Work work{.kind = static_cast<Work::Kind>(call.getKind()),
             .function = function,
+            .caller = caller,
             .arguments = {},
             .cancelled = std::make_shared<std::atomic<bool>>(false),
             .done = reply};
-  for (auto argument : call.getArgs()) work.arguments.push_back(exports_.read(argument));
+  for (auto argument : call.getArgs()) {
+    work.arguments.push_back(exports_.read(argument));
+    if (const auto& stored = work.arguments.back().stored) stored->begin();
+  }
   if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
   running_[caller][id] = work.cancelled;
   executor_.push(std::move(work));
@@ -230,6 +237,10 @@ void Process::on_store(const transport::ConnectionPtr& from, wire::StoreRequest:
 
 void Process::on_head_message(wire::Message::Reader message) {
   if (message.isTell()) on_tell(message.getTell());
+}
+
+void Process::on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
+  if (!store_link_.on_message(from, message)) on_head_message(message);
 }
 
 void Process::on_head_lost(const std::string& why) {

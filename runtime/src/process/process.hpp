@@ -19,6 +19,7 @@
 #include "process/head_link.hpp"
 #include "process/peers.hpp"
 #include "process/resolver.hpp"
+#include "process/store_link.hpp"
 #include "process/tasks.hpp"
 
 namespace troupe::process {
@@ -45,7 +46,9 @@ class Process {
     Serve serve;
   };
 
-  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers);
+  /// `to_store`: connects to a node of this machine.
+  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers,
+          std::function<void(StoreLink::Connected)> to_store);
   ~Process();
 
   /// Throws Refused where this process is in no cluster.
@@ -77,6 +80,8 @@ class Process {
   /// Unique in the cluster: for the actors and gangs that this process makes.
   std::uint64_t next_shared_id() { return identity_.self->process << 32 | ++last_shared_; }
 
+  StoreLink& store() { return store_link_; }
+
   // ---- the loop's
   HeadLink& head() { return head_; }
   Resolver& resolver() { return resolver_; }
@@ -89,6 +94,8 @@ class Process {
   /// A socket that one of this process's listeners has accepted.
   void accept(transport::Socket socket);
   void on_head_message(wire::Message::Reader message);
+  /// From a node: of its object store, or from the head by way of it.
+  void on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void on_head_lost(const std::string& why);
   /// Members of a gang that this process made: whose death it is told of.
   void watch_gang(std::uint64_t gang, std::vector<AddressPtr> members) { gangs_[gang] = std::move(members); }
@@ -116,6 +123,7 @@ class Process {
   std::atomic<std::uint64_t> last_shared_{0};
   std::atomic<int> waiting_{0};
 
+  StoreLink store_link_;
   HeadLink head_;
   Exports exports_;
   Executor executor_;

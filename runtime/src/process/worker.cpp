@@ -73,7 +73,8 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
 
   Process::Strangers strangers;
   strangers.refuse = [](const transport::Caller&) { return "a worker process answers processes of its own job only"; };
-  process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers));
+  process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
+                                      [this](const StoreLink::Connected& connected) { connected(link); });
 
   transport::Outgoing ready;
   auto out = ready.root().initProcessReady();
@@ -98,7 +99,7 @@ void run_worker(int fd) {
         if (message.isWorkerConfig() && !worker.process) {
           worker.begin(message.getWorkerConfig());
         } else if (worker.process) {
-          worker.process->on_head_message(message);
+          worker.process->on_node_message(worker.link, message);
         }
       },
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it

@@ -117,12 +117,22 @@ Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
   answer_getters(*entry, out);
   if (!pin) unpin(*entry, by, 1);
   update_lru(*entry);
-  remove_if_idle(*entry, out);
+  if (freed_early_.erase(object) > 0) {
+    free(*entry, "it was freed", out);
+  } else {
+    remove_if_idle(*entry, out);
+  }
   serve(out);
   return out;
 }
 
 // ---- get, unpin ------------------------------------------------------------------------------------------------
+
+/// It is not known, and its writer may be about to make it.
+bool Catalog::may_come(ObjectId object) const {
+  const auto writer = processes_.find(object.process);
+  return !objects_.contains(object) && writer != processes_.end() && object.number > writer->second.last_number;
+}
 
 Effects Catalog::get(ProcessId by, RequestId request, ObjectId object) {
   const auto decline = [&](Refusal::Kind kind, std::string why) -> Effects {
@@ -131,10 +141,8 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object) {
   const auto process = processes_.find(by);
   if (process == processes_.end()) return decline(Refusal::Kind::Stopped, "the process is not known to its node");
   auto* entry = find(object);
-  const auto writer = processes_.find(object.process);
-  const bool may_come = entry == nullptr && writer != processes_.end() && object.number > writer->second.last_number;
   const bool is_there = entry != nullptr && !entry->second.freed && entry->second.job == process->second.job;
-  if (!is_there && !may_come) {
+  if (!is_there && !may_come(object)) {
     return decline(
         Refusal::Kind::Unknown,
         fmt::format("object {} is not in the object store of this node: it was freed, or its owner has ended",
@@ -214,6 +222,7 @@ Effects Catalog::unpin(ProcessId by, ObjectId object, std::uint32_t count) {
 
 Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
   auto* entry = find(object);
+  if (entry == nullptr && may_come(object)) freed_early_.insert(object);
   if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
   Effects out;
   const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;

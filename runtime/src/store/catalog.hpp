@@ -145,6 +145,7 @@ class Catalog {
   Effects get(ProcessId by, RequestId request, ObjectId object);
   Effects unpin(ProcessId by, ObjectId object, std::uint32_t count);
   /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would use the pages again.
+  /// It may come before the create, as get: the owner is another process than the writer.
   Effects free(ProcessId by, ObjectId object, bool keep);
   /// Of what it keeps. `round`: of the Recall that it answers, or 0.
   Effects returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets);
@@ -214,6 +215,7 @@ class Catalog {
   Entry* find(ObjectId object);
   std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
   void note_number(ObjectId object);
+  bool may_come(ObjectId object) const;
   Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
   void pin(Entry& entry, ProcessId by);
   void unpin(Entry& entry, ProcessId by, std::uint32_t count);
@@ -261,6 +263,7 @@ class Catalog {
   boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
   std::map<RequestKey, ObjectId> requests_;    // not answered yet
   std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
+  std::unordered_set<ObjectId> freed_early_;                     // and frees
   std::map<std::uint64_t, ObjectId> lru_;                        // what may leave memory, by last use
   std::uint64_t last_use_ = 0;
 

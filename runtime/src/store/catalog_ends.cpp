@@ -39,6 +39,7 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     if (auto* entry = find(id)) free(*entry, "its writer ended before it was complete", out);
   }
   std::erase_if(early_, [](const auto& early) { return early.second.empty(); });
+  std::erase_if(freed_early_, [&](const ObjectId& id) { return id.process == number; });
   std::vector<ObjectId> lost;
   for (const auto& [id, getters] : early_) {
     if (id.process == number) lost.push_back(id);

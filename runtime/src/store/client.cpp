@@ -43,7 +43,7 @@ Client::~Client() { closed("this process is leaving its cluster"); }
 void Client::create(std::uint64_t bytes, ProcessId owner, OnCreated done) {
   core_->create(bytes, owner, std::move(done));
 }
-void Client::view(ObjectId object, OnView done) { core_->view(object, std::move(done)); }
+void Client::view(const Wanted& wanted, OnView done) { core_->view(wanted, std::move(done)); }
 
 std::variant<Writable, Refusal> Client::create(std::uint64_t bytes, ProcessId owner) {
   assert(!core_->is_on_loop());
@@ -58,11 +58,12 @@ std::variant<Writable, Refusal> Client::create(std::uint64_t bytes, ProcessId ow
 std::variant<ViewPtr, Refusal> Client::view(ObjectId object) {
   assert(!core_->is_on_loop());
   const auto promise = std::make_shared<std::promise<std::variant<ViewPtr, Refusal>>>();
-  core_->view(object, [promise](std::variant<ViewPtr, Refusal> view) { promise->set_value(std::move(view)); });
+  core_->view(Wanted{.object = object},
+              [promise](std::variant<ViewPtr, Refusal> view) { promise->set_value(std::move(view)); });
   return promise->get_future().get();
 }
 
-void Client::free(ObjectId object) { core_->free(object); }
+void Client::free(const Wanted& place) { core_->free(place); }
 bool Client::on_message(wire::Message::Reader message) { return core_->on_message(message); }
 void Client::closed(const std::string& why) { core_->closed(why); }
 

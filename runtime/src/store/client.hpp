@@ -10,6 +10,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "process/address.hpp"
 #include "store/arena.hpp"
 #include "store/types.hpp"
 #include "transport/connection.hpp"
@@ -17,6 +18,14 @@
 namespace troupe::store {
 
 class ClientCore;
+
+/// An object, and where it is to be had if this node does not have it.
+struct Wanted {
+  ObjectId object = {};
+  std::uint64_t bytes = 0;
+  ProcessId owner = 0;
+  process::AddressPtr at = nullptr;  ///< the store of the node that it was written on; nullptr: this one
+};
 
 struct ClientOptions {
   /// Views that nobody uses any more and that are still pinned, so that the next view of the object asks nobody. They
@@ -85,12 +94,13 @@ class Client {
 
   /// `owner` will free it.
   void create(std::uint64_t bytes, ProcessId owner, OnCreated done);
-  void view(ObjectId object, OnView done);
+  void view(const Wanted& wanted, OnView done);
   /// The same, blocking: not on the loop's thread.
   std::variant<Writable, Refusal> create(std::uint64_t bytes, ProcessId owner);
   std::variant<ViewPtr, Refusal> view(ObjectId object);
-  /// By the owner, of an object on this node. Views of it live on.
-  void free(ObjectId object);
+  /// By the owner. Views of it live on.
+  void free(const Wanted& place);
+  void free(ObjectId object) { free(Wanted{.object = object}); }
 
   // ---- the loop's thread
   bool on_message(wire::Message::Reader message);  ///< false: it is not for the store

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "process/codec.hpp"
 #include "store/codec.hpp"
 
 namespace troupe::store {
@@ -73,17 +74,19 @@ void ClientCore::seal(ObjectId object, bool pin, std::span<std::byte> bytes) {
   });
 }
 
-void ClientCore::free_later(ObjectId object) {
+void ClientCore::free_later(ObjectId object, const process::AddressPtr& at) {
   send_later([=](wire::Message::Builder message) {
     auto free = message.initObjectFree();
     write_object(free.initObject(), object);
     free.setKeep(true);
+    if (at) process::write_address(free.initAt(), *at);
   });
 }
 
 // ---- views -----------------------------------------------------------------------------------------------------
 
-void ClientCore::view(ObjectId object, Client::OnView done) {
+void ClientCore::view(const store::Wanted& wanted, Client::OnView done) {
+  const auto object = wanted.object;
   Lock lock(mutex_);
   if (const auto held = held_.find(object); held != held_.end()) {
     auto view = use(held);
@@ -96,11 +99,14 @@ void ClientCore::view(ObjectId object, Client::OnView done) {
     return done(why);
   }
   const RequestId request = ++last_request_;
-  pending_.emplace(request, Wanted{object, std::move(done)});
+  pending_.emplace(request, Sought{object, std::move(done)});
   send_later([=](wire::Message::Builder message) {
     auto get = message.initObjectGet();
     get.setRequest(request);
-    write_object(get.initObject(), object);
+    write_object(get.initObject(), wanted.object);
+    get.setBytes(wanted.bytes);
+    get.setOwner(wanted.owner);
+    if (wanted.at) process::write_address(get.initAt(), *wanted.at);
   });
 }
 
@@ -138,13 +144,14 @@ void ClientCore::unpin_later(ObjectId object, std::uint32_t count) {
   });
 }
 
-void ClientCore::free(ObjectId object) {
+void ClientCore::free(const store::Wanted& place) {
+  const auto object = place.object;
   Lock lock(mutex_);
   if (const auto held = held_.find(object); held != held_.end()) {
     held->second.freed = true;
     if (held->second.users == 0) drop(held);
   }
-  free_later(object);
+  free_later(object, place.at);
 }
 
 // ---- from the node ---------------------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ void ClientCore::on_created(wire::ObjectCreated::Reader created) {
 void ClientCore::on_got(wire::ObjectGot::Reader got) {
   Lock lock(mutex_);
   const auto pending = pending_.extract(got.getRequest());
-  auto* wanted = pending ? std::get_if<Wanted>(&pending.mapped()) : nullptr;
+  auto* wanted = pending ? std::get_if<Sought>(&pending.mapped()) : nullptr;
   if (wanted == nullptr) return;
   auto [held, is_new] = held_.try_emplace(wanted->object);
   if (is_new) {

@@ -22,15 +22,15 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send, ClientOptions options);
 
   void create(std::uint64_t bytes, ProcessId owner, Client::OnCreated done);
-  void view(ObjectId object, Client::OnView done);
-  void free(ObjectId object);
+  void view(const store::Wanted& wanted, Client::OnView done);
+  void free(const store::Wanted& place);
   bool on_message(wire::Message::Reader message);
   void closed(const std::string& why);
 
   // Of writables and views.
   const Mapping& arena() const { return arena_; }
   void seal(ObjectId object, bool pin, std::span<std::byte> bytes);
-  void free_later(ObjectId object);
+  void free_later(ObjectId object, const process::AddressPtr& at = nullptr);
   void release(ObjectId object);
   ViewPtr make_view(ObjectId object, std::span<const std::byte> bytes);
   bool is_on_loop() const { return loop_.get_executor().running_in_this_thread(); }
@@ -41,7 +41,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
     std::uint64_t bytes;
     Client::OnCreated done;
   };
-  struct Wanted {
+  struct Sought {
     ObjectId object;
     Client::OnView done;
   };
@@ -78,7 +78,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::optional<Refusal> closed_;
   std::uint64_t last_object_ = 0;
   RequestId last_request_ = 0;
-  std::unordered_map<RequestId, std::variant<Creation, Wanted>> pending_;
+  std::unordered_map<RequestId, std::variant<Creation, Sought>> pending_;
   std::multimap<std::uint64_t, std::uint64_t> kept_;  // bytes -> offset
   std::unordered_map<ObjectId, Held> held_;
   std::list<ObjectId> idle_;  // held without users, the longest first

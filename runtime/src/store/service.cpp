@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "log/log.hpp"
 #include "store/codec.hpp"
 #include "store/memory_room.hpp"
 
@@ -37,7 +37,7 @@ Service::Service(boost::asio::io_context& loop, ServiceOptions options)
   }
   auto opened = SpillDirectory::open(options_.spill_directory, options_.spill_bytes);
   if (auto* refusal = std::get_if<Refusal>(&opened)) {
-    spdlog::warn("the object store cannot spill: {}", refusal->message);
+    log::warn(fmt::format("the object store cannot spill: {}", refusal->message));
     no_spilling_ = std::move(*refusal);
   } else {
     spill_ = std::make_shared<SpillDirectory>(std::move(std::get<SpillDirectory>(opened)));
@@ -126,7 +126,7 @@ void Service::on_return(ProcessId from, wire::ObjectReturn::Reader returned) {
 void Service::violation(ProcessId from, const std::string& why) {
   const auto process = processes_.find(from);
   if (process == processes_.end()) return;
-  spdlog::error("process {}: {}", from, why);
+  log::error(fmt::format("process {}: {}", from, why));
   if (const auto violated = process->second.violated) violated(why);
 }
 

@@ -52,6 +52,7 @@ TEST_CASE("every kind of failure is thrown as its class", "[api][errors]") {
   CHECK(raises<ProgramError>(Kind::Program));
   CHECK(raises<GangBroken>(Kind::GangBroken));
   CHECK(raises<TooLarge>(Kind::TooLarge));
+  CHECK(raises<StoreFull>(Kind::StoreFull));
   CHECK(raises<Error>(Kind::Unknown));
 }
 

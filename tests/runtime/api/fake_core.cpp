@@ -1,11 +1,13 @@
 #include "fake_core.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -24,7 +26,32 @@ class Object {
   bool cancelled = false;
 };
 
+class StoredValue {
+ public:
+  StoredValue(const char* memory, std::size_t size) : bytes(memory), count(size) { ++alive; }
+  ~StoredValue() {
+    --alive;
+    operator delete[](const_cast<char*>(bytes), kPage);
+  }
+  static constexpr std::align_val_t kPage{4096};
+  const char* const bytes;
+  const std::size_t count;
+  static inline std::atomic<int> alive = 0;
+};
+
 namespace {
+
+class FakeRoom : public Room {
+ public:
+  explicit FakeRoom(std::size_t size) : memory_(new (StoredValue::kPage) char[size]), size_(size) {}
+  ~FakeRoom() override { operator delete[](memory_, StoredValue::kPage); }
+  std::span<char> bytes() override { return {memory_, size_}; }
+  StoredPtr seal() override { return std::make_shared<StoredValue>(std::exchange(memory_, nullptr), size_); }
+
+ private:
+  char* memory_;
+  std::size_t size_;
+};
 
 using Queue = std::deque<std::function<void()>>;
 
@@ -199,6 +226,10 @@ void call_now(const ObjectPtr& object, ActorState& actor, const CallSpec& call) 
 
 }  // namespace
 
+bool has_store() { return true; }
+std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner) { return std::make_unique<FakeRoom>(bytes); }
+Block open_stored(const Payload& payload) { return {{payload.stored->bytes, payload.stored->count}, payload.stored}; }
+
 ObjectPtr submit_task(CallSpec call, const RequestOptions&) {
   auto object = std::make_shared<Object>();
   add(world().queue, [object, call = std::move(call)] {
@@ -284,6 +315,8 @@ GangContext* this_gang() { return detail::current_gang; }
 }  // namespace troupe
 
 namespace fake {
+int stored_values() { return troupe::detail::StoredValue::alive; }
+
 void run_all() {
   while (troupe::detail::step()) {
   }

@@ -8,4 +8,7 @@ namespace fake {
 /// Runs everything that was started, but for the ranks of gangs.
 void run_all();
 
+/// How many stored values there are: large ones are, as in the runtime.
+int stored_values();
+
 }  // namespace fake

@@ -361,7 +361,7 @@ TEST_CASE("when the node is gone, what waits and what is asked later is refused"
   const auto count = [&](const std::variant<ViewPtr, Refusal>& view) {
     if (const auto* refusal = std::get_if<Refusal>(&view)) refused += refusal->kind == Refusal::Kind::Stopped;
   };
-  local.client().view({1, 99}, count);
+  local.client().view({.object = {1, 99}}, count);
   node->run_until("the request", [&] { return node->statistics().waiting == 1; });
   attached.link->close();
   node->run_until("the refusal", [&] { return refused == 1; });

@@ -6,3 +6,4 @@
 #include <troupe/train/loader.hpp>
 #include <troupe/train/run.hpp>
 #include <troupe/train/sampler.hpp>
+#include <troupe/train/tensor.hpp>

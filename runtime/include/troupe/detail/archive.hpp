@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -88,13 +90,40 @@ constexpr std::uint64_t element_memory() {
   return sizeof(typename C::value_type) + (requires(C & c) { c.data(); } ? 0 : node);
 }
 
-/// cereal archive that writes a Payload: little endian, no names, no alignment.
+/// Arrays of plain values stand at multiples of this, from the start of the value that they are in.
+inline constexpr std::size_t kArrayAlignment = 64;
+
+/// cereal archive that writes a Payload: little endian, no names, no alignment but that of arrays.
 class OutArchive : public cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision> {
  public:
-  explicit OutArchive(Payload& out)
-      : cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision>(this), out_(out) {}
+  /// Collects up to `most` bytes in the payload; of a larger value it only counts the rest, and complete() is false.
+  explicit OutArchive(Payload& out, std::size_t most = std::numeric_limits<std::size_t>::max())
+      : cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision>(this), out_(out), most_(most) {}
+  /// Writes a value that was counted before into `room`. The payload gets its refs.
+  OutArchive(Payload& out, std::span<char> room) : OutArchive(out) {
+    room_ = room;
+    in_room_ = true;
+  }
 
-  void write(const void* data, std::size_t size) { out_.bytes.append(static_cast<const char*>(data), size); }
+  void write(const void* data, std::size_t size) {
+    size_ += size;
+    if (in_room_) {
+      if (size_ > room_.size()) changed();
+      if (size != 0) std::memcpy(room_.data() + (size_ - size), data, size);
+    } else if (size_ <= most_) {
+      out_.bytes.append(static_cast<const char*>(data), size);
+    }
+  }
+  void align() {
+    constexpr char zeros[kArrayAlignment] = {};
+    if (const auto over = size_ % kArrayAlignment; over != 0) write(zeros, kArrayAlignment - over);
+  }
+  std::uint64_t size() const { return size_; }
+  bool complete() const { return in_room_ ? size_ == room_.size() : size_ <= most_; }
+  /// Of a value that was counted before.
+  [[noreturn]] static void changed() {
+    throw std::logic_error("the value was changed by another thread while it was encoded");
+  }
 
   void reference(ObjectPtr object) {
     const auto index = static_cast<std::uint32_t>(out_.refs.size());
@@ -118,6 +147,10 @@ class OutArchive : public cereal::OutputArchive<OutArchive, cereal::AllowEmptyCl
 
  private:
   Payload& out_;
+  std::size_t most_;
+  std::size_t size_ = 0;
+  std::span<char> room_;
+  bool in_room_ = false;
   int depth_ = 0;
   std::unordered_multimap<const void*, std::pair<std::type_index, std::uint32_t>> shared_;
 };
@@ -128,9 +161,10 @@ class InArchive : public cereal::InputArchive<InArchive, cereal::AllowEmptyClass
  public:
   explicit InArchive(const Payload& in)
       : cereal::InputArchive<InArchive, cereal::AllowEmptyClassElision>(this),
-        left_(in.bytes),
+        block_(block_of(in)),
+        left_(block_.bytes),
         refs_(in.refs),
-        memory_(kDecodeBase + kDecodePerByte * in.bytes.size()) {}
+        memory_(kDecodeBase + kDecodePerByte * block_.bytes.size()) {}
 
   void read(void* data, std::size_t size) {
     if (size > left_.size()) throw DecodeError("it ends too early");
@@ -138,6 +172,16 @@ class InArchive : public cereal::InputArchive<InArchive, cereal::AllowEmptyClass
     left_.remove_prefix(size);
   }
   std::size_t remaining() const { return left_.size(); }
+  void align() {
+    const auto over = (block_.bytes.size() - left_.size()) % kArrayAlignment;
+    skip(over == 0 ? 0 : kArrayAlignment - over);
+  }
+  /// The next bytes where they stand. Without `keep` they go with the payload.
+  Block take(std::size_t size) {
+    const auto taken = left_.substr(0, size);
+    skip(size);
+    return {taken, block_.keep};
+  }
 
   ObjectPtr reference() {
     std::uint32_t index = 0;
@@ -177,6 +221,12 @@ class InArchive : public cereal::InputArchive<InArchive, cereal::AllowEmptyClass
   }
 
  private:
+  void skip(std::size_t size) {
+    if (size > left_.size()) throw DecodeError("it ends too early");
+    left_.remove_prefix(size);
+  }
+
+  const Block block_;
   std::string_view left_;
   const std::vector<ObjectPtr>& refs_;
   std::uint64_t memory_;

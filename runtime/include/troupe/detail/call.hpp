@@ -55,9 +55,9 @@ struct Invoker<F, Actor, Signature<R, Self, P...>> {
       call(self, std::get<I>(values)...);
       return Payload{};
     } else if constexpr (std::is_same_v<std::remove_cvref_t<R>, Returned<R>>) {
-      return encode<Returned<R>>(call(self, std::get<I>(values)...));
+      return encode<Returned<R>>(call(self, std::get<I>(values)...), Owner::Caller);
     } else {
-      return encode<Returned<R>>(Returned<R>(call(self, std::get<I>(values)...)));
+      return encode<Returned<R>>(Returned<R>(call(self, std::get<I>(values)...)), Owner::Caller);
     }
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,17 +11,51 @@
 
 namespace troupe::detail {
 
-/// The value as bytes and refs. Throws std::length_error if it nests too deep, and what a user's own `save` throws.
+/// Bytes whose number is known.
+inline void encode_bytes(Payload& into, const void* bytes, std::size_t size, Owner owner) {
+  if (size >= kStoredBytes) {
+    if (const auto room = store_room(size, owner)) {
+      std::memcpy(room->bytes().data(), bytes, size);
+      into.stored = room->seal();
+      return;
+    }
+  }
+  into.bytes.assign(static_cast<const char*>(bytes), size);
+}
+
+/// A value is written to where it will lie, without a copy between: a large one is counted first, then written.
 template <class T>
-Payload encode(const T& value) {
+void encode_archive(Payload& into, const T& value, Owner owner) {
+  OutArchive archive(into, has_store() ? kStoredBytes - 1 : std::numeric_limits<std::size_t>::max());
+  archive(value);
+  if (archive.complete()) return;
+  into = {};
+  if (const auto room = store_room(archive.size(), owner)) {
+    OutArchive writer(into, room->bytes());
+    writer(value);
+    if (!writer.complete()) OutArchive::changed();
+    into.stored = room->seal();
+  } else {
+    OutArchive all(into);
+    all(value);
+  }
+}
+
+/// The value as bytes and refs. Throws std::length_error if it nests too deep, what a user's own `save` throws, and for a
+/// large value what store_room does. A user's `save` may be called twice.
+template <class T>
+Payload encode(const T& value, Owner owner = Owner::Self) {
   Payload payload;
   if constexpr (packed<T>) {
-    payload.bytes.assign(reinterpret_cast<const char*>(&value), sizeof value);
+    if constexpr (sizeof value < kStoredBytes) {
+      payload.bytes.assign(reinterpret_cast<const char*>(&value), sizeof value);
+    } else {
+      encode_bytes(payload, &value, sizeof value, owner);
+    }
   } else if constexpr (std::is_same_v<T, std::string>) {
-    payload.bytes = value;
+    encode_bytes(payload, value.data(), value.size(), owner);
   } else {
-    OutArchive archive(payload);
-    archive(value);
+    encode_archive(payload, value, owner);
   }
   return payload;
 }
@@ -34,10 +69,11 @@ template <class T>
 T decode(const Payload& payload) {
   T value{};
   if constexpr (packed<T>) {
-    if (payload.bytes.size() != sizeof value) refuse_bytes(type_name<T>, "they have another length");
-    std::memcpy(&value, payload.bytes.data(), sizeof value);
+    const auto block = block_of(payload);
+    if (block.bytes.size() != sizeof value) refuse_bytes(type_name<T>, "they have another length");
+    std::memcpy(&value, block.bytes.data(), sizeof value);
   } else if constexpr (std::is_same_v<T, std::string>) {
-    value = payload.bytes;
+    value = block_of(payload).bytes;
   } else {
     InArchive archive(payload);
     try {

@@ -22,10 +22,15 @@ namespace troupe::detail {
 class Object;  ///< the state behind a ref; private to the runtime
 using ObjectPtr = std::shared_ptr<Object>;
 
+/// An encoded value that lies in the object store of a node; private to the runtime.
+class StoredValue;
+using StoredPtr = std::shared_ptr<StoredValue>;
+
 /// An encoded value: bytes, and the refs that stand in them by index.
 struct Payload {
   std::string bytes;
   std::vector<ObjectPtr> refs;
+  StoredPtr stored = nullptr;  ///< where set, the bytes lie there instead
 };
 
 /// An argument of a call: a value, or a ref whose value is to be put in its place before the call is sent.
@@ -68,6 +73,38 @@ struct GangRequest {
 /// constructor call is `constructor`, with the same arguments. The gang ends with the last of `members`' shares.
 std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
                                  const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout);
+
+// ---- large values ----------------------------------------------------------------------------------------------
+
+/// Values of this size and above lie in the object store, where the process has one.
+inline constexpr std::size_t kStoredBytes = 100 * 1024;
+
+/// Encoded bytes that are here, and what keeps them where they are: nothing where they are the payload's own.
+struct Block {
+  std::string_view bytes;
+  std::shared_ptr<const void> keep;
+};
+/// Brings a stored value to this process, which pins it as long as the block lives. Blocks. Throws ObjectLost, StoreFull,
+/// TimedOut, Disconnected.
+Block open_stored(const Payload& payload);
+inline Block block_of(const Payload& payload) {
+  return payload.stored ? open_stored(payload) : Block{payload.bytes, nullptr};
+}
+
+/// Who frees a value: this process, or the one whose call is running here and that will have it as a result.
+enum class Owner : std::uint8_t { Self, Caller };
+
+/// Memory of the object store, shared with other processes once it is sealed. Not sealed, it is given back.
+class Room {
+ public:
+  virtual ~Room() = default;
+  virtual std::span<char> bytes() = 0;  ///< not cleared; from the start of a page
+  virtual StoredPtr seal() = 0;         ///< once; nothing is written after
+};
+/// nullptr: this process has no object store. Blocks. Throws StoreFull, TooLarge, Disconnected.
+std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner owner);
+/// False: store_room would return nullptr.
+bool has_store();
 
 ObjectPtr put_object(Payload value);
 bool is_ready(const Object& object);

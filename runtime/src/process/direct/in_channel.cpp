@@ -42,7 +42,8 @@ void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseco
   auto* value = std::get_if<detail::Payload>(&outcome);
   const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};
   const auto bytes = value ? sizeof head + value->bytes.size() : 0;
-  auto* at = value && value->refs.empty() && bytes <= kInlineBytes ? replies_.reserve(bytes) : nullptr;
+  const bool plain = value && value->refs.empty() && !value->stored;
+  auto* at = plain && bytes <= kInlineBytes ? replies_.reserve(bytes) : nullptr;
   if (!at) return ways_.send_through_socket(id, std::move(outcome));
   std::memcpy(at, &head, sizeof head);
   std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());

@@ -16,7 +16,7 @@ const std::string* plain_bytes(const detail::Argument& argument) {
     if (!object.ready()) return nullptr;
     payload = std::get_if<detail::Payload>(&object.outcome());
   }
-  return payload && payload->refs.empty() ? &payload->bytes : nullptr;
+  return payload && payload->refs.empty() && !payload->stored ? &payload->bytes : nullptr;
 }
 
 /// Of the whole record; nullopt: it cannot be one.

@@ -27,6 +27,7 @@ struct DirectCall {
   std::shared_ptr<void> context = {};  // the receiver's
   std::uint64_t lease = 0;             // of a task
   std::string_view label = {};         // of the function, for messages; static storage
+  std::shared_ptr<void> held = {};     // stored arguments: they must not be freed before the callee has seen them
 };
 
 /// Who made a call: what becomes of it.

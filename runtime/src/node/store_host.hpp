@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "process/address.hpp"
+#include "process/listeners.hpp"
+#include "store/service.hpp"
+#include "transport/connection.hpp"
+#include "transport/handshake.hpp"
+
+namespace troupe::node {
+
+/// A node's object store and who uses it: its worker processes, through the sockets that they were born with, and the
+/// drivers of this machine, who connect. The store itself is made for the first of them. Belongs to the node's loop.
+class StoreHost {
+ public:
+  struct Ways {
+    boost::asio::io_context& loop;
+    store::ServiceOptions options;
+    transport::Secret token{};  ///< of the cluster
+    std::string cluster;
+    std::uint32_t node = 0;
+    std::string host;  ///< where it listens
+    std::string machine;
+  };
+  /// Listens from now on. Throws Refused.
+  explicit StoreHost(Ways ways);
+  ~StoreHost();
+
+  void set_node(std::uint32_t node) { address_.node = node; }
+  /// For other nodes and drivers; process 0.
+  const process::Address& address() const { return address_; }
+
+  /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted any more.
+  bool on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
+                  wire::Message::Reader message, store::Service::OnViolation violated);
+  /// The process has ended.
+  void ended(std::uint64_t process);
+  void job_ended(std::uint64_t job);
+  /// Nothing is kept, nobody is heard any more.
+  void close();
+
+ private:
+  void accept(transport::Socket socket);
+  void adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller);
+  void attach(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
+              store::Service::OnViolation violated);
+  store::Service& service();
+
+  Ways ways_;
+  process::Address address_;
+  process::Listeners listeners_;
+  std::unique_ptr<store::Service> service_;
+  std::unordered_map<std::uint64_t, transport::ConnectionPtr> drivers_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace troupe::node

@@ -1,0 +1,132 @@
+#include "process/store_link.hpp"
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "process/blocking.hpp"
+#include "process/codec.hpp"
+#include "process/object.hpp"
+
+namespace troupe::process {
+
+Failure failure_of(const store::Refusal& refusal) {
+  using Kind = store::Refusal::Kind;
+  Failure failure{.message = refusal.message};
+  switch (refusal.kind) {
+    case Kind::TooLarge:
+      failure.kind = Failure::Kind::TooLarge;
+      break;
+    case Kind::Full:
+    case Kind::MemoryFull:
+    case Kind::DiskFull:
+    case Kind::Busy:
+      failure.kind = Failure::Kind::StoreFull;
+      break;
+    case Kind::TimedOut:
+      failure.kind = Failure::Kind::TimedOut;
+      break;
+    case Kind::Stopped:
+      failure.kind = Failure::Kind::Disconnected;
+      break;
+    default:
+      failure.kind = Failure::Kind::ObjectLost;
+  }
+  return failure;
+}
+
+StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)) {}
+StoreLink::~StoreLink() = default;
+
+// ---- any thread ------------------------------------------------------------------------------------------------
+
+store::Client* StoreLink::client() {
+  if (auto* client = client_.load(std::memory_order_acquire)) return client;
+  if (!may_be()) return nullptr;
+  auto& process = Process::current();
+  auto settled = detail::Object::pending(0);
+  boost::asio::post(ways_.loop,
+                    [this, settled] { attach([settled](store::Client*) { settled->complete(detail::Payload{}); }); });
+  wait_giving_cpu_back(
+      process, [&] { return settled->ready(); }, std::nullopt);
+  return client_.load(std::memory_order_acquire);
+}
+
+void StoreLink::view(const store::Wanted& wanted, store::Client::OnView done) {
+  if (auto* client = client_.load(std::memory_order_acquire)) return client->view(wanted, std::move(done));
+  boost::asio::post(ways_.loop, [this, wanted, done = std::move(done)] {
+    attach([this, wanted, done](store::Client* client) {
+      if (client) return client->view(wanted, done);
+      done(store::Refusal{store::Refusal::Kind::Stopped,
+                          "there is no object store to bring a large value to: " + why_none_});
+    });
+  });
+}
+
+void StoreLink::free(const store::Wanted& place) {
+  if (auto* client = client_.load(std::memory_order_acquire)) return client->free(place);
+  boost::asio::post(ways_.loop, [this, place] {
+    attach([place](store::Client* client) {
+      if (client) client->free(place);  // without one, it goes with the job
+    });
+  });
+}
+
+// ---- the loop --------------------------------------------------------------------------------------------------
+
+void StoreLink::attach(Then then) {
+  if (auto* client = client_.load(std::memory_order_relaxed)) return then(client);
+  const auto stage = stage_.load(std::memory_order_relaxed);
+  if (stage == Stage::None && Clock::now() < ask_again()) return then(nullptr);
+  waiting_.push_back(std::move(then));
+  if (stage == Stage::Asking) return;
+  stage_.store(Stage::Asking, std::memory_order_release);
+  ways_.connect([this](std::variant<transport::ConnectionPtr, Failure> connection) {
+    if (const auto* failure = std::get_if<Failure>(&connection)) return settle(Stage::None, nullptr, failure->message);
+    connection_ = std::get<transport::ConnectionPtr>(connection);
+    transport::Outgoing message;
+    message.root().setObjectAttach();
+    connection_->send(message);
+  });
+}
+
+bool StoreLink::on_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
+  if (message.isObjectAttached()) {
+    attached(from, message.getObjectAttached());
+    return true;
+  }
+  auto* client = client_.load(std::memory_order_relaxed);
+  return client && client->on_message(message);
+}
+
+void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer) {
+  auto descriptors = from->take_descriptors();
+  if (stage_.load(std::memory_order_relaxed) != Stage::Asking) return;
+  if (answer.getFailure().size() != 0) return settle(Stage::None, nullptr, answer.getFailure());
+  if (descriptors.size() != 1) return settle(Stage::None, nullptr, "the node sent no memory");
+  auto mapping = store::Mapping::map(descriptors[0].get());
+  if (const auto* refusal = std::get_if<store::Refusal>(&mapping))
+    return settle(Stage::None, nullptr, refusal->message);
+  address_ = read_address(answer.getStore());
+  clients_.push_back(
+      std::make_unique<store::Client>(ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
+                                      [to = from](transport::Outgoing&& message) { to->send(message); }));
+  settle(Stage::Attached, clients_.back().get(), {});
+}
+
+void StoreLink::settle(Stage stage, store::Client* client, const std::string& why) {
+  why_none_ = why;
+  ask_again_.store((Clock::now() + kAgain).time_since_epoch().count());
+  client_.store(client, std::memory_order_release);
+  stage_.store(stage, std::memory_order_release);
+  for (auto& then : std::exchange(waiting_, {})) then(client);
+}
+
+void StoreLink::closed(const std::string& why) {
+  auto* client = client_.load(std::memory_order_relaxed);
+  connection_ = nullptr;
+  if (client) client->closed(why);
+  settle(Stage::None, nullptr, why);
+}
+
+}  // namespace troupe::process

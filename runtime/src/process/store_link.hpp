@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include <troupe/detail/core.hpp>
+#include <troupe/errors.hpp>
+
+#include "process/address.hpp"
+#include "process/doorbell.hpp"
+#include "store/client.hpp"
+#include "transport/connection.hpp"
+
+namespace troupe::process {
+
+/// What a caller of the store hears, as others throw it.
+Failure failure_of(const store::Refusal& refusal);
+
+/// The way of a process to the object store of its node, taken when the first large value needs it.
+///
+///   [unused] --first need--> [asking] --descriptor--> [attached] --node gone--> [none]
+///                                \------- no store on this machine -------------> [none] --after kAgain--> [unused]
+///
+/// A worker process asks through the socket that it was born with; a driver connects to a node of its machine.
+class StoreLink {
+ public:
+  static constexpr std::chrono::seconds kAgain{1};
+
+  using Connected = std::function<void(std::variant<transport::ConnectionPtr, Failure>)>;
+  struct Ways {
+    boost::asio::io_context& loop;
+    AddressPtr self;
+    /// The loop: a connection to a node of this machine; its objects' messages are given to on_message.
+    std::function<void(Connected)> connect;
+  };
+  explicit StoreLink(Ways ways);
+  ~StoreLink();
+
+  // ---- any thread
+  /// False: none, as far as is known.
+  bool may_be() const { return stage_.load(std::memory_order_acquire) != Stage::None || Clock::now() >= ask_again(); }
+  /// Blocks. nullptr: there is none on this machine. The client lives as long as this.
+  store::Client* client();
+  /// `done`: on the loop, or within.
+  void view(const store::Wanted& wanted, store::Client::OnView done);
+  void free(const store::Wanted& place);
+  /// The store of this node, for others. Only once there is a client.
+  AddressPtr address() const { return address_; }
+
+  // ---- the loop's
+  /// False: it is not of the store.
+  bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
+  void closed(const std::string& why);
+
+ private:
+  enum class Stage : int { Unused, Asking, Attached, None };
+  using Then = std::function<void(store::Client*)>;
+
+  Clock::time_point ask_again() const { return Clock::time_point(Clock::duration(ask_again_.load())); }
+  void attach(Then then);
+  void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
+  void settle(Stage stage, store::Client* client, const std::string& why);
+
+  Ways ways_;
+  std::atomic<Stage> stage_{Stage::Unused};
+  std::atomic<store::Client*> client_{nullptr};
+  std::atomic<Clock::rep> ask_again_{0};
+  AddressPtr address_;  // written before client_
+
+  // the loop's
+  std::string why_none_;
+  std::vector<Then> waiting_;
+  transport::ConnectionPtr connection_;
+  std::vector<std::unique_ptr<store::Client>> clients_;  // the last one may be in use
+};
+
+}  // namespace troupe::process

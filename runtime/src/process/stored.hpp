@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <troupe/detail/core.hpp>
+
+#include "process/doorbell.hpp"
+#include "process/object.hpp"
+#include "store/client.hpp"
+
+namespace troupe::detail {
+
+/// A value in the object store of a node, as one process knows it. Any thread.
+///
+///   [elsewhere] --begin()--> [coming] --> [here] --its last block goes--> [elsewhere]
+///                                 \--> [failed] --bring() has told why--> [elsewhere]
+///
+/// Here means pinned in the store of this node, for as long as a block of it lives. The owner's own frees the value when
+/// it ends; others do not, and are kept from outliving it by the ref that they came with, or by the call.
+class StoredValue : public std::enable_shared_from_this<StoredValue> {
+ public:
+  /// `at` of the place is the store that it was written to. `own`: this process frees it.
+  StoredValue(store::Wanted place, bool own) : place_(std::move(place)), own_(own) {}
+  /// One that this process has written, and has in view.
+  StoredValue(store::Wanted place, bool own, const store::ViewPtr& view)
+      : place_(std::move(place)), own_(own), view_(view) {}
+  ~StoredValue();
+  StoredValue(const StoredValue&) = delete;
+  StoredValue& operator=(const StoredValue&) = delete;
+
+  const store::Wanted& place() const { return place_; }
+  bool is_own() const { return own_; }
+
+  /// Starts to bring it here, unless it is here or on its way.
+  void begin();
+  /// Blocks until it is here. Throws what became of it instead, or TimedOut.
+  void bring(process::Deadline deadline);
+  /// As bring, with the bytes.
+  Block open();
+  /// What bring() would throw, if that is known; for who must not wait.
+  std::optional<Failure> failure() const;
+
+ private:
+  void arrived(std::variant<store::ViewPtr, store::Refusal> view);
+
+  const store::Wanted place_;
+  const bool own_;
+  mutable std::mutex mutex_;
+  ObjectPtr coming_;      // completed when it is here, or will not be
+  store::ViewPtr first_;  // until somebody opens it
+  std::weak_ptr<const store::View> view_;
+};
+
+}  // namespace troupe::detail

@@ -1,0 +1,189 @@
+// Values that lie in the object store: put, arguments, results, and what becomes of them when somebody ends.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <thread>
+
+#include <catch2/catch.hpp>
+
+#include "functions.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+using Floats = Array<float>;
+
+Floats floats(std::size_t count, float value = 1.0F) { return Floats(std::vector<float>(count, value)); }
+double total(const Floats& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double total_of(Ref<Floats> values) { return total(values.get()); }
+Floats made(std::size_t count, float value) { return floats(count, value); }
+Floats doubled(const Floats& values) {
+  std::vector<float> out(values.begin(), values.end());
+  for (auto& value : out) value *= 2;
+  return Floats(std::move(out));
+}
+
+struct Keeper {
+  double keep(Floats values) {
+    kept = std::move(values);
+    return total(kept);
+  }
+  double again() const { return total(kept); }
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(kept.data()); }
+  int overwrite() {
+    ::signal(SIGSEGV, SIG_DFL);
+    const_cast<float*>(kept.data())[0] = 5;  // a bug that must not go unseen
+    return 0;
+  }
+  int pid() const { return getpid(); }
+  Ref<Floats> own(std::size_t count) { return put(floats(count, 3)); }
+  Floats kept;
+};
+
+std::size_t resident_kib(int pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("Private_Dirty:")) return std::stoul(line.substr(14));
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a large value is put once, and read without a copy by whoever needs it", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2});
+  const auto ref = put(floats(4 * kMiB));
+  const auto first = ref.get();
+  CHECK(first.data() == ref.get().data());
+  CHECK(total(first) == 4.0 * kMiB);
+  CHECK(task<total>(ref).get(20s) == 4.0 * kMiB);
+  CHECK(task<total_of>(ref).get(20s) == 4.0 * kMiB);
+  auto keeper = spawn<Keeper>();
+  CHECK(keeper.call<&Keeper::keep>(ref).get(20s) == 4.0 * kMiB);
+  CHECK(resident_kib(keeper.call<&Keeper::pid>().get(20s)) < 8 * 1024);  // 16 MiB are not its own
+}
+
+TEST_CASE("large arguments and results by value keep the order of calls", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2});
+  auto keeper = spawn<Keeper>();
+  for (int i = 0; i < 40; ++i) keeper.call<&Keeper::pid>().get(20s);  // a ring by now
+  std::vector<Ref<double>> totals;
+  for (int i = 1; i <= 20; ++i) {
+    totals.push_back(keeper.call<&Keeper::keep>(floats(100'000, static_cast<float>(i))));
+    totals.push_back(keeper.call<&Keeper::again>());
+  }
+  for (int i = 1; i <= 20; ++i) {
+    CHECK(totals[static_cast<std::size_t>(2 * i - 2)].get(20s) == 100'000.0 * i);
+    CHECK(totals[static_cast<std::size_t>(2 * i - 1)].get(20s) == 100'000.0 * i);
+  }
+  const auto chain = task<doubled>(task<doubled>(task<made>(std::size_t{200'000}, 1.5F)));
+  CHECK(total(chain.get(20s)) == 200'000 * 6.0);
+}
+
+TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let go", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 64 * kMiB});
+  auto keeper = spawn<Keeper>();
+  auto ref = std::make_unique<Ref<Floats>>(put(floats(2 * kMiB, 2)));
+  keeper.call<&Keeper::keep>(*ref).get(20s);
+  const auto mine = ref->get();
+  ref.reset();
+  for (int i = 0; i < 40; ++i) put(floats(2 * kMiB, 9));  // five times what the store holds
+  CHECK(total(mine) == 4.0 * kMiB);
+  CHECK(keeper.call<&Keeper::again>().get(20s) == 4.0 * kMiB);
+}
+
+TEST_CASE("values whose refs are gone leave the store, results and arguments too", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 48 * kMiB, .spill_directory = "/proc/nowhere"});
+  for (int i = 0; i < 30; ++i) {
+    put(floats(2 * kMiB));
+    task<made>(std::size_t{2 * kMiB}, 1.0F).get(20s);
+    task<total>(floats(2 * kMiB)).get(20s);
+  }
+  auto keeper = spawn<Keeper>();
+  for (int i = 0; i < 30; ++i) CHECK(keeper.call<&Keeper::own>(2 * kMiB).get(20s).get(20s).size() == 2 * kMiB);
+}
+
+TEST_CASE("what does not fit in memory goes to the disk and comes back", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 32 * kMiB});
+  std::vector<Ref<Floats>> refs;
+  for (int i = 0; i < 12; ++i) refs.push_back(put(floats(2 * kMiB, static_cast<float>(i))));
+  for (int i = 0; i < 12; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+}
+
+TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 32 * kMiB, .spill_directory = "/proc/nowhere"});
+  std::vector<Ref<Floats>> refs;
+  try {
+    for (int i = 0; i < 12; ++i) refs.push_back(put(floats(2 * kMiB)));
+    FAIL("96 MiB cannot fit in 32");
+  } catch (const StoreFull& full) {
+    CHECK_THAT(full.what(), Catch::Contains("MiB"));
+  }
+  CHECK(refs.size() >= 3);
+  CHECK_THROWS_AS(put(floats(16 * kMiB)), TooLarge);
+  CHECK_THROWS_AS(task<made>(std::size_t{2 * kMiB}, 1.0F).get(20s), StoreFull);
+  refs.clear();
+  CHECK(put(floats(2 * kMiB)).get().size() == 2 * kMiB);
+}
+
+TEST_CASE("writing through a view ends who does it, and nobody else sees it", "[runtime][session][store][failure]") {
+  auto cluster = init({.cpus = 2});
+  const auto ref = put(floats(kMiB));
+  auto keeper = spawn<Keeper>();
+  keeper.call<&Keeper::keep>(ref).get(20s);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  try {
+    keeper.call<&Keeper::overwrite>().get(20s);
+    FAIL("it wrote through a view");
+  } catch (const ActorDied& died) {
+    CHECK(died.signal() == SIGSEGV);
+  }
+#endif
+  CHECK(total(ref.get()) == 1.0 * kMiB);
+}
+
+TEST_CASE("a value goes with the actor that owns it", "[runtime][session][store][failure]") {
+  auto cluster = init({.cpus = 2});
+  auto keeper = spawn<Keeper>();
+  const auto ref = keeper.call<&Keeper::own>(kMiB).get(20s);
+  const auto view = ref.get(20s);
+  keeper.kill();
+  CHECK_THROWS_AS(keeper.call<&Keeper::pid>().get(20s), ActorDied);
+  CHECK(total(view) == 3.0 * kMiB);
+}
+
+TEST_CASE("an array that is written in place is read by others as it was written", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2});
+  NewArray<float> pixels(3 * kMiB);
+  std::fill(pixels.values().begin(), pixels.values().end(), 0.5F);
+  const auto ref = put(std::move(pixels));
+  CHECK(task<total>(ref).get(20s) == 1.5 * kMiB);
+  { const NewArray<float> given_up(3 * kMiB); }
+}
+
+TEST_CASE("threads that put, call and get large values at once get their own", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 64 * kMiB});
+  auto keeper = spawn<Keeper>();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 10; ++i) {
+        const auto ref = put(floats(kMiB / 2, static_cast<float>(t)));
+        const double expected = 0.5 * kMiB * t;
+        if (keeper.call<&Keeper::keep>(ref).get(20s) != expected) ++wrong;
+        if (total(ref.get(20s)) != expected) ++wrong;
+        if (task<total>(floats(kMiB / 2, static_cast<float>(t))).get(20s) != expected) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
