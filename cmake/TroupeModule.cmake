@@ -11,11 +11,13 @@ define_property(TARGET PROPERTY TROUPE_PRIVATE_DEPENDENCIES BRIEF_DOCS "what a m
 #   [CAPNP <schemas>...]                  src/a/b.capnp is reached as "a/b.capnp.h" in src/
 #   [DEPENDENCIES <targets>...]           what its public headers use
 #   [PRIVATE_DEPENDENCIES <targets>...]   what only its sources use
+#   [PRECOMPILED <header>]                what most of its sources include of other libraries
 #   [INTERNALS <modules>...])             modules whose private headers its sources may use
 # makes the static library troupe_<name>, also called troupe::<name>, and its part of the package: train and tune are
 # components of their own, what lies below them is component runtime.
 function(troupe_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;CAPNP;DEPENDENCIES;PRIVATE_DEPENDENCIES;INTERNALS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED"
+    "HEADERS;SOURCES;CAPNP;DEPENDENCIES;PRIVATE_DEPENDENCIES;INTERNALS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -43,6 +45,9 @@ function(troupe_module name)
     TROUPE_SOURCE_DIRS "${private_dirs}"
     TROUPE_PRIVATE_DEPENDENCIES "${arg_PRIVATE_DEPENDENCIES}")
   troupe_use_internals(${target} ${arg_INTERNALS})
+  if(arg_PRECOMPILED)
+    target_precompile_headers(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PRECOMPILED})
+  endif()
 
   install(TARGETS ${target} EXPORT troupe_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT ${component})
@@ -96,7 +101,7 @@ function(_troupe_generate_capnp target)
       DEPENDS ${schemas}  # one schema may import another
       COMMENT "Generating ${relative}.h"
       VERBATIM)
-    set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS -w)
+    set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON)
     target_sources(${target} PRIVATE ${outputs})
   endforeach()
 endfunction()

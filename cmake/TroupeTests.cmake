@@ -21,6 +21,19 @@ function(_troupe_test_runner)
   endif()
 endfunction()
 
+# What nearly every test includes is parsed once; a test's own code need not be fast, only what it tests.
+set(_troupe_test_options $<$<CONFIG:RelWithDebInfo>:-O1>)
+function(_troupe_precompile_for target)
+  if(NOT TARGET troupe_test_headers)
+    add_executable(troupe_test_headers ${_troupe_test_support}/precompiled.cpp)
+    target_link_libraries(troupe_test_headers PRIVATE Catch2::Catch2)
+    target_compile_options(troupe_test_headers PRIVATE ${_troupe_test_options})
+    target_precompile_headers(troupe_test_headers PRIVATE ${_troupe_test_support}/precompiled.hpp)
+  endif()
+  target_compile_options(${target} PRIVATE ${_troupe_test_options})
+  target_precompile_headers(${target} REUSE_FROM troupe_test_headers)
+endfunction()
+
 # troupe_tests(<module>
 #   SOURCES <sources>...
 #   [NAME <name>]               the executable is test_<name>; the module's name if not said
@@ -47,6 +60,7 @@ function(troupe_tests module)
   set(target test_${arg_NAME})
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  _troupe_precompile_for(${target})
   if(TARGET troupe_${module})
     target_link_libraries(${target} PRIVATE troupe_${module})
     list(PREPEND arg_INTERNALS ${module})
