@@ -108,9 +108,11 @@ void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttac
   if (const auto* refusal = std::get_if<store::Refusal>(&mapping))
     return settle(Stage::None, nullptr, refusal->message);
   address_ = read_address(answer.getStore());
-  clients_.push_back(
-      std::make_unique<store::Client>(ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
-                                      [to = from](transport::Outgoing&& message) { to->send(message); }));
+  store::ClientOptions options;
+  if (!clients_.empty()) options.last_object = clients_.back()->last_object();
+  clients_.push_back(std::make_unique<store::Client>(
+      ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
+      [to = from](transport::Outgoing&& message) { to->send(message); }, options));
   settle(Stage::Attached, clients_.back().get(), {});
 }
 

@@ -66,5 +66,6 @@ std::variant<ViewPtr, Refusal> Client::view(ObjectId object) {
 void Client::free(const Wanted& place) { core_->free(place); }
 bool Client::on_message(wire::Message::Reader message) { return core_->on_message(message); }
 void Client::closed(const std::string& why) { core_->closed(why); }
+std::uint64_t Client::last_object() const { return core_->last_object(); }
 
 }  // namespace troupe::store

@@ -31,6 +31,8 @@ struct ClientOptions {
   /// Views that nobody uses any more and that are still pinned, so that the next view of the object asks nobody. They
   /// go when the node is short of memory.
   std::size_t idle_views = 16;
+  /// Objects are numbered from the next one on: of a process that had a client before, whose names must not come again.
+  std::uint64_t last_object = 0;
 };
 
 /// The bytes of a sealed object, read-only and shared with every process of the job on this node. The object stays in
@@ -105,6 +107,7 @@ class Client {
   // ---- the loop's thread
   bool on_message(wire::Message::Reader message);  ///< false: it is not for the store
   void closed(const std::string& why);             ///< the node is gone: what waits is refused, and what is asked later
+  std::uint64_t last_object() const;               ///< the number of the last one that was made
 
  private:
   std::shared_ptr<ClientCore> core_;

@@ -19,7 +19,12 @@ constexpr std::uint64_t loosest_fit(std::uint64_t bytes) { return bytes + bytes 
 
 ClientCore::ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send,
                        ClientOptions options)
-    : loop_(loop), self_(self), arena_(std::move(arena)), options_(options), send_(std::move(send)) {}
+    : loop_(loop),
+      self_(self),
+      arena_(std::move(arena)),
+      options_(options),
+      send_(std::move(send)),
+      last_object_(options.last_object) {}
 
 void ClientCore::send_later(std::function<void(wire::Message::Builder)> write) {
   boost::asio::post(loop_, [self = shared_from_this(), write = std::move(write)] {
@@ -236,6 +241,11 @@ void ClientCore::on_recall(wire::ObjectRecall::Reader recall) {
     auto list = returned.initOffsets(static_cast<unsigned>(offsets.size()));
     for (unsigned i = 0; i < list.size(); ++i) list.set(i, offsets[i]);
   });
+}
+
+std::uint64_t ClientCore::last_object() {
+  const Lock lock(mutex_);
+  return last_object_;
 }
 
 void ClientCore::closed(const std::string& why) {

@@ -26,6 +26,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   void free(const store::Wanted& place);
   bool on_message(wire::Message::Reader message);
   void closed(const std::string& why);
+  std::uint64_t last_object();
 
   // Of writables and views.
   const Mapping& arena() const { return arena_; }

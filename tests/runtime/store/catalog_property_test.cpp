@@ -127,7 +127,7 @@ class Storm {
   }
   void unpin() { apply(catalog_.unpin(any_process(), any_object(), static_cast<std::uint32_t>(1 + pick(3)))); }
   void free() {
-    const auto object = any_object();
+    const auto object = pick(20) == 0 ? ObjectId{any_process(), last_number_ + 1} : any_object();
     const ProcessId by = pick(3) == 0 ? 0 : pick(3) == 0 ? any_process() : object.process;
     apply(catalog_.free(by, object, pick(2) == 0));
   }

@@ -138,6 +138,17 @@ TEST_CASE("memory that an owner frees is not used again while its writer writes"
   CHECK(world.catalog.statistics().objects == 0);
 }
 
+TEST_CASE("a free that comes before the create is not forgotten", "[store][catalog]") {
+  World world;
+  world.catalog.free(2, {1, 1}, false);
+  world.create({1, 1}, 8, 2);
+  world.catalog.seal(1, {1, 1}, false);
+  CHECK(world.catalog.statistics().objects == 0);
+  world.catalog.free(2, {1, 1}, false);  // once more, now that it is gone
+  world.put({1, 2}, 8, 2);
+  CHECK(world.catalog.statistics().objects == 1);
+}
+
 TEST_CASE("nobody but its owner and its writer can free an object", "[store][catalog]") {
   World world;
   world.catalog.attach(3, 1);
