@@ -62,16 +62,17 @@ bool Producer::passed(std::uint64_t position) const {
 
 std::optional<std::span<std::byte>> Consumer::front() {
   while (!broken_) {
-    const auto available = control_->tail.load(std::memory_order_acquire) - head_;
+    const auto head = head_.load(std::memory_order_relaxed);
+    const auto available = control_->tail.load(std::memory_order_acquire) - head;
     if (available == 0) return std::nullopt;
-    const auto offset = head_ & (memory_.size() - 1);
+    const auto offset = head & (memory_.size() - 1);
     Header header;
     std::memcpy(&header, memory_.data() + offset, sizeof header);
     const auto whole = kHeader + padded(header.bytes);
     broken_ = available > memory_.size() || available % 8 != 0 || whole > available ||
               whole > memory_.size() - offset || header.kind > kSkip;
     if (broken_) break;
-    next_ = head_ + whole;
+    next_ = head + whole;
     if (header.kind == kRecord) return memory_.subspan(offset + kHeader, header.bytes);
     pop();
   }
@@ -79,8 +80,8 @@ std::optional<std::span<std::byte>> Consumer::front() {
 }
 
 void Consumer::pop() {
-  head_ = next_;
-  control_->head.store(head_, std::memory_order_release);
+  head_.store(next_, std::memory_order_relaxed);
+  control_->head.store(next_, std::memory_order_release);
 }
 
 }  // namespace troupe::ring

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,7 +54,7 @@ class Consumer {
   void pop();
   /// Without any check: is there something to look at? Any thread of the consumer's process.
   bool empty() const {
-    return control_->tail.load(std::memory_order_seq_cst) == control_->head.load(std::memory_order_relaxed);
+    return control_->tail.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed);
   }
   /// The other side has written what no producer writes. For good.
   bool broken() const { return broken_; }
@@ -65,7 +66,7 @@ class Consumer {
  private:
   Control* control_;
   std::span<std::byte> memory_;
-  std::uint64_t head_ = 0;
+  std::atomic<std::uint64_t> head_{0};  // this side's own word for it: what both see may be overwritten
   std::uint64_t next_ = 0;  // where the record after the front begins
   bool broken_ = false;
 };

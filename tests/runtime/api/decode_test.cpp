@@ -69,17 +69,17 @@ void withstands_mutations(const T& value, std::mt19937_64& random) {
 }  // namespace
 
 // Counts what is allocated in this program's tests; never less than what is in use.
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
   allocated += size;
   if (auto* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   allocated += size;
   return std::malloc(size == 0 ? 1 : size);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 TEST_CASE("bytes that are cut short, or go on, are refused with the name of the type", "[api][decode]") {
   refuses<int>("abc", "no int");
