@@ -43,9 +43,9 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   auto waiting = std::make_shared<DirectCall>(std::move(direct));
   const auto id = peers_.request(
       to, [&](wire::Message::Builder message, std::uint64_t id) { write(message.initCall(), call, to, id); },
-      [waiting](Outcome outcome, End end) {
+      [waiting](Outcome outcome, End end, std::chrono::nanoseconds run_time) {
         auto* receiver = waiting->receiver;
-        if (end == End::Answered) return receiver->answered(std::move(*waiting), std::move(outcome), {});
+        if (end == End::Answered) return receiver->answered(std::move(*waiting), std::move(outcome), run_time);
         receiver->lost(std::move(*waiting), true, std::get<Failure>(outcome));
       });
   let_cancel(result, to, id);

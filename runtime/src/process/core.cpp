@@ -247,7 +247,7 @@ void cancel_object(const ObjectPtr& object) {
   if (object->source.channel) return object->source.channel->cancel(object->source.call);
   auto& process = Process::current();
   process.post([&process, object] {
-    if (object->source.task && process.tasks().cancel(object)) return;
+    if (object->source.is_task && process.tasks().cancel(object)) return;
     if (auto cancel = object->take_on_cancel()) cancel();
   });
 }

@@ -109,11 +109,11 @@ void Executor::call(Work work) {
     return;
   }
   auto run = [this](Work& next) {
-    if (!next.cancelled->load(std::memory_order_acquire)) {
-      return answer(next, perform(next.kind, *next.function, next.caller, next.arguments));
-    }
-    answer(next, Failure{.kind = Failure::Kind::Cancelled,
-                         .message = fmt::format("{} was cancelled before it started", next.function->key.label)});
+    auto expected = Work::Stage::Waiting;
+    if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;  // its caller has been told
+    const auto start = Clock::now();
+    auto outcome = perform(next.kind, *next.function, next.caller, next.arguments);
+    answer(next, std::move(outcome), Clock::now() - start);
   };
   run(work);
   if (work.kind == Work::Kind::Constructor) {
@@ -121,9 +121,10 @@ void Executor::call(Work work) {
   }
 }
 
-void Executor::answer(Work& work, Outcome outcome) {
-  boost::asio::post(
-      loop_, [done = std::move(work.done), outcome = std::move(outcome)]() mutable { done(std::move(outcome)); });
+void Executor::answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time) {
+  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome), run_time]() mutable {
+    done(std::move(outcome), run_time);
+  });
 }
 
 // ---- calls from channels -------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ void Executor::serve(Channel& channel) {
   for (int calls = 0; calls < kTurn && !channel.stalled; ++calls) {
     const auto next = in->front();
     if (!next) {
-      channel.stalled = in->broken();  // there is nothing to be had from it any more
+      channel.stalled = in->broken();
       return;
     }
     channel.stalled = !run_next(*in, *next);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,8 +24,10 @@ struct Work {
   const detail::Function* function = nullptr;
   ProcessId caller = 0;
   std::vector<detail::Payload> arguments = {};
-  std::shared_ptr<std::atomic<bool>> cancelled = {};  // set before it starts: it does not
-  std::function<void(Outcome)> done = {};             // on the loop's thread
+  /// The executor begins it, or the loop gives it up for who cancelled it: whichever comes first.
+  enum class Stage : std::uint8_t { Waiting, Begun, GivenUp };
+  std::shared_ptr<std::atomic<Stage>> stage = {};
+  std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};  // on the loop's thread; not if given up
   /// The content of a call whose place in the order stands in a channel.
   struct Place {
     ProcessId caller = 0;
@@ -81,7 +84,7 @@ class Executor {
   Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
                   std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
-  void answer(Work& work, Outcome outcome);
+  void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
   boost::asio::io_context& loop_;
   const std::string place_;

@@ -60,7 +60,8 @@ class Object : public std::enable_shared_from_this<Object> {
   struct Source {
     std::shared_ptr<process::OutChannel> channel;  // of a method's call
     std::uint64_t call = 0;
-    bool task = false;  // through any channel of a lease
+    std::weak_ptr<void> task;  // through any channel of a lease; Tasks knows what it is
+    bool is_task = false;
   };
   Source source;
 

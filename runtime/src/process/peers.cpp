@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "process/codec.hpp"
 
 namespace troupe::process {
@@ -13,6 +15,7 @@ Peers::Peers(Ways ways)
                  .executor = ways_.executor,
                  .send_outcome = ways_.send_outcome,
                  .ended = [this](ProcessId process) { ask_fate(process, "its process has ended"); },
+                 .damaged = [this](ProcessId process) { damaged(process); },
                  .opened = ways_.on_channel}) {}
 
 Peers::Peer& Peers::peer(const AddressPtr& to) {
@@ -28,7 +31,7 @@ std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) 
   const auto id = ++last_id_;
   auto& target = peer(to);
   if (target.dead) {
-    done(*target.dead, End::Lost);
+    done(*target.dead, End::Lost, {});
     return id;
   }
   transport::Outgoing message;
@@ -124,6 +127,16 @@ void Peers::ask_fate(ProcessId process, const std::string& symptom) {
                  [answered](const Failure& refused) { answered(refused); });
 }
 
+/// It lives, and may be reached again; what was in flight has no answer that could be believed.
+void Peers::damaged(ProcessId process) {
+  lost(process,
+       {.kind = Failure::Kind::Disconnected,
+        .message = fmt::format("the memory shared with process {} holds what neither side writes there: one of "
+                               "the two programs writes where it must not",
+                               process)});
+  peers_.erase(process);
+}
+
 void Peers::lost(ProcessId process, const Failure& how) {
   ways_.exports.forget(process);
   auto& peer = peers_[process];
@@ -132,7 +145,7 @@ void Peers::lost(ProcessId process, const Failure& how) {
   peer.queued.clear();
   channels_.lost(process, how);
   if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
-  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how, End::Lost);
+  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how, End::Lost, {});
 }
 
 transport::ConnectionPtr Peers::connection(ProcessId process) const {
@@ -159,7 +172,8 @@ void Peers::receive(const transport::ConnectionPtr& connection, ProcessId proces
     case wire::Message::REPLY:
       if (const auto reply = message.getReply(); DirectId::is(reply.getId()))
         return channels_.answer(process, reply.getId(), read(reply.getOutcome()));
-      return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()));
+      return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()),
+                    std::chrono::nanoseconds(message.getReply().getRunNs()));
     case wire::Message::FETCHED:
       return answer(process, message.getFetched().getId(), read(message.getFetched().getOutcome()));
     case wire::Message::STORED:
@@ -169,11 +183,11 @@ void Peers::receive(const transport::ConnectionPtr& connection, ProcessId proces
   }
 }
 
-void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome) {
+void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
   auto found = peers_.find(process);
   if (found == peers_.end()) return;
   auto pending = found->second.in_flight.extract(id);
-  if (!pending.empty()) pending.mapped()(std::move(outcome), End::Answered);
+  if (!pending.empty()) pending.mapped()(std::move(outcome), End::Answered, run_time);
 }
 
 Outcome Peers::read(wire::Outcome::Reader from) {

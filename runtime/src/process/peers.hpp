@@ -46,7 +46,7 @@ class Peers {
     std::function<void(const OutChannelPtr&)> on_channel;
   };
   using Fill = std::function<void(wire::Message::Builder, std::uint64_t id)>;
-  using Done = std::function<void(Outcome, End)>;
+  using Done = std::function<void(Outcome, End, std::chrono::nanoseconds run_time)>;
 
   explicit Peers(Ways ways);
 
@@ -80,9 +80,10 @@ class Peers {
   void post(Peer& peer, transport::Outgoing message);
   void connect(Peer& peer);
   void opened(ProcessId process, transport::ConnectionPtr connection);
+  void damaged(ProcessId process);
   void ask_fate(ProcessId process, const std::string& symptom);
   void receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
-  void answer(ProcessId process, std::uint64_t id, Outcome outcome);
+  void answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time = {});
   Outcome read(wire::Outcome::Reader from);
   Outcome read(wire::StoreReply::Reader from);
 

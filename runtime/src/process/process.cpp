@@ -126,12 +126,8 @@ void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller,
                              message.getBorrow().getDelta());
     case wire::Message::STORE:
       return on_store(from, message.getStore());
-    case wire::Message::CANCEL: {
-      auto& calls = running_[caller];
-      if (auto call = calls.find(message.getCancel()); call != calls.end())
-        call->second->store(true, std::memory_order_release);
-      return;
-    }
+    case wire::Message::CANCEL:
+      return on_cancel(caller, message.getCancel());
     default:
       return;  // of a later protocol; the handshake keeps those away
   }
@@ -147,7 +143,8 @@ void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome,
 
 void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call) {
   const auto id = call.getId();
-  auto reply = [this, caller, id, weak = std::weak_ptr(from)](const Outcome& outcome) {
+  auto reply = [this, caller, id, weak = std::weak_ptr(from)](const Outcome& outcome,
+                                                              std::chrono::nanoseconds run_time) {
     if (auto calls = running_.find(caller); calls != running_.end()) {
       calls->second.erase(id);
       if (calls->second.empty()) running_.erase(calls);
@@ -157,6 +154,7 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
     transport::Outgoing message;
     auto out = message.root().initReply();
     out.setId(id);
+    out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
     write_outcome(out.initOutcome(), outcome, caller);
     connection->send(message);
   };
@@ -165,22 +163,37 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
     return reply(
         Failure{.kind = Failure::Kind::Program,
                 .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
-                                       place_of(*identity_.self), call.getFunction().getLabel().cStr())});
+                                       place_of(*identity_.self), call.getFunction().getLabel().cStr())},
+        {});
   }
   if (call.hasGang() && !rank_context_) enter_gang(call.getGang());
   Work work{.kind = static_cast<Work::Kind>(call.getKind()),
             .function = function,
             .caller = caller,
             .arguments = {},
-            .cancelled = std::make_shared<std::atomic<bool>>(false),
+            .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::Waiting),
             .done = reply};
   for (auto argument : call.getArgs()) {
     work.arguments.push_back(exports_.read(argument));
     if (const auto& stored = work.arguments.back().stored) stored->begin();
   }
   if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
-  running_[caller][id] = work.cancelled;
+  running_[caller][id] = {.stage = work.stage, .label = function->key.label, .reply = reply};
   executor_.push(std::move(work));
+}
+
+/// One that has not begun is answered here, whatever runs before it.
+void Process::on_cancel(ProcessId caller, std::uint64_t id) {
+  const auto calls = running_.find(caller);
+  if (calls == running_.end()) return;
+  const auto call = calls->second.find(id);
+  if (call == calls->second.end()) return;
+  auto expected = Work::Stage::Waiting;
+  if (!call->second.stage->compare_exchange_strong(expected, Work::Stage::GivenUp)) return;
+  const auto running = call->second;
+  running.reply(Failure{.kind = Failure::Kind::Cancelled,
+                        .message = fmt::format("{} was cancelled before it started", running.label)},
+                {});
 }
 
 /// Of a call that came through a channel.
@@ -317,7 +330,7 @@ void Process::enter_gang(wire::GangInfo::Reader info) {
             request.setSet(set);
             request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
           },
-          [done](Outcome outcome, End) { done(std::move(outcome)); });
+          [done](Outcome outcome, End, std::chrono::nanoseconds) { done(std::move(outcome)); });
     });
   };
   rank_context_ =

@@ -106,6 +106,7 @@ class Process {
  private:
   void on_request(const transport::ConnectionPtr& from, ProcessId caller, wire::Message::Reader message);
   void on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call);
+  void on_cancel(ProcessId caller, std::uint64_t call);
   void on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch);
   void on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request);
   void on_tell(wire::Tell::Reader tell);
@@ -137,7 +138,13 @@ class Process {
   std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang
   std::unique_ptr<RankContext> rank_context_;
   std::atomic<RankContext*> rank_{nullptr};
-  std::unordered_map<ProcessId, std::unordered_map<std::uint64_t, std::shared_ptr<std::atomic<bool>>>> running_;
+  /// A call that came through a socket and has no answer yet.
+  struct Running {
+    std::shared_ptr<std::atomic<Work::Stage>> stage;
+    std::string_view label;
+    std::function<void(const Outcome&, std::chrono::nanoseconds run_time)> reply;
+  };
+  std::unordered_map<ProcessId, std::unordered_map<std::uint64_t, Running>> running_;
 };
 
 }  // namespace troupe::process

@@ -27,7 +27,7 @@ void Resolver::fetch(const detail::ObjectPtr& object) {
         fetch.setId(request);
         fetch.setObject(id);
       },
-      [object](Outcome outcome, End end) {
+      [object](Outcome outcome, End end, std::chrono::nanoseconds) {
         if (auto* failure = std::get_if<Failure>(&outcome); failure && end == End::Lost) {
           failure->kind = Failure::Kind::ObjectLost;
           failure->message = "the value went with its owner: " + failure->message;

@@ -22,6 +22,51 @@ std::string key_of(const detail::RequestOptions& options) {
 
 }  // namespace
 
+// ---- the queue -----------------------------------------------------------------------------------------------------
+
+void Tasks::Queue::push_back(TaskPtr task) {
+  task->queued = true;
+  tasks_.push_back(std::move(task));
+}
+
+void Tasks::Queue::push_front(TaskPtr task) {
+  task->queued = true;
+  tasks_.push_front(std::move(task));
+}
+
+Tasks::TaskPtr Tasks::Queue::take_front() {
+  auto task = std::move(tasks_.front());
+  tasks_.pop_front();
+  task->queued = false;
+  tidy();
+  return task;
+}
+
+bool Tasks::Queue::withdraw(Task& task) {
+  if (!task.queued || task.withdrawn) return false;
+  task.withdrawn = true;
+  ++withdrawn_;
+  tidy();
+  return true;
+}
+
+std::vector<Tasks::TaskPtr> Tasks::Queue::take_all() {
+  std::vector<TaskPtr> all;
+  while (!empty()) all.push_back(take_front());
+  return all;
+}
+
+/// Those at the front go at once, all of them once they are half of what is here: each is looked at once or twice.
+void Tasks::Queue::tidy() {
+  while (!tasks_.empty() && tasks_.front()->withdrawn) {
+    tasks_.pop_front();
+    --withdrawn_;
+  }
+  if (2 * withdrawn_ <= tasks_.size()) return;
+  std::erase_if(tasks_, [](const TaskPtr& task) { return task->withdrawn; });
+  withdrawn_ = 0;
+}
+
 // ---- submitting ----------------------------------------------------------------------------------------------------
 
 Tasks::Shape& Tasks::shape_of(const detail::RequestOptions& options) {
@@ -38,7 +83,8 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
   task->call.function = spec.function;
   task->result = result;
   task->tries_left = options.retries < 0 ? kDefaultRetries : options.retries;
-  result->source.task = true;
+  result->source.is_task = true;
+  result->source.task = task;
   if (Resolver::is_here(spec.arguments)) {
     task->call.arguments = std::move(spec.arguments);
     OutChannelPtr through;
@@ -95,7 +141,7 @@ void Tasks::post_pump(Shape& shape) {
 
 std::size_t Tasks::longest_line(const Shape& shape, const Lease& lease) const {
   if (lease.recalled) return 0;
-  if (lease.stuck || !lease.channel || shape.run_time.count() < 0) return 1;
+  if (lease.stuck || shape.run_time.count() < 0) return 1;
   return std::clamp<std::size_t>(
       static_cast<std::size_t>(kLine / std::max(shape.run_time, std::chrono::nanoseconds(1))), 1, kLongestLine);
 }
@@ -114,8 +160,7 @@ void Tasks::dispatch(Shape& shape) {
   while (!shape.queue.empty()) {
     auto* lease = with_room(shape);
     if (!lease || !lease->channel || !send_directly(*lease, shape.queue.front())) return;
-    lease->line.push_back(std::move(shape.queue.front()));
-    shape.queue.pop_front();
+    lease->line.push_back(shape.queue.take_front());
   }
 }
 
@@ -125,6 +170,7 @@ bool Tasks::send_directly(Lease& lease, const TaskPtr& task) {
   const auto id = lease.channel->send(Work::Kind::Task, task->call.function, task->call.arguments, direct);
   if (!id) return false;
   task->direct = *id;
+  task->call.lease = lease.id;
   return true;
 }
 
@@ -147,12 +193,24 @@ void Tasks::measured(Shape& shape, std::chrono::nanoseconds run_time) const {
 
 /// What stands in line behind the first one and has not started goes back to the head of the queue, in its order.
 void Tasks::take_back(Shape& shape, Lease& lease) {
+  if (!lease.channel) return ask_back(lease);
   while (lease.line.size() > 1) {
     auto& last = lease.line.back();
     if (last->direct == 0 || !lease.channel->revoke(last->direct)) return;
     last->direct = 0;
     shape.queue.push_front(std::move(last));
     lease.line.pop_back();
+  }
+}
+
+/// Through a socket, what has not begun comes back as cancelled. The loop.
+void Tasks::ask_back(Lease& lease) {
+  for (std::size_t i = 1; i < lease.line.size(); ++i) {
+    auto& task = *lease.line[i];
+    auto cancel = task.taking_back ? nullptr : task.result->take_on_cancel();
+    if (!cancel) continue;
+    task.taking_back = true;
+    cancel();
   }
 }
 
@@ -204,10 +262,8 @@ void Tasks::send_by_loop(Shape& shape) {
       const std::lock_guard lock(mutex_);
       dispatch(shape);
       auto* lease = shape.queue.empty() ? nullptr : with_room(shape);
-      if (!lease || !lease->line.empty()) return;
-      task = std::move(shape.queue.front());
-      shape.queue.pop_front();
-      if (task->result->ready()) continue;  // cancelled
+      if (!lease || (lease->channel && !lease->line.empty())) return;
+      task = shape.queue.take_front();
       task->direct = 0;
       task->call.lease = lease->id;
       task->call.attempt = task->deaths;
@@ -242,27 +298,26 @@ void Tasks::demand(Shape& shape) {
 }
 
 bool Tasks::cancel(const detail::ObjectPtr& result) {
-  TaskPtr queued;
+  const auto task = std::static_pointer_cast<Task>(result->source.task.lock());
+  if (!task) return false;
   std::pair<OutChannelPtr, std::uint64_t> sent;
-  auto is_it = [&](const TaskPtr& task) { return task->result == result; };
+  bool queued = false;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [key, shape] : shapes_) {
-      if (auto place = std::ranges::find_if(shape.queue, is_it); place != shape.queue.end()) {
-        queued = *place;
-        shape.queue.erase(place);
-      }
-      for (auto& lease : shape.leases) {
-        auto place = std::ranges::find_if(lease.line, is_it);
-        if (place != lease.line.end() && (*place)->direct != 0) sent = {lease.channel, (*place)->direct};
-      }
+    queued = task->shape->queue.withdraw(*task);
+    if (!queued && task->taking_back) {
+      task->cancel_wanted = true;
+      return true;
+    }
+    if (!queued && task->direct != 0) {
+      if (auto* lease = find(*task->shape, task->call.lease)) sent = {lease->channel, task->direct};
     }
   }
   if (sent.first) sent.first->cancel(sent.second);
   if (!queued) return sent.first != nullptr;
   result->complete(Failure{.kind = Failure::Kind::Cancelled,
-                           .message = fmt::format("{} was cancelled before it started", queued->call.function.label)});
-  pump(*queued->shape);
+                           .message = fmt::format("{} was cancelled before it started", task->call.function.label)});
+  pump(*task->shape);
   return true;
 }
 
@@ -299,10 +354,10 @@ void Tasks::granted(Shape& shape, std::uint64_t lease, AddressPtr process) {
 
 /// The shape cannot be had at all: that holds for every task that waits for it.
 void Tasks::refused(Shape& shape, const Failure& why) {
-  std::deque<TaskPtr> waiting;
+  std::vector<TaskPtr> waiting;
   {
     const std::lock_guard lock(mutex_);
-    waiting.swap(shape.queue);
+    waiting = shape.queue.take_all();
   }
   for (auto& task : waiting) task->result->complete(why);
 }
@@ -324,17 +379,27 @@ void Tasks::channel_opened(const OutChannelPtr& channel) {
 
 void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
   const auto task = std::static_pointer_cast<Task>(std::move(call.context));
+  const auto* failure = std::get_if<Failure>(&outcome);
+  bool came_back = false;
   {
     const std::lock_guard lock(mutex_);
     auto& shape = *task->shape;
     measured(shape, run_time);
-    if (auto* lease = find(shape, call.lease)) {
-      leave_line(*lease, task.get());
-      dispatch(shape);
-      if (!shape.queue.empty() || (lease->recalled && lease->line.empty())) post_pump(shape);
-    }
+    came_back = std::exchange(task->taking_back, false) && !task->cancel_wanted && failure &&
+                failure->kind == Failure::Kind::Cancelled && run_time.count() == 0;
+    auto* lease = find(shape, call.lease);
+    if (lease) leave_line(*lease, task.get());
+    if (came_back) shape.queue.push_front(task);
+    dispatch(shape);
+    if (!shape.queue.empty() || (lease && lease->recalled && lease->line.empty())) post_pump(shape);
   }
-  task->result->complete(std::move(outcome));
+  if (!came_back) task->result->complete(std::move(outcome));
+}
+
+/// Of those that were sent through a socket, nobody says which had begun: the first one.
+void Tasks::note_end(Lease& lease) {
+  if (std::exchange(lease.ended, true) || lease.channel) return;
+  for (std::size_t i = 1; i < lease.line.size(); ++i) lease.line[i]->behind_at_end = true;
 }
 
 /// Of those that stood in line, the first one ran; the others have done nothing.
@@ -344,9 +409,12 @@ void Tasks::lost(DirectCall call, bool started, const Failure& how) {
   {
     const std::lock_guard lock(mutex_);
     if (auto* lease = find(shape, call.lease)) {
+      note_end(*lease);
       leave_line(*lease, task.get());
       lease->recalled = true;
     }
+    if (std::exchange(task->behind_at_end, false)) started = false;
+    task->taking_back = false;
     task->direct = 0;
     if (!started) shape.queue.push_front(task);
     post_pump(shape);
@@ -435,6 +503,7 @@ AddressPtr Tasks::lost(std::uint64_t lease) {
     auto entry = std::ranges::find(shape.leases, lease, &Lease::id);
     if (entry == shape.leases.end()) continue;
     auto process = entry->process;
+    note_end(*entry);
     drop(shape, entry);
     return process;
   }

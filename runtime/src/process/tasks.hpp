@@ -69,22 +69,45 @@ class Tasks : public CallReceiver {
     Shape* shape = nullptr;
     int tries_left = kDefaultRetries;
     std::uint32_t deaths = 0;
-    std::uint64_t direct = 0;  // its id in the channel; 0: it went through the socket
+    std::uint64_t direct = 0;    // its id in the channel; 0: it went through the socket
+    bool taking_back = false;    // through the socket: its callee is asked to give it up
+    bool cancel_wanted = false;  // meanwhile, by the user
+    bool behind_at_end = false;  // another one ran when the process ended
+    bool queued = false;         // the queue's
+    bool withdrawn = false;      // likewise: it is passed over
   };
   using TaskPtr = std::shared_ptr<Task>;
+  /// Tasks that wait for a lease, in order. One is withdrawn without a search: it is passed over later.
+  class Queue {
+   public:
+    bool empty() const { return size() == 0; }
+    std::size_t size() const { return tasks_.size() - withdrawn_; }
+    void push_back(TaskPtr task);
+    void push_front(TaskPtr task);
+    const TaskPtr& front() const { return tasks_.front(); }
+    TaskPtr take_front();
+    bool withdraw(Task& task);  ///< false: it is not in here
+    std::vector<TaskPtr> take_all();
+
+   private:
+    void tidy();
+    std::deque<TaskPtr> tasks_;  // the first one is not withdrawn
+    std::size_t withdrawn_ = 0;
+  };
   struct Lease {
     std::uint64_t id = 0;
     AddressPtr process;
     OutChannelPtr channel;
     std::deque<TaskPtr> line;  // sent and not answered, in order; the first one runs
     bool recalled = false;
+    bool ended = false;
     Clock::time_point idle_since;
     const Task* seen_first = nullptr;  // at the last tick
     bool stuck = false;                // it is still the first: nothing more stands in line behind it
   };
   struct Shape {
     detail::RequestOptions need;
-    std::deque<TaskPtr> queue;
+    Queue queue;
     std::list<Lease> leases;
     std::chrono::nanoseconds run_time{-1};  // of its tasks, a moving average; below 0: not known
     bool pump_posted = false;
@@ -104,6 +127,8 @@ class Tasks : public CallReceiver {
   static void leave_line(Lease& lease, const Task* task);
   void measured(Shape& shape, std::chrono::nanoseconds run_time) const;
   void take_back(Shape& shape, Lease& lease);
+  static void ask_back(Lease& lease);
+  static void note_end(Lease& lease);
   std::size_t leases_wanted(const Shape& shape) const;
   void drop(Shape& shape, std::list<Lease>::iterator lease);
   bool has_leases() const;

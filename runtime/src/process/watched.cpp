@@ -10,7 +10,7 @@ Watched::Watched(Process& process, std::span<const detail::ObjectPtr> objects) {
   const detail::Object* before = nullptr;
   for (const auto& object : objects) {
     if (object->ready()) continue;
-    if (object->source.task) tasks_ = &process.tasks();
+    if (object->source.is_task) tasks_ = &process.tasks();
     if (!object->source.channel || (before && before->source.channel == object->source.channel)) continue;
     before = object.get();
     add(object->source.channel);

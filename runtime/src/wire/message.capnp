@@ -146,7 +146,11 @@ struct Call {
   lease @6 :UInt64;            # task: the lease it runs under
   attempt @7 :UInt32;
 }
-struct Reply { id @0 :UInt64; outcome @1 :Outcome; }
+struct Reply {
+  id @0 :UInt64;
+  outcome @1 :Outcome;
+  runNs @2 :UInt64;            # how long it ran; 0: it did not
+}
 struct Fetch { id @0 :UInt64; object @1 :UInt64; }
 struct Fetched { id @0 :UInt64; outcome @1 :Outcome; }
 struct Borrow { object @0 :UInt64; process @1 :UInt64; delta @2 :Int64; }

@@ -1,6 +1,8 @@
 // Calls between two processes of one machine: from their socket into the ring, in it, and out of it again.
 #include <chrono>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -28,6 +30,18 @@ bool shares_a_ring(int pid) {
     if (std::filesystem::read_symlink(entry, ignored).string().starts_with("/memfd:troupe-ring")) return true;
   }
   return false;
+}
+
+/// As a stray pointer of the program would.
+void overwrite_rings() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("memfd:troupe-ring") == std::string::npos) continue;
+    std::size_t end = 0;
+    const auto begin = std::stoull(line, &end, 16);
+    const auto bytes = std::stoull(line.substr(end + 1), nullptr, 16) - begin;
+    std::memset(reinterpret_cast<void*>(begin), 0xee, bytes);
+  }
 }
 
 }  // namespace
@@ -210,6 +224,44 @@ TEST_CASE("a task that asks again and again for what a later one changes lives t
     CHECK(opens.get(20s) == 1);
     CHECK(watches.get(20s) == 1);
   }
+}
+
+TEST_CASE("tens of thousands of tasks and calls are cancelled in a moment", "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 1});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  auto busy = counter.call<&Counter::sleep>(2'000);
+  std::vector<Ref<int>> calls, tasks;
+  for (int i = 0; i < 40'000; ++i) {
+    calls.push_back(counter.call<&Counter::add>(1));
+    tasks.push_back(task<sleeps>(2'000));
+  }
+  const auto start = Clock::now();
+  for (auto i = calls.size(); i-- > 0;) {  // from the end, as a search would like it least
+    calls[i].cancel();
+    tasks[i].cancel();
+  }
+  int cancelled = 0;
+  for (const auto& ref : calls) cancelled += ref.wait_for(20s) && ref.failure() ? 1 : 0;
+  for (std::size_t i = 8; i < tasks.size(); ++i) cancelled += tasks[i].wait_for(20s) && tasks[i].failure() ? 1 : 0;
+  CHECK(Clock::now() - start < 5s);
+  CHECK(cancelled == 40'000 + 39'992);
+  CHECK(busy.get(20s) == 2'000);
+  CHECK(counter.call<&Counter::add>(1).get(20s) == 1);
+}
+
+TEST_CASE("a ring that is overwritten fails the calls in it, and both sides go on",
+          "[runtime][session][channel][failure]") {
+  auto cluster = init({.cpus = 2});
+  auto counter = spawn<Counter>(0);
+  talk_much(counter);
+  auto slow = counter.call<&Counter::sleep>(200);
+  std::vector<Ref<int>> behind;
+  for (int i = 0; i < 10; ++i) behind.push_back(counter.call<&Counter::add>(1));
+  overwrite_rings();
+  CHECK_THROWS_AS(slow.get(10s), Disconnected);
+  for (const auto& ref : behind) CHECK_THROWS_AS(ref.get(10s), Disconnected);
+  CHECK(counter.call<&Counter::pid>().get(10s) > 0);
 }
 
 TEST_CASE("threads that wait when their cluster ends are told", "[runtime][session][channel]") {

@@ -49,6 +49,7 @@ struct Counter {
   std::string gpus() const { return visible_gpus(); }
   int die(int signal) { return dies_by(signal); }
   int leave(int code) { return exits_with(code); }
+  int sleep(int milliseconds) { return sleeps(milliseconds); }
   int n;
 };
 

@@ -33,7 +33,9 @@ OutChannelPtr Channels::to(ProcessId process) const {
 
 void Channels::connected(ProcessId process, const transport::ConnectionPtr& connection) {
   if (connection->peer_pid() == 0) return;  // of another machine, or of a place whose processes have no number here
-  peers_[process].connection = connection;
+  auto& peer = peers_[process];
+  if (peer.life_number == 0) peer.life_number = ++lives_;
+  peer.connection = connection;
 }
 
 // ---- opening -----------------------------------------------------------------------------------------------------
@@ -107,11 +109,13 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
                       .segment = std::move(std::get<ring::Segment>(segment)),
                       .caller_bell = std::move(bell),
                       .caller_loop = std::move(descriptors[2]),
-                      .send_through_socket = [this, process](std::uint64_t id, Outcome outcome) {
-                        boost::asio::post(ways_.loop, [this, process, id, outcome = std::move(outcome)] {
-                          ways_.send_outcome(process, id, outcome);
-                        });
-                      }});
+                      .send_through_socket =
+                          [this, process](std::uint64_t id, Outcome outcome) {
+                            boost::asio::post(ways_.loop, [this, process, id, outcome = std::move(outcome)] {
+                              ways_.send_outcome(process, id, outcome);
+                            });
+                          },
+                      .damaged = tell_damaged(process, peer)});
   watch_life(process, peer);
   return {};
 }
@@ -131,10 +135,19 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   message.root().setChannelStart();
   connection->send(message);
   peer.stage = Stage::Open;
-  peer.out = std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell));
+  peer.out = std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell), tell_damaged(process, peer));
   peer.offered.reset();
   watch_life(process, peer);
   ways_.opened(peer.out);
+}
+
+std::function<void()> Channels::tell_damaged(ProcessId process, const Peer& peer) {
+  return [this, process, life = peer.life_number] {
+    boost::asio::post(ways_.loop, [this, process, life] {
+      const auto found = peers_.find(process);
+      if (found != peers_.end() && found->second.life_number == life) ways_.damaged(process);
+    });
+  };
 }
 
 // ---- the other's end ---------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ class Channels {
     std::function<void(ProcessId caller, std::uint64_t call, const Outcome&)> send_outcome;
     /// The other process has ended, as the kernel says.
     std::function<void(ProcessId)> ended;
+    /// A ring that is shared with it holds what neither side writes.
+    std::function<void(ProcessId)> damaged;
     /// Calls may go through this channel from now on.
     std::function<void(const OutChannelPtr&)> opened;
   };
@@ -62,6 +64,7 @@ class Channels {
   enum class Stage { None, Offered, Open, Refused };
   struct Peer {
     std::weak_ptr<transport::Connection> connection;
+    std::uint64_t life_number = 0;  // tells it from the one after a loss
     Stage stage = Stage::None;
     int talks = 0;
     std::optional<ring::Segment> offered;
@@ -75,6 +78,7 @@ class Channels {
   void offered(ProcessId process, const transport::ConnectionPtr& connection);
   std::string adopt(ProcessId process, const transport::ConnectionPtr& connection);
   void watch_life(ProcessId process, Peer& peer);
+  std::function<void()> tell_damaged(ProcessId process, const Peer& peer);
   void wait_for_wake();
   void turn();
 
@@ -82,6 +86,7 @@ class Channels {
   boost::asio::posix::stream_descriptor wake_;  // an eventfd that callees write
   boost::asio::steady_timer rest_;
   bool resting_ = false;
+  std::uint64_t lives_ = 0;
   std::unordered_map<ProcessId, Peer> peers_;
 };
 

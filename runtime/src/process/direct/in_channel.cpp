@@ -37,6 +37,11 @@ std::optional<InChannel::Call> InChannel::front() {
   return std::nullopt;
 }
 
+bool InChannel::broken() {
+  if (calls_.broken() && !std::exchange(told_damaged_, true) && ways_.damaged) ways_.damaged();
+  return calls_.broken();
+}
+
 /// Replies need no order: one that finds no room takes the socket too, so that an executor never waits for its caller.
 void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time) {
   auto* value = std::get_if<detail::Payload>(&outcome);

@@ -24,6 +24,7 @@ class InChannel {
     node::UniqueFd caller_loop;               // an eventfd, written where nobody there looks
     /// For outcomes that a ring cannot carry. Any thread.
     std::function<void(std::uint64_t id, Outcome outcome)> send_through_socket;
+    std::function<void()> damaged = {};  // the ring of calls holds what no caller writes. Any thread.
   };
   explicit InChannel(Ways ways);
 
@@ -40,7 +41,8 @@ class InChannel {
   void pop() { calls_.pop(); }
   void before_sleep() { calls_.set_watch(ring::Watch::Asleep); }
   void after_sleep() { calls_.set_watch(ring::Watch::Active); }
-  bool broken() const { return calls_.broken(); }
+  /// There is nothing to be had from it any more; who knows its caller is told, once.
+  bool broken();
 
   // ---- replies
   void reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time);
@@ -51,6 +53,7 @@ class InChannel {
   Ways ways_;
   ring::Consumer calls_;
   ring::Producer replies_;
+  bool told_damaged_ = false;
 };
 using InChannelPtr = std::shared_ptr<InChannel>;
 

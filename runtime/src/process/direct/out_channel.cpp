@@ -65,10 +65,12 @@ constexpr std::size_t kBatch = 128;
 
 }  // namespace
 
-OutChannel::OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell)
+OutChannel::OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell,
+                       std::function<void()> damaged)
     : callee_(callee),
       segment_(std::move(segment)),
       callee_bell_(std::move(callee_bell)),
+      damaged_(std::move(damaged)),
       calls_(segment_.calls(), segment_.call_memory()),
       replies_(segment_.replies(), segment_.reply_memory()) {}
 
@@ -149,6 +151,7 @@ bool OutChannel::put(std::uint64_t id, std::size_t bytes, const auto& write) {
   }
   std::vector<std::byte> record(bytes);
   write(record.data());
+  slot.position = overflow_begin_ + overflow_.size();
   overflow_.emplace_back(id, std::move(record));
   overflows_.store(true, std::memory_order_relaxed);
   return flush_overflow();
@@ -158,14 +161,17 @@ bool OutChannel::flush_overflow() {
   bool wake = false;
   while (!overflow_.empty()) {
     auto& [id, record] = overflow_.front();
-    auto* at = calls_.reserve(record.size());
-    if (!at) break;
-    std::memcpy(at, record.data(), record.size());
-    auto& slot = *find(id);
-    slot.in_ring = true;
-    slot.position = calls_.commit();
-    wake = published() || wake;
+    if (id != 0) {
+      auto* at = calls_.reserve(record.size());
+      if (!at) break;
+      std::memcpy(at, record.data(), record.size());
+      auto& slot = *find(id);
+      slot.in_ring = true;
+      slot.position = calls_.commit();
+      wake = published() || wake;
+    }
     overflow_.pop_front();
+    ++overflow_begin_;
   }
   overflows_.store(!overflow_.empty(), std::memory_order_relaxed);
   return wake;
@@ -178,7 +184,7 @@ std::optional<DirectCall> OutChannel::revoke(std::uint64_t id) {
   auto* slot = find(id);
   if (!slot || closed_ || slot->elsewhere) return std::nullopt;
   if (!slot->in_ring) {
-    std::erase_if(overflow_, [id](const auto& waiting) { return waiting.first == id; });
+    overflow_[slot->position - overflow_begin_] = {};
     return free_slot(*slot);
   }
   // While it has not been passed its memory is not written again: this side would do that, and holds the lock.
@@ -224,12 +230,15 @@ std::size_t OutChannel::drain() {
   while (!replies_.empty() || overflows_.load(std::memory_order_relaxed)) {
     Batch<Reply> batch;
     bool wake = false;
+    bool damaged = false;
     {
       const std::lock_guard lock(mutex_);
       take_replies(batch.items);
       if (!overflow_.empty() && !closed_) wake = flush_overflow();
+      damaged = replies_.broken() && !std::exchange(told_damaged_, true);
     }
     if (wake) callee_bell_->ring();
+    if (damaged && damaged_) damaged_();
     if (batch.items.empty()) break;
     all += batch.items.size();
     for (auto& reply : batch.items) {
@@ -299,6 +308,7 @@ void OutChannel::close(const Failure& how) {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     why_closed_ = how;
+    overflow_begin_ += overflow_.size();
     overflow_.clear();
     overflows_.store(false, std::memory_order_relaxed);
     for (auto& slot : slots_) {

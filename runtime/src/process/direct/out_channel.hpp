@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,7 +57,9 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   static constexpr std::uint32_t kNowAndThen = 32;
   static constexpr std::uint64_t kMuch = 16;  ///< calls or replies between two turns of the loop
 
-  OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell);
+  /// `damaged`: called once, by any thread, if the ring of replies holds what no callee writes.
+  OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell,
+             std::function<void()> damaged = {});
 
   ProcessId callee() const { return callee_; }
 
@@ -103,8 +106,8 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
     std::uint32_t use = 0;
     bool taken = false;
     bool elsewhere = false;
-    bool in_ring = false;  // else it overflowed
-    std::uint64_t position = 0;
+    bool in_ring = false;        // else it overflowed
+    std::uint64_t position = 0;  // there, or in what overflowed
   };
   struct Reply {
     DirectCall call;
@@ -125,6 +128,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   const ProcessId callee_;
   ring::Segment segment_;
   const std::unique_ptr<ring::Bell> callee_bell_;
+  const std::function<void()> damaged_;
   std::atomic<std::size_t> in_flight_{0};
   std::atomic<bool> overflows_{false};
   std::atomic<bool> loop_looks_{false};  // written under the mutex
@@ -134,10 +138,13 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   ring::Consumer replies_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> overflow_;  // by id
+  /// Calls that the ring had no room for, by id; 0: revoked. A slot's position counts them from the first ever.
+  std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> overflow_;
+  std::uint64_t overflow_begin_ = 0;
   int waiters_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t sent_before_turn_ = 0;
+  bool told_damaged_ = false;
   bool closed_ = false;
   Failure why_closed_;
 };
