@@ -26,6 +26,9 @@ void cluster(const Report& report);  ///< real heads and workers as processes
 // Without a cluster.
 void call_parts(const Report& report);
 void scheduler(const Report& report);
-void network(const Report& report);
+void network(const Report& report);  ///< real heads and workers, on hosts that are network namespaces
+inline constexpr std::array<std::string_view, 6> kNetworkCases = {"link_1GiB_GBps",        "transfer_1GiB_GBps",
+                                                                  "broadcast_1GiB_to_4_s", "remote_calls_async",
+                                                                  "remote_task_sync",      "remote_tasks_async"};
 
 }  // namespace troupe::bench
