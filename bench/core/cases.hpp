@@ -23,6 +23,9 @@ void many_actors(const Report& report);
 void pending_tasks(const Report& report);
 void cluster(const Report& report);  ///< real heads and workers as processes
 
+/// Under one name, `growth`, and printed as growth_...: how cost grows with callers, actors, sizes and queues.
+void growth(const Report& report);
+
 // Without a cluster.
 void call_parts(const Report& report);
 void scheduler(const Report& report);

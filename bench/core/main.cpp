@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     many_actors(report);
     pending_tasks(report);
     cluster(report);
+    growth(report);
     call_parts(report);
     scheduler(report);
     network(report);

@@ -48,7 +48,7 @@ inline std::uint64_t tensor_bytes(torch::ScalarType type, const std::vector<std:
 inline void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, torch::Tensor& tensor) {
   bool defined = false;
   archive(defined);
-  tensor = {};
+  tensor = torch::Tensor();
   if (!defined) return;
   std::int8_t type_number = 0;
   std::uint32_t dimensions = 0;
