@@ -1,4 +1,5 @@
 #include <troupe/train.hpp>
+#include <troupe/troupe.hpp>
 
 #include <csignal>
 #include <filesystem>
