@@ -91,6 +91,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
 
   std::vector<node::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
   int peer_pid() const;
+  node::UniqueFd detach();
   void finish();
   void close();
   bool is_open() const { return state_ == State::Made || state_ == State::Open; }
@@ -367,6 +368,25 @@ void Connection::Impl::finish() {
   if (state_ == State::Finishing && !hung_up_) watch_finish();
 }
 
+node::UniqueFd Connection::Impl::detach() {
+  if (!is_open()) return {};
+  const auto handlers = std::exchange(handlers_, nullptr);  // may hold what owns this connection: goes last
+  while (!outbox_.empty()) {
+    const auto sent = transmit();
+    if (sent > 0) outbox_.drop(static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EINTR) break;
+  }
+  node::UniqueFd socket;
+  error_code error;
+  if (outbox_.empty() && reader_.cut_off().empty() && write_error_.empty()) {
+    socket.reset(socket_.release(error));
+    state_ = State::Closed;
+  } else {
+    close();
+  }
+  return socket;
+}
+
 int Connection::Impl::peer_pid() const {
   ucred who{};
   socklen_t size = sizeof who;
@@ -429,6 +449,7 @@ void Connection::send_with_descriptors(Outgoing&& message, std::vector<node::Uni
 }
 std::vector<node::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
 int Connection::peer_pid() const { return impl_->peer_pid(); }
+node::UniqueFd Connection::detach() { return impl_->detach(); }
 void Connection::finish() { impl_->finish(); }
 void Connection::close() { impl_->close(); }
 bool Connection::is_open() const { return impl_->is_open(); }

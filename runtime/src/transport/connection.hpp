@@ -76,6 +76,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kMostDescriptors = 8;  ///< of one message, and that wait to be taken
   /// The process at the other end of a unix socket; 0: not known here.
   int peer_pid() const;
+  /// Sends what is queued and gives the socket away, for bytes that are no messages; closed here then, and on_closed is
+  /// not called. None where not all can be sent at once, or more has come than the messages that were delivered.
+  node::UniqueFd detach();
   /// Sends what is queued, then closes; on_closed is not called. It needs no owner for that: it gives up on a peer that
   /// takes nothing for five seconds.
   void finish();

@@ -70,6 +70,7 @@ struct ClientOptions {
   Secret key{};
   std::chrono::milliseconds timeout{1000};
   std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;
+  std::string nobody_there = {};  ///< what it means where nothing listens; empty: by the role
 };
 /// Where to connect to.
 struct Endpoint {

@@ -26,9 +26,10 @@ std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data
 /// A driver or a worker process is meant, not the head.
 bool calls_a_process(const Caller& self) { return self.role == wire::Role::PROCESS || self.subject != 0; }
 
-std::string nobody_there(const Caller& self) {
-  return calls_a_process(self) ? "the process that listened there has ended"
-                               : "is the head running? start it with `troupe head`";
+std::string nobody_there(const ClientOptions& options) {
+  if (!options.nobody_there.empty()) return options.nobody_there;
+  return calls_a_process(options.self) ? "the process that listened there has ended"
+                                       : "is the head running? start it with `troupe head`";
 }
 
 /// One handshake as the client sees it, from the name to the welcome. Held by its deadline until it is over.
@@ -52,7 +53,7 @@ class Client : public std::enable_shared_from_this<Client> {
       if (!stopped && self->denied_) self->deny(self->describe_timeout(), self->connection_ != nullptr);
     });
     dial_ = std::make_shared<Dial>(
-        loop_, to_, nobody_there(options_.self),
+        loop_, to_, nobody_there(options_),
         [weak = weak_from_this()](Socket socket) {
           if (const auto self = weak.lock()) self->hello(std::move(socket));
         },
@@ -167,13 +168,13 @@ class Client : public std::enable_shared_from_this<Client> {
     return fmt::format(
         "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy "
         "or stopped",
-        name_of(to_), time, calls_a_process(options_.self) ? "process" : "head");
+        name_of(to_), time, calls_a_process(options_.self) || !options_.nobody_there.empty() ? "process" : "head");
   }
 
   std::string not_troupe(std::string_view symptom) const {
-    return fmt::format(
-        "{} accepted the connection but does not speak Troupe: {}: use the address that `troupe head` printed",
-        name_of(to_), symptom);
+    const bool calls_head = options_.nobody_there.empty();
+    return fmt::format("{} accepted the connection but does not speak Troupe: {}{}", name_of(to_), symptom,
+                       calls_head ? ": use the address that `troupe head` printed" : "");
   }
 
   void deny(std::string why, bool may_be_busy = false) { deny_as({.why = std::move(why), .may_be_busy = may_be_busy}); }

@@ -66,6 +66,14 @@ struct Message {
     objectRecall @46 :ObjectRecall;
     objectAttach @47 :Void;          # process to its node: the arena's descriptor comes with the answer
     objectAttached @48 :ObjectAttached;
+
+    transferRequest @49 :TransferRequest;  # to the node that has an object: its bytes follow, see transfer/chunks.hpp
+    transferSentOn @50 :Address;           # the answer: ask that node
+    transferRefused @51 :ObjectDeclined;   # the answer: it is not had here, or cannot be sent
+    transferWait @52 :Void;                # the answer comes later: it is read from the disk, or on its way here
+    transferFree @53 :TransferFree;        # to where it was written, and from there to those that have copies
+    ownerWatch @54 :UInt64;                # node to head, once a process: objects of it lie here, and it runs elsewhere
+    ownerEnded @55 :UInt64;                # head to node: it has ended
   }
 }
 
@@ -315,3 +323,14 @@ struct ObjectRecall {
     freed @2 :ObjectKey;      # the view of this object
   }
 }
+
+# ---- node <-> node: objects ------------------------------------------------------------------------------------
+struct TransferRequest {
+  object @0 :ObjectKey;
+  job @1 :UInt64;
+  bytes @2 :UInt64;           # that the whole object has
+  from @3 :UInt64;            # the first byte that is wanted
+  receiver @4 :Address;       # the store that will have it too; node 0: none will
+  failed @5 :UInt32;          # the node that it was sent on to, and that did not have it or has ended; 0: none
+}
+struct TransferFree { job @0 :UInt64; object @1 :ObjectKey; }
