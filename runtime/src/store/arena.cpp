@@ -40,6 +40,14 @@ void unmap(std::byte* at, std::uint64_t bytes) {
   if (at != nullptr) ::munmap(at, bytes);
 }
 
+/// The whole pages that the memory touches. Where the kernel is older than 5.14 the faults come one by one.
+void populate(std::span<const std::byte> memory, int advice) {
+  if (memory.empty()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPageBytes * kPageBytes;
+  const auto end = whole_pages(reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size());
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
 }  // namespace
 
 // ---- Arena -----------------------------------------------------------------------------------------------------
@@ -145,18 +153,21 @@ void Mapping::prepare_to_write(std::span<std::byte> writable) const {
 
 // ---- Window ----------------------------------------------------------------------------------------------------
 
-std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent, Access access) {
+std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent, Access access, bool prepare) {
   const int protection = access == Access::Read ? PROT_READ : PROT_READ | PROT_WRITE;
   auto* at = map_shared(arena.fd(), protection, extent.offset, extent.bytes);
   if (at == nullptr) {
     return refuse(Refusal::Kind::MemoryFull, fmt::format("no address space for {} of the object store: {}",
                                                          format_bytes(extent.bytes), std::strerror(errno)));
   }
-  ::madvise(at, extent.bytes, access == Access::Read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+  if (prepare) ::madvise(at, extent.bytes, access == Access::Read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
   return Window({at, extent.bytes});
 }
 
 Window::Window(Window&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 Window::~Window() { unmap(bytes_.data(), bytes_.size()); }
+
+void prepare_to_read(std::span<const std::byte> memory) { populate(memory, MADV_POPULATE_READ); }
+void prepare_to_write(std::span<std::byte> memory) { populate(memory, MADV_POPULATE_WRITE); }
 
 }  // namespace troupe::store

@@ -62,11 +62,13 @@ class Mapping {
   std::uint64_t bytes_;
 };
 
-/// A part of an arena in the address space of the node, while it reads or writes a spilled object.
+/// A part of an arena in the address space of the node, while it reads, writes, sends or receives an object.
 class Window {
  public:
   enum class Access { Read, Write };
-  static std::variant<Window, Refusal> open(const Arena& arena, Extent extent, Access access);
+  /// `prepare`: takes all page faults of that access now, which blocks; else prepare_to_read and prepare_to_write take
+  /// those of a part.
+  static std::variant<Window, Refusal> open(const Arena& arena, Extent extent, Access access, bool prepare = true);
   Window(Window&& other) noexcept;
   Window& operator=(Window&&) = delete;
   ~Window();
@@ -76,5 +78,9 @@ class Window {
   explicit Window(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;
 };
+
+/// Takes the page faults of any memory at once; only advice, to memory that is not mapped as well.
+void prepare_to_read(std::span<const std::byte> memory);
+void prepare_to_write(std::span<std::byte> memory);
 
 }  // namespace troupe::store

@@ -19,9 +19,28 @@ Catalog::Entry* Catalog::find(ObjectId object) {
 }
 
 void Catalog::attach(ProcessId process, JobId job) {
-  assert(process != 0 && !processes_.contains(process));
+  assert(process != 0 && !is_node(process) && !processes_.contains(process));
   processes_[process].job = job;
+  processes_[node_of(job)].job = job;
   jobs_.try_emplace(job, space_bytes_).first->second.ended = false;
+}
+
+std::optional<JobId> Catalog::job_of(ProcessId process) const {
+  const auto found = processes_.find(process);
+  if (found == processes_.end()) return std::nullopt;
+  return found->second.job;
+}
+
+std::optional<JobId> Catalog::job_of(ObjectId object) const {
+  const auto found = objects_.find(object);
+  if (found == objects_.end() || found->second.freed) return std::nullopt;
+  return found->second.job;
+}
+
+bool Catalog::is_coming(ObjectId object) const {
+  const auto found = objects_.find(object);
+  if (found == objects_.end() || !found->second.is_copy()) return false;
+  return found->second.state == State::Waiting || found->second.state == State::Creating;
 }
 
 // ---- create, seal ----------------------------------------------------------------------------------------------
@@ -30,9 +49,10 @@ std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, Pr
                                                std::uint64_t bytes) const {
   using enum Refusal::Kind;
   if (!processes_.contains(by)) return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
-  if (object.process != by || objects_.contains(object)) {
+  const bool may_make = object.process == by || is_node(by);
+  if (!may_make || objects_.contains(object)) {
     return Refusal{Invalid, fmt::format("process {} cannot make object {}: {}", by, to_string(object),
-                                        object.process == by ? "there is one" : "the number is another process's")};
+                                        may_make ? "there is one" : "the number is another process's")};
   }
   if (boost::icl::contains(ended_, owner)) {
     return Refusal{Unknown,
@@ -71,7 +91,7 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
 
 Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes) {
   auto refusal = why_not_create(by, object, owner, bytes);
-  note_number(object);
+  if (!is_node(by)) note_number(object);
   if (!refusal && requests_.size() >= options_.most_waiting) {
     refusal = {Refusal::Kind::Busy,
                fmt::format("{} requests wait for the object store of this node already", requests_.size())};
@@ -134,7 +154,7 @@ bool Catalog::may_come(ObjectId object) const {
   return !objects_.contains(object) && writer != processes_.end() && object.number > writer->second.last_number;
 }
 
-Effects Catalog::get(ProcessId by, RequestId request, ObjectId object) {
+Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copied) {
   const auto decline = [&](Refusal::Kind kind, std::string why) -> Effects {
     return {Declined{by, request, {kind, std::move(why)}}};
   };
@@ -142,13 +162,14 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object) {
   if (process == processes_.end()) return decline(Refusal::Kind::Stopped, "the process is not known to its node");
   auto* entry = find(object);
   const bool is_there = entry != nullptr && !entry->second.freed && entry->second.job == process->second.job;
-  if (!is_there && !may_come(object)) {
+  if (!is_there && !may_come(object) && !(copied && entry == nullptr)) {
     return decline(
         Refusal::Kind::Unknown,
         fmt::format("object {} is not in the object store of this node: it was freed, or its owner has ended",
                     to_string(object)));
   }
   Effects out;
+  if (is_there && is_node(by)) entry->second.used_by_node = true;
   if (is_there && entry->second.state == State::Sealed) {
     pin(*entry, by);
     out.push_back(Got{by, request, object, entry->second.extent, entry->second.bytes});
@@ -190,6 +211,7 @@ void Catalog::decline_getters(Entry& entry, const Refusal& refusal, Effects& out
 }
 
 void Catalog::pin(Entry& entry, ProcessId by) {
+  if (is_node(by)) entry.second.used_by_node = true;
   ++entry.second.pins[by];
   processes_.at(by).pinned.insert(entry.first);
   update_lru(entry);
@@ -208,13 +230,32 @@ void Catalog::unpin(Entry& entry, ProcessId by, std::uint32_t count) {
 Effects Catalog::unpin(ProcessId by, ObjectId object, std::uint32_t count) {
   auto* entry = find(object);
   if (entry == nullptr) return {};
-  // The pin of a writer ends with seal, or with its free.
-  const bool writes = entry->second.state == State::Creating && entry->second.writer == by;
+  // The pin of a writer ends with seal, or with its free. The node may have more of them than that one.
+  const bool writes = entry->second.state == State::Creating && entry->second.writer == by && !is_node(by);
   if (writes) return {};
   Effects out;
   unpin(*entry, by, count);
   remove_if_idle(*entry, out);
   serve(out);
+  return out;
+}
+
+// ---- copies ----------------------------------------------------------------------------------------------------
+
+void Catalog::pin_copy(ObjectId object) {
+  auto& entry = *find(object);
+  assert(entry.second.is_copy() && entry.second.state == State::Creating);
+  pin(entry, entry.second.writer);
+}
+
+Effects Catalog::copied(ObjectId object, const std::optional<Refusal>& failure) {
+  auto& entry = *find(object);
+  assert(entry.second.is_copy() && entry.second.state == State::Creating);
+  const auto node = entry.second.writer;
+  if (!failure) return seal(node, object, false);
+  Effects out;
+  decline_getters(entry, *failure, out);
+  for (auto& effect : free(node, object, false)) out.push_back(std::move(effect));
   return out;
 }
 
@@ -270,8 +311,9 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
     }
     decline_getters(entry, gone, out);
     for (const auto& [process, count] : object.pins) {
-      if (object.state != State::Creating) out.push_back(Recall{process, 0, id});
+      if (object.state != State::Creating && !is_node(process)) out.push_back(Recall{process, 0, id});
     }
+    if (object.used_by_node) out.push_back(Gone{object.job, id, object.is_copy()});
     object.queued = false;
     update_lru(entry);
   }
@@ -288,13 +330,19 @@ void Catalog::remove_if_idle(Entry& entry, Effects& out) {
     disk_bytes_ -= object.bytes;
     out.push_back(Erase{id});
   }
-  const auto job = jobs_.find(object.job);
-  job->second.objects.erase(id);
-  if (job->second.ended && job->second.objects.empty()) {
-    out.push_back(CloseArena{job->first});
-    jobs_.erase(job);
-  }
+  const auto number = object.job;
+  jobs_.at(number).objects.erase(id);
   objects_.erase(ObjectId(id));
+  close_if_empty(number, out);
+}
+
+/// A job that has ended, and of which nothing is left.
+void Catalog::close_if_empty(JobId number, Effects& out) {
+  const auto job = jobs_.find(number);
+  if (!job->second.ended || !job->second.objects.empty()) return;
+  out.push_back(CloseArena{number});
+  processes_.erase(node_of(number));
+  jobs_.erase(job);
 }
 
 void Catalog::give_back_kept(Process& process, std::uint64_t offset) {

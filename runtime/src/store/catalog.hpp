@@ -87,11 +87,18 @@ struct ReadBack {
 struct Erase {
   ObjectId object;
 };
+/// Was freed, and this node itself reads or writes it, or has: it shall let go, and tell others.
+struct Gone {
+  JobId job;
+  ObjectId object;
+  bool copy;
+};
 /// Nobody of the job is left.
 struct CloseArena {
   JobId job;
 };
-using Effect = std::variant<Created, Got, Declined, Kept, Recall, Punch, Commit, WriteOut, ReadBack, Erase, CloseArena>;
+using Effect =
+    std::variant<Created, Got, Declined, Kept, Recall, Punch, Commit, WriteOut, ReadBack, Erase, Gone, CloseArena>;
 using Effects = std::vector<Effect>;
 
 /// What `troupe status` shows.
@@ -126,23 +133,33 @@ struct Statistics {
 ///   what processes keep or hold without use (Recall); objects to the disk. Who asked first is served first.
 /// * A request that cannot be served waits until something changes or expired() says that it has waited enough. One
 ///   that could be served only by a disk that fails is declined at once.
+/// * The node itself is one more process of each job: node_of(job). What it creates is a copy of an object of another
+///   node. A copy never goes to the disk: it can be brought again, so it is given up instead.
 /// * After every event: bytes in arenas = objects + kept + warm, at most the cap; no two extents overlap.
 class Catalog {
  public:
   explicit Catalog(CatalogOptions options);
 
+  /// The node itself, among the processes of the job.
+  static constexpr ProcessId node_of(JobId job) { return kNode | job; }
+  static constexpr bool is_node(ProcessId process) { return (process & kNode) != 0; }
+
   // ---- requests of a process
   void attach(ProcessId process, JobId job);
   /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on other nodes). The
-  /// numbers of a process ascend: what is not known, below its last one, is gone.
+  /// numbers of a process ascend: what is not known, below its last one, is gone. By the node: a copy.
   Effects create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes);
   /// As create, in pages that `by` keeps; needs no answer. False: it does not keep those, or the id is taken.
   bool create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes, std::uint64_t offset);
   /// By the writer, once all bytes are there. `pin`: and pinned by it, as after a Got.
   Effects seal(ProcessId by, ObjectId object, bool pin);
   /// Answered when the object is sealed and in memory. One that is not known yet may come: its writer's message and this
-  /// one take different ways.
-  Effects get(ProcessId by, RequestId request, ObjectId object);
+  /// one take different ways, or, where `copied`, the create of a copy is the next event.
+  Effects get(ProcessId by, RequestId request, ObjectId object, bool copied = false);
+  /// One more pin of the node on a copy that it still writes.
+  void pin_copy(ObjectId object);
+  /// The node is done with a copy: it is sealed, or was not to be had.
+  Effects copied(ObjectId object, const std::optional<Refusal>& failure);
   Effects unpin(ProcessId by, ObjectId object, std::uint32_t count);
   /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would use the pages again.
   /// It may come before the create, as get: the owner is another process than the writer.
@@ -165,6 +182,10 @@ class Catalog {
   Effects written(ObjectId object, const std::optional<Refusal>& failure);
   Effects restored(ObjectId object, const std::optional<Refusal>& failure);
 
+  std::optional<JobId> job_of(ProcessId process) const;  ///< nullopt: it is not attached
+  std::optional<JobId> job_of(ObjectId object) const;    ///< nullopt: it is not known, or was freed
+  bool knows(ObjectId object) const { return objects_.contains(object); }
+  bool is_coming(ObjectId object) const;  ///< a copy that is not there yet
   bool waits(ProcessId by, RequestId request) const { return requests_.contains({by, request}); }
   std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
   Statistics statistics() const;
@@ -172,6 +193,7 @@ class Catalog {
   void check() const;
 
  private:
+  static constexpr ProcessId kNode = std::uint64_t{1} << 63;
   enum class State { Waiting, Creating, Sealed, Spilled };
   enum class Work { None, Commit, Write, Read };
   using RequestKey = std::pair<ProcessId, RequestId>;
@@ -185,6 +207,7 @@ class Catalog {
     bool queued = false;     // waits for memory
     bool impatient = false;  // its create has waited long enough
     bool on_disk = false;    // there is a file
+    bool used_by_node = false;
     bool freed = false;
     bool unwritable = false;  // its way to the disk failed in this shortage
     Extent extent = {};       // none: no bytes
@@ -193,6 +216,7 @@ class Catalog {
     RequestId create_request = 0;
     std::vector<RequestKey> getters = {};
     std::uint64_t used_at = 0;  // its key in lru_; 0: it is not there
+    bool is_copy() const { return is_node(writer); }
   };
   using Entry = std::pair<const ObjectId, Object>;
   struct Process {
@@ -226,6 +250,7 @@ class Catalog {
   void free(Entry& entry, const std::string& why, Effects& out);
   void remove_if_idle(Entry& entry, Effects& out);
   void give_back_kept(Process& process, std::uint64_t offset);
+  void close_if_empty(JobId job, Effects& out);
 
   // catalog_ends.cpp: what is over
   void end_process(ProcessId process, Effects& out);

@@ -80,17 +80,13 @@ Effects Catalog::job_ended(JobId job) {
   if (found == jobs_.end()) return out;
   std::vector<ProcessId> processes;
   for (const auto& [number, process] : processes_) {
-    if (process.job == job) processes.push_back(number);
+    if (process.job == job && !is_node(number)) processes.push_back(number);
   }
   for (const auto number : processes) end_process(number, out);
   const std::vector<ObjectId> objects(found->second.objects.begin(), found->second.objects.end());
+  found->second.ended = true;  // before it is empty: what is under way for some of its objects may take a while
   for (const auto& id : objects) free(*find(id), "its job has ended", out);
-  if (found->second.objects.empty()) {
-    out.push_back(CloseArena{job});
-    jobs_.erase(found);
-  } else {
-    found->second.ended = true;  // work on some of them is under way
-  }
+  if (jobs_.contains(job)) close_if_empty(job, out);
   serve(out);
   return out;
 }

@@ -163,7 +163,7 @@ bool Catalog::recall(const Entry& entry, Effects& out) {
   recalled_.clear();
   ++round_;
   for (const auto& [number, process] : processes_) {
-    if (process.kept.empty() && process.pinned.empty()) continue;
+    if (is_node(number) || (process.kept.empty() && process.pinned.empty())) continue;
     recalled_.insert(number);
     out.push_back(Recall{number, round_, std::nullopt});
   }
@@ -175,6 +175,10 @@ Catalog::Room Catalog::evict_one(Effects& out) {
   if (lru_.empty() || unwritable_.size() >= kMostDiskFailures) return Room::Stuck;
   auto& entry = *find(lru_.begin()->second);
   auto& [id, object] = entry;
+  if (object.is_copy()) {
+    free(entry, "its memory was needed", out);
+    return Room::Found;
+  }
   if (object.on_disk) {
     leave_memory(entry);
     return Room::Found;
@@ -274,7 +278,8 @@ void Catalog::end_shortage() {
 void Catalog::refuse(Entry& entry, const Refusal& refusal, Effects& out) {
   auto& [id, object] = entry;
   object.queued = false;
-  if (object.state != State::Waiting) return decline_getters(entry, refusal, out);
+  if (object.state != State::Waiting || object.is_copy()) decline_getters(entry, refusal, out);
+  if (object.state != State::Waiting) return;
   if (requests_.erase({object.writer, object.create_request}) > 0) {
     out.push_back(Declined{object.writer, object.create_request, refusal});
   }

@@ -16,5 +16,13 @@ inline void write_extent(wire::ObjectExtent::Builder into, Extent extent) {
   into.setOffset(extent.offset);
   into.setBytes(extent.bytes);
 }
+inline NodeAddress read_node(wire::Address::Reader from) {
+  return {.node = from.getNode(), .host = from.getHost(), .port = from.getPort()};
+}
+inline void write_node(wire::Address::Builder into, const NodeAddress& address) {
+  into.setNode(address.node);
+  into.setHost(address.host);
+  into.setPort(address.port);
+}
 
 }  // namespace troupe::store

@@ -69,7 +69,6 @@ void Service::detach(ProcessId process) {
 }
 
 void Service::owner_ended(ProcessId owner) { perform(catalog_.owner_ended(owner)); }
-void Service::free(ObjectId object) { perform(catalog_.free(0, object, false)); }
 void Service::job_ended(JobId job) { perform(catalog_.job_ended(job)); }
 
 bool Service::on_message(ProcessId from, wire::Message::Reader message) {
@@ -82,22 +81,17 @@ bool Service::on_message(ProcessId from, wire::Message::Reader message) {
       perform(catalog_.seal(from, read_object(seal.getObject()), seal.getPin()));
       return true;
     }
-    case wire::Message::OBJECT_GET: {
-      const auto get = message.getObjectGet();
-      perform(catalog_.get(from, get.getRequest(), read_object(get.getObject())));
-      watch(from, get.getRequest());
+    case wire::Message::OBJECT_GET:
+      on_get(from, message.getObjectGet());
       return true;
-    }
     case wire::Message::OBJECT_UNPIN: {
       const auto unpin = message.getObjectUnpin();
       perform(catalog_.unpin(from, read_object(unpin.getObject()), unpin.getCount()));
       return true;
     }
-    case wire::Message::OBJECT_FREE: {
-      const auto free = message.getObjectFree();
-      perform(catalog_.free(from, read_object(free.getObject()), free.getKeep()));
+    case wire::Message::OBJECT_FREE:
+      on_free(from, message.getObjectFree());
       return true;
-    }
     case wire::Message::OBJECT_RETURN:
       on_return(from, message.getObjectReturn());
       return true;
@@ -108,6 +102,7 @@ bool Service::on_message(ProcessId from, wire::Message::Reader message) {
 
 void Service::on_create(ProcessId from, wire::ObjectCreate::Reader create) {
   const auto object = read_object(create.getObject());
+  watch_owner(create.getOwner());
   if (!create.getKept()) {
     perform(catalog_.create(from, create.getRequest(), object, create.getOwner(), create.getBytes()));
     return watch(from, create.getRequest());
@@ -144,6 +139,7 @@ void Service::send(ProcessId to, transport::Outgoing&& message) {
 }
 
 void Service::perform(const Created& effect) {
+  if (Catalog::is_node(effect.to)) return granted(effect);
   transport::Outgoing message;
   auto created = message.root().initObjectCreated();
   created.setRequest(effect.request);
@@ -153,6 +149,7 @@ void Service::perform(const Created& effect) {
 }
 
 void Service::perform(const Got& effect) {
+  if (Catalog::is_node(effect.to)) return granted(effect);
   transport::Outgoing message;
   auto got = message.root().initObjectGot();
   got.setRequest(effect.request);
@@ -162,6 +159,7 @@ void Service::perform(const Got& effect) {
 }
 
 void Service::perform(const Declined& effect) {
+  if (Catalog::is_node(effect.to)) return declined(effect);
   transport::Outgoing message;
   auto declined = message.root().initObjectDeclined();
   declined.setRequest(effect.request);

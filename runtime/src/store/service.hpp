@@ -15,6 +15,7 @@
 
 #include "store/arena.hpp"
 #include "store/catalog.hpp"
+#include "store/elsewhere.hpp"
 #include "store/lane.hpp"
 #include "store/spill.hpp"
 #include "transport/connection.hpp"
@@ -52,9 +53,24 @@ class Service {
   void detach(ProcessId process);
   /// A process elsewhere that owns objects here has ended; of attached ones detach says so.
   void owner_ended(ProcessId owner);
-  /// For an owner that is not attached here.
-  void free(ObjectId object);
+  /// For an owner that is not attached here; nothing where the object is of another job.
+  void free(JobId job, ObjectId object);
   void job_ended(JobId job);
+
+  // ---- what this node itself does with objects, for other nodes
+  /// Who brings what was written on another node than `self`, and outlives this object or takes itself back (nullptr).
+  /// Without one, what is not here is refused.
+  void set_elsewhere(Elsewhere* elsewhere, std::uint32_t self);
+  bool has(JobId job, ObjectId object) const { return catalog_.job_of(object) == job; }
+  /// Pins an object of the job, brought back from the disk first, or waited for where it is being written. `done` is
+  /// called once, from the loop.
+  using OnHeld = std::function<void(std::variant<Held, Refusal>)>;
+  void hold(JobId job, ObjectId object, OnHeld done);
+  /// Pins a copy that Elsewhere::fetch has not brought yet.
+  void hold_copy(ObjectId object) { catalog_.pin_copy(object); }
+  void release(JobId job, ObjectId object);
+  /// The end of an Elsewhere::fetch: all bytes are there, or why not. Its memory is not to be touched from now on.
+  void copied(ObjectId object, const std::optional<Refusal>& failure);
 
   Statistics statistics() const { return catalog_.statistics(); }
   /// Why nothing can be spilled; nullopt: it can.
@@ -73,6 +89,8 @@ class Service {
   using ArenaPtr = std::shared_ptr<Arena>;
 
   void on_create(ProcessId from, wire::ObjectCreate::Reader create);
+  void on_get(ProcessId from, wire::ObjectGet::Reader get);
+  void on_free(ProcessId from, wire::ObjectFree::Reader free);
   void on_return(ProcessId from, wire::ObjectReturn::Reader returned);
   void violation(ProcessId from, const std::string& why);
   void perform(const Effects& effects);
@@ -88,7 +106,18 @@ class Service {
   void perform(const WriteOut& effect);
   void perform(const ReadBack& effect);
   void perform(const Erase& effect);
+  void perform(const Gone& effect);
   void perform(const CloseArena& effect);
+
+  // service_node.cpp: requests of the node itself
+  bool is_elsewhere(const NodeAddress& at) const { return elsewhere_ != nullptr && at.node != 0 && at.node != self_; }
+  void fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at);
+  void watch_owner(ProcessId owner);
+  void granted(const Created& effect);
+  void granted(const Got& effect);
+  void declined(const Declined& effect);
+  /// Nobody is called from within a turn of the catalog's effects: they are done in order, and without gaps.
+  void later(std::function<void()> piece);
 
   void watch(ProcessId process, RequestId request);
   void expire();
@@ -105,6 +134,10 @@ class Service {
   std::unordered_map<JobId, ArenaPtr> arenas_;
   std::optional<Refusal> no_spilling_;
   std::shared_ptr<SpillDirectory> spill_;  // the disk lane's
+  Elsewhere* elsewhere_ = nullptr;
+  std::uint32_t self_ = 0;
+  std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
+  RequestId last_own_request_ = 0;
   std::deque<Deadline> deadlines_;
   bool expiring_ = false;
   bool retrying_ = false;

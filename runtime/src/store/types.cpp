@@ -4,9 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "transport/socket.hpp"
+
 namespace troupe::store {
 
 std::string to_string(const ObjectId& object) { return fmt::format("{}.{}", object.process, object.number); }
+
+std::string to_string(const NodeAddress& address) {
+  return fmt::format("node {} ({})", address.node, transport::format_endpoint(address.host, address.port));
+}
 
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};

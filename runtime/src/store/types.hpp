@@ -32,6 +32,14 @@ struct Extent {
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
+/// Where the store of a node is reached by those of other nodes. A value.
+struct NodeAddress {
+  std::uint32_t node = 0;  ///< 0: none
+  std::string host = {};
+  std::uint16_t port = 0;
+};
+std::string to_string(const NodeAddress& address);  ///< "node 3 (10.0.0.7:4711)"
+
 /// Why the store did not do what it was asked to. `message` has the numbers.
 struct Refusal {
   enum class Kind : std::uint8_t {
@@ -40,8 +48,8 @@ struct Refusal {
     MemoryFull,  ///< as Full, and it is the machine or the cgroup that gives no more, before the store's own cap
     DiskFull,    ///< what is in memory could not be written to disk
     Unknown,     ///< no such object: freed, or its owner or writer has ended
-    Damaged,     ///< the copy on disk cannot be read, or is not what was written
-    TimedOut,    ///< it was not sealed, or not back from the disk, in time
+    Damaged,     ///< the copy on disk, or what came from another node, cannot be read or is not what was written
+    TimedOut,    ///< it was not sealed, not back from the disk, or not here from another node, in time
     Invalid,     ///< the request contradicts an earlier one
     Busy,        ///< too many requests wait
     Stopped,     ///< the node, or the way to it, is gone

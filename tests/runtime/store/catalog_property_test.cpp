@@ -37,8 +37,12 @@ class Storm {
       forget(process);
       apply(catalog_.process_ended(process));
     }
-    apply(catalog_.owner_ended(kElsewhere));
-    for (int i = 0; i < 10'000 && work_left(); ++i) do_work(false);
+    for (ProcessId owner = kElsewhere; owner < kElsewhere + 4; ++owner) apply(catalog_.owner_ended(owner));
+    for (int i = 0; i < 10'000 && (work_left() || !copies_.empty() || !node_pins_.empty()); ++i) {
+      do_work(false);
+      end_copy(false);
+      release();
+    }
     catalog_.check();
     const auto left = catalog_.statistics();
     CHECK(left.objects == 0);
@@ -60,6 +64,7 @@ class Storm {
   static CatalogOptions options() {
     return {.cap_bytes = kCap, .keep_bytes = 8 * kPageBytes, .space_factor = 4, .most_waiting = 20, .most_objects = 60};
   }
+  using RequestKey = std::pair<ProcessId, RequestId>;
   static JobId job_of(ProcessId process) { return 1 + process % 2; }
 
   std::uint64_t pick(std::uint64_t below) {
@@ -72,7 +77,7 @@ class Storm {
   }
 
   void one_event() {
-    switch (pick(16)) {
+    switch (pick(18)) {
       case 0:
       case 1:
       case 2:
@@ -95,6 +100,10 @@ class Storm {
         return answer_recall();
       case 12:
         return pick(2) == 0 ? apply(catalog_.recall_over()) : apply(catalog_.memory_may_grow());
+      case 13:
+        return copy();
+      case 14:
+        return pick(3) == 0 ? hold() : pick(2) == 0 ? release() : end_copy(true);
       default:
         return do_work(true);
     }
@@ -130,6 +139,46 @@ class Storm {
     const auto object = pick(20) == 0 ? ObjectId{any_process(), last_number_ + 1} : any_object();
     const ProcessId by = pick(3) == 0 ? 0 : pick(3) == 0 ? any_process() : object.process;
     apply(catalog_.free(by, object, pick(2) == 0));
+  }
+  /// A process asks for an object of another node.
+  void copy() {
+    const auto by = any_process();
+    const ObjectId object{kElsewhere, 1 + pick(30)};
+    const RequestKey asked{by, ++last_request_};
+    unanswered_.insert(asked);
+    apply(catalog_.get(by, asked.second, object, !catalog_.knows(object)));
+    if (!unanswered_.contains(asked) || catalog_.knows(object)) return;
+    const auto node = Catalog::node_of(job_of(by));
+    unanswered_.insert({node, ++last_request_});
+    const ProcessId owner = pick(3) == 0 ? any_process() : kElsewhere + 1 + pick(3);
+    apply(catalog_.create(node, last_request_, object, owner, pick(24 * kPageBytes)));
+    objects_.push_back(object);
+  }
+  void end_copy(bool may_fail) {
+    if (copies_.empty()) return;
+    const auto copy = copies_[pick(copies_.size())];
+    const auto object = copy.second;
+    if (pick(3) == 0) {
+      catalog_.pin_copy(object);
+      node_pins_.push_back(copy);
+    }
+    std::erase(copies_, copy);
+    std::optional<Refusal> failure;
+    if (may_fail && pick(3) == 0) failure = {Refusal::Kind::Damaged, "as the test wants"};
+    apply(catalog_.copied(object, failure));
+  }
+  /// The node sends an object, and has sent one.
+  void hold() {
+    const auto node = Catalog::node_of(1 + pick(2));
+    unanswered_.insert({node, ++last_request_});
+    apply(catalog_.get(node, last_request_, any_object()));
+  }
+  void release() {
+    if (node_pins_.empty()) return;
+    const auto pinned = node_pins_.begin() + static_cast<std::ptrdiff_t>(pick(node_pins_.size()));
+    const auto [node, object] = *pinned;
+    node_pins_.erase(pinned);
+    apply(catalog_.unpin(node, object, 1));
   }
   void end_somebody() {
     if (pick(6) != 0) return;
@@ -182,8 +231,14 @@ class Storm {
     for (const auto& effect : effects) apply(effect);
   }
   void apply(const Effect& effect) {
-    if (const auto* created = std::get_if<Created>(&effect)) answered(created->to, created->request);
-    if (const auto* got = std::get_if<Got>(&effect)) answered(got->to, got->request);
+    if (const auto* created = std::get_if<Created>(&effect)) {
+      answered(created->to, created->request);
+      if (Catalog::is_node(created->to)) copies_.emplace_back(created->to, created->object);
+    }
+    if (const auto* got = std::get_if<Got>(&effect)) {
+      answered(got->to, got->request);
+      if (Catalog::is_node(got->to)) node_pins_.emplace_back(got->to, got->object);
+    }
     if (const auto* declined = std::get_if<Declined>(&effect)) {
       answered(declined->to, declined->request);
       CHECK_FALSE(declined->refusal.message.empty());
@@ -208,6 +263,8 @@ class Storm {
   std::map<ProcessId, std::set<Extent>> kept_;
   std::set<std::pair<ProcessId, RequestId>> unanswered_;
   std::vector<Recall> recalls_;
+  std::vector<std::pair<ProcessId, ObjectId>> copies_;     // that the node writes
+  std::vector<std::pair<ProcessId, ObjectId>> node_pins_;  // of what it sends
   std::deque<Commit> memory_;
   std::deque<std::pair<ObjectId, bool>> disk_;
   std::set<ObjectId> files_;

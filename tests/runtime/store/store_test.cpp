@@ -324,7 +324,7 @@ TEST_CASE("a view that was just dropped is there again without a message", "[sto
   CHECK(node.statistics().pinned_bytes == 12 * kMiB);
 
   SECTION("it goes when memory is needed") {
-    node.service->free(parse(object));
+    node.service->free(1, parse(object));
     node.run_until("the object is gone", [&] { return node.statistics().objects == 0; });
   }
   SECTION("it goes with the process") {}
