@@ -82,6 +82,7 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
                  .exit_code = -1});
   }
   routes_.remove_node(node);
+  owner_watches_.node_lost(node);
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});
 }
 
@@ -153,9 +154,23 @@ void Control::settle_fate(ProcessId process, Failure how) {
       routes_.tell(who.asker, who.id, [&](wire::Tell::Builder tell) { process::write_failure(tell.initFate(), how); });
     }
   }
+  for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
   fates_.process_ended(process, std::move(how));
   resuming_.erase(process);
   routes_.remove_process(process);
+}
+
+void Control::owner_watched(scheduler::NodeId node, ProcessId owner) {
+  if (!routes_.process(owner)) return tell_owner_ended(node, owner);
+  owner_watches_.add(owner, node);
+}
+
+void Control::tell_owner_ended(scheduler::NodeId id, ProcessId owner) {
+  const auto* node = routes_.node(id);
+  if (!node) return;
+  transport::Outgoing message;
+  message.root().setOwnerEnded(owner);
+  node->connection->send(message);
 }
 
 void Control::answer_overdue_fates() {

@@ -18,6 +18,7 @@
 
 #include "head/fates.hpp"
 #include "head/journal.hpp"
+#include "head/owner_watches.hpp"
 #include "head/routes.hpp"
 
 namespace troupe::head {
@@ -41,6 +42,8 @@ class Control {
   void driver_gone(std::uint64_t job, const std::string& why);
   void process_ready(wire::ProcessReady::Reader ready);
   void process_exited(wire::ProcessExited::Reader exited);
+  /// The node is told once that process has ended; at once, where it has.
+  void owner_watched(scheduler::NodeId node, ProcessId owner);
   void tick();
 
   // ---- what is asked (asks.cpp)
@@ -83,6 +86,7 @@ class Control {
   void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
   void settle_fate(ProcessId process, Failure how);
   void answer_overdue_fates();
+  void tell_owner_ended(scheduler::NodeId node, ProcessId owner);
 
   // asks.cpp
   scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
@@ -132,6 +136,7 @@ class Control {
   std::unordered_map<scheduler::GangId, std::vector<scheduler::Member>> gangs_;
   std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
   Fates fates_;
+  OwnerWatches owner_watches_;
   std::unordered_map<ProcessId, std::vector<FateAsked>> fates_asked_;
 };
 

@@ -129,6 +129,8 @@ struct Head::Impl {
         if (process && process->node == id && relay.isAsk()) control.asked(relay.getProcess(), relay.getAsk());
         return;
       }
+      case wire::Message::OWNER_WATCH:
+        return control.owner_watched(id, message.getOwnerWatch());
       case wire::Message::HEARTBEAT: {
         transport::Outgoing echo;
         echo.root().setHeartbeat(message.getHeartbeat());
