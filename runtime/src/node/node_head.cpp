@@ -49,12 +49,14 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
 
 void Node::Impl::open_store() {
   try {
-    store_ = std::make_unique<StoreHost>(StoreHost::Ways{.loop = loop_,
-                                                         .options = options_.store,
-                                                         .token = options_.token,
-                                                         .cluster = cluster_,
-                                                         .host = host_,
-                                                         .machine = machine_id()});
+    store_ = std::make_unique<StoreHost>(
+        StoreHost::Ways{.loop = loop_,
+                        .options = options_.store,
+                        .token = options_.token,
+                        .cluster = cluster_,
+                        .host = host_,
+                        .machine = machine_id(),
+                        .to_head = [this](transport::Outgoing& message) { to_head(message); }});
     workers_.use_store(store_.get());
   } catch (const Error& error) {
     stop(fmt::format("the object store has no place to listen: {}", error.what()), true);
@@ -91,6 +93,7 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       if (state_ != State::Joining) return stop(message.getShutdown(), false);
       return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
     default:
+      if (store_ && store_->on_head_message(message)) return;
       log::warn(fmt::format("the head sent a message of kind {}; ignored", static_cast<int>(message.which())));
   }
 }

@@ -13,7 +13,6 @@
 namespace troupe::node {
 
 StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
-  address_.node = ways_.node;
   address_.machine = ways_.machine;
   listeners_ = process::open_listeners(ways_.loop, ways_.host, address_,
                                        [this](transport::Socket socket) { accept(std::move(socket)); });
@@ -22,8 +21,23 @@ StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
 StoreHost::~StoreHost() { close(); }
 
 store::Service& StoreHost::service() {
-  if (!service_) service_ = std::make_unique<store::Service>(ways_.loop, ways_.options);
+  if (service_) return *service_;
+  service_ = std::make_unique<store::Service>(ways_.loop, ways_.options);
+  transfer::ExchangeOptions options;
+  options.cluster = ways_.cluster;
+  options.token = ways_.token;
+  options.self = {.node = address_.node, .host = address_.host, .port = address_.port};
+  exchange_ = std::make_unique<transfer::Exchange>(ways_.loop, *service_, std::move(options), ways_.to_head);
   return *service_;
+}
+
+transfer::Exchange& StoreHost::exchange() {
+  service();
+  return *exchange_;
+}
+
+bool StoreHost::on_head_message(wire::Message::Reader message) {
+  return exchange_ && exchange_->on_head_message(message);
 }
 
 // ---- worker processes ------------------------------------------------------------------------------------------
@@ -73,43 +87,60 @@ void StoreHost::accept(transport::Socket socket) {
   options.cluster = ways_.cluster;
   options.timeout = std::chrono::seconds(10);
   options.refuse = [](const transport::Caller& caller) -> std::string {
-    return caller.role == wire::Role::PROCESS ? "" : "the object store of a node answers processes and nodes only";
+    const bool welcome =
+        caller.role == wire::Role::PROCESS || caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER;
+    return welcome ? "" : "this is the object store of a node, and no head";
   };
   options.key = [token = ways_.token](const transport::Caller& caller) {
-    return transport::job_key(token, caller.job);
+    return caller.role == wire::Role::PROCESS ? transport::job_key(token, caller.job) : token;
   };
   transport::accept(
       std::move(socket), std::move(options),
       [this, alive = std::weak_ptr(alive_)](const transport::ConnectionPtr& connection,
                                             const transport::Accepted& accepted) {
-        if (!alive.expired()) adopt(connection, accepted.caller);
+        if (alive.expired()) return;
+        if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
+        exchange().accept(connection, accepted.caller);
       },
       [](const transport::Denied& denied) { log::warn("the object store refused a connection: " + denied.why); });
 }
 
+/// A driver of this machine attaches; one of a machine without a node asks for bytes, once a connection.
 void StoreHost::adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller) {
   const auto process = caller.process;
-  drivers_[process] = driver;
+  callers_.insert(driver);
   driver->hand_over(
       {},
-      [this, process, job = caller.job, weak = std::weak_ptr(driver)](wire::Message::Reader message) {
-        auto from = weak.lock();
-        if (!from) return;
-        on_message(process, job, from, message, [weak](const std::string&) {
-          if (auto open = weak.lock()) open->close();
-        });
+      [this, caller, weak = std::weak_ptr(driver)](wire::Message::Reader message) {
+        if (auto from = weak.lock()) on_driver_message(from, caller, message);
       },
       [this, process, weak = std::weak_ptr(driver)](const std::string&) {
-        const auto known = drivers_.find(process);
-        if (known == drivers_.end() || known->second != weak.lock()) return;
-        drivers_.erase(known);
+        const auto closed = weak.lock();
+        callers_.erase(closed);
+        const auto attached = drivers_.find(process);
+        if (attached == drivers_.end() || attached->second != closed) return;
+        drivers_.erase(attached);
         ended(process);
       });
 }
 
+void StoreHost::on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
+                                  wire::Message::Reader message) {
+  if (message.isTransferRequest() || message.isTransferFree()) {
+    callers_.erase(from);
+    return exchange().on_message(from, caller, message);
+  }
+  if (message.isObjectAttach()) drivers_[caller.process] = from;
+  on_message(caller.process, caller.job, from, message, [weak = std::weak_ptr(from)](const std::string&) {
+    if (auto open = weak.lock()) open->close();
+  });
+}
+
 void StoreHost::close() {
   listeners_ = {};
-  for (auto& [process, driver] : std::exchange(drivers_, {})) driver->close();
+  drivers_.clear();
+  for (const auto& caller : std::exchange(callers_, {})) caller->close();
+  exchange_.reset();
   service_.reset();
 }
 

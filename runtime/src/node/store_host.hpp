@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,13 +13,15 @@
 #include "process/address.hpp"
 #include "process/listeners.hpp"
 #include "store/service.hpp"
+#include "transfer/exchange.hpp"
 #include "transport/connection.hpp"
 #include "transport/handshake.hpp"
 
 namespace troupe::node {
 
-/// A node's object store and who uses it: its worker processes, through the sockets that they were born with, and the
-/// drivers of this machine, who connect. The store itself is made for the first of them. Belongs to the node's loop.
+/// A node's object store and who uses it: its worker processes, through the sockets that they were born with; the drivers
+/// of this machine, who connect; other nodes, and drivers of machines without one, who fetch what is here. The store itself
+/// is made for the first of them. Belongs to the node's loop.
 class StoreHost {
  public:
   struct Ways {
@@ -26,9 +29,9 @@ class StoreHost {
     store::ServiceOptions options;
     transport::Secret token{};  ///< of the cluster
     std::string cluster;
-    std::uint32_t node = 0;
     std::string host;  ///< where it listens
     std::string machine;
+    std::function<void(transport::Outgoing&)> to_head;
   };
   /// Listens from now on. Throws Refused.
   explicit StoreHost(Ways ways);
@@ -41,6 +44,8 @@ class StoreHost {
   /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted any more.
   bool on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
                   wire::Message::Reader message, store::Service::OnViolation violated);
+  /// False: the head's message is not of the store.
+  bool on_head_message(wire::Message::Reader message);
   /// The process has ended.
   void ended(std::uint64_t process);
   void job_ended(std::uint64_t job);
@@ -50,15 +55,20 @@ class StoreHost {
  private:
   void accept(transport::Socket socket);
   void adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller);
+  void on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
+                         wire::Message::Reader message);
   void attach(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
               store::Service::OnViolation violated);
   store::Service& service();
+  transfer::Exchange& exchange();
 
   Ways ways_;
   process::Address address_;
   process::Listeners listeners_;
   std::unique_ptr<store::Service> service_;
-  std::unordered_map<std::uint64_t, transport::ConnectionPtr> drivers_;
+  std::unique_ptr<transfer::Exchange> exchange_;                         // made with it, gone before it
+  std::set<transport::ConnectionPtr> callers_;                           // processes, attached or not yet
+  std::unordered_map<std::uint64_t, transport::ConnectionPtr> drivers_;  // attached
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -49,7 +49,16 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
     : loop_(loop),
       identity_(std::move(identity)),
       strangers_(std::move(strangers)),
-      store_link_({.loop = loop_, .self = identity_.self, .connect = std::move(to_store)}),
+      store_link_({.loop = loop_,
+                   .self = identity_.self,
+                   .connect = std::move(to_store),
+                   .to_nodes = {.self = {.role = wire::Role::PROCESS,
+                                         .cluster = identity_.cluster,
+                                         .job = identity_.job,
+                                         .process = identity_.self->process,
+                                         .subject = 0},
+                                .key = identity_.job_key,
+                                .nobody_there = "the node that has it has ended"}}),
       exports_({.self = identity_.self,
                 .send_borrow =
                     [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta) {

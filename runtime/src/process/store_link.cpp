@@ -35,7 +35,7 @@ Failure failure_of(const store::Refusal& refusal) {
   return failure;
 }
 
-StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)) {}
+StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes) {}
 StoreLink::~StoreLink() = default;
 
 // ---- any thread ------------------------------------------------------------------------------------------------
@@ -52,13 +52,17 @@ store::Client* StoreLink::client() {
   return client_.load(std::memory_order_acquire);
 }
 
-void StoreLink::view(const store::Wanted& wanted, store::Client::OnView done) {
-  if (auto* client = client_.load(std::memory_order_acquire)) return client->view(wanted, std::move(done));
-  boost::asio::post(ways_.loop, [this, wanted, done = std::move(done)] {
-    attach([this, wanted, done](store::Client* client) {
-      if (client) return client->view(wanted, done);
-      done(store::Refusal{store::Refusal::Kind::Stopped,
-                          "there is no object store to bring a large value to: " + why_none_});
+void StoreLink::view(const store::Wanted& wanted, OnSeen done) {
+  auto here = [done](std::variant<store::ViewPtr, store::Refusal> view) {
+    if (auto* refusal = std::get_if<store::Refusal>(&view)) return done(std::move(*refusal));
+    const auto& seen = std::get<store::ViewPtr>(view);
+    done(Seen{seen->bytes(), seen});
+  };
+  if (auto* client = client_.load(std::memory_order_acquire)) return client->view(wanted, std::move(here));
+  boost::asio::post(ways_.loop, [this, wanted, here = std::move(here), done = std::move(done)] {
+    attach([this, wanted, here, done](store::Client* client) {
+      if (client) return client->view(wanted, here);
+      far_.view(wanted, done);
     });
   });
 }
@@ -66,9 +70,7 @@ void StoreLink::view(const store::Wanted& wanted, store::Client::OnView done) {
 void StoreLink::free(const store::Wanted& place) {
   if (auto* client = client_.load(std::memory_order_acquire)) return client->free(place);
   boost::asio::post(ways_.loop, [this, place] {
-    attach([place](store::Client* client) {
-      if (client) client->free(place);  // without one, it goes with the job
-    });
+    attach([this, place](store::Client* client) { client ? client->free(place) : far_.free(place); });
   });
 }
 
@@ -82,7 +84,7 @@ void StoreLink::attach(Then then) {
   if (stage == Stage::Asking) return;
   stage_.store(Stage::Asking, std::memory_order_release);
   ways_.connect([this](std::variant<transport::ConnectionPtr, Failure> connection) {
-    if (const auto* failure = std::get_if<Failure>(&connection)) return settle(Stage::None, nullptr, failure->message);
+    if (std::holds_alternative<Failure>(connection)) return settle(Stage::None, nullptr);
     connection_ = std::get<transport::ConnectionPtr>(connection);
     transport::Outgoing message;
     message.root().setObjectAttach();
@@ -102,22 +104,19 @@ bool StoreLink::on_message(const transport::ConnectionPtr& from, wire::Message::
 void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer) {
   auto descriptors = from->take_descriptors();
   if (stage_.load(std::memory_order_relaxed) != Stage::Asking) return;
-  if (answer.getFailure().size() != 0) return settle(Stage::None, nullptr, answer.getFailure());
-  if (descriptors.size() != 1) return settle(Stage::None, nullptr, "the node sent no memory");
+  if (answer.getFailure().size() != 0 || descriptors.size() != 1) return settle(Stage::None, nullptr);
   auto mapping = store::Mapping::map(descriptors[0].get());
-  if (const auto* refusal = std::get_if<store::Refusal>(&mapping))
-    return settle(Stage::None, nullptr, refusal->message);
+  if (std::holds_alternative<store::Refusal>(mapping)) return settle(Stage::None, nullptr);
   address_ = read_address(answer.getStore());
   store::ClientOptions options;
   if (!clients_.empty()) options.last_object = clients_.back()->last_object();
   clients_.push_back(std::make_unique<store::Client>(
       ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
       [to = from](transport::Outgoing&& message) { to->send(message); }, options));
-  settle(Stage::Attached, clients_.back().get(), {});
+  settle(Stage::Attached, clients_.back().get());
 }
 
-void StoreLink::settle(Stage stage, store::Client* client, const std::string& why) {
-  why_none_ = why;
+void StoreLink::settle(Stage stage, store::Client* client) {
   ask_again_.store((Clock::now() + kAgain).time_since_epoch().count());
   client_.store(client, std::memory_order_release);
   stage_.store(stage, std::memory_order_release);
@@ -128,7 +127,7 @@ void StoreLink::closed(const std::string& why) {
   auto* client = client_.load(std::memory_order_relaxed);
   connection_ = nullptr;
   if (client) client->closed(why);
-  settle(Stage::None, nullptr, why);
+  settle(Stage::None, nullptr);
 }
 
 }  // namespace troupe::process

@@ -15,6 +15,7 @@
 
 #include "process/address.hpp"
 #include "process/doorbell.hpp"
+#include "process/far_store.hpp"
 #include "store/client.hpp"
 #include "transport/connection.hpp"
 
@@ -28,7 +29,8 @@ Failure failure_of(const store::Refusal& refusal);
 ///   [unused] --first need--> [asking] --descriptor--> [attached] --node gone--> [none]
 ///                                \------- no store on this machine -------------> [none] --after kAgain--> [unused]
 ///
-/// A worker process asks through the socket that it was born with; a driver connects to a node of its machine.
+/// A worker process asks through the socket that it was born with; a driver connects to a node of its machine. Where that
+/// has none, large values are encoded into messages, and those of others are brought into memory of its own.
 class StoreLink {
  public:
   static constexpr std::chrono::seconds kAgain{1};
@@ -39,6 +41,7 @@ class StoreLink {
     AddressPtr self;
     /// The loop: a connection to a node of this machine; its objects' messages are given to on_message.
     std::function<void(Connected)> connect;
+    transport::ClientOptions to_nodes = {};  ///< how it proves itself to nodes of other machines
   };
   explicit StoreLink(Ways ways);
   ~StoreLink();
@@ -49,7 +52,7 @@ class StoreLink {
   /// Blocks. nullptr: there is none on this machine. The client lives as long as this.
   store::Client* client();
   /// `done`: on the loop, or within.
-  void view(const store::Wanted& wanted, store::Client::OnView done);
+  void view(const store::Wanted& wanted, OnSeen done);
   void free(const store::Wanted& place);
   /// The store of this node, for others. Only once there is a client.
   AddressPtr address() const { return address_; }
@@ -66,7 +69,7 @@ class StoreLink {
   Clock::time_point ask_again() const { return Clock::time_point(Clock::duration(ask_again_.load())); }
   void attach(Then then);
   void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
-  void settle(Stage stage, store::Client* client, const std::string& why);
+  void settle(Stage stage, store::Client* client);
 
   Ways ways_;
   std::atomic<Stage> stage_{Stage::Unused};
@@ -75,7 +78,7 @@ class StoreLink {
   AddressPtr address_;  // written before client_
 
   // the loop's
-  std::string why_none_;
+  FarStore far_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
   std::vector<std::unique_ptr<store::Client>> clients_;  // the last one may be in use

@@ -23,28 +23,23 @@ void StoredValue::begin() {
   process::Process::current().store().view(place_, [self = shared_from_this()](auto view) { self->arrived(view); });
 }
 
-void StoredValue::arrived(std::variant<store::ViewPtr, store::Refusal> view) {
+void StoredValue::arrived(std::variant<process::Seen, store::Refusal> seen) {
   ObjectPtr coming;
   {
     const std::lock_guard lock(mutex_);
     coming = coming_;
-    if (auto* here = std::get_if<store::ViewPtr>(&view)) {
-      first_ = *here;
-      view_ = *here;
+    if (auto* here = std::get_if<process::Seen>(&seen)) {
+      bytes_ = here->bytes;
+      first_ = here->keep;
+      view_ = here->keep;
       coming_ = nullptr;
     }
   }
-  if (const auto* refusal = std::get_if<store::Refusal>(&view)) {
+  if (const auto* refusal = std::get_if<store::Refusal>(&seen)) {
     coming->complete(process::failure_of(*refusal));
   } else {
     coming->complete(Payload{});
   }
-}
-
-std::optional<Failure> StoredValue::failure() const {
-  const std::lock_guard lock(mutex_);
-  if (!coming_ || !coming_->ready()) return std::nullopt;
-  return std::get<Failure>(coming_->outcome());
 }
 
 void StoredValue::bring(process::Deadline deadline) {
@@ -78,8 +73,7 @@ Block StoredValue::open() {
       auto view = view_.lock();
       first_ = nullptr;
       if (view) {
-        const auto bytes = view->bytes();
-        return {{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, std::move(view)};
+        return {{reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}, std::move(view)};
       }
     }
     bring(std::nullopt);

@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
+#include <variant>
 
 #include <troupe/detail/core.hpp>
 
 #include "process/doorbell.hpp"
+#include "process/far_store.hpp"
 #include "process/object.hpp"
 #include "store/client.hpp"
 
@@ -25,7 +27,7 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
   StoredValue(store::Wanted place, bool own) : place_(std::move(place)), own_(own) {}
   /// One that this process has written, and has in view.
   StoredValue(store::Wanted place, bool own, const store::ViewPtr& view)
-      : place_(std::move(place)), own_(own), view_(view) {}
+      : place_(std::move(place)), own_(own), bytes_(view->bytes()), view_(view) {}
   ~StoredValue();
   StoredValue(const StoredValue&) = delete;
   StoredValue& operator=(const StoredValue&) = delete;
@@ -39,18 +41,17 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
   void bring(process::Deadline deadline);
   /// As bring, with the bytes.
   Block open();
-  /// What bring() would throw, if that is known; for who must not wait.
-  std::optional<Failure> failure() const;
 
  private:
-  void arrived(std::variant<store::ViewPtr, store::Refusal> view);
+  void arrived(std::variant<process::Seen, store::Refusal> seen);
 
   const store::Wanted place_;
   const bool own_;
-  mutable std::mutex mutex_;
-  ObjectPtr coming_;      // completed when it is here, or will not be
-  store::ViewPtr first_;  // until somebody opens it
-  std::weak_ptr<const store::View> view_;
+  std::mutex mutex_;
+  ObjectPtr coming_;                   // completed when it is here, or will not be
+  std::shared_ptr<const void> first_;  // until somebody opens it
+  std::span<const std::byte> bytes_;
+  std::weak_ptr<const void> view_;  // of them
 };
 
 }  // namespace troupe::detail
