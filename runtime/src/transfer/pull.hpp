@@ -1,0 +1,105 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "store/types.hpp"
+#include "transfer/chunks.hpp"
+#include "transport/handshake.hpp"
+
+namespace troupe::transfer {
+
+struct PullOptions {
+  transport::Caller self;  ///< role node with the token's key; a driver that has no node: role driver
+  transport::Secret key{};
+  store::NodeAddress receiver = {};  ///< this node, to which others may be sent on; none: they may not
+  std::chrono::milliseconds connect{2'000};
+  std::chrono::milliseconds silence{10'000};  ///< without a byte the connection is taken for broken
+  std::chrono::milliseconds stall{60'000};    ///< without a byte of the object, though the other side says to wait
+  std::chrono::milliseconds pause{100};       ///< before the first further try; twice as long before each one after it
+  int retries = 3;                            ///< of the node where it was written
+};
+
+/// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds itself until it is
+/// done or cancelled.
+///
+///                       .----- sent on: to that node ----.
+///                       v                                |
+///     [pausing] --> [connecting] --request sent--> [receiving] --the last chunk--> done
+///        ^              |                                |
+///        |              v no way, broken, silent, changed, not had there any more
+///        |              |
+///        '--------------'--> at most `retries` times; from a node that it was sent on to it comes back to where the
+///                            object was written, which then serves it itself. Else done, with a refusal
+///
+/// It goes on from what has arrived and was verified. Where who wrote it refuses, that is the end.
+class Pull : public std::enable_shared_from_this<Pull> {
+ public:
+  struct Wanted {
+    store::ObjectId object = {};
+    store::JobId job = 0;
+    store::NodeAddress at = {};  ///< where it was written
+  };
+  using OnProgress = std::function<void(std::uint64_t verified)>;  ///< from the first byte on
+  using OnDone = std::function<void(std::optional<store::Refusal>)>;
+
+  /// `into`: as large as the object; nobody else reads or writes it beyond what OnProgress said.
+  Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into, PullOptions options,
+       OnProgress on_progress, OnDone on_done);
+  void start();
+  /// Nothing is called and nothing is written from now on.
+  void cancel();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Kind = store::Refusal::Kind;
+
+  void ask(store::NodeAddress whom);
+  void connected(const transport::ConnectionPtr& connection);
+  void denied(const transport::Denied& denied);
+  void wait_to_read();
+  void read_turn();
+  void took(ChunkReader::Result result);
+  void on_message(std::span<const capnp::word> segment);
+  void sent_on(store::NodeAddress to);
+  void refused(const store::Refusal& why);
+  void failed(Kind kind, const std::string& why);
+  void try_again(std::chrono::milliseconds pause);
+  void watch();
+  void hang_up();
+  void finish(std::optional<store::Refusal> refusal);
+  bool asks_origin() const { return asked_.node == wanted_.at.node; }
+  std::string progress() const;
+
+  boost::asio::io_context& loop_;
+  const Wanted wanted_;
+  const std::span<std::byte> into_;
+  const PullOptions options_;
+  OnProgress on_progress_;
+  OnDone on_done_;
+  boost::asio::steady_timer pause_, deadline_;
+  std::optional<transport::Socket> socket_;  // while it receives
+  std::optional<ChunkReader> reader_;
+  store::NodeAddress asked_;
+  std::uint64_t verified_ = 0;
+  std::uint64_t attempt_ = 0;      // of the connection; what belongs to an earlier one is late
+  std::uint32_t failed_node_ = 0;  // that it was sent on to
+  int failures_ = 0;               // of the origin
+  int hops_ = 0;                   // since the origin
+  int returns_ = 0;                // to the origin
+  Clock::time_point heard_;        // a byte
+  Clock::time_point waits_since_;  // for bytes of the object, on this connection
+  Clock::time_point progressed_;   // bytes of the object were verified, on any
+  bool done_ = false;
+};
+
+}  // namespace troupe::transfer

@@ -1,0 +1,263 @@
+#include <thread>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include "harness.hpp"
+#include "transfer/chunks.hpp"
+#include "transport/resolve.hpp"
+#include "transport/socket.hpp"
+
+using namespace troupe;
+using namespace troupe::transfer;
+using namespace troupe::transfer::test;
+using Catch::Matchers::Contains;
+using Kind = store::Refusal::Kind;
+
+namespace {
+
+NodeOptions impatient(std::chrono::milliseconds silence) {
+  NodeOptions options;
+  options.exchange.pull.silence = silence;
+  options.exchange.pull.stall = 2 * silence;
+  options.exchange.pull.pause = 10ms;
+  options.exchange.sending.silence = silence;
+  return options;
+}
+
+/// What it is refused with; and then nothing is left of it.
+store::Refusal refused(Node& here, ObjectId object, std::uint64_t bytes, const NodeAddress& at) {
+  const auto before = here.statistics();
+  const auto answer = here.get(20, object, bytes, at);
+  REQUIRE(answer.refusal);
+  CHECK(is_at_rest(here, before));
+  return *answer.refusal;
+}
+
+std::string text(transport::Outgoing message) {
+  std::vector<char> bytes;
+  message.append_to(bytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string chunk(std::uint64_t offset, std::uint64_t bytes) {
+  const std::vector<std::byte> value(bytes);
+  const auto header = chunk_header(offset, value);
+  return std::string(header.data(), header.size()) + std::string(bytes, '\0');
+}
+
+/// A node in a process of its own, with one object.
+class NodeProcess {
+ public:
+  explicit NodeProcess(std::uint64_t bytes) {
+    int line[2];
+    REQUIRE(::pipe(line) == 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      Node node(1);
+      node.attach(10);
+      node.put(10, bytes);
+      const auto port = node.address().port;
+      if (::write(line[1], &port, sizeof port) != sizeof port) ::_exit(1);
+      for (;;) ::pause();
+    }
+    REQUIRE(::read(line[0], &address.port, sizeof address.port) == sizeof address.port);
+    ::close(line[0]);
+    ::close(line[1]);
+  }
+  ~NodeProcess() { kill(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+  NodeAddress address{.node = 1, .host = "127.0.0.1", .port = 0};
+
+ private:
+  pid_t pid_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a node that was killed while it sent is told as gone, within seconds", "[transfer][failure]") {
+  NodeProcess origin(64 * kMiB);
+  Node here(2);
+  here.attach(20);
+  const Proxy slow(origin.address, [&](int, std::uint64_t offset, std::span<char>) {
+    if (offset > 8 * kMiB) origin.kill();
+    return true;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  const auto refusal = refused(here, {10, 1}, 64 * kMiB, slow.address());
+  CHECK(refusal.kind == Kind::Unknown);
+  CHECK_THAT(refusal.message, Contains("object 10.1 (64.0 MiB, of which ") && Contains("0 MiB have arrived)") &&
+                                  Contains("the node that had it is gone"));
+  CHECK(std::chrono::steady_clock::now() - start < 20s);
+  const auto direct = refused(here, {10, 1}, 64 * kMiB, origin.address);
+  CHECK(direct.kind == Kind::Unknown);
+  CHECK_THAT(direct.message, Contains("the node that had it is gone"));
+}
+
+TEST_CASE("bytes that were changed on their way are sent again", "[transfer][failure]") {
+  Node origin(1), here(2, impatient(10s));
+  origin.attach(10);
+  here.attach(20);
+  const auto object = origin.put(10, 8 * kMiB);
+  const Proxy flips(origin.address(), [](int connection, std::uint64_t offset, std::span<char> bytes) {
+    const auto at = 5 * kMiB;
+    if (connection == 1 && offset <= at && at < offset + bytes.size()) bytes[at - offset] ^= 1;
+    return true;
+  });
+  CHECK(here.has(20, here.get(20, object, 8 * kMiB, flips.address()), object));
+  CHECK(flips.connections() == 2);
+  CHECK(flips.came_back() < 13 * kMiB);
+}
+
+TEST_CASE("bytes that are changed each time are refused, with both checksums", "[transfer][failure]") {
+  Node origin(1), here(2, impatient(10s));
+  origin.attach(10);
+  here.attach(20);
+  const auto object = origin.put(10, 3 * kMiB);
+  const auto before = origin.statistics();
+  const Proxy flips(origin.address(), [](int, std::uint64_t offset, std::span<char> bytes) {
+    if (offset > 1000) bytes[bytes.size() / 2] ^= 1;
+    return true;
+  });
+  const auto refusal = refused(here, object, 3 * kMiB, flips.address());
+  CHECK(refusal.kind == Kind::Damaged);
+  CHECK_THAT(refusal.message, Contains("4 attempts failed") && Contains("the XXH3 of the 1.0 MiB at"));
+  CHECK(flips.connections() == 4);
+  CHECK(is_at_rest(origin, before));
+}
+
+TEST_CASE("a connection that breaks is made again, and the rest is sent", "[transfer][failure]") {
+  Node origin(1), here(2, impatient(10s));
+  origin.attach(10);
+  here.attach(20);
+  const auto object = origin.put(10, 16 * kMiB);
+  const Proxy cuts(origin.address(), [](int connection, std::uint64_t offset, std::span<char>) {
+    return connection > 3 || offset < 4 * kMiB;
+  });
+  CHECK(here.has(20, here.get(20, object, 16 * kMiB, cuts.address()), object));
+  CHECK(cuts.connections() == 4);
+}
+
+TEST_CASE("who says nothing is not waited for", "[transfer][failure]") {
+  Node here(2, impatient(300ms));
+  here.attach(20);
+  const FakeNode silent([](wire::TransferRequest::Reader) { return std::string(); });
+  const auto refusal = refused(here, {10, 1}, kMiB, silent.address());
+  CHECK(refusal.kind == Kind::TimedOut);
+  CHECK_THAT(refusal.message, Contains("nothing came for 300 ms"));
+  CHECK(silent.requests() == 4);
+}
+
+TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[transfer][failure]") {
+  Node here(2, impatient(10s));
+  here.attach(20);
+  transport::Outgoing nonsense;
+  nonsense.root().setHeartbeat(1);
+  transport::Outgoing in_circles;
+  auto onward = in_circles.root().initTransferSentOn();
+  onward.setHost("127.0.0.1");
+  onward.setPort(1);
+  onward.setNode(77);
+  const auto circle = text(std::move(in_circles));
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"HTTP/1.1 400 Bad Request\r\n\r\n", "'HTTP' is the start of neither"},
+      {chunk(0, 100) + chunk(50, 100), "a chunk of 100 bytes at"},
+      {chunk(0, 5000), "a chunk of 5000 bytes at 0 is announced, where 4000 bytes"},
+      {text(std::move(nonsense)), "a message that is no answer"},
+      {std::string("TRP1\x08\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16), "a malformed message"},
+      {circle, "it was sent on"},
+  };
+  for (const auto& [bytes, why] : cases) {
+    INFO(why);
+    const FakeNode fake([bytes = bytes](wire::TransferRequest::Reader) { return bytes; });
+    const auto refusal = refused(here, {10, 1}, 4000, fake.address());
+    CHECK((refusal.kind == Kind::Damaged || refusal.kind == Kind::Stopped));
+    CHECK_THAT(refusal.message, Contains(why) && Contains("object 10.1"));
+  }
+}
+
+TEST_CASE("a node of another cluster is not asked, and is asked for nothing", "[transfer][failure]") {
+  transport::Secret other{};
+  Node origin(1, {.key = other}), here(2);
+  origin.attach(10);
+  here.attach(20);
+  const auto object = origin.put(10, kMiB);
+  const auto refusal = refused(here, object, kMiB, origin.address());
+  CHECK(refusal.kind == Kind::Stopped);
+  CHECK_THAT(refusal.message, Contains("token"));
+  CHECK(origin.statistics().pinned_bytes == 0);
+}
+
+TEST_CASE("an object of another size than was said is refused", "[transfer][failure]") {
+  Node origin(1), here(2);
+  origin.attach(10);
+  here.attach(20);
+  const auto object = origin.put(10, kMiB);
+  const auto before = origin.statistics();
+  const auto refusal = refused(here, object, 2 * kMiB, origin.address());
+  CHECK(refusal.kind == Kind::Invalid);
+  CHECK_THAT(refusal.message, Contains("has 1048576 bytes, and 2097152 were asked for"));
+  CHECK(is_at_rest(origin, before));
+}
+
+TEST_CASE("a receiver that takes nothing does not hold the object for ever", "[transfer][failure]") {
+  Node origin(1, impatient(300ms));
+  origin.attach(10);
+  const auto object = origin.put(10, 64 * kMiB);
+  const auto before = origin.statistics();
+  boost::asio::io_context loop;
+  node::UniqueFd lazy;
+  transport::connect(
+      loop, {.host = "127.0.0.1", .port = origin.address().port, .unix_name = {}},
+      {.self = {.role = wire::Role::NODE, .cluster = kCluster}, .key = token(), .timeout = 20s},
+      [&](const transport::ConnectionPtr& connection, const transport::Accepted&) {
+        transport::Outgoing message;
+        auto request = message.root().initTransferRequest();
+        request.initObject().setProcess(object.process);
+        request.getObject().setNumber(object.number);
+        request.setJob(kJob);
+        request.setBytes(64 * kMiB);
+        connection->send(std::move(message));
+        lazy = connection->detach();
+      },
+      [](const transport::Denied& denied) { FAIL(denied.why); });
+  loop.run();
+  REQUIRE(lazy);
+  CHECK(eventually([&] { return origin.statistics().pinned_bytes > 0; }));
+  CHECK(is_at_rest(origin, before));
+}
+
+TEST_CASE("who asks for what cannot be is refused, and the node lives", "[transfer][failure]") {
+  Node origin(1);
+  origin.attach(10);
+  const auto object = origin.put(10, kMiB);
+  const auto before = origin.statistics();
+  const auto pull = [&](ObjectId wanted, store::JobId job, wire::Role role, transport::Secret key) {
+    boost::asio::io_context loop;
+    std::vector<std::byte> memory(kMiB);
+    PullOptions options;
+    options.self = {.role = role, .cluster = kCluster, .job = 5};
+    options.key = key;
+    options.pause = 1ms;
+    std::optional<store::Refusal> why;
+    std::make_shared<Pull>(loop, Pull::Wanted{wanted, job, origin.address()}, memory, options, nullptr,
+                           [&](std::optional<store::Refusal> refusal) { why = std::move(refusal); })
+        ->start();
+    loop.run();
+    REQUIRE(why);
+    return *why;
+  };
+  CHECK(pull({10, 0}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK(pull({11, 1}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK(pull(object, 77, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK_THAT(pull(object, kJob, wire::Role::PROCESS, token()).message,
+             Contains("the process is of job 5, not of job 1"));
+  CHECK(is_at_rest(origin, before));
+}
