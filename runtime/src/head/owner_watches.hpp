@@ -18,7 +18,8 @@ class OwnerWatches {
     return found.empty() ? std::set<std::uint32_t>() : std::move(found.mapped());
   }
   void node_lost(std::uint32_t node) {
-    std::erase_if(nodes_, [node](auto& watched) { return watched.second.erase(node) > 0 && watched.second.empty(); });
+    for (auto& [process, nodes] : nodes_) nodes.erase(node);
+    std::erase_if(nodes_, [](const auto& watched) { return watched.second.empty(); });
   }
   std::size_t size() const { return nodes_.size(); }
 

@@ -127,7 +127,7 @@ void StoreHost::adopt(const transport::ConnectionPtr& driver, const transport::C
 void StoreHost::on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
                                   wire::Message::Reader message) {
   if (message.isTransferRequest() || message.isTransferFree()) {
-    callers_.erase(from);
+    if (message.isTransferRequest()) callers_.erase(from);  // the bytes take it over
     return exchange().on_message(from, caller, message);
   }
   if (message.isObjectAttach()) drivers_[caller.process] = from;

@@ -134,8 +134,9 @@ void Exchange::accept(const transport::ConnectionPtr& connection, const transpor
 
 void Exchange::on_message(transport::ConnectionPtr connection, const transport::Caller& caller,
                           wire::Message::Reader message) {
-  if (message.isTransferFree() && caller.role == wire::Role::NODE) {
+  if (message.isTransferFree()) {
     const auto free = message.getTransferFree();
+    if (caller.role == wire::Role::PROCESS && caller.job != free.getJob()) return;
     return service_.free(free.getJob(), store::read_object(free.getObject()));
   }
   accepted_.erase(connection);

@@ -59,6 +59,8 @@ class Exchange final : public store::Elsewhere {
   /// A connection that proved the token (role node, or a driver's), or the key of its job (role process), and on which
   /// nothing was read yet.
   void accept(const transport::ConnectionPtr& connection, const transport::Caller& caller);
+  /// A message that came on such a connection, of which no more has been read.
+  void on_message(transport::ConnectionPtr connection, const transport::Caller& caller, wire::Message::Reader message);
   /// False: the message is not for this object.
   bool on_head_message(wire::Message::Reader message);
 
@@ -108,7 +110,6 @@ class Exchange final : public store::Elsewhere {
   void fetch_ended(store::ObjectId object, std::uint64_t number, const std::optional<store::Refusal>& failure);
 
   // Sending.
-  void on_message(transport::ConnectionPtr connection, const transport::Caller& caller, wire::Message::Reader message);
   void requested(const transport::ConnectionPtr& connection, const Request& request);
   std::optional<store::NodeAddress> choose_onward(const Request& request);
   void note_receiver(const Request& request);
