@@ -18,11 +18,11 @@
 #include <variant>
 #include <vector>
 
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <fmt/format.h>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <capnp/message.h>
-#include <capnp/serialize.h>
-#include <fmt/format.h>

@@ -53,9 +53,7 @@ class Consumer {
   std::optional<std::span<std::byte>> front();
   void pop();
   /// Without any check: is there something to look at? Any thread of the consumer's process.
-  bool empty() const {
-    return control_->tail.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed);
-  }
+  bool empty() const { return control_->tail.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed); }
   /// The other side has written what no producer writes. For good.
   bool broken() const { return broken_; }
 
@@ -67,7 +65,7 @@ class Consumer {
   Control* control_;
   std::span<std::byte> memory_;
   std::atomic<std::uint64_t> head_{0};  // this side's own word for it: what both see may be overwritten
-  std::uint64_t next_ = 0;  // where the record after the front begins
+  std::uint64_t next_ = 0;              // where the record after the front begins
   bool broken_ = false;
 };
 

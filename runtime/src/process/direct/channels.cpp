@@ -135,7 +135,8 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   message.root().setChannelStart();
   connection->send(message);
   peer.stage = Stage::Open;
-  peer.out = std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell), tell_damaged(process, peer));
+  peer.out =
+      std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell), tell_damaged(process, peer));
   peer.offered.reset();
   watch_life(process, peer);
   ways_.opened(peer.out);
