@@ -51,7 +51,12 @@ struct Workers::Worker {
 };
 
 Workers::Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, WorkersOptions options, ToHead to_head)
-    : loop_(loop), reaper_(reaper), guardian_(guardian), options_(std::move(options)), to_head_(std::move(to_head)) {}
+    : loop_(loop),
+      reaper_(reaper),
+      guardian_(guardian),
+      options_(std::move(options)),
+      to_head_(std::move(to_head)),
+      machine_(machine_id()) {}
 
 Workers::~Workers() {
   for (auto& [process, worker] : workers_) {
@@ -119,7 +124,7 @@ void Workers::configure(const Worker& worker) {
   config.setCluster(setup.cluster);
   config.setNode(setup.node);
   config.setHost(setup.host);
-  config.setMachine(machine_id());
+  config.setMachine(machine_);
   worker.link->send(message);
 }
 

@@ -98,6 +98,7 @@ class Workers {
   WorkersOptions options_;
   ToHead to_head_;
   StoreHost* store_ = nullptr;
+  const std::string machine_;
   std::function<void()> on_empty_;
   std::unordered_map<std::uint64_t, WorkerPtr> workers_;
   std::string last_failed_start_;  // of the log: many starts may fail for one reason

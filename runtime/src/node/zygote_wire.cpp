@@ -63,7 +63,7 @@ int send_packet(int socket, const std::string& bytes, int fd, int flags) {
 }
 
 Received receive_packet(int socket, int flags) {
-  std::string bytes(kZygotePacketBytes, '\0');
+  std::array<char, kZygotePacketBytes> bytes;  // not cleared: a zygote would copy its pages after every fork
   iovec part{bytes.data(), bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
