@@ -78,8 +78,9 @@ struct Journal::Impl {
     }
   }
 
+  /// Begins the transaction of all that is written when a head starts: each one waits for the disk.
   void prepare_schema() {
-    run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+    run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
         "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
         "CREATE TABLE IF NOT EXISTS event (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, kind TEXT NOT NULL,"
         "                                  subject INTEGER NOT NULL, detail TEXT NOT NULL);");
@@ -102,6 +103,7 @@ Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
   const auto last = impl_->meta("epoch");
   epoch_ = (last.empty() ? 0 : std::stoull(last)) + 1;
   impl_->set_meta("epoch", std::to_string(epoch_));
+  impl_->run("COMMIT");
 }
 
 Journal::~Journal() = default;
