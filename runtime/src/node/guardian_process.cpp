@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,6 +30,9 @@ constexpr int kFinalRounds = 200;  // of all, 10 ms apart: two seconds
 constexpr int kSweepRemoval = 50;  // of one cgroup; what is not empty then is removed at the end
 constexpr int kFinalRemoval = 1000;
 constexpr int kBetweenRoundsMs = 10;
+// Worker processes come and go in numbers, and each look at /proc costs: what is told meanwhile is done in one go.
+constexpr std::chrono::milliseconds kLeastRest{10}, kMostRest{500};
+constexpr int kRestPerWork = 4;
 
 using Marks = std::vector<std::vector<std::string>>;
 
@@ -164,12 +169,20 @@ void run_guardian(int pipe, const std::string& cookie, const std::string& cgroup
   become_guardian(pipe);
   Ward ward(cookie, cgroup);
   std::array<GuardianRecord, 256> records;
+  auto rest = kLeastRest;
+  bool rested = false;
   for (;;) {
     const auto got = ::read(pipe, records.data(), sizeof records);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(GuardianRecord); ++i) ward.apply(records[i]);
-    if (!more_to_read(pipe)) ward.sweep_ended();
+    if (!std::exchange(rested, true)) ::poll(nullptr, 0, static_cast<int>(rest.count()));
+    if (more_to_read(pipe)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    ward.sweep_ended();
+    const auto work = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+    rest = std::clamp(kRestPerWork * work, kLeastRest, kMostRest);
+    rested = false;
   }
   ward.end_all();
   ::_exit(0);
