@@ -56,8 +56,9 @@ struct ServerOptions {
   std::chrono::milliseconds timeout{1000};
   std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;  // tests only change these
 };
-/// Does at once what the first handshake of a process pays for (a millisecond: OpenSSL's providers), so that children
-/// that are forked later do not. Starts no thread.
+/// Does once, with a handshake and a message between this process and itself, what the first of a process pays for
+/// (milliseconds: OpenSSL's providers, the dynamic loader's symbols), so that children that are forked later do not. Starts
+/// no thread, leaves nothing open. Where it cannot, nothing is lost but that time.
 void warm_up();
 
 /// Runs the server's side on a fresh socket. One of the two is called once, on the loop. An accepted connection reads

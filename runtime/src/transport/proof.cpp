@@ -1,17 +1,48 @@
 #include "transport/proof.hpp"
 
+#include <atomic>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <unistd.h>
 
 #include <troupe/errors.hpp>
 
 namespace troupe::transport {
 namespace {
+
+struct FreeHmac {
+  void operator()(EVP_MAC_CTX* hmac) const { EVP_MAC_CTX_free(hmac); }
+};
+using Hmac = std::unique_ptr<EVP_MAC_CTX, FreeHmac>;
+
+/// Kept from one proof to the next: OpenSSL looks its methods up by name, which costs more than the proof itself.
+std::atomic<EVP_MAC_CTX*> spare_hmac{nullptr};
+
+Hmac make_hmac() {
+  EVP_MAC* method = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+  Hmac hmac(method != nullptr ? EVP_MAC_CTX_new(method) : nullptr);
+  EVP_MAC_free(method);
+  char digest[] = "SHA256";
+  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                                   OSSL_PARAM_construct_end()};
+  return hmac && EVP_MAC_CTX_set_params(hmac.get(), parameters) ? std::move(hmac) : nullptr;
+}
+
+Hmac take_hmac() {
+  Hmac spare(spare_hmac.exchange(nullptr, std::memory_order_acquire));
+  return spare ? std::move(spare) : make_hmac();
+}
+
+void give_back(Hmac hmac) {
+  hmac.reset(spare_hmac.exchange(hmac.release(), std::memory_order_acq_rel));  // another thread's may be there
+}
 
 /// Bytes to be authenticated: numbers of fixed width, strings with their length, so that no two inputs look alike.
 class Material {
@@ -30,11 +61,14 @@ class Material {
 
   Bytes32 authenticated(const Secret& key) const {
     Bytes32 result{};
-    unsigned size = result.size();
-    if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-              reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size(), result.data(), &size)) {
+    std::size_t size = 0;
+    auto hmac = take_hmac();
+    if (!hmac || !EVP_MAC_init(hmac.get(), key.data(), key.size(), nullptr) ||
+        !EVP_MAC_update(hmac.get(), reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size()) ||
+        !EVP_MAC_final(hmac.get(), result.data(), &size, result.size()) || size != result.size()) {
       raise({.kind = Failure::Kind::Refused, .message = "OpenSSL cannot compute HMAC-SHA256 here"});
     }
+    give_back(std::move(hmac));
     return result;
   }
 
@@ -70,8 +104,6 @@ bool equal(const Bytes32& proof, std::span<const unsigned char> claimed) {
   return claimed.size() == proof.size() && CRYPTO_memcmp(proof.data(), claimed.data(), proof.size()) == 0;
 }
 
-void warm_up() { (void)key_id({}); }
-
 // From the kernel: OpenSSL's generator is seeded anew in every worker process, which takes longer than to start one.
 Bytes32 fresh_nonce() {
   Bytes32 nonce{};
@@ -79,6 +111,17 @@ Bytes32 fresh_nonce() {
     raise({.kind = Failure::Kind::Refused, .message = "this machine has no source of random bytes"});
   }
   return nonce;
+}
+
+std::string random_name() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto random = fresh_nonce();
+  std::string name;
+  for (std::size_t i = 0; i < 8; ++i) {
+    name += digits[random[i] >> 4];
+    name += digits[random[i] & 15];
+  }
+  return name;
 }
 
 std::string key_id(const Secret& key) {

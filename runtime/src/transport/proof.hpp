@@ -29,6 +29,8 @@ bool equal(const Bytes32& proof, std::span<const unsigned char> claimed);
 
 /// Throws Refused where the machine has no randomness.
 Bytes32 fresh_nonce();
+/// Sixteen hexadecimal digits. Throws like fresh_nonce.
+std::string random_name();
 /// Eight hexadecimal digits that tell keys apart and do not give them away.
 std::string key_id(const Secret& key);
 
