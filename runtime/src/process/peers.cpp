@@ -74,6 +74,7 @@ void Peers::connect(Peer& peer) {
                   .subject = to.process};
   options.key = ways_.job_key;
   options.timeout = kPeerHandshake;
+  options.awaits_welcome = false;
   transport::connect(
       ways_.loop, endpoint, options,
       [this, process = to.process](transport::ConnectionPtr connection, const transport::Accepted&) {

@@ -70,6 +70,9 @@ struct ClientOptions {
   Caller self;
   Secret key{};
   std::chrono::milliseconds timeout{1000};
+  /// Accepted with its own proof on the way: the server has proven itself, and reads what follows once it has seen that
+  /// the caller did too. Its Welcome is a message that comes some time; a refusal instead of it closes the connection.
+  bool awaits_welcome = true;
   std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;
   std::string nobody_there = {};  ///< what it means where nothing listens; empty: by the role
 };

@@ -34,7 +34,7 @@ std::string nobody_there(const ClientOptions& options) {
 
 /// One handshake as the client sees it, from the name to the welcome. Held by its deadline until it is over.
 ///
-///     [dialing] --> [hello sent] --Challenge, its proof is right--> [proof sent] --Welcome--> accepted
+///     [dialing] --> [hello sent] --Challenge, its proof is right--> [proof sent] --Welcome, if awaited--> accepted
 ///         `-------------`------------- anything else ------------------'--> denied
 class Client : public std::enable_shared_from_this<Client> {
  public:
@@ -96,7 +96,7 @@ class Client : public std::enable_shared_from_this<Client> {
 
   void receive(wire::Message::Reader message) try {
     if (message.isChallenge() && !challenged_) return on_challenge(message.getChallenge());
-    if (message.isWelcome() && challenged_) return on_welcome();
+    if (message.isWelcome() && challenged_) return complete();
     if (message.isRefusal()) {
       return deny_as(
           {.why = describe(read(message.getRefusal(), Side::Server), Side::Caller, name_of(to_)), .refused = true});
@@ -118,6 +118,7 @@ class Client : public std::enable_shared_from_this<Client> {
     Outgoing message;
     message.root().initProof().setProof({proof.data(), proof.size()});
     connection_->send(std::move(message));
+    if (!options_.awaits_welcome) complete();
   }
 
   /// The server proves itself first: one without the key learns nothing that it could use.
@@ -135,7 +136,7 @@ class Client : public std::enable_shared_from_this<Client> {
     return std::nullopt;
   }
 
-  void on_welcome() {
+  void complete() {
     connection_->hand_over(Limits{}, nullptr, nullptr);
     deadline_.cancel();
     denied_ = nullptr;
