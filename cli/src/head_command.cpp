@@ -14,6 +14,7 @@
 #include "node/node.hpp"
 #include "node_arguments.hpp"
 #include "options.hpp"
+#include "transport/socket.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -27,8 +28,6 @@ struct HeadArguments {
   NodeArguments node;
 };
 
-bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1" || host == "localhost"; }
-
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file) {
   const auto address = config::format_address(arguments.host, head.port());
   fmt::print(
@@ -37,7 +36,7 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
       "  run a program:  TROUPE_ADDRESS={} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
       kVersion, head.cluster(), address, address, address, token_file);
-  if (!is_loopback(arguments.host)) {
+  if (!transport::is_loopback(arguments.host)) {
     fmt::print(
         "  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted "
         "network\n",

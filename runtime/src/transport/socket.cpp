@@ -59,6 +59,8 @@ std::string format_endpoint(const std::string& host, std::uint16_t port) {
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
+bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1" || host == "localhost"; }
+
 std::string peer_name(int fd) {
   SocketAddress address;
   if (::getpeername(fd, address.get(), &address.size) != 0) return "a peer that has left";

@@ -29,6 +29,8 @@ std::string host_of(const SocketAddress& address);  ///< "127.0.0.1", "::1"; emp
 std::uint16_t port_of(const SocketAddress& address);
 std::string format_endpoint(const std::string& host, std::uint16_t port);  ///< "127.0.0.1:80", "[::1]:80"
 
+bool is_loopback(const std::string& host);  ///< a number, or "localhost"
+
 std::string peer_name(int fd);      ///< "127.0.0.1:4711", "unix", for messages
 std::string local_address(int fd);  ///< host_of this end
 
