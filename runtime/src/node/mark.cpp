@@ -11,7 +11,11 @@ namespace {
 
 constexpr std::size_t kDigits = 20;  // of 2^64 - 1
 
-std::string digits_of(std::uint64_t process) { return fmt::format("{:020}", process); }
+/// Of a fresh worker process, to which each page of a library that it runs is news: no more than the language.
+std::string digits_of(std::uint64_t process) {
+  const auto digits = std::to_string(process);
+  return std::string(kDigits - digits.size(), '0') + digits;
+}
 
 }  // namespace
 

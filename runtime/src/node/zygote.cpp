@@ -48,19 +48,34 @@ pid_t fork_sibling() {
   return pid;
 }
 
+/// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
+void prepare() {
+  default_signals();
+  ::signal(SIGPIPE, SIG_IGN);  // of this process alone: what main has buffered may go to a pipe that is closed
+  detach_stdin();
+  ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
+  mark_process(0);             // room for the number of each
+}
+
+/// In the zygote, whose children mostly have the same environment.
+void set_environment(const ZygotePacket& fork) {
+  for (std::size_t i = 2; i < fork.texts.size(); ++i) {
+    const auto& entry = fork.texts[i];
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    const auto name = entry.substr(0, equals);
+    const auto* value = entry.c_str() + equals + 1;
+    const auto* set = std::getenv(name.c_str());
+    if (set == nullptr || std::strcmp(set, value) != 0) ::setenv(name.c_str(), value, 1);
+  }
+}
+
 /// In the child: makes it the worker process that the packet asks for.
 void become_worker(const ZygotePacket& fork) {
   belong_to(fork.pid);
   if (fork.texts.size() >= 2 && !fork.texts[1].empty()) join_cgroup(fork.texts[1].c_str());
-  default_signals();
-  detach_stdin();
+  ::signal(SIGPIPE, SIG_DFL);
   if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
-  for (std::size_t i = 2; i < fork.texts.size(); ++i) {
-    const auto& entry = fork.texts[i];
-    const auto equals = entry.find('=');
-    if (equals != std::string::npos) ::setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);
-  }
-  ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
   mark_process(fork.process);
 }
 
@@ -76,6 +91,7 @@ int serve_zygote(int control) {
   // A parent that died before this line has closed its end of `control`, which ends the loop below.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
+  prepare();
   answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
   transport::warm_up();  // while the first request is on its way
   for (;;) {
@@ -87,6 +103,7 @@ int serve_zygote(int control) {
       answer(control, ZygotePacket::Kind::Threads, fork.process, 0, "cannot fork: " + describe_threads(thread_names()));
       continue;
     }
+    set_environment(fork);
     std::cout.flush();  // what is buffered now would be printed by every child again
     std::fflush(nullptr);
     const pid_t pid = fork_sibling();
