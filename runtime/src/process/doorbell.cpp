@@ -1,6 +1,7 @@
 #include "process/doorbell.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include <sched.h>
@@ -8,10 +9,7 @@
 namespace troupe::process {
 namespace {
 
-std::unique_ptr<ring::Bell>& bell() {
-  static auto& one = *new std::unique_ptr<ring::Bell>(ring::Bell::create());  // used until the last moment
-  return one;
-}
+std::atomic<ring::Bell*> bell{nullptr};  // never given up: used until the last moment
 
 }  // namespace
 
@@ -20,8 +18,18 @@ Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout) {
   return Clock::now() + *timeout;
 }
 
-ring::Bell& doorbell() { return *bell(); }
-void renew_doorbell() { bell() = ring::Bell::create(); }
+ring::Bell& doorbell() {
+  [[maybe_unused]] static const bool made = [] {
+    if (!bell.load()) bell.store(ring::Bell::create().release());
+    return true;
+  }();
+  return *bell.load(std::memory_order_acquire);
+}
+
+void renew_doorbell() {
+  if (!bell.load()) return;  // the one that is to be made is this process's
+  delete bell.exchange(ring::Bell::create().release());
+}
 
 Spin& Spin::of_this_thread() {
   thread_local Spin spin;

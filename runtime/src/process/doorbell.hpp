@@ -52,7 +52,7 @@ class Spin {
   static void yield();
   bool worth();
 
-  std::chrono::nanoseconds budget_ = kMost / 2;
+  std::chrono::nanoseconds budget_ = kLeast;
 };
 
 /// Returns as soon as `poll()` is true (-> true), or at the deadline (-> what poll() says then). `poll` is evaluated on

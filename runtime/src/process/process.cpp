@@ -30,8 +30,9 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
 AddressPtr only_id(ProcessId process) { return std::make_shared<const Address>(Address{.process = process}); }
 
 std::string place_of(const Address& self) {
-  if (self.node == 0) return fmt::format("driver (pid {})", getpid());
-  return fmt::format("process {} (pid {}) on node {}", self.process, getpid(), self.node);
+  const auto pid = " (pid " + std::to_string(getpid()) + ")";
+  if (self.node == 0) return "driver" + pid;
+  return "process " + std::to_string(self.process) + pid + " on node " + std::to_string(self.node);
 }
 
 }  // namespace

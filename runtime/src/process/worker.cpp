@@ -1,7 +1,6 @@
 #include "process/worker.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <system_error>
@@ -30,12 +29,13 @@ struct Worker {
   transport::ConnectionPtr link;
   Listeners listeners;
   std::unique_ptr<Process> process;
-  std::atomic<bool> configured{false};
+  bool has_given_up = false;
 
   boost::asio::steady_timer patience{loop};
 
   void begin(wire::WorkerConfig::Reader config);
   void configure(wire::WorkerConfig::Reader config);
+  void announce();
   void give_up(const std::string& why);
 };
 
@@ -48,6 +48,7 @@ void Worker::begin(wire::WorkerConfig::Reader config) try { configure(config); }
 
 /// Tells the node, which ends this process once it has heard.
 void Worker::give_up(const std::string& why) {
+  has_given_up = true;
   std::fprintf(stderr, "troupe: this worker process cannot start: %s\n", why.c_str());
   listeners = {};
   transport::Outgoing last;
@@ -75,16 +76,16 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
   strangers.refuse = [](const transport::Caller&) { return "a worker process answers processes of its own job only"; };
   process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
                                       [this](const StoreLink::Connected& connected) { connected(link); });
+}
 
+void Worker::announce() {
+  const auto& self = *process->identity().self;
   transport::Outgoing ready;
   auto out = ready.root().initProcessReady();
-  out.setProcess(self->process);
+  out.setProcess(self.process);
   out.setPid(static_cast<std::uint32_t>(getpid()));
-  write_address(out.initAddress(), *self);
+  write_address(out.initAddress(), self);
   link->send(ready);
-
-  configured.store(true, std::memory_order_release);
-  doorbell().ring();
 }
 
 }  // namespace
@@ -103,13 +104,18 @@ void run_worker(int fd) {
         }
       },
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
+  // Its configuration mostly waits in the socket: the loop's thread begins with what follows.
+  while (!worker.process && !worker.has_given_up) worker.loop.run_one();
+  if (worker.has_given_up) worker.loop.run();
   try {
-    std::thread([&worker] { worker.loop.run(); }).detach();
+    std::thread([&worker] {
+      worker.announce();
+      worker.loop.run();
+    }).detach();
   } catch (const std::system_error& error) {
     worker.give_up(std::string("it cannot have a thread for its sockets: ") + error.what());
     worker.loop.run();
   }
-  wait([&worker] { return worker.configured.load(std::memory_order_acquire); }, std::nullopt);
   worker.process->executor().run();
 }
 
