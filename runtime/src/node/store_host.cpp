@@ -14,8 +14,11 @@ namespace troupe::node {
 
 StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
   address_.machine = ways_.machine;
-  listeners_ = process::open_listeners(ways_.loop, ways_.host, address_,
-                                       [this](transport::Socket socket) { accept(std::move(socket)); });
+  const auto on_socket = [this](transport::Socket socket) { accept(std::move(socket)); };
+  listeners_ = process::open_listeners(ways_.loop, ways_.host, address_, on_socket);
+  if (listeners_.tcp) return;
+  listeners_.tcp = transport::Listener::tcp(ways_.loop, ways_.host, 0, on_socket);  // for other nodes of this machine
+  address_.port = listeners_.tcp->port();
 }
 
 StoreHost::~StoreHost() { close(); }
