@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 struct Size {
   NodeId nodes = 10'000;
   RequestId tasks = 1'000'000;
-  std::uint32_t jobs = 20;
+  std::uint32_t jobs = 4;
   std::uint64_t check_every = 500'000;  ///< events between two looks at the invariants
 };
 

@@ -133,6 +133,7 @@ class Cluster {
   bool only_bounded(const ShapeKey& shape) const;
   void review_reservations();
   bool reserve(Request& request);
+  Capacity room_in(const Node& node, bool around_actors) const;
   std::optional<std::vector<NodeId>> plan(const Request& request, bool around_actors) const;
   void lift(Request& request);
   void drain(const Request& request);
@@ -167,7 +168,7 @@ class Cluster {
   NodeTable nodes_;
   Queue queue_;
   std::unordered_map<RequestId, Request> requests_;
-  std::map<ProcessId, Process> processes_;
+  std::unordered_map<ProcessId, Process> processes_;
   std::unordered_map<LeaseId, Lease> leases_;
   std::map<ActorId, Actor> actors_;
   std::map<std::string, ActorId, std::less<>> names_;

@@ -7,10 +7,12 @@ void FreeIndex::update(NodeId node, const Resources& amounts) {
   if (is_new) everyone_.emplace(Amount{}, node);
   auto& before = known->second;
   for (const auto& [name, amount] : before) {
-    if (amounts.of(name) != amount) leave(name, amount, node);
+    const auto now = amounts.of(name);
+    if (now == amount) continue;
+    now.is_zero() ? leave(name, amount, node) : move(name, amount, now, node);
   }
   for (const auto& [name, amount] : amounts) {
-    if (before.of(name) != amount) enter(name, amount, node);
+    if (before.of(name).is_zero()) enter(name, amount, node);
   }
   before = amounts;
 }
@@ -32,6 +34,14 @@ std::pair<const FreeIndex::Order*, Amount> FreeIndex::scarcest(const Resources& 
 }
 
 void FreeIndex::enter(const std::string& name, Amount amount, NodeId node) { by_name_[name].emplace(amount, node); }
+
+/// With the entry that is there: what is free changes with every lease.
+void FreeIndex::move(const std::string& name, Amount from, Amount to, NodeId node) {
+  auto& order = by_name_.find(name)->second;
+  auto entry = order.extract({from, node});
+  entry.value().first = to;
+  order.insert(std::move(entry));
+}
 
 void FreeIndex::leave(const std::string& name, Amount amount, NodeId node) {
   const auto order = by_name_.find(name);

@@ -43,6 +43,7 @@ class FreeIndex {
   /// nullptr where no node has some name at all.
   std::pair<const Order*, Amount> scarcest(const Resources& need) const;
   void enter(const std::string& name, Amount amount, NodeId node);
+  void move(const std::string& name, Amount from, Amount to, NodeId node);
   void leave(const std::string& name, Amount amount, NodeId node);
 
   Order everyone_;  // for a need of nothing

@@ -11,7 +11,7 @@ namespace {
 
 using Wrong = std::optional<std::string>;
 
-Wrong check_amounts(const Node& node, const std::map<ProcessId, Process>& processes) {
+Wrong check_amounts(const Node& node, const std::unordered_map<ProcessId, Process>& processes) {
   Capacity taken = node.free;
   for (const auto& gpu : node.free.gpus()) {
     if (gpu.ticks() < 0 || gpu > Amount::whole(1))
@@ -32,7 +32,7 @@ Wrong check_amounts(const Node& node, const std::map<ProcessId, Process>& proces
   return std::nullopt;
 }
 
-Wrong check_counts(const Node& node, const std::map<ProcessId, Process>& processes) {
+Wrong check_counts(const Node& node, const std::unordered_map<ProcessId, Process>& processes) {
   std::size_t spares = 0;
   std::size_t leases = 0;
   for (auto id : node.processes) {

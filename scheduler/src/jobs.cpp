@@ -25,15 +25,15 @@ void Cluster::end_job(Job& job, const std::string& why) {
   if (job.ended) return;
   job.ended = true;
   const auto text = why.empty() ? fmt::format("job {} ended", job.id) : fmt::format("job {} ended: {}", job.id, why);
-  const auto everyone = job.processes;
+  const auto everyone = in_order(job.processes);
   for (auto id : everyone) {
-    for (auto request : std::set{processes_.at(id).requests}) drop(request);
+    for (auto request : in_order(processes_.at(id).requests)) drop(request);
   }
   for (auto id : everyone) {
     auto& process = processes_.at(id);
-    for (auto lease : std::set{process.leases}) erase_lease(lease);
-    for (auto actor : std::set{process.actors}) erase_actor(actor);
-    for (auto gang : std::set{process.gangs}) erase_gang(gang);
+    for (auto lease : in_order(process.leases)) erase_lease(lease);
+    for (auto actor : in_order(process.actors)) erase_actor(actor);
+    for (auto gang : in_order(process.gangs)) erase_gang(gang);
   }
   for (auto id : everyone) stop(processes_.at(id), text);
   processes_.erase(job.driver);

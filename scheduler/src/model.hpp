@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <troupe/scheduler/effects.hpp>
@@ -16,8 +17,15 @@
 
 #include "policies/candidate.hpp"
 
-/// The records that the cluster is made of. What is iterated is kept in order, so that a replay makes the same effects.
+/// The records that the cluster is made of. What is iterated is kept in order, or brought into it by in_order, so that a
+/// replay makes the same effects.
 namespace troupe::scheduler {
+
+/// A copy of a set that is large and seldom walked through.
+template <class Id>
+std::set<Id> in_order(const std::unordered_set<Id>& ids) {
+  return {ids.begin(), ids.end()};
+}
 
 enum class Kind : unsigned char { Lease, Actor, Gang };
 
@@ -80,10 +88,10 @@ struct Process {
   TimePoint since{};  ///< of the wait, or of being idle
 
   // What it asked for, which shares its fate.
-  std::set<RequestId> requests;
-  std::set<LeaseId> leases;
-  std::set<ActorId> actors;
-  std::set<GangId> gangs;
+  std::unordered_set<RequestId> requests;
+  std::unordered_set<LeaseId> leases;
+  std::unordered_set<ActorId> actors;
+  std::unordered_set<GangId> gangs;
 
   bool keeps_others() const { return !leases.empty() || !actors.empty() || !gangs.empty() || !requests.empty(); }
 };
@@ -125,7 +133,7 @@ struct Job {
   JobId id = 0;
   ProcessId driver = 0;
   bool ended = false;
-  std::set<ProcessId> processes;  ///< with the driver
+  std::unordered_set<ProcessId> processes;  ///< with the driver
 };
 
 struct Claim {

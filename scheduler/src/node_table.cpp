@@ -6,6 +6,7 @@ namespace troupe::scheduler {
 
 Node& NodeTable::add(const NodeJoined& joined) {
   auto& node = nodes_[joined.node];
+  index_[joined.node] = &node;
   node.id = joined.node;
   node.incarnation = joined.incarnation;
   node.name = joined.name;
@@ -23,17 +24,18 @@ void NodeTable::remove(NodeId node) {
   by_free_.remove(node);
   by_total_.remove(node);
   touched_.erase(node);
+  index_.erase(node);
   nodes_.erase(node);
 }
 
 Node* NodeTable::find(NodeId node) {
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? nullptr : &found->second;
+  const auto found = index_.find(node);
+  return found == index_.end() ? nullptr : found->second;
 }
 
 const Node* NodeTable::find(NodeId node) const {
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? nullptr : &found->second;
+  const auto found = index_.find(node);
+  return found == index_.end() ? nullptr : found->second;
 }
 
 Share NodeTable::take(Node& node, const Resources& need) {

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ class NodeTable {
 
  private:
   std::map<NodeId, Node> nodes_;
+  std::unordered_map<NodeId, Node*> index_;  // of nodes_, which is walked in order
   FreeIndex by_free_;
   FreeIndex by_total_;
   std::set<NodeId> touched_;

@@ -137,15 +137,15 @@ void Cluster::end_doomed() {
 }
 
 void Cluster::end_dependents(Process& process, const std::string& cause) {
-  for (auto request : std::set{process.requests}) drop(request);
+  for (auto request : in_order(process.requests)) drop(request);
   const auto why = fmt::format("process {}, which asked for it, is gone: {}", process.id, cause);
-  for (auto lease : std::set{process.leases}) end_lease(lease, why);
-  for (auto id : std::set{process.actors}) {
+  for (auto lease : in_order(process.leases)) end_lease(lease, why);
+  for (auto id : in_order(process.actors)) {
     const auto& actor = actors_.at(id);
     emit(ActorLost{id, actor.process, why, actor.requester});
     end_actor(id, why);
   }
-  for (auto gang : std::set{process.gangs}) end_gang(gang, why);
+  for (auto gang : in_order(process.gangs)) end_gang(gang, why);
 }
 
 void Cluster::end_lease(LeaseId id, const std::string& why) {

@@ -5,6 +5,11 @@
 #include "policies/place.hpp"
 
 namespace troupe::scheduler {
+namespace {
+
+constexpr std::size_t kDrainShortlist = 8;
+
+}  // namespace
 
 /// The first of each shape that has waited longer than `patience` has nodes kept for it; others of its shape follow.
 void Cluster::review_reservations() {
@@ -51,24 +56,36 @@ bool Cluster::reserve(Request& request) {
   return true;
 }
 
+/// What is left of the node when leases have gone back, and with `around_actors` only those.
+Capacity Cluster::room_in(const Node& node, bool around_actors) const {
+  auto room = node.idle;
+  if (around_actors) {
+    for (auto process_id : node.processes) {
+      const auto& process = processes_.at(process_id);
+      if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
+    }
+  }
+  Resources claimed;
+  for (const auto& [other, claim] : node.claims) claimed += claim.resources;
+  return claimed.empty() ? room : room.without(claimed);
+}
+
 /// Where it could go once leases are returned; with `around_actors` leaving alone what actors and gangs hold.
 std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool around_actors) const {
+  const auto& need = request.shape->need;
+  // For a single process a few nodes that could hold it are enough: what counts is that one is drained, not which.
+  const auto most = request.shape->size == 1 ? kDrainShortlist : nodes_.all().size();
   std::deque<Capacity> rooms;
   std::vector<Candidate> candidates;
-  for (const auto& [id, node] : nodes_.all()) {
-    if (!matches(node.labels, request.shape->need.labels)) continue;
-    auto& room = rooms.emplace_back(node.idle);
-    if (around_actors) {
-      for (auto process_id : node.processes) {
-        const auto& process = processes_.at(process_id);
-        if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
-      }
-    }
-    Resources claimed;
-    for (const auto& [other, claim] : node.claims) claimed += claim.resources;
-    if (!claimed.empty()) room = room.without(claimed);
-    candidates.push_back(NodeTable::candidate(node, room));
-  }
+  nodes_.by_total().ascending(need.resources, [&](NodeId id) {
+    const auto& node = *nodes_.find(id);
+    if (!matches(node.labels, need.labels)) return true;
+    auto room = room_in(node, around_actors);
+    if (!room.fits(need.resources)) return true;
+    candidates.push_back(NodeTable::candidate(node, rooms.emplace_back(std::move(room))));
+    return candidates.size() < most;
+  });
+  if (candidates.empty()) return std::nullopt;
   auto placement = scheduler::place(request.shape->ask(), candidates);
   if (auto* chosen = std::get_if<Chosen>(&placement)) return std::move(chosen->nodes);
   return std::nullopt;

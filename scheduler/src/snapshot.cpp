@@ -126,6 +126,7 @@ std::vector<JobView> Cluster::jobs() const {
 std::vector<ProcessView> Cluster::processes() const {
   std::vector<ProcessView> views;
   for (const auto& [id, process] : processes_) views.push_back(view(process));
+  std::ranges::sort(views, {}, &ProcessView::process);
   return views;
 }
 
