@@ -22,7 +22,7 @@ std::vector<Effect> Cluster::apply(const Event& event, TimePoint now) {
     pass_time();
     end_doomed();
   }
-  for (auto id : std::vector(nodes_.touched().begin(), nodes_.touched().end())) serve_waiting_for_cpu(*nodes_.find(id));
+  for (auto* node : nodes_.touched()) serve_waiting_for_cpu(*node);
   place_waiting();
   if (time_passes) recall_overdue();
   return std::move(effects_);

@@ -9,18 +9,30 @@
 namespace troupe::scheduler {
 namespace {
 
-Need sorted(Need need) {
-  std::ranges::sort(need.labels);
-  return need;
-}
+/// A need with its labels in order: itself, or a copy where they are not.
+class Ordered {
+ public:
+  explicit Ordered(const Need& need) : need_{&need} {
+    if (std::ranges::is_sorted(need.labels)) return;
+    copy_ = need;
+    std::ranges::sort(copy_.labels);
+    need_ = &copy_;
+  }
+  Ordered(const Ordered&) = delete;
+  const Need& operator*() const { return *need_; }
 
-ShapeKey single(Kind kind, const Need& need) {
-  return {kind, sorted(need), 1, need.spread ? Strategy::Spread : Strategy::Pack};
+ private:
+  const Need* need_;
+  Need copy_;
+};
+
+ShapeView single(Kind kind, const Ordered& need) {
+  return {kind, *need, 1, (*need).spread ? Strategy::Spread : Strategy::Pack};
 }
 
 }  // namespace
 
-void Cluster::on(const LeaseAsked& event) { accept(event, single(Kind::Lease, event.need), 0); }
+void Cluster::on(const LeaseAsked& event) { accept(event, single(Kind::Lease, Ordered{event.need}), 0); }
 
 void Cluster::on(const ActorAsked& event) {
   if (requests_.contains(event.request)) return;
@@ -35,10 +47,11 @@ void Cluster::on(const ActorAsked& event) {
     return no(Refused::Kind::NameTaken, fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
                                                     holder->second, actors_.at(holder->second).job));
   }
-  if (!accept(event, single(Kind::Actor, event.need), event.actor)) return;
+  auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), event.actor);
+  if (requester == nullptr) return;
   actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester, event.name});
   if (!event.name.empty()) names_.emplace(event.name, event.actor);
-  processes_.at(event.requester).actors.insert(event.actor);
+  requester->asked().actors.insert(event.actor);
 }
 
 void Cluster::on(const GangAsked& event) {
@@ -54,34 +67,39 @@ void Cluster::on(const GangAsked& event) {
     return no(Refused::Kind::Limit,
               fmt::format("{} ranks are more than the limit gang_size, {}", event.size, options_.gang_size));
   }
-  if (!accept(event, {Kind::Gang, sorted(event.each), event.size, event.strategy}, event.gang)) return;
+  const Ordered each{event.each};
+  auto* requester = accept(event, {Kind::Gang, *each, event.size, event.strategy}, event.gang);
+  if (requester == nullptr) return;
   gangs_.emplace(event.gang, Gang{event.gang, event.request, event.job, event.requester, event.size});
-  processes_.at(event.requester).gangs.insert(event.gang);
+  requester->asked().gangs.insert(event.gang);
 }
 
 template <class Asked>
-bool Cluster::accept(const Asked& event, ShapeKey key, std::uint64_t subject) {
-  if (requests_.contains(event.request)) return false;
-  if (auto no = objection(event.job, event.requester, key)) {
+Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint64_t subject) {
+  if (requests_.contains(event.request)) return nullptr;
+  auto* shape = queue_.find(wanted);
+  if (auto no = objection(event.job, event.requester, wanted, shape)) {
     emit(Refused{event.request, event.requester, no->kind, std::move(no->reason)});
-    return false;
+    return nullptr;
   }
-  Request request;
+  if (shape == nullptr) shape = &queue_.shape_for(wanted);
+  auto& request = requests_[event.request];
   request.id = event.request;
   request.sequence = ++last_sequence_;
   request.job = event.job;
-  request.requester = event.requester;
-  request.shape = queue_.intern(std::move(key));
+  request.requester = find_process(event.requester);
+  request.shape = shape->key;
   request.subject = subject;
   request.since = now_;
   if (nodes_.empty()) request.patient_until = now_ + options_.join_patience;
-  queue_.add(request).possible = !nodes_.empty();
-  processes_.at(event.requester).requests.insert(event.request);
-  requests_.emplace(event.request, std::move(request));
-  return true;
+  shape->possible = !nodes_.empty();
+  queue_.add(request, *shape);
+  request.requester->asked().requests.push_back(request);
+  return request.requester;
 }
 
-std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId requester, const ShapeKey& shape) const {
+std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId requester, const ShapeView& shape,
+                                                     const Shape* known) const {
   const auto found = jobs_.find(job);
   if (found == jobs_.end() || found->second.ended) {
     return Objection{Refused::Kind::Failed, fmt::format("job {} is not running", job)};
@@ -95,14 +113,13 @@ std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId reques
     return Objection{Refused::Kind::Limit,
                      fmt::format("{} requests are pending, the limit pending_requests", requests_.size())};
   }
+  if (known != nullptr && known->possible) return std::nullopt;
   if (auto wrong = fault(shape.need)) return Objection{Refused::Kind::Impossible, *wrong};
-  if (nodes_.empty()) return std::nullopt;
-  const auto* known = queue_.find(shape);
-  if (known != nullptr ? known->possible : possible(shape)) return std::nullopt;
+  if (nodes_.empty() || (known == nullptr && possible(shape))) return std::nullopt;
   return Objection{Refused::Kind::Impossible, impossible_because(shape)};
 }
 
-bool Cluster::possible(const ShapeKey& shape) const {
+bool Cluster::possible(const ShapeView& shape) const {
   const auto& each = shape.need.resources;
   const bool one_node = shape.strategy == Strategy::StrictPack;
   const auto needed = one_node ? shape.size : std::size_t{1};
@@ -118,26 +135,27 @@ bool Cluster::possible(const ShapeKey& shape) const {
   return found >= shape.size;
 }
 
-std::string Cluster::impossible_because(const ShapeKey& shape) const {
+std::string Cluster::impossible_because(const ShapeView& shape) const {
   if (nodes_.empty()) return "no node has joined yet";
   const auto judged = scheduler::place(shape.ask(), nodes_.candidates());
   const auto* impossible = std::get_if<Impossible>(&judged);
   return impossible != nullptr ? impossible->because : "the node that could hold it is being lost";
 }
 
-void Cluster::refuse(const Request& request, Refused::Kind kind, std::string reason) {
-  emit(Refused{request.id, request.requester, kind, std::move(reason)});
-  drop(request.id);
+void Cluster::refuse(Request& request, Refused::Kind kind, std::string reason) {
+  emit(Refused{request.id, request.requester->id, kind, std::move(reason)});
+  drop(request);
 }
 
 void Cluster::drop(RequestId id) {
-  const auto found = requests_.find(id);
-  if (found == requests_.end()) return;
-  auto& request = found->second;
+  if (const auto found = requests_.find(id); found != requests_.end()) drop(found->second);
+}
+
+void Cluster::drop(Request& request) {
   const auto subject = request.subject;
   const auto kind = request.shape->kind;
   forget(request);
-  if (kind == Kind::Lease && subject != 0) end_lease(subject, "its request was withdrawn");
+  if (kind == Kind::Lease && subject != 0) end_lease(leases_.at(subject), "its request was withdrawn");
   if (kind == Kind::Actor) end_actor(subject, "its request was withdrawn");
   if (kind == Kind::Gang) end_gang(subject, "its request was withdrawn");
 }
@@ -147,19 +165,18 @@ void Cluster::forget(Request& request) {
     lift(request);
     reserving_.erase({request.sequence, request.id});
   }
-  if (request.waiting) queue_.remove(request);
-  if (auto* requester = find_process(request.requester)) requester->requests.erase(request.id);
-  requests_.erase(request.id);
+  if (request.waiting()) queue_.remove(request);
+  requests_.erase(requests_.find(request.id));  // and with it from the chain of its requester
 }
 
 void Cluster::on(const RequestWithdrawn& event) { drop(event.request); }
 
 void Cluster::on(const LeaseReturned& event) {
-  if (const auto lease = leases_.find(event.lease); lease != leases_.end() && lease->second.granted) {
-    auto& process = processes_.at(lease->second.process);
-    erase_lease(event.lease);
-    put_aside(process, "its lease was returned");
-  }
+  const auto found = leases_.find(event.lease);
+  if (found == leases_.end() || !found->second.granted()) return;
+  auto& process = *found->second.process;
+  erase_lease(found->second);
+  put_aside(process, "its lease was returned");
 }
 
 void Cluster::on(const ActorReleased& event) {

@@ -15,7 +15,7 @@ namespace troupe::scheduler {
 void Cluster::on(const ProcessBlocked& event) {
   auto* process = find_process(event.process);
   if (process == nullptr || process->state != ProcessState::InUse) return;
-  auto& node = *nodes_.find(process->node);
+  auto& node = *process->node;
   if (process->wait == Wait::Owing) {
     std::erase(node.owing, process->id);
     nodes_.touch(node);
@@ -37,7 +37,7 @@ void Cluster::on(const ProcessUnblocked& event) {
     emit(ProcessResumed{process->id});
     return;
   }
-  auto& node = *nodes_.find(process->node);
+  auto& node = *process->node;
   process->wait = Wait::Resuming;
   process->since = now_;
   resuming_.emplace(now_, process->id);
@@ -62,7 +62,7 @@ void Cluster::serve_waiting_for_cpu(Node& node) {
 
 void Cluster::end_wait(Process& process) {
   if (process.wait == Wait::Runs) return;
-  auto& node = *nodes_.find(process.node);
+  auto& node = *process.node;
   std::erase(node.resuming, process.id);
   std::erase(node.owing, process.id);
   resuming_.erase({process.since, process.id});
@@ -77,20 +77,19 @@ void Cluster::recall_for_cpu(Node& node) {
   for (auto id : node.resuming) short_of = short_of + processes_.at(id).lent;
   Amount coming = node.free.amounts().of(kCpu);
   std::vector<Lease*> young;
-  for (auto id : node.processes) {
-    const auto& process = processes_.at(id);
+  for (const auto& process : node.processes) {
     const auto cpu = process.held.resources.of(kCpu);
     if (cpu.is_zero()) continue;
     if (process.state == ProcessState::Stopping) coming = coming + cpu;
     if (process.role != Role::Lease) continue;
     auto& lease = leases_.at(process.subject);
     if (lease.recalled) coming = coming + cpu;
-    if (lease.granted && !lease.recalled) young.push_back(&lease);
+    if (lease.granted() && !lease.recalled) young.push_back(&lease);
   }
   std::ranges::sort(young, {}, [](const Lease* lease) { return std::pair{lease->granted_at, lease->id}; });
   for (auto* lease : young) {
     if (coming >= short_of) return;
-    coming = coming + processes_.at(lease->process).held.resources.of(kCpu);
+    coming = coming + lease->process->held.resources.of(kCpu);
     recall(*lease);
   }
 }
@@ -98,7 +97,7 @@ void Cluster::recall_for_cpu(Node& node) {
 void Cluster::run_in_debt() {
   while (!resuming_.empty() && resuming_.begin()->first + options_.resume_patience <= now_) {
     auto& process = processes_.at(resuming_.begin()->second);
-    auto& node = *nodes_.find(process.node);
+    auto& node = *process.node;
     resuming_.erase(resuming_.begin());
     std::erase(node.resuming, process.id);
     node.owing.push_back(process.id);

@@ -5,10 +5,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <boost/unordered/unordered_map.hpp>
 
 #include <troupe/scheduler/effects.hpp>
 #include <troupe/scheduler/events.hpp>
@@ -28,6 +30,7 @@ namespace troupe::scheduler {
 class Cluster {
  public:
   explicit Cluster(Options options) : options_{options} {}
+  Cluster(const Cluster&) = delete;
 
   std::vector<Effect> apply(const Event& event, TimePoint now);
   ProcessId new_process_id() { return ++last_process_; }
@@ -67,35 +70,39 @@ class Cluster {
     Refused::Kind kind;
     std::string reason;
   };
-  std::optional<Objection> objection(JobId job, ProcessId requester, const ShapeKey& shape) const;
+  /// `known`: who waits for the same; nullptr if nobody does.
+  std::optional<Objection> objection(JobId job, ProcessId requester, const ShapeView& shape, const Shape* known) const;
+  /// Where it is accepted, its requester; else it was refused, or is there already.
   template <class Asked>
-  bool accept(const Asked& event, ShapeKey shape, std::uint64_t subject);
-  bool possible(const ShapeKey& shape) const;
-  std::string impossible_because(const ShapeKey& shape) const;
-  void refuse(const Request& request, Refused::Kind kind, std::string reason);
+  Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
+  bool possible(const ShapeView& shape) const;
+  std::string impossible_because(const ShapeView& shape) const;
+  void refuse(Request& request, Refused::Kind kind, std::string reason);
   /// Without an answer: takes back what it holds, and the actor or gang that it was to become.
   void drop(RequestId request);
+  void drop(Request& request);
   void forget(Request& request);
 
   // processes.cpp
   void on(const ProcessReady& event);
   void on(const ProcessExited& event);
-  void process_gone(ProcessId process, const std::string& cause, bool with_node);
+  void process_gone(Process& process, const std::string& cause, bool with_node);
   void lose_role(Process& process, const std::string& cause, bool with_node);
   void start_failed(Request& request, const Process& process, const std::string& cause, bool with_node);
   void stop(Process& process, std::string why);
   /// Takes the use from it and what it holds: kept for the job's next request if it can be, else stopped.
-  void put_aside(Process& process, const std::string& why);
+  void put_aside(Process& process, std::string_view why);
   void thin_out(const Node& node);
+  void become_spare(Process& process);
   void leave_spare(Process& process);
   void clear_role(Process& process);
   void doom(const Process& process, std::string cause);
   void end_doomed();
   void end_dependents(Process& process, const std::string& cause);
-  void end_lease(LeaseId lease, const std::string& why);
+  void end_lease(Lease& lease, const std::string& why);
   void end_actor(ActorId actor, const std::string& why);
   void end_gang(GangId gang, const std::string& why);
-  void erase_lease(LeaseId lease);
+  void erase_lease(Lease& lease);
   void erase_actor(ActorId actor);
   void erase_gang(GangId gang);
 
@@ -110,13 +117,20 @@ class Cluster {
   // placing.cpp
   void place_waiting();
   bool try_place(Request& request, Shape& shape);
-  std::vector<Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
-  std::vector<Candidate> shortlist_of_touched(const ShapeKey& shape) const;
+  /// In `shortlist_` and `scratch_`, until the next one is made.
+  std::span<const Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
+  void add_touched(const ShapeKey& shape) const;
+  void add_fitting(const ShapeKey& shape) const;
   const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
   bool at_lease_bound(const Node& node) const;
+  void count_lease_process(Node& node, bool more);
+  void leave_queue(Request& request);
+  void commit(Request& request, Node& node);
   void commit(Request& request, const std::vector<NodeId>& nodes);
+  void lease(Request& request, Process& process);
   std::vector<Member> take_for(Request& request, const std::vector<NodeId>& nodes);
   Process& process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible);
+  Process& new_process(JobId job, Node& node, const std::vector<GpuIndex>& visible);
   Process* spare_for(JobId job, Node& node);
   void became_ready(Process& process);
   void grant(Lease& lease);
@@ -151,10 +165,17 @@ class Cluster {
 
   std::optional<std::string> broken(const Process& process) const;
   std::optional<std::string> broken(const Gang& gang) const;
+  std::optional<std::string> broken(const Shape& shape) const;
+  std::optional<std::string> broken_leases() const;
+  std::optional<std::string> broken_holders() const;
   std::optional<std::string> broken_requests() const;
   std::optional<std::string> forgotten_request() const;
 
-  void emit(Effect effect) { effects_.push_back(std::move(effect)); }
+  template <class Happens>
+  void emit(Happens&& effect) {
+    if (effects_.empty()) effects_.reserve(kUsualEffects);
+    effects_.emplace_back(std::forward<Happens>(effect));
+  }
   Process* find_process(ProcessId id);
   const Process* find_process(ProcessId id) const;
 
@@ -167,22 +188,26 @@ class Cluster {
 
   NodeTable nodes_;
   Queue queue_;
-  std::unordered_map<RequestId, Request> requests_;
-  std::unordered_map<ProcessId, Process> processes_;
-  std::unordered_map<LeaseId, Lease> leases_;
+  // Records do not move. These three are large, and never walked through in an order that shows.
+  boost::unordered_map<RequestId, Request> requests_;
+  boost::unordered_map<ProcessId, Process> processes_;
+  boost::unordered_map<LeaseId, Lease> leases_;
   std::map<ActorId, Actor> actors_;
   std::map<std::string, ActorId, std::less<>> names_;
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
 
-  std::set<std::pair<TimePoint, ProcessId>> idle_;           // by when they became idle
-  std::set<std::pair<TimePoint, LeaseId>> by_age_;           // granted, not recalled
-  std::set<LeaseId> recalled_;                               // and not yet returned
+  Chain<Process, &Process::by_idleness> idle_;               // by when they became idle
+  Chain<Lease, &Lease::by_age> by_age_;                      // granted, not recalled; the oldest first
+  std::size_t recalled_ = 0;                                 // leases that are not yet returned
+  std::size_t bounded_nodes_ = 0;                            // that have as many processes with a lease as they may
   std::set<std::pair<TimePoint, ProcessId>> resuming_;       // by since when they wait for their CPU
   std::set<std::pair<std::uint64_t, RequestId>> reserving_;  // requests that have had nodes reserved, by arrival
   std::vector<std::pair<ProcessId, std::string>> doomed_;
-  std::set<NodeId> looked_at_;            // in this pass: nodes that can take more than in the last one
-  mutable std::deque<Capacity> scratch_;  // of nodes with claims, while candidates point at them
+  std::vector<Node*> looked_at_;              // in this pass: nodes that can take more than in the last one
+  mutable std::vector<Candidate> shortlist_;  // kept for its memory
+  mutable std::deque<Capacity> scratch_;      // of nodes with claims, while candidates point at them
+  static constexpr std::size_t kUsualEffects = 4;
   std::vector<Effect> effects_;
 };
 

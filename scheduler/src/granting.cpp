@@ -15,11 +15,11 @@ void Cluster::became_ready(Process& process) {
 }
 
 void Cluster::grant(Lease& lease) {
-  emit(LeaseGranted{lease.request, lease.requester, lease.id, lease.process});
-  forget(requests_.at(std::exchange(lease.request, 0)));
-  lease.granted = true;
+  auto& request = *std::exchange(lease.request, nullptr);
+  emit(LeaseGranted{request.id, lease.requester->id, lease.id, lease.process->id});
+  forget(request);
   lease.granted_at = now_;
-  by_age_.emplace(now_, lease.id);
+  by_age_.push_back(lease);
 }
 
 void Cluster::place(Actor& actor) {

@@ -11,7 +11,7 @@ namespace {
 
 using Wrong = std::optional<std::string>;
 
-Wrong check_amounts(const Node& node, const std::unordered_map<ProcessId, Process>& processes) {
+Wrong check_amounts(const Node& node) {
   Capacity taken = node.free;
   for (const auto& gpu : node.free.gpus()) {
     if (gpu.ticks() < 0 || gpu > Amount::whole(1))
@@ -20,7 +20,7 @@ Wrong check_amounts(const Node& node, const std::unordered_map<ProcessId, Proces
   for (const auto& [name, amount] : node.free.amounts()) {
     if (amount.ticks() < 0) return fmt::format("node {}: {} {} is free", node.id, name, amount.units());
   }
-  for (auto id : node.processes) taken.give(processes.at(id).held);
+  for (const auto& process : node.processes) taken.give(process.held);
   if (taken.amounts() != node.idle.amounts() || taken.gpus() != node.idle.gpus()) {
     return fmt::format("node {}: free and taken add up to {}, and it has {}", node.id, to_string(taken.amounts()),
                        to_string(node.idle.amounts()));
@@ -32,20 +32,20 @@ Wrong check_amounts(const Node& node, const std::unordered_map<ProcessId, Proces
   return std::nullopt;
 }
 
-Wrong check_counts(const Node& node, const std::unordered_map<ProcessId, Process>& processes) {
+Wrong check_counts(const Node& node) {
   std::size_t spares = 0;
   std::size_t leases = 0;
-  for (auto id : node.processes) {
-    const auto& process = processes.at(id);
+  for (const auto& process : node.processes) {
     if (process.role == Role::Lease) ++leases;
-    if (process.role == Role::None && process.state != ProcessState::Stopping) ++spares;
+    if (process.node != &node) return fmt::format("node {}: process {} is on another", node.id, process.id);
+    const bool spare = process.role == Role::None && process.state != ProcessState::Stopping;
+    if (spare != process.by_idleness.is_linked() ||
+        std::ranges::count(node.spares, &process, &Spare::process) != spare) {
+      return fmt::format("process {}: it is a spare and not listed, or the other way round", process.id);
+    }
+    if (spare) ++spares;
   }
-  std::size_t listed = 0;
-  for (const auto& [job, ids] : node.spare) {
-    listed += ids.size();
-    if (ids.empty()) return fmt::format("node {}: an empty list of spares", node.id);
-  }
-  if (spares != node.spare_count || listed != spares) return fmt::format("node {}: spares are miscounted", node.id);
+  if (spares != node.spares.size()) return fmt::format("node {}: spares are miscounted", node.id);
   if (leases != node.lease_processes) return fmt::format("node {}: lease processes are miscounted", node.id);
   return std::nullopt;
 }
@@ -67,28 +67,23 @@ Wrong check_wait(const Process& process, const Node& node) {
 }  // namespace
 
 std::optional<std::string> Cluster::broken_invariant() const {
+  std::size_t bounded = 0;
   for (const auto& [id, node] : nodes_.all()) {
-    if (auto wrong = check_amounts(node, processes_)) return wrong;
-    if (auto wrong = check_counts(node, processes_)) return wrong;
+    if (auto wrong = check_amounts(node)) return wrong;
+    if (auto wrong = check_counts(node)) return wrong;
+    bounded += at_lease_bound(node) ? 1 : 0;
     for (const auto& [request, claim] : node.claims) {
       if (!requests_.contains(request)) return fmt::format("node {}: kept for request {}, which is gone", id, request);
     }
   }
+  if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
   for (const auto& [id, process] : processes_) {
     if (auto wrong = broken(process)) return wrong;
   }
   for (const auto& [id, gang] : gangs_) {
     if (auto wrong = broken(gang)) return wrong;
   }
-  for (const auto& [id, lease] : leases_) {
-    const auto* process = find_process(lease.process);
-    const auto* requester = find_process(lease.requester);
-    if (process == nullptr || process->role != Role::Lease || process->subject != id) {
-      return fmt::format("lease {}: no process", id);
-    }
-    if (requester == nullptr || !requester->leases.contains(id)) return fmt::format("lease {}: no holder", id);
-    if (!lease.granted && !requests_.contains(lease.request)) return fmt::format("lease {}: no request", id);
-  }
+  if (auto wrong = broken_leases()) return wrong;
   for (const auto& [id, actor] : actors_) {
     const auto* process = find_process(actor.process);
     const bool placed = actor.stage == Stage::Placed;
@@ -104,14 +99,65 @@ std::optional<std::string> Cluster::broken_invariant() const {
   return broken_requests();
 }
 
+std::optional<std::string> Cluster::broken_leases() const {
+  std::size_t recalled = 0;
+  std::size_t aging = 0;
+  for (const auto& [id, lease] : leases_) {
+    if (lease.process->role != Role::Lease || lease.process->subject != id) {
+      return fmt::format("lease {}: no process", id);
+    }
+    if (!lease.granted() && (lease.request->subject != id || lease.request->waiting())) {
+      return fmt::format("lease {}: no request", id);
+    }
+    if (lease.by_age.is_linked() != (lease.granted() && !lease.recalled)) {
+      return fmt::format("lease {}: it is among those that may be recalled, and may not be, or the other way round",
+                         id);
+    }
+    recalled += lease.recalled ? 1 : 0;
+    aging += lease.by_age.is_linked() ? 1 : 0;
+  }
+  if (recalled != recalled_ || aging != by_age_.size()) return "leases are miscounted";
+  if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at)) return "leases are not in the order of their age";
+  if (!std::ranges::is_sorted(idle_, {}, &Process::since)) return "idle processes are not in order";
+  return broken_holders();
+}
+
+/// What is asked for and held is what those who asked have.
+std::optional<std::string> Cluster::broken_holders() const {
+  std::size_t requests = 0;
+  std::size_t leases = 0;
+  std::size_t processes = 0;
+  for (const auto& [id, job] : jobs_) {
+    for (const auto& process : job.processes) {
+      if (process.job != id) return fmt::format("process {}: it is listed by job {}", process.id, id);
+      ++processes;
+    }
+  }
+  if (processes != processes_.size()) return "processes are miscounted";
+  for (const auto& [id, process] : processes_) {
+    if (process.dependents == nullptr) continue;
+    for (const auto& request : process.dependents->requests) {
+      if (request.requester != &process) return fmt::format("request {}: another asked for it", request.id);
+      ++requests;
+    }
+    for (const auto& lease : process.dependents->leases) {
+      if (lease.requester != &process) return fmt::format("lease {}: another holds it", lease.id);
+      ++leases;
+    }
+  }
+  if (requests != requests_.size() || leases != leases_.size()) return "somebody asks or holds who is not there";
+  return std::nullopt;
+}
+
 std::optional<std::string> Cluster::broken(const Process& process) const {
   const auto job = jobs_.find(process.job);
-  if (job == jobs_.end() || !job->second.processes.contains(process.id)) {
+  if (job == jobs_.end() || !process.of_job.is_linked()) {
     return fmt::format("process {}: no job", process.id);
   }
   if (process.state == ProcessState::Driver) return std::nullopt;
-  const auto* node = nodes_.find(process.node);
-  if (node == nullptr || !node->processes.contains(process.id)) return fmt::format("process {}: no node", process.id);
+  const auto* node = process.node;
+  if (nodes_.find(node->id) != node || !process.on_node.is_linked())
+    return fmt::format("process {}: no node", process.id);
   const bool has_user = (process.role == Role::Lease && leases_.contains(process.subject)) ||
                         (process.role == Role::Actor && actors_.contains(process.subject)) ||
                         (process.role == Role::Rank && gangs_.contains(process.subject));
@@ -148,19 +194,12 @@ std::optional<std::string> Cluster::broken(const Gang& gang) const {
 std::optional<std::string> Cluster::broken_requests() const {
   std::size_t waiting = 0;
   for (const auto& [key, shape] : queue_.by_key()) {
-    waiting += shape.waiting.size();
-    for (const auto& [sequence, id] : shape.waiting) {
-      const auto request = requests_.find(id);
-      if (request == requests_.end() || !request->second.waiting || request->second.sequence != sequence) {
-        return fmt::format("request {}: queued, and not waiting", id);
-      }
-    }
+    if (auto wrong = broken(shape)) return wrong;
+    waiting += shape.size;
   }
   for (const auto& [id, request] : requests_) {
-    if (request.waiting && waiting-- == 0) return fmt::format("request {}: waiting, and not queued", id);
-    const auto* requester = find_process(request.requester);
-    if (requester == nullptr || !requester->requests.contains(id)) return fmt::format("request {}: nobody asks", id);
-    if (request.reservation.has_value() != reserving_.contains({request.sequence, id})) {
+    if (request.waiting() && waiting-- == 0) return fmt::format("request {}: waiting, and not queued", id);
+    if ((request.reservation != nullptr) != reserving_.contains({request.sequence, id})) {
       return fmt::format("request {}: its reservation is lost, or left", id);
     }
   }
@@ -170,14 +209,28 @@ std::optional<std::string> Cluster::broken_requests() const {
   return forgotten_request();
 }
 
+std::optional<std::string> Cluster::broken(const Shape& shape) const {
+  std::size_t size = 0;
+  std::uint64_t last = 0;
+  for (const auto& request : shape.waiting) {
+    if (request.line != &shape) return fmt::format("request {}: queued, and not waiting", request.id);
+    if (request.sequence <= last) return fmt::format("request {}: queued out of its order", request.id);
+    last = request.sequence;
+    ++size;
+  }
+  std::size_t asked = 0;
+  for (const auto& [requester, count] : shape.requesters) asked += count;
+  if (size == 0 || size != shape.size || size != asked) return "a queue is miscounted";
+  return std::nullopt;
+}
+
 /// One that waits although it could be placed: what became free did not wake it.
 std::optional<std::string> Cluster::forgotten_request() const {
   for (const auto& [key, shape] : queue_.by_key()) {
-    scratch_.clear();
     const auto candidates = shortlist(key, false);
     if (!shape.possible || candidates.empty()) continue;
     if (std::holds_alternative<Chosen>(scheduler::place(key.ask(), candidates))) {
-      return fmt::format("request {}: it waits although it fits", shape.waiting.begin()->second);
+      return fmt::format("request {}: it waits although it fits", shape.first().id);
     }
   }
   return std::nullopt;

@@ -7,8 +7,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <tuple>
+#include <utility>
 #include <vector>
+
+#include <boost/intrusive/list.hpp>
 
 #include <troupe/scheduler/effects.hpp>
 #include <troupe/scheduler/ids.hpp>
@@ -17,15 +20,21 @@
 
 #include "policies/candidate.hpp"
 
-/// The records that the cluster is made of. What is iterated is kept in order, or brought into it by in_order, so that a
-/// replay makes the same effects.
+/// The records that the cluster is made of. They lie in maps by their ids and do not move, so they point at each other;
+/// what points at a record goes before it does. What is walked through has an order that follows from the events alone
+/// (of ids, or of when a record was linked), never that of a hash table: a replay makes the same effects.
 namespace troupe::scheduler {
 
-/// A copy of a set that is large and seldom walked through.
-template <class Id>
-std::set<Id> in_order(const std::unordered_set<Id>& ids) {
-  return {ids.begin(), ids.end()};
-}
+/// A place in a chain. A record that goes leaves the chains that it is in.
+using Link = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+/// Records in the order in which they were linked, without an allocation for it.
+template <class Record, Link Record::*kLink>
+using Chain = boost::intrusive::list<Record, boost::intrusive::member_hook<Record, Link, kLink>,
+                                     boost::intrusive::constant_time_size<false>>;
+
+struct Node;
+struct Process;
+struct Shape;
 
 enum class Kind : unsigned char { Lease, Actor, Gang };
 
@@ -37,10 +46,28 @@ struct ShapeKey {
   Strategy strategy = Strategy::Pack;
 
   Ask ask() const { return {need, size, strategy}; }
-  friend std::strong_ordering operator<=>(const ShapeKey&, const ShapeKey&) = default;
   friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
 using ShapePtr = std::shared_ptr<const ShapeKey>;
+
+/// A shape that is looked for, made of what lies elsewhere. Its need has its labels in order.
+struct ShapeView {
+  ShapeView(Kind k, const Need& n, std::uint32_t s, Strategy how) : kind{k}, need{n}, size{s}, strategy{how} {}
+  ShapeView(const ShapeKey& key) : ShapeView{key.kind, key.need, key.size, key.strategy} {}
+
+  Kind kind;
+  const Need& need;
+  std::uint32_t size;
+  Strategy strategy;
+
+  Ask ask() const { return {need, size, strategy}; }
+};
+struct ShapeOrder {
+  using is_transparent = void;
+  bool operator()(const auto& a, const auto& b) const {
+    return std::tie(a.kind, a.size, a.strategy, a.need) < std::tie(b.kind, b.size, b.strategy, b.need);
+  }
+};
 
 /// Nodes kept for a request that has waited long. Held, then lifted for as long, then held for twice as long.
 struct Reservation {
@@ -54,13 +81,31 @@ struct Request {
   RequestId id = 0;
   std::uint64_t sequence = 0;  ///< order of arrival
   JobId job = 0;
-  ProcessId requester = 0;
+  Process* requester = nullptr;
   ShapePtr shape;
   std::uint64_t subject = 0;  ///< the actor or gang; the lease, once its process is chosen
   TimePoint since{};
-  bool waiting = true;                     ///< else its processes are starting
-  std::optional<TimePoint> patient_until;  ///< asked while no node was there: how long it may be impossible
-  std::optional<Reservation> reservation;
+  Shape* line = nullptr;                     ///< where it waits; nullptr: its processes are starting
+  std::optional<TimePoint> patient_until;    ///< asked while no node was there: how long it may be impossible
+  std::unique_ptr<Reservation> reservation;  ///< few ever have one
+  Link in_line;
+  Link of_requester;
+
+  bool waiting() const { return line != nullptr; }
+};
+
+struct Lease {
+  LeaseId id = 0;
+  Request* request = nullptr;  ///< while its process starts
+  Process* requester = nullptr;
+  Process* process = nullptr;
+  ShapePtr shape;
+  bool recalled = false;
+  TimePoint granted_at{};
+  Link of_requester;
+  Link by_age;
+
+  bool granted() const { return request == nullptr; }
 };
 
 enum class Role : unsigned char { None, Lease, Actor, Rank };
@@ -73,38 +118,39 @@ enum class Wait : unsigned char {
   Owing,     ///< runs without its CPU, and gets the next one
 };
 
+/// What a process asked for, which shares its fate.
+struct Dependents {
+  Chain<Request, &Request::of_requester> requests;
+  Chain<Lease, &Lease::of_requester> leases;
+  std::set<ActorId> actors;
+  std::set<GangId> gangs;
+
+  bool empty() const { return requests.empty() && leases.empty() && actors.empty() && gangs.empty(); }
+};
+
 struct Process {
   ProcessId id = 0;
   JobId job = 0;
-  NodeId node = 0;  ///< 0: a driver
+  Node* node = nullptr;       ///< a driver has none
+  std::uint64_t subject = 0;  ///< the lease, actor or gang that uses it
   ProcessState state = ProcessState::Starting;
   Role role = Role::None;
-  std::uint64_t subject = 0;  ///< the lease, actor or gang that uses it
-  Rank rank = 0;
-  bool sees_gpus = false;  ///< then it is never used twice
-  Share held;
   Wait wait = Wait::Runs;
-  Amount lent;        ///< the CPU to get back; not part of `held`
-  TimePoint since{};  ///< of the wait, or of being idle
+  bool sees_gpus = false;  ///< then it is never used twice
+  Rank rank = 0;
+  TimePoint since{};                       ///< of the wait, or of being idle
+  Amount lent;                             ///< the CPU to get back; not part of `held`
+  std::unique_ptr<Dependents> dependents;  ///< most worker processes never ask for anything
+  Share held;
+  Link by_idleness;  ///< linked: it is a spare of its node
+  Link on_node;
+  Link of_job;
 
-  // What it asked for, which shares its fate.
-  std::unordered_set<RequestId> requests;
-  std::unordered_set<LeaseId> leases;
-  std::unordered_set<ActorId> actors;
-  std::unordered_set<GangId> gangs;
-
-  bool keeps_others() const { return !leases.empty() || !actors.empty() || !gangs.empty() || !requests.empty(); }
-};
-
-struct Lease {
-  LeaseId id = 0;
-  RequestId request = 0;  ///< while its process starts
-  ProcessId requester = 0;
-  ProcessId process = 0;
-  ShapePtr shape;
-  bool granted = false;
-  bool recalled = false;
-  TimePoint granted_at{};
+  bool keeps_others() const { return dependents != nullptr && !dependents->empty(); }
+  Dependents& asked() {
+    if (dependents == nullptr) dependents = std::make_unique<Dependents>();
+    return *dependents;
+  }
 };
 
 struct Actor {
@@ -133,7 +179,7 @@ struct Job {
   JobId id = 0;
   ProcessId driver = 0;
   bool ended = false;
-  std::unordered_set<ProcessId> processes;  ///< with the driver
+  Chain<Process, &Process::of_job> processes;  ///< with the driver
 };
 
 struct Claim {
@@ -141,21 +187,28 @@ struct Claim {
   ShapePtr shape;  ///< of the request that it is kept for
 };
 
+struct Spare {
+  JobId job = 0;
+  Process* process = nullptr;
+};
+
 struct Node {
   NodeId id = 0;
-  Incarnation incarnation = 0;
-  std::string name;
-  Labels labels;
-  Capacity idle;
-  Capacity free;
-  bool lost = false;  ///< being taken apart
-  std::set<ProcessId> processes;
-  std::map<JobId, std::vector<ProcessId>> spare;  ///< processes without a role; the last one became so last
-  std::size_t spare_count = 0;
+  bool lost = false;     ///< being taken apart
+  bool touched = false;  ///< and bookkeeping of the table: see there
+  bool stale = false;
+  std::size_t cpus = 1;  ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;
+  Capacity free;
+  std::vector<Spare> spares;          ///< processes without a role, by when they became so
   std::vector<ProcessId> resuming;    ///< first come, first served
   std::vector<ProcessId> owing;       ///< the same
   std::map<RequestId, Claim> claims;  ///< what is kept here for whom
+  Capacity idle;
+  Labels labels;
+  std::string name;
+  Incarnation incarnation = 0;
+  Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids
 };
 
 }  // namespace troupe::scheduler

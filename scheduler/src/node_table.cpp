@@ -14,18 +14,21 @@ Node& NodeTable::add(const NodeJoined& joined) {
   std::ranges::sort(node.labels);
   node.idle = Capacity{joined.total, joined.gpus};
   node.free = node.idle;
+  node.cpus = std::max<std::size_t>(1, static_cast<std::size_t>(node.idle.amounts().of(kCpu).units()));
   by_free_.update(node.id, node.free.amounts());
   by_total_.update(node.id, node.idle.amounts());
-  touched_.insert(node.id);
+  touch(node);
   return node;
 }
 
-void NodeTable::remove(NodeId node) {
-  by_free_.remove(node);
-  by_total_.remove(node);
-  touched_.erase(node);
-  index_.erase(node);
-  nodes_.erase(node);
+void NodeTable::remove(NodeId id) {
+  auto* node = find(id);
+  by_free_.remove(id);
+  by_total_.remove(id);
+  std::erase(touched_, node);
+  std::erase(stale_, node);
+  index_.erase(id);
+  nodes_.erase(id);
 }
 
 Node* NodeTable::find(NodeId node) {
@@ -39,30 +42,62 @@ const Node* NodeTable::find(NodeId node) const {
 }
 
 Share NodeTable::take(Node& node, const Resources& need) {
-  auto share = node.free.take(need);
-  by_free_.update(node.id, node.free.amounts());
-  return share;
+  changed(node);
+  return node.free.take(need);
 }
 
 void NodeTable::give(Node& node, const Share& share) {
   node.free.give(share);
-  by_free_.update(node.id, node.free.amounts());
+  changed(node);
   touch(node);
 }
 
 void NodeTable::take_cpu(Node& node, Amount amount) {
   node.free.take_cpu(amount);
-  by_free_.update(node.id, node.free.amounts());
+  changed(node);
 }
 
 void NodeTable::give_cpu(Node& node, Amount amount) {
   node.free.give_cpu(amount);
-  by_free_.update(node.id, node.free.amounts());
+  changed(node);
   touch(node);
 }
 
+void NodeTable::changed(Node& node) {
+  if (node.stale) return;
+  node.stale = true;
+  stale_.push_back(&node);
+}
+
+void NodeTable::touch(Node& node) {
+  if (node.touched) return;
+  node.touched = true;
+  touched_.push_back(&node);
+}
+
+const std::vector<Node*>& NodeTable::touched() {
+  if (touched_.size() > 1) std::ranges::sort(touched_, {}, &Node::id);
+  return touched_;
+}
+
+void NodeTable::take_touched(std::vector<Node*>& nodes) {
+  nodes.clear();
+  touched();
+  nodes.swap(touched_);
+  for (auto* node : nodes) node->touched = false;
+}
+
+const FreeIndex& NodeTable::by_free() const {
+  for (auto* node : stale_) {
+    by_free_.update(node->id, node->free.amounts());
+    node->stale = false;
+  }
+  stale_.clear();
+  return by_free_;
+}
+
 Candidate NodeTable::candidate(const Node& node, const Capacity& free) {
-  return {node.id, node.name, &node.labels, &free, &node.idle};
+  return {node.id, &node.name, &node.labels, &free, &node.idle};
 }
 
 std::vector<Candidate> NodeTable::candidates() const {

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <deque>
 #include <map>
-#include <set>
-#include <unordered_map>
-#include <utility>
 #include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <troupe/scheduler/events.hpp>
 
@@ -15,7 +13,8 @@
 namespace troupe::scheduler {
 
 /// The nodes, what is free on them, and which of them can take more than when the waiting requests were last looked at.
-/// Every change of what is free goes through here, so that the indices are right.
+/// Every change of what is free goes through here, so that the indices are right. What is free in the index of it is
+/// brought up to date when somebody looks: where a queue waits, what a lease gives back the next one takes at once.
 class NodeTable {
  public:
   Node& add(const NodeJoined& joined);
@@ -31,11 +30,14 @@ class NodeTable {
   void give_cpu(Node& node, Amount amount);
 
   /// Something that kept requests off the node has changed.
-  void touch(const Node& node) { touched_.insert(node.id); }
-  const std::set<NodeId>& touched() const { return touched_; }
-  std::set<NodeId> take_touched() { return std::exchange(touched_, {}); }
+  void touch(Node& node);
+  bool has_touched() const { return !touched_.empty(); }
+  /// In the order of their ids.
+  const std::vector<Node*>& touched();
+  /// The same, moved to `nodes`.
+  void take_touched(std::vector<Node*>& nodes);
 
-  const FreeIndex& by_free() const { return by_free_; }
+  const FreeIndex& by_free() const;
   const FreeIndex& by_total() const { return by_total_; }
 
   static Candidate candidate(const Node& node, const Capacity& free);
@@ -43,11 +45,14 @@ class NodeTable {
   std::vector<Candidate> candidates() const;
 
  private:
+  void changed(Node& node);
+
   std::map<NodeId, Node> nodes_;
-  std::unordered_map<NodeId, Node*> index_;  // of nodes_, which is walked in order
-  FreeIndex by_free_;
+  boost::unordered_flat_map<NodeId, Node*> index_;  // of nodes_, which is walked in order
+  mutable FreeIndex by_free_;
+  mutable std::vector<Node*> stale_;  // not yet right in by_free_
   FreeIndex by_total_;
-  std::set<NodeId> touched_;
+  std::vector<Node*> touched_;
 };
 
 }  // namespace troupe::scheduler

@@ -11,7 +11,7 @@ void Cluster::on(const NodeJoined& event) {
     if (event.incarnation <= old->incarnation) return;
     lose_node(*old, fmt::format("it joined again as incarnation {}", event.incarnation));
   }
-  nodes_.add(event);
+  if (at_lease_bound(nodes_.add(event))) ++bounded_nodes_;
   for (auto* shape : queue_.shapes()) {
     if (!shape->possible) shape->possible = possible(*shape->key);
   }
@@ -33,7 +33,8 @@ void Cluster::lose_node(Node& node, const std::string& why) {
     request.reservation->until = now_;
   }
   const auto cause = fmt::format("{} was lost: {}", node_text(node.id), why);
-  for (auto process : std::vector(node.processes.begin(), node.processes.end())) process_gone(process, cause, true);
+  while (!node.processes.empty()) process_gone(node.processes.front(), cause, true);
+  if (at_lease_bound(node)) --bounded_nodes_;
   nodes_.remove(node.id);
 }
 
@@ -41,13 +42,12 @@ void Cluster::judge_all_shapes() {
   for (auto* shape : queue_.shapes()) {
     if (!shape->possible || possible(*shape->key)) continue;
     shape->possible = false;
-    const auto waiting = shape->waiting;
-    for (const auto& [sequence, id] : waiting) {
-      auto& request = requests_.at(id);
+    const auto because = impossible_because(*shape->key);
+    for (auto* request : shape->everyone()) {
       if (nodes_.empty()) {
-        request.patient_until = now_ + options_.join_patience;
-      } else if (!request.patient_until || *request.patient_until <= now_) {
-        refuse(request, Refused::Kind::Impossible, impossible_because(*request.shape));
+        request->patient_until = now_ + options_.join_patience;
+      } else if (!request->patient_until || *request->patient_until <= now_) {
+        refuse(*request, Refused::Kind::Impossible, because);
       }
     }
   }

@@ -14,32 +14,30 @@ void Cluster::pass_time() {
 }
 
 void Cluster::stop_idle() {
-  std::vector<ProcessId> due;
-  for (const auto& [since, id] : idle_) {
-    if (since + options_.idle_time > now_) break;
-    due.push_back(id);
+  std::vector<Process*> due;
+  for (auto& process : idle_) {
+    if (process.since + options_.idle_time > now_) break;
+    due.push_back(&process);
   }
-  for (auto id : due) {
-    auto& process = processes_.at(id);
-    if (!process.keeps_others()) {
-      stop(process, "nobody has used it for the idle time");
+  for (auto* process : due) {
+    if (!process->keeps_others()) {
+      stop(*process, "nobody has used it for the idle time");
       continue;
     }
     // Its end would be the end of what it made: it stays, and is looked at again later.
-    idle_.erase({process.since, id});
-    process.since = now_;
-    idle_.emplace(now_, id);
+    leave_spare(*process);
+    become_spare(*process);
   }
 }
 
 void Cluster::refuse_unmet() {
   for (auto* shape : queue_.shapes()) {
     if (shape->possible) continue;
-    const auto waiting = shape->waiting;
-    for (const auto& [sequence, id] : waiting) {
-      const auto& request = requests_.at(id);
-      if (request.patient_until && *request.patient_until > now_) continue;
-      refuse(request, Refused::Kind::Impossible, impossible_because(*request.shape));
+    std::string because;
+    for (auto* request : shape->everyone()) {
+      if (request->patient_until && *request->patient_until > now_) continue;
+      if (because.empty()) because = impossible_because(*request->shape);
+      refuse(*request, Refused::Kind::Impossible, because);
     }
   }
 }
@@ -52,16 +50,12 @@ void Cluster::refuse_bounded() {
     }
     if (!shape->bounded_since) shape->bounded_since = now_;
     if (*shape->bounded_since + options_.limit_patience > now_) continue;
-    const auto waiting = shape->waiting;
-    for (const auto& [sequence, id] : waiting) {
-      const auto& request = requests_.at(id);
-      refuse(request, Refused::Kind::Limit, reason(request));
-    }
+    for (auto* request : shape->everyone()) refuse(*request, Refused::Kind::Limit, reason(*request));
   }
 }
 
 bool Cluster::only_bounded(const ShapeKey& shape) const {
-  if (shape.kind != Kind::Lease) return false;
+  if (shape.kind != Kind::Lease || bounded_nodes_ == 0) return false;
   bool found = false;
   nodes_.by_free().descending(shape.need.resources, [&](NodeId id) {
     const auto& node = *nodes_.find(id);

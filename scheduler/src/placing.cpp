@@ -3,6 +3,7 @@
 #include "cluster.hpp"
 #include "policies/labels.hpp"
 #include "policies/place.hpp"
+#include "policies/single.hpp"
 
 namespace troupe::scheduler {
 namespace {
@@ -14,23 +15,29 @@ constexpr std::size_t kShortlist = 8;
 
 void Cluster::place_waiting() {
   // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
-  while (queue_.has_loose() || !nodes_.touched().empty()) {
-    looked_at_ = nodes_.take_touched();
+  while (queue_.has_loose() || nodes_.has_touched()) {
+    nodes_.take_touched(looked_at_);
     std::uint64_t from = 0;
     while (auto* shape = queue_.first_from(from)) {
-      from = shape->waiting.begin()->first + 1;
+      from = shape->first().sequence + 1;
       const bool hopeless = !shape->possible || (shape->stuck && looked_at_.empty());
-      if (hopeless || !try_place(requests_.at(shape->waiting.begin()->second), *shape)) queue_.set_stuck(*shape, true);
+      if (hopeless || !try_place(shape->first(), *shape)) queue_.set_stuck(*shape, true);
     }
   }
 }
 
 bool Cluster::try_place(Request& request, Shape& shape) {
-  scratch_.clear();
-  const auto key = request.shape;
-  const auto candidates = shortlist(*key, shape.stuck);
+  const auto ask = shape.key->ask();
+  const auto candidates = shortlist(*shape.key, shape.stuck);
   if (candidates.empty()) return false;
-  const auto placement = scheduler::place(key->ask(), candidates);
+  if (request.shape->kind != Kind::Gang) {
+    const auto* home = place_single(ask, candidates);
+    if (home == nullptr) return false;
+    shape.bounded_since.reset();
+    commit(request, *nodes_.find(home->node));
+    return true;
+  }
+  const auto placement = scheduler::place(ask, candidates);
   const auto* chosen = std::get_if<Chosen>(&placement);
   if (chosen == nullptr) return false;
   shape.bounded_since.reset();
@@ -38,24 +45,31 @@ bool Cluster::try_place(Request& request, Shape& shape) {
   return true;
 }
 
-std::vector<Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {
+std::span<const Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {
+  scratch_.clear();
+  shortlist_.clear();
+  if (only_touched) {
+    add_touched(shape);
+    if (shape.size == 1 || shortlist_.empty()) return shortlist_;
+    shortlist_.clear();
+  }
+  add_fitting(shape);
+  return shortlist_;
+}
+
+void Cluster::add_fitting(const ShapeKey& shape) const {
   const bool single = shape.size == 1;
   const bool on_one_node = shape.strategy == Strategy::StrictPack;
-  if (only_touched) {
-    auto touched = shortlist_of_touched(shape);
-    if (single || touched.empty()) return touched;
-  }
   // A node with room for one rank counts for at least one: as many such nodes as ranks are enough to choose from.
   const auto most = single || on_one_node ? kShortlist : shape.size;
   const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
-  std::vector<Candidate> found;
   const auto visit = [&](NodeId id) {
     const auto& node = *nodes_.find(id);
     if (const auto* free = admitted(node, shape);
         free != nullptr && free->slots(shape.need.resources, slots) >= slots) {
-      found.push_back(NodeTable::candidate(node, *free));
+      shortlist_.push_back(NodeTable::candidate(node, *free));
     }
-    return found.size() < most;
+    return shortlist_.size() < most;
   };
   const bool fullest_first = on_one_node || (single && shape.strategy != Strategy::Spread);
   const auto& by_free = nodes_.by_free();
@@ -64,18 +78,14 @@ std::vector<Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touch
   } else {
     by_free.descending(shape.need.resources, visit);
   }
-  return found;
 }
 
-std::vector<Candidate> Cluster::shortlist_of_touched(const ShapeKey& shape) const {
-  std::vector<Candidate> found;
-  for (auto id : looked_at_) {
-    const auto& node = *nodes_.find(id);
-    if (const auto* free = admitted(node, shape); free != nullptr && free->fits(shape.need.resources)) {
-      found.push_back(NodeTable::candidate(node, *free));
+void Cluster::add_touched(const ShapeKey& shape) const {
+  for (const auto* node : looked_at_) {
+    if (const auto* free = admitted(*node, shape); free != nullptr && free->fits(shape.need.resources)) {
+      shortlist_.push_back(NodeTable::candidate(*node, *free));
     }
   }
-  return found;
 }
 
 const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const {
@@ -93,35 +103,58 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
 }
 
 bool Cluster::at_lease_bound(const Node& node) const {
-  const auto cpus = std::max<std::size_t>(1, static_cast<std::size_t>(node.idle.amounts().of(kCpu).units()));
-  return node.lease_processes >= cpus * options_.lease_processes_per_cpu;
+  return node.lease_processes >= node.cpus * options_.lease_processes_per_cpu;
 }
 
-void Cluster::commit(Request& request, const std::vector<NodeId>& nodes) {
+void Cluster::count_lease_process(Node& node, bool more) {
+  const bool was_bounded = at_lease_bound(node);
+  more ? ++node.lease_processes : --node.lease_processes;
+  if (at_lease_bound(node) == was_bounded) return;
+  was_bounded ? --bounded_nodes_ : ++bounded_nodes_;
+}
+
+void Cluster::leave_queue(Request& request) {
   queue_.remove(request);
-  request.waiting = false;
-  if (request.reservation) {
-    lift(request);
-    reserving_.erase({request.sequence, request.id});
-    request.reservation.reset();
-  }
-  const auto kind = request.shape->kind;
-  auto members = take_for(request, nodes);
-  auto& first = processes_.at(members.front().process);
-  if (kind == Kind::Lease) {
-    request.subject = first.subject = ++last_lease_;
-    leases_.emplace(last_lease_, Lease{last_lease_, request.id, request.requester, first.id, request.shape});
-    processes_.at(request.requester).leases.insert(last_lease_);
-  } else if (kind == Kind::Actor) {
-    auto& actor = actors_.at(request.subject);
-    actor.stage = Stage::Starting;
-    actor.process = first.id;
-  } else {
-    auto& gang = gangs_.at(request.subject);
-    gang.stage = Stage::Starting;
-    gang.ready = 0;
-    gang.members = members;
-  }
+  if (!request.reservation) return;
+  lift(request);
+  reserving_.erase({request.sequence, request.id});
+  request.reservation.reset();
+}
+
+/// A lease or an actor.
+void Cluster::commit(Request& request, Node& node) {
+  leave_queue(request);
+  auto share = nodes_.take(node, request.shape->need.resources);
+  const auto visible = share.gpus;
+  auto& process = process_for(request, node, std::move(share), visible);
+  process.rank = 0;
+  if (request.shape->kind == Kind::Lease) return lease(request, process);
+  auto& actor = actors_.at(request.subject);
+  actor.stage = Stage::Starting;
+  actor.process = process.id;
+  became_ready(process);
+}
+
+void Cluster::lease(Request& request, Process& process) {
+  request.subject = process.subject = ++last_lease_;
+  auto& lease = leases_[last_lease_];
+  lease.id = last_lease_;
+  lease.request = &request;
+  lease.requester = request.requester;
+  lease.process = &process;
+  lease.shape = request.shape;
+  request.requester->asked().leases.push_back(lease);
+  if (process.state == ProcessState::InUse) grant(lease);
+}
+
+/// A gang.
+void Cluster::commit(Request& request, const std::vector<NodeId>& nodes) {
+  leave_queue(request);
+  const auto members = take_for(request, nodes);
+  auto& gang = gangs_.at(request.subject);
+  gang.stage = Stage::Starting;
+  gang.ready = 0;
+  gang.members = members;
   for (const auto& member : members) became_ready(processes_.at(member.process));
 }
 
@@ -153,23 +186,13 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
 
 Process& Cluster::process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible) {
   auto* process = visible.empty() ? spare_for(request.job, node) : nullptr;
-  if (process == nullptr) {
-    const auto id = new_process_id();
-    process = &processes_[id];
-    process->id = id;
-    process->job = request.job;
-    process->node = node.id;
-    process->sees_gpus = !visible.empty();
-    node.processes.insert(id);
-    jobs_.at(request.job).processes.insert(id);
-    emit(StartProcess{id, node.id, node.incarnation, request.job, visible});
-  }
+  if (process == nullptr) process = &new_process(request.job, node, visible);
   process->held = std::move(share);
   process->subject = request.subject;
   switch (request.shape->kind) {
     case Kind::Lease:
       process->role = Role::Lease;
-      ++node.lease_processes;
+      count_lease_process(node, true);
       break;
     case Kind::Actor:
       process->role = Role::Actor;
@@ -182,21 +205,35 @@ Process& Cluster::process_for(const Request& request, Node& node, Share share, c
   return *process;
 }
 
+Process& Cluster::new_process(JobId job, Node& node, const std::vector<GpuIndex>& visible) {
+  const auto id = new_process_id();
+  auto& process = processes_[id];
+  process.id = id;
+  process.job = job;
+  process.node = &node;
+  process.sees_gpus = !visible.empty();
+  node.processes.push_back(process);
+  jobs_.at(job).processes.push_back(process);
+  emit(StartProcess{id, node.id, node.incarnation, job, visible});
+  return process;
+}
+
+/// The job's last one that is ready, or else the last that will be.
 Process* Cluster::spare_for(JobId job, Node& node) {
-  const auto spares = node.spare.find(job);
-  if (spares == node.spare.end()) return nullptr;
-  const auto& ids = spares->second;
-  const auto ready =
-      std::find_if(ids.rbegin(), ids.rend(), [&](auto id) { return processes_.at(id).state == ProcessState::Idle; });
-  auto& process = processes_.at(ready != ids.rend() ? *ready : ids.back());
-  leave_spare(process);
-  return &process;
+  Process* last = nullptr;
+  for (auto at = node.spares.rbegin(); at != node.spares.rend(); ++at) {
+    if (at->job != job) continue;
+    if (last == nullptr || at->process->state == ProcessState::Idle) last = at->process;
+    if (last->state == ProcessState::Idle) break;
+  }
+  if (last != nullptr) leave_spare(*last);
+  return last;
 }
 
 void Cluster::back_to_waiting(Request& request) {
   const auto& subject = request.subject;
   if (request.shape->kind == Kind::Lease) {
-    end_lease(subject, "its node was lost");
+    end_lease(leases_.at(subject), "its node was lost");
     request.subject = 0;
   } else if (request.shape->kind == Kind::Actor) {
     auto& actor = actors_.at(subject);
@@ -211,8 +248,7 @@ void Cluster::back_to_waiting(Request& request) {
     for (const auto& member : members) clear_role(processes_.at(member.process));
     for (const auto& member : members) put_aside(processes_.at(member.process), "another node of its gang was lost");
   }
-  request.waiting = true;
-  queue_.add(request);
+  queue_.add(request, queue_.shape_for(*request.shape, request.shape));
 }
 
 }  // namespace troupe::scheduler

@@ -14,17 +14,15 @@ void Cluster::on(const ProcessReady& event) {
 }
 
 void Cluster::on(const ProcessExited& event) {
-  const auto* process = find_process(event.process);
+  auto* process = find_process(event.process);
   if (process == nullptr) return;
   if (process->state == ProcessState::Driver) {
     return end_job(jobs_.at(process->job), fmt::format("its driver exited: {}", event.cause));
   }
-  process_gone(event.process, event.cause, false);
+  process_gone(*process, event.cause, false);
 }
 
-void Cluster::process_gone(ProcessId id, const std::string& cause, bool with_node) {
-  auto& process = processes_.at(id);
-  auto& node = *nodes_.find(process.node);
+void Cluster::process_gone(Process& process, const std::string& cause, bool with_node) {
   const auto job = process.job;
   process.state = ProcessState::Stopping;  // it is past being kept or stopped
   lose_role(process, cause, with_node);
@@ -32,19 +30,17 @@ void Cluster::process_gone(ProcessId id, const std::string& cause, bool with_nod
   end_wait(process);
   leave_spare(process);
   clear_role(process);
-  nodes_.give(node, process.held);
-  node.processes.erase(id);
-  jobs_.at(job).processes.erase(id);
-  processes_.erase(id);
+  if (!process.held.resources.empty()) nodes_.give(*process.node, process.held);
+  processes_.erase(processes_.find(process.id));  // and with it from the chains of its node and its job
   forget_job_if_over(job);
 }
 
 void Cluster::lose_role(Process& process, const std::string& cause, bool with_node) {
   if (process.role == Role::Lease) {
-    const auto& lease = leases_.at(process.subject);
-    if (!lease.granted) return start_failed(requests_.at(lease.request), process, cause, with_node);
-    emit(LeaseLost{lease.id, process.id, cause, lease.requester});
-    erase_lease(lease.id);
+    auto& lease = leases_.at(process.subject);
+    if (!lease.granted()) return start_failed(*lease.request, process, cause, with_node);
+    emit(LeaseLost{lease.id, process.id, cause, lease.requester->id});
+    erase_lease(lease);
   } else if (process.role == Role::Actor) {
     const auto& actor = actors_.at(process.subject);
     if (actor.stage != Stage::Placed) return start_failed(requests_.at(actor.request), process, cause, with_node);
@@ -64,7 +60,7 @@ void Cluster::start_failed(Request& request, const Process& process, const std::
   // A lost node is no fault of the request: it waits again, at its old place.
   if (with_node) return back_to_waiting(request);
   refuse(request, Refused::Kind::Failed,
-         fmt::format("worker process {} on {} did not start: {}", process.id, node_text(process.node), cause));
+         fmt::format("worker process {} on {} did not start: {}", process.id, node_text(process.node->id), cause));
 }
 
 void Cluster::stop(Process& process, std::string why) {
@@ -73,54 +69,48 @@ void Cluster::stop(Process& process, std::string why) {
   leave_spare(process);
   clear_role(process);
   process.state = ProcessState::Stopping;
-  doom(process, why);
-  if (!nodes_.find(process.node)->lost) emit(StopProcess{process.id, process.node, std::move(why)});
+  if (process.keeps_others()) doom(process, why);
+  if (!process.node->lost) emit(StopProcess{process.id, process.node->id, std::move(why)});
 }
 
-void Cluster::put_aside(Process& process, const std::string& why) {
-  auto& node = *nodes_.find(process.node);
+void Cluster::put_aside(Process& process, std::string_view why) {
+  auto& node = *process.node;
   if (process.state == ProcessState::Stopping) return;
-  if (process.sees_gpus || node.lost || jobs_.at(process.job).ended) return stop(process, why);
+  if (process.sees_gpus || node.lost || jobs_.at(process.job).ended) {
+    return stop(process, std::string{why});
+  }
   end_wait(process);
   clear_role(process);
   nodes_.give(node, process.held);
   process.held = {};
   if (process.state == ProcessState::InUse) process.state = ProcessState::Idle;
-  process.since = now_;
-  idle_.emplace(now_, process.id);
-  node.spare[process.job].push_back(process.id);
-  ++node.spare_count;
-
+  become_spare(process);
   thin_out(node);
 }
 
+void Cluster::become_spare(Process& process) {
+  process.since = now_;
+  idle_.push_back(process);
+  process.node->spares.push_back({process.job, &process});
+}
+
 void Cluster::thin_out(const Node& node) {
-  const auto cpus = static_cast<std::size_t>(node.idle.amounts().of(kCpu).units());
-  const auto most = options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(cpus, 2);
-  if (node.spare_count <= most) return;
-  Process* oldest = nullptr;
-  for (const auto& [job, spares] : node.spare) {
-    for (auto id : spares) {
-      auto& spare = processes_.at(id);
-      if (!spare.keeps_others() && (oldest == nullptr || spare.since < oldest->since)) oldest = &spare;
-    }
-  }
-  if (oldest != nullptr) stop(*oldest, fmt::format("{} idle worker processes are the most its node keeps", most));
+  const auto most = options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(node.cpus, 2);
+  if (node.spares.size() <= most) return;
+  const auto oldest = std::ranges::find_if(node.spares, [](auto spare) { return !spare.process->keeps_others(); });
+  if (oldest != node.spares.end()) stop(*oldest->process, "too many are idle");
 }
 
 void Cluster::leave_spare(Process& process) {
-  if (process.role != Role::None || idle_.erase({process.since, process.id}) == 0) return;
-  auto& node = *nodes_.find(process.node);
-  const auto spares = node.spare.find(process.job);
-  std::erase(spares->second, process.id);
-  if (spares->second.empty()) node.spare.erase(spares);
-  --node.spare_count;
+  if (!process.by_idleness.is_linked()) return;
+  process.by_idleness.unlink();
+  std::erase_if(process.node->spares, [&](const Spare& spare) { return spare.process == &process; });
 }
 
 void Cluster::clear_role(Process& process) {
   if (process.role == Role::None) return;
-  auto& node = *nodes_.find(process.node);
-  if (process.role == Role::Lease) --node.lease_processes;
+  auto& node = *process.node;
+  if (process.role == Role::Lease) count_lease_process(node, false);
   process.role = Role::None;
   process.subject = 0;
   nodes_.touch(node);
@@ -137,22 +127,23 @@ void Cluster::end_doomed() {
 }
 
 void Cluster::end_dependents(Process& process, const std::string& cause) {
-  for (auto request : in_order(process.requests)) drop(request);
+  if (!process.keeps_others()) return;
+  auto& asked = process.asked();
+  while (!asked.requests.empty()) drop(asked.requests.front());
   const auto why = fmt::format("process {}, which asked for it, is gone: {}", process.id, cause);
-  for (auto lease : in_order(process.leases)) end_lease(lease, why);
-  for (auto id : in_order(process.actors)) {
+  while (!asked.leases.empty()) end_lease(asked.leases.front(), why);
+  for (auto id : std::set{asked.actors}) {
     const auto& actor = actors_.at(id);
     emit(ActorLost{id, actor.process, why, actor.requester});
     end_actor(id, why);
   }
-  for (auto gang : in_order(process.gangs)) end_gang(gang, why);
+  for (auto gang : std::set{asked.gangs}) end_gang(gang, why);
 }
 
-void Cluster::end_lease(LeaseId id, const std::string& why) {
-  const auto& lease = leases_.at(id);
-  auto& process = processes_.at(lease.process);
-  const bool granted = lease.granted;
-  erase_lease(id);
+void Cluster::end_lease(Lease& lease, const std::string& why) {
+  auto& process = *lease.process;
+  const bool granted = lease.granted();
+  erase_lease(lease);
   granted ? stop(process, why) : put_aside(process, why);
 }
 
@@ -174,18 +165,15 @@ void Cluster::end_gang(GangId id, const std::string& why) {
   }
 }
 
-void Cluster::erase_lease(LeaseId id) {
-  const auto lease = leases_.find(id);
-  if (auto* requester = find_process(lease->second.requester)) requester->leases.erase(id);
-  if (auto* process = find_process(lease->second.process)) clear_role(*process);
-  by_age_.erase({lease->second.granted_at, id});
-  recalled_.erase(id);
-  leases_.erase(lease);
+void Cluster::erase_lease(Lease& lease) {
+  clear_role(*lease.process);
+  if (lease.recalled) --recalled_;
+  leases_.erase(leases_.find(lease.id));  // and with it from the chains by requester and by age
 }
 
 void Cluster::erase_actor(ActorId id) {
   const auto actor = actors_.find(id);
-  if (auto* requester = find_process(actor->second.requester)) requester->actors.erase(id);
+  if (auto* requester = find_process(actor->second.requester)) requester->asked().actors.erase(id);
   if (auto* process = find_process(actor->second.process)) clear_role(*process);
   if (!actor->second.name.empty()) names_.erase(actor->second.name);
   actors_.erase(actor);
@@ -193,7 +181,7 @@ void Cluster::erase_actor(ActorId id) {
 
 void Cluster::erase_gang(GangId id) {
   const auto gang = gangs_.find(id);
-  if (auto* requester = find_process(gang->second.requester)) requester->gangs.erase(id);
+  if (auto* requester = find_process(gang->second.requester)) requester->asked().gangs.erase(id);
   for (const auto& member : gang->second.members) {
     if (auto* process = find_process(member.process)) clear_role(*process);
   }

@@ -1,48 +1,81 @@
 #include "queue.hpp"
 
 #include <cassert>
+#include <iterator>
+#include <utility>
 
 namespace troupe::scheduler {
 
-ShapePtr Queue::intern(ShapeKey key) {
-  const auto found = shapes_.find(key);
-  return found == shapes_.end() ? std::make_shared<const ShapeKey>(std::move(key)) : found->second.key;
+std::vector<Request*> Shape::everyone() {
+  std::vector<Request*> all;
+  all.reserve(size);
+  for (auto& request : waiting) all.push_back(&request);
+  return all;
 }
 
-Shape& Queue::add(const Request& request) {
-  auto [at, is_new] = shapes_.try_emplace(*request.shape);
-  auto& shape = at->second;
-  if (is_new) {
-    shape.key = request.shape;
-    ++loose_;
-  } else {
-    by_first_.erase(shape.waiting.begin()->first);
-    // A request that comes back to the front may fit where the others behind it were never tried.
-    if (request.sequence < shape.waiting.begin()->first) set_stuck(shape, false);
+Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
+  if (auto* shape = find(wanted)) return *shape;
+  if (!known) {
+    known = std::make_shared<const ShapeKey>(ShapeKey{wanted.kind, wanted.need, wanted.size, wanted.strategy});
   }
-  shape.waiting.emplace(request.sequence, request.id);
-  ++shape.requesters[request.requester];
-  by_first_.emplace(shape.waiting.begin()->first, &shape);
+  auto& shape = shapes_[*known];
+  shape.key = std::move(known);
+  ++loose_;
   return shape;
 }
 
-void Queue::remove(const Request& request) {
-  const auto at = shapes_.find(*request.shape);
-  assert(at != shapes_.end());
-  auto& shape = at->second;
-  by_first_.erase(shape.waiting.begin()->first);
-  shape.waiting.erase(request.sequence);
-  if (--shape.requesters[request.requester] == 0) shape.requesters.erase(request.requester);
+void Queue::add(Request& request, Shape& shape) {
+  const bool is_new = shape.waiting.empty();
+  if (is_new || request.sequence < shape.first().sequence) {
+    if (!is_new) by_first_.erase(shape.first().sequence);
+    by_first_.emplace(request.sequence, &shape);
+    // A request that comes back to the front may fit where the others behind it were never tried.
+    set_stuck(shape, false);
+  }
+  insert(request, shape);
+  request.line = &shape;
+  ++shape.size;
+  ++shape.requesters[request.requester->id];
+}
+
+/// At its place: at the end, or near the front where it was before.
+void Queue::insert(Request& request, Shape& shape) {
+  auto& waiting = shape.waiting;
+  auto at = waiting.end();
+  if (!waiting.empty() && request.sequence < waiting.back().sequence) {
+    for (at = waiting.begin(); at->sequence < request.sequence;) ++at;
+  }
+  waiting.insert(at, request);
+}
+
+void Queue::remove(Request& request) {
+  assert(request.line != nullptr);
+  auto& shape = *std::exchange(request.line, nullptr);
+  const auto whose = shape.requesters.find(request.requester->id);
+  if (--whose->second == 0) shape.requesters.erase(whose);
+  --shape.size;
+  const bool was_first = &shape.first() == &request;
+  request.in_line.unlink();
+  if (!was_first) return;
+  auto entry = by_first_.extract(request.sequence);
   if (!shape.waiting.empty()) {
-    by_first_.emplace(shape.waiting.begin()->first, &shape);
+    entry.key() = shape.first().sequence;
+    entry.mapped() = &shape;
+    by_first_.insert(std::move(entry));
     return;
   }
   if (!shape.stuck) --loose_;
-  shapes_.erase(at);
+  const auto key = shape.key;
+  shapes_.erase(shapes_.find(*key));
 }
 
-const Shape* Queue::find(const ShapeKey& key) const {
-  const auto found = shapes_.find(key);
+Shape* Queue::find(const ShapeView& wanted) {
+  const auto found = shapes_.find(wanted);
+  return found == shapes_.end() ? nullptr : &found->second;
+}
+
+const Shape* Queue::find(const ShapeView& wanted) const {
+  const auto found = shapes_.find(wanted);
   return found == shapes_.end() ? nullptr : &found->second;
 }
 

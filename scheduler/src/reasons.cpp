@@ -15,7 +15,7 @@ std::string Cluster::node_text(NodeId id) const {
 }
 
 std::string Cluster::reason(const Request& request) const {
-  if (!request.waiting) return reason_of_starting(request);
+  if (!request.waiting()) return reason_of_starting(request);
   if (nodes_.empty()) return "no node has joined yet";
   if (const auto* shape = queue_.find(*request.shape); shape != nullptr && !shape->possible) {
     return fmt::format("waits for a node that can hold it: {}", impossible_because(*request.shape));
@@ -26,9 +26,9 @@ std::string Cluster::reason(const Request& request) const {
 
 std::string Cluster::reason_of_starting(const Request& request) const {
   const auto starts = [&](ProcessId id) {
-    return fmt::format("worker process {} is starting on {}", id, node_text(processes_.at(id).node));
+    return fmt::format("worker process {} is starting on {}", id, node_text(processes_.at(id).node->id));
   };
-  if (request.shape->kind == Kind::Lease) return starts(leases_.at(request.subject).process);
+  if (request.shape->kind == Kind::Lease) return starts(leases_.at(request.subject).process->id);
   if (request.shape->kind == Kind::Actor) return starts(actors_.at(request.subject).process);
   const auto& gang = gangs_.at(request.subject);
   const auto slow = std::ranges::find_if(gang.members, [&](const Member& member) {

@@ -6,41 +6,40 @@
 namespace troupe::scheduler {
 
 void Cluster::recall(Lease& lease) {
-  if (lease.recalled || !lease.granted) return;
+  if (lease.recalled || !lease.granted()) return;
   lease.recalled = true;
-  by_age_.erase({lease.granted_at, lease.id});
-  recalled_.insert(lease.id);
-  emit(LeaseRecalled{lease.id, lease.requester});
+  lease.by_age.unlink();
+  ++recalled_;
+  emit(LeaseRecalled{lease.id, lease.requester->id});
 }
 
 /// Whether returning the lease would bring one of the shape's requests forward and not just back to its holder.
 bool Cluster::competes(const Shape& shape, const Lease& lease) const {
-  const auto& process = processes_.at(lease.process);
+  const auto& process = *lease.process;
   const auto& key = *shape.key;
   if (!process.held.resources.overlaps(key.need.resources)) return false;
-  const bool others_wait = shape.requesters.size() > 1 || !shape.requesters.contains(lease.requester);
+  const bool others_wait = shape.requesters.size() > 1 || !shape.requesters.contains(lease.requester->id);
   if (!others_wait && *lease.shape == key) return false;
-  const auto& node = *nodes_.find(process.node);
+  const auto& node = *process.node;
   return matches(node.labels, key.need.labels) && node.idle.fits(key.need.resources);
 }
 
 /// Leases past their term go back, oldest first, no more of them than processes are waited for: the queue is by arrival
 /// and whose lease was recalled asks again at its end, so requesters take turns.
 void Cluster::recall_overdue() {
-  auto coming = recalled_.size();
+  auto coming = recalled_;
   for (auto* shape : queue_.shapes()) {
-    const auto wanted = shape->waiting.size() * shape->key->size;
+    const auto wanted = shape->size * shape->key->size;
     const auto covered = std::min(coming, wanted);
     coming -= covered;
     auto missing = wanted - covered;
-    std::vector<LeaseId> chosen;
-    for (const auto& [granted_at, id] : by_age_) {
-      if (missing == 0 || granted_at + options_.lease_term > now_) break;
-      if (!competes(*shape, leases_.at(id))) continue;
-      chosen.push_back(id);
+    for (auto at = by_age_.begin(); at != by_age_.end() && missing > 0;) {
+      auto& lease = *at++;
+      if (lease.granted_at + options_.lease_term > now_) break;
+      if (!competes(*shape, lease)) continue;
+      recall(lease);
       --missing;
     }
-    for (auto id : chosen) recall(leases_.at(id));
   }
 }
 

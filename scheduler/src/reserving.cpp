@@ -27,7 +27,7 @@ void Cluster::review_reservations() {
       std::ranges::count_if(reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
   for (auto* shape : queue_.shapes()) {
     if (held >= options_.reservations) return;
-    auto& request = requests_.at(shape->waiting.begin()->second);
+    auto& request = shape->first();
     if (!shape->possible || request.since + options_.patience > now_) continue;
     if (request.reservation && (request.reservation->held() || request.reservation->until > now_)) continue;
     if (reserve(request)) ++held;
@@ -36,7 +36,7 @@ void Cluster::review_reservations() {
 
 bool Cluster::reserve(Request& request) {
   if (!request.reservation) {
-    request.reservation = Reservation{{}, now_, options_.reservation_term};
+    request.reservation = std::make_unique<Reservation>(Reservation{{}, now_, options_.reservation_term});
     reserving_.emplace(request.sequence, request.id);
   }
   auto& reservation = *request.reservation;
@@ -60,8 +60,7 @@ bool Cluster::reserve(Request& request) {
 Capacity Cluster::room_in(const Node& node, bool around_actors) const {
   auto room = node.idle;
   if (around_actors) {
-    for (auto process_id : node.processes) {
-      const auto& process = processes_.at(process_id);
+    for (const auto& process : node.processes) {
       if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
     }
   }
@@ -108,18 +107,16 @@ void Cluster::drain(const Request& request) {
   for (const auto& [id, ranks] : request.reservation->ranks) {
     auto& node = *nodes_.find(id);
     if (node.free.slots(each, ranks) >= ranks) continue;
-    std::vector<ProcessId> idle;
-    for (auto process_id : node.processes) {
-      auto& process = processes_.at(process_id);
+    std::vector<Process*> idle;
+    for (auto& process : node.processes) {
       if (process.state == ProcessState::Idle && process.job != request.job && !process.keeps_others()) {
-        idle.push_back(process_id);
+        idle.push_back(&process);
       }
       if (process.role != Role::Lease || !process.held.resources.overlaps(each)) continue;
       auto& lease = leases_.at(process.subject);
       if (lease.requester != request.requester || *lease.shape != *request.shape) recall(lease);
     }
-    for (auto process_id : idle)
-      stop(processes_.at(process_id), "its node is drained for a request that has waited long");
+    for (auto* process : idle) stop(*process, "its node is drained for a request that has waited long");
   }
 }
 

@@ -49,14 +49,14 @@ std::vector<PendingView> Cluster::pending() const {
   for (const auto* request : order) {
     const auto name = request->shape->kind == Kind::Actor ? actors_.at(request->subject).name : std::string{};
     std::string why;
-    if (request->waiting && !request->reservation) {
+    if (request->waiting() && !request->reservation) {
       auto& shared = reasons[request->shape.get()];
       if (shared.empty()) shared = reason(*request);
       why = shared;
     } else {
       why = reason(*request);
     }
-    views.push_back({request->id, what(*request, name), request->job, request->requester, request->since, why});
+    views.push_back({request->id, what(*request, name), request->job, request->requester->id, request->since, why});
   }
   return views;
 }
@@ -67,8 +67,7 @@ std::vector<NodeView> Cluster::nodes() const {
     NodeView view{
         id, node.incarnation, node.name, node.labels, node.idle.amounts(), node.free.amounts(), node.free.gpus()};
     view.processes = node.processes.size();
-    for (auto process_id : node.processes) {
-      const auto& process = processes_.at(process_id);
+    for (const auto& process : node.processes) {
       if (process.state == ProcessState::Idle) ++view.idle;
       if (process.role == Role::Lease) ++view.leases;
       if (process.role == Role::Actor) ++view.actors;
@@ -89,11 +88,12 @@ ActorView Cluster::view(const Actor& actor) const {
           actor.requester,
           actor.stage,
           actor.process,
-          process == nullptr ? NodeId{0} : process->node};
+          process == nullptr ? NodeId{0} : process->node->id};
 }
 
 ProcessView Cluster::view(const Process& process) const {
-  return {process.id, process.node, process.job, process.state, use_of(process)};
+  const auto node = process.node == nullptr ? NodeId{0} : process.node->id;
+  return {process.id, node, process.job, process.state, use_of(process)};
 }
 
 std::vector<ActorView> Cluster::actors() const {
@@ -114,7 +114,7 @@ std::vector<JobView> Cluster::jobs() const {
   std::map<JobId, JobView> views;
   for (const auto& [id, job] : jobs_)
     views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
-  for (const auto& [id, lease] : leases_) ++views[processes_.at(lease.process).job].leases;
+  for (const auto& [id, lease] : leases_) ++views[lease.process->job].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
   for (const auto& [id, request] : requests_) ++views[request.job].pending;

@@ -5,10 +5,11 @@
 namespace troupe::scheduler {
 
 struct State::Impl {
+  explicit Impl(Options options) : cluster{options} {}
   Cluster cluster;
 };
 
-State::State(Options options) : impl_{std::make_unique<Impl>(Impl{Cluster{options}})} {}
+State::State(Options options) : impl_{std::make_unique<Impl>(options)} {}
 State::~State() = default;
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;

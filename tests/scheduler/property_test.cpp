@@ -48,6 +48,9 @@ class Storm {
     CHECK(world_.is_idle());
   }
 
+  /// All that the state machine said, in its order.
+  const std::string& told() const { return world_.told; }
+
  private:
   static constexpr JobId kJobs = 3;
   static constexpr NodeId kNodes = 4;
@@ -207,6 +210,21 @@ TEST_CASE("whatever happens in whatever order, the invariants hold and in the en
     Storm storm{seed};
     storm.run(600);
     storm.drain();
+  }
+}
+
+TEST_CASE("the same events at the same times make the same effects in the same order", "[scheduler][property]") {
+  const unsigned first = std::random_device{}() % 1'000'000;
+  for (unsigned seed = first; seed < first + 20; ++seed) {
+    CAPTURE(seed);
+    Storm one{seed};
+    one.run(600);
+    Storm again{seed};
+    again.run(600);
+    CHECK(one.told() == again.told());
+    Storm other{seed + 1};
+    other.run(600);
+    CHECK(one.told() != other.told());
   }
 }
 

@@ -34,12 +34,16 @@ class World {
   std::map<ActorId, ActorPlaced> actors;
   std::map<GangId, GangPlaced> gangs;
   std::set<ProcessId> resumed;
+  std::string told;  ///< every effect so far, a line each
 
   /// Applies one event, and nothing else.
   const std::vector<Effect>& apply(const Event& event) {
     last = state.apply(event, now);
     if (const auto* returned = std::get_if<LeaseReturned>(&event)) forget_lease(returned->lease);
-    for (const auto& effect : last) std::visit([this](const auto& e) { note(e); }, effect);
+    for (const auto& effect : last) {
+      told += to_string(effect) + '\n';
+      std::visit([this](const auto& e) { note(e); }, effect);
+    }
     const auto wrong = state.broken_invariant();
     INFO(to_string(event));
     if (wrong) FAIL(*wrong);

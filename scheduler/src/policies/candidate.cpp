@@ -9,8 +9,6 @@
 namespace troupe::scheduler {
 namespace {
 
-constexpr std::size_t kCountless = 1'000'000;  // room for a need of nothing
-
 std::vector<Room> rooms(const Ask& ask, std::span<const Candidate> candidates, const Capacity* Candidate::*which) {
   std::vector<Room> found;
   for (const auto& candidate : candidates) {
@@ -23,7 +21,7 @@ std::vector<Room> rooms(const Ask& ask, std::span<const Candidate> candidates, c
 }  // namespace
 
 std::string to_string(const Candidate& candidate) {
-  return fmt::format("'{}' (node {})", candidate.name, candidate.node);
+  return fmt::format("'{}' (node {})", *candidate.name, candidate.node);
 }
 
 std::vector<Room> rooms_now(const Ask& ask, std::span<const Candidate> candidates) {

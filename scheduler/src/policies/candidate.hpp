@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace troupe::scheduler {
 /// What a policy may look at: a node as it is now, and as it would be with nothing on it.
 struct Candidate {
   NodeId node = 0;
-  std::string_view name;
+  const std::string* name = nullptr;
   const Labels* labels = nullptr;
   const Capacity* free = nullptr;
   const Capacity* idle = nullptr;
@@ -46,6 +45,9 @@ using Placement = std::variant<Chosen, Waits, Impossible>;
 
 /// "'a' (node 2)"
 std::string to_string(const Candidate& candidate);
+
+/// Room for a need of nothing.
+inline constexpr std::size_t kCountless = 1'000'000;
 
 /// How many processes a node has room for; only where it has any.
 struct Room {

@@ -7,6 +7,7 @@
 #include "policies/closest_node.hpp"
 #include "policies/labels.hpp"
 #include "policies/pack.hpp"
+#include "policies/single.hpp"
 #include "policies/spread.hpp"
 #include "policies/strict_pack.hpp"
 #include "policies/strict_spread.hpp"
@@ -41,6 +42,9 @@ Placement place(const Ask& ask, std::span<const Candidate> candidates) {
   const auto& need = ask.each.resources;
   if (std::ranges::none_of(candidates, [&](const Candidate& c) { return c.idle->fits(need); })) {
     return Impossible{fmt::format("no node has {}; {}", to_string(ask.each), closest_idle(ask, candidates))};
+  }
+  if (ask.count == 1) {
+    if (const auto* home = place_single(ask, candidates)) return Chosen{{home->node}};
   }
   return by_strategy(ask, candidates);
 }

@@ -26,7 +26,7 @@ class NodesForTest {
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < idle_.size(); ++i) {
-      all.push_back({static_cast<NodeId>(i + 1), names_[i], &labels_[i], &free_[i], &idle_[i]});
+      all.push_back({static_cast<NodeId>(i + 1), &names_[i], &labels_[i], &free_[i], &idle_[i]});
     }
     return all;
   }

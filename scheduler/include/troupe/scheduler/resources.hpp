@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include <boost/container/small_vector.hpp>
 
 namespace troupe::scheduler {
 
@@ -74,7 +75,8 @@ class Resources {
   friend std::strong_ordering operator<=>(const Resources&, const Resources&) = default;
 
  private:
-  std::vector<std::pair<std::string, Amount>> amounts_;  // by name, no zeros: a handful, so a vector beats a tree
+  // By name, no zeros: a handful, so a vector beats a tree. The usual one, CPUs alone, lies here and not on the heap.
+  boost::container::small_vector<std::pair<std::string, Amount>, 1> amounts_;
 };
 
 /// Each amount times `count`.
