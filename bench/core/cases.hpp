@@ -29,6 +29,7 @@ void growth(const Report& report);
 // Without a cluster.
 void call_parts(const Report& report);
 void scheduler(const Report& report);
+void scheduler_growth(const Report& report);
 void network(const Report& report);  ///< real heads and workers, on hosts that are network namespaces
 inline constexpr std::array<std::string_view, 6> kNetworkCases = {"link_1GiB_GBps",        "transfer_1GiB_GBps",
                                                                   "broadcast_1GiB_to_4_s", "remote_calls_async",

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
     growth(report);
     call_parts(report);
     scheduler(report);
+    scheduler_growth(report);
     network(report);
   } catch (const std::exception& error) {
     std::cerr << "core_bench: " << error.what() << '\n';
