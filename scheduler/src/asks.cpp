@@ -70,7 +70,11 @@ void Cluster::on(const GangAsked& event) {
   const Ordered each{event.each};
   auto* requester = accept(event, {Kind::Gang, *each, event.size, event.strategy}, event.gang);
   if (requester == nullptr) return;
-  gangs_.emplace(event.gang, Gang{event.gang, event.request, event.job, event.requester, event.size});
+  gangs_.emplace(event.gang, Gang{.id = event.gang,
+                                  .request = event.request,
+                                  .job = event.job,
+                                  .requester = event.requester,
+                                  .size = event.size});
   requester->asked().gangs.insert(event.gang);
 }
 

@@ -170,9 +170,9 @@ struct Gang {
   ProcessId requester = 0;
   std::uint32_t size = 0;
   Stage stage = Stage::Pending;
-  std::vector<Member> members;  ///< process 0 where the rank has died
-  std::size_t ready = 0;        ///< while starting
-  std::size_t alive = 0;        ///< once placed
+  std::vector<Member> members = {};  ///< process 0 where the rank has died
+  std::size_t ready = 0;             ///< while starting
+  std::size_t alive = 0;             ///< once placed
 };
 
 struct Job {

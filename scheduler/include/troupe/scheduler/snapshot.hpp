@@ -34,7 +34,7 @@ struct NodeView {
   std::size_t actors = 0;
   std::size_t ranks = 0;
   std::size_t blocked = 0;  ///< processes that gave their CPU back
-  std::string state;        ///< "ready", "drained for request 12"
+  std::string state = {};   ///< "ready", "drained for request 12"
 };
 
 enum class ProcessState : unsigned char { Driver, Starting, Idle, InUse, Stopping };
