@@ -30,7 +30,8 @@ constexpr int kFinalRounds = 200;  // of all, 10 ms apart: two seconds
 constexpr int kSweepRemoval = 50;  // of one cgroup; what is not empty then is removed at the end
 constexpr int kFinalRemoval = 1000;
 constexpr int kBetweenRoundsMs = 10;
-// Worker processes come and go in numbers, and each look at /proc costs: what is told meanwhile is done in one go.
+// Worker processes come and go in numbers, and each look at /proc costs: what is told meanwhile is done in one go. With
+// cgroups there is nothing to look for, and to remove many at once would hold up those that begin.
 constexpr std::chrono::milliseconds kLeastRest{10}, kMostRest{500};
 constexpr int kRestPerWork = 4;
 
@@ -176,7 +177,7 @@ void run_guardian(int pipe, const std::string& cookie, const std::string& cgroup
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(GuardianRecord); ++i) ward.apply(records[i]);
-    if (!std::exchange(rested, true)) ::poll(nullptr, 0, static_cast<int>(rest.count()));
+    if (cgroup.empty() && !std::exchange(rested, true)) ::poll(nullptr, 0, static_cast<int>(rest.count()));
     if (more_to_read(pipe)) continue;
     const auto start = std::chrono::steady_clock::now();
     ward.sweep_ended();
