@@ -102,7 +102,7 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   request.setFailed(failed_node_);
   connection->send(std::move(message));
   auto fd = connection->detach();
-  if (!fd) return failed(Kind::Stopped, "it sent something before it was asked");
+  if (!fd) return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
   socket_.emplace(transport::adopt(loop_, family_of(fd.get()), transport::OwnedFd(fd.release())));
   reader_.emplace(into_, verified_);
   heard_ = waits_since_ = Clock::now();
@@ -112,7 +112,7 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 
 void Pull::denied(const transport::Denied& denied) {
   if (denied.refused && asks_origin()) return finish({{Kind::Stopped, progress() + ": " + denied.why}});
-  failed(Kind::Unknown, denied.why);
+  failed(denied.may_be_busy ? Kind::TimedOut : Kind::Unknown, denied.why);
 }
 
 // ---- receiving -------------------------------------------------------------------------------------------------
