@@ -87,7 +87,7 @@ void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
   auto found = peers_.find(process);
   if (found == peers_.end()) return connection->close();
   auto& peer = found->second;
-  if (peer.connection || peer.dead) {
+  if (peer.connection || peer.dead || peer.asking) {  // it is asked about for the connection before this one
     extra_.push_back(connection);
   } else {
     peer.connection = connection;

@@ -91,7 +91,7 @@ class Peers {
   Channels channels_;
   std::uint64_t last_id_ = 0;
   std::unordered_map<ProcessId, Peer> peers_;
-  std::vector<transport::ConnectionPtr> extra_;  // inbound, from a process that we had connected to already
+  std::vector<transport::ConnectionPtr> extra_;  // inbound, besides the one that this side sends through
 };
 
 }  // namespace troupe::process
