@@ -88,7 +88,7 @@ int drive(int argc, char** argv) {
   const auto cluster = troupe::init(argc, argv);
   const auto size = static_cast<std::size_t>(std::atoll(argv[3]));
   const int hosts = std::atoi(argv[4]);
-  spread(size / 4, 1, hosts - 1);  // pages and connections are warm
+  spread(size, 1, hosts - 1);  // pages and connections are warm
   print("transfer", spread(size, 2, 1));
   if (hosts > 2) print("broadcast", spread(size, 3, hosts - 1));
   small_calls();

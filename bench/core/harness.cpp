@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -32,7 +33,12 @@ std::string readable(double value) {
 }  // namespace
 
 bool Report::wants(std::string_view name) const {
-  return fnmatch(options_.only.c_str(), std::string(name).c_str(), 0) == 0;
+  const std::string whole(name);
+  std::istringstream patterns(options_.only);
+  for (std::string pattern; std::getline(patterns, pattern, ',');) {
+    if (fnmatch(pattern.c_str(), whole.c_str(), 0) == 0) return true;
+  }
+  return false;
 }
 
 bool Report::wants_any(std::span<const std::string_view> names) const {

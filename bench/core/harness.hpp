@@ -22,7 +22,7 @@ struct Options {
   double seconds = 1;      ///< of each case that repeats, after one round to warm up
   bool json = false;       ///< a JSON line for each figure instead of a row
   bool smoke = false;      ///< sizes that take a moment: shows that a case runs, not how fast
-  std::string only = "*";  ///< a shell pattern that a case's name must match
+  std::string only = "*";  ///< shell patterns, separated by commas; a case's name must match one
   unsigned seed = 1;       ///< of what is random
 };
 

@@ -178,6 +178,7 @@ def measure_ray(venv, program, seconds):
 # ---- both --------------------------------------------------------------------------------------------------------
 
 def measure_ours(program, seconds, only):
+    """What Ray was measured at; the rest has no peer, and is core_bench's own."""
     run = subprocess.run([program, "--json", "--seconds", str(seconds), "--only", only], stdin=subprocess.DEVNULL,
                          capture_output=True, text=True, timeout=1800)
     if run.returncode != 0:
@@ -243,7 +244,8 @@ def main():
             print(f"== round {number + 1} of {arguments.rounds}: Ray", file=sys.stderr)
             peer += measure_ray(venv, program, arguments.seconds)
             print(f"== round {number + 1} of {arguments.rounds}: Troupe", file=sys.stderr)
-            ours += measure_ours(arguments.program, arguments.seconds, arguments.only)
+            names = {line["name"] for line in peer if fnmatch.fnmatch(line["name"], arguments.only)}
+            ours += measure_ours(arguments.program, arguments.seconds, ",".join(sorted(names)))
     except NoPeer as why:
         print(f"skipped: no comparison with Ray: {why}")
         return
