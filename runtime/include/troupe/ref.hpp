@@ -54,7 +54,8 @@ class Ref {
   /// Likewise; throws TimedOut if it is not there in time. The call goes on.
   T get(std::chrono::milliseconds timeout) const { return take(timeout); }
 
-  /// The value if it is there; nothing if it is not there yet or the call has failed, which failure() tells apart.
+  /// The value if the call has given one; nothing if it has not yet, or has failed, which failure() tells apart. Brings a
+  /// large value here, as get() does.
   std::optional<T> try_get() const requires(!std::is_void_v<T>) {
     if (!ready() || failure()) return std::nullopt;
     return get();
@@ -62,15 +63,11 @@ class Ref {
   /// Why there will never be a value; nothing if there is one, or while nobody knows.
   std::optional<Failure> failure() const {
     if (!ready()) return std::nullopt;
-    try {
-      detail::get_object(detail::object_of(*this), std::chrono::milliseconds(0));
-    } catch (const Error& error) {
-      return error.failure();
-    }
-    return std::nullopt;
+    return detail::failure_of(*detail::object_of(*this));
   }
 
-  /// True once get() would not wait: with a value, or with a failure to throw.
+  /// True once the call has ended, with a value or with a failure to throw. A value of 100 KiB and more may then still lie
+  /// on another node, or on the disk: get() brings it.
   bool ready() const { return detail::is_ready(*detail::object_of(*this)); }
   /// Waits until ready(), at most so long; -> ready().
   bool wait_for(std::chrono::milliseconds timeout) const {

@@ -10,6 +10,7 @@
 
 #include "process/calls.hpp"
 #include "process/resolver.hpp"
+#include "process/session.hpp"
 
 namespace troupe::detail {
 
@@ -42,6 +43,8 @@ class ActorState {
   ActorState& operator=(const ActorState&) = delete;
 
   const ActorId id;  // 0: a rank of a gang
+  const std::uint64_t session = process::current_session();
+  bool is_stale() const { return session != process::current_session(); }
   const std::string type;
   const std::function<void(ActorState&)> last_share;  // any thread
   std::atomic<bool> shared{false};  // its handles have left this process, or it has a name: it ends with its job

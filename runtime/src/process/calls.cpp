@@ -6,6 +6,8 @@
 
 #include "process/codec.hpp"
 #include "process/resolver.hpp"
+#include "process/session.hpp"
+#include "process/stored.hpp"
 
 namespace troupe::process {
 namespace {
@@ -31,6 +33,12 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
     auto* receiver = direct.receiver;
     return receiver->answered(std::move(direct),
                               too_large(fmt::format("the arguments of {}", call.function.label), bytes), {});
+  }
+  for (const auto& argument : call.arguments) {
+    const auto& stored = Resolver::value_of(argument).stored;
+    if (!stored || !stored->is_stale()) continue;
+    auto* receiver = direct.receiver;
+    return receiver->answered(std::move(direct), of_an_ended_session(), {});
   }
   direct.held = hold_stored(call.arguments);
   const auto result = direct.result;

@@ -22,7 +22,7 @@ ObjectPtr pending_result(Process& process) { return Object::pending(process.next
 /// The last share in an actor is gone; any thread.
 void end_unshared(ActorState& actor) {
   auto* process = Process::maybe();
-  if (!process || actor.shared.load(std::memory_order_relaxed)) return;
+  if (!process || actor.is_stale() || actor.shared.load(std::memory_order_relaxed)) return;
   process->post([id = actor.id] {
     if (auto* here = Process::maybe()) here->actors().kill(id);
   });
@@ -31,12 +31,13 @@ void end_unshared(ActorState& actor) {
 /// Keeps a gang as long as any of its ranks has a handle.
 struct GangShare {
   std::uint64_t id;
+  const std::uint64_t session = process::current_session();
   explicit GangShare(std::uint64_t gang) : id(gang) {}
   GangShare(const GangShare&) = delete;
   GangShare& operator=(const GangShare&) = delete;
   ~GangShare() {
     auto* process = Process::maybe();
-    if (!process) return;
+    if (!process || session != process::current_session()) return;
     process->post([gang = id] {
       auto* here = Process::maybe();
       if (!here) return;
@@ -87,6 +88,10 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
 ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
   auto& process = Process::current();
   auto result = pending_result(process);
+  if (actor->is_stale()) {
+    result->complete(process::of_an_ended_session());
+    return result;
+  }
   process.actors().call(actor, std::move(call), result);
   return result;
 }
@@ -134,12 +139,14 @@ ActorId share_actor(const ActorPtr& actor) {
     raise({.kind = Failure::Kind::Refused,
            .message = "the handle of a gang's rank cannot leave the process that made the gang"});
   }
+  if (actor->is_stale()) raise(process::of_an_ended_session());
   actor->shared.store(true, std::memory_order_relaxed);
   return actor->id;
 }
 
 void kill_actor(const ActorPtr& actor) {
   auto& process = Process::current();
+  if (actor->is_stale()) return;
   process.post([&process, actor] {
     if (!actor->gang) return process.actors().kill(actor->id);
     const auto gang = std::static_pointer_cast<GangShare>(actor->gang)->id;  // no rank lives without the others
@@ -203,6 +210,11 @@ ObjectPtr put_object(Payload value) {
 }
 
 bool is_ready(const Object& object) { return object.ready(); }
+
+std::optional<Failure> failure_of(const Object& object) {
+  const auto* failure = std::get_if<Failure>(&object.outcome());
+  return failure ? std::optional(*failure) : std::nullopt;
+}
 
 const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout) {
   const auto deadline = process::deadline_after(timeout);

@@ -18,6 +18,10 @@ void Exports::write(wire::Payload::Builder into, const detail::Payload& payload,
   auto refs = into.initRefs(static_cast<unsigned>(payload.refs.size()));
   for (unsigned i = 0; i < refs.size(); ++i) {
     const auto& object = payload.refs[i];
+    if (object->is_stale()) {  // names nothing any more: whoever asks is told that it is lost
+      write_address(refs[i].initOwner(), *ways_.self);
+      continue;
+    }
     refs[i].setObject(object->id());
     write_address(refs[i].initOwner(), object->owner() ? *object->owner() : *ways_.self);
     if (!object->owner()) {

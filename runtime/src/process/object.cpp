@@ -4,6 +4,7 @@
 
 #include "process/doorbell.hpp"
 #include "process/process.hpp"
+#include "process/session.hpp"
 
 namespace troupe::detail {
 
@@ -17,11 +18,13 @@ ObjectPtr Object::with_value(std::uint64_t id, Payload value) {
 }
 
 ObjectPtr Object::borrowed(std::uint64_t id, process::AddressPtr owner, process::ReleaseBorrowed release) {
-  return std::make_shared<Object>(id, std::move(owner), release);
+  return std::make_shared<Object>(id, std::move(owner), release, process::current_session());
 }
 
+bool Object::is_stale() const { return owner_ && session_ != process::current_session(); }
+
 Object::~Object() {
-  if (owner_ && release_) release_(owner_, id_);
+  if (owner_ && release_ && !is_stale()) release_(owner_, id_);
 }
 
 void Object::complete(process::Outcome outcome) {

@@ -40,8 +40,8 @@ class Object : public std::enable_shared_from_this<Object> {
   /// An object that `owner` owns. `release` is called when the last handle here is gone.
   static ObjectPtr borrowed(std::uint64_t id, process::AddressPtr owner, process::ReleaseBorrowed release);
 
-  Object(std::uint64_t id, process::AddressPtr owner, process::ReleaseBorrowed release)
-      : id_(id), owner_(std::move(owner)), release_(release) {}
+  Object(std::uint64_t id, process::AddressPtr owner, process::ReleaseBorrowed release, std::uint64_t session = 0)
+      : id_(id), owner_(std::move(owner)), release_(release), session_(session) {}
   ~Object();
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
@@ -49,6 +49,8 @@ class Object : public std::enable_shared_from_this<Object> {
   std::uint64_t id() const { return id_; }
   /// nullptr: this process.
   const process::AddressPtr& owner() const { return owner_; }
+  /// Its owner is another process, of a session that has ended.
+  bool is_stale() const;
 
   bool ready() const { return (state_.load(std::memory_order_acquire) & kReady) != 0; }
   /// Only where ready().
@@ -89,6 +91,7 @@ class Object : public std::enable_shared_from_this<Object> {
   const std::uint64_t id_;
   const process::AddressPtr owner_;
   const process::ReleaseBorrowed release_;
+  const std::uint64_t session_;  // of a borrowed one
   std::atomic<std::uint32_t> state_{0};
   process::Outcome outcome_;
   std::unique_ptr<Hooks> hooks_;

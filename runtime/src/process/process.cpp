@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "process/codec.hpp"
+#include "process/session.hpp"
 #include "process/stored.hpp"
 
 namespace troupe::process {
@@ -38,6 +39,15 @@ std::string place_of(const Address& self) {
 }  // namespace
 
 std::atomic<Process*> Process::current_{nullptr};
+
+namespace {
+std::atomic<std::uint64_t> sessions{0};  // odd: one is under way
+}  // namespace
+
+std::uint64_t current_session() {
+  const auto count = sessions.load(std::memory_order_acquire);
+  return count % 2 == 1 ? (count + 1) / 2 : 0;
+}
 
 Process& Process::current() {
   if (auto* process = maybe()) return *process;
@@ -91,9 +101,13 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       actors_(loop_, head_, calls_, resolver_) {
   head_.connect(std::move(head));
   current_.store(this, std::memory_order_release);
+  sessions.fetch_add(1, std::memory_order_release);
 }
 
-Process::~Process() { current_.store(nullptr, std::memory_order_release); }
+Process::~Process() {
+  sessions.fetch_add(1, std::memory_order_release);
+  current_.store(nullptr, std::memory_order_release);
+}
 
 void Process::accept(transport::Socket socket) {
   transport::ServerOptions options;

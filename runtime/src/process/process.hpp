@@ -120,8 +120,9 @@ class Process {
   boost::asio::io_context& loop_;
   const Identity identity_;
   const Strangers strangers_;
-  std::atomic<std::uint64_t> last_object_{0};
-  std::atomic<std::uint64_t> last_shared_{0};
+  // Of all sessions: a handle that outlives its own must not name what a later one makes.
+  static inline std::atomic<std::uint64_t> last_object_{0};
+  static inline std::atomic<std::uint64_t> last_shared_{0};
   std::atomic<int> waiting_{0};
 
   StoreLink store_link_;

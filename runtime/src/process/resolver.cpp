@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "process/session.hpp"
+
 namespace troupe::process {
 
 bool Resolver::is_here(std::span<const detail::Argument> arguments) {
@@ -19,7 +21,9 @@ const detail::Payload& Resolver::value_of(const detail::Argument& argument) {
 }
 
 void Resolver::fetch(const detail::ObjectPtr& object) {
-  if (!object->owner() || object->ready() || !object->start_fetch()) return;
+  if (!object->owner() || object->ready()) return;
+  if (object->is_stale()) return object->complete(of_an_ended_session());
+  if (!object->start_fetch()) return;
   peers_.request(
       object->owner(),
       [id = object->id()](wire::Message::Builder message, std::uint64_t request) {

@@ -36,7 +36,11 @@ Failure failure_of(const store::Refusal& refusal) {
 }
 
 StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes) {}
-StoreLink::~StoreLink() = default;
+StoreLink::~StoreLink() { note_numbers(); }
+
+void StoreLink::note_numbers() {
+  if (!clients_.empty()) last_object_ = clients_.back()->last_object();
+}
 
 // ---- any thread ------------------------------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttac
   if (std::holds_alternative<store::Refusal>(mapping)) return settle(Stage::None, nullptr);
   address_ = read_address(answer.getStore());
   store::ClientOptions options;
-  if (!clients_.empty()) options.last_object = clients_.back()->last_object();
+  options.last_object = last_object_;
   clients_.push_back(std::make_unique<store::Client>(
       ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
       [to = from](transport::Outgoing&& message) { to->send(message); }, options));
@@ -127,6 +131,7 @@ void StoreLink::closed(const std::string& why) {
   auto* client = client_.load(std::memory_order_relaxed);
   connection_ = nullptr;
   if (client) client->closed(why);
+  note_numbers();
   settle(Stage::None, nullptr);
 }
 

@@ -70,6 +70,7 @@ class StoreLink {
   void attach(Then then);
   void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
   void settle(Stage stage, store::Client* client);
+  void note_numbers();
 
   Ways ways_;
   std::atomic<Stage> stage_{Stage::Unused};
@@ -81,7 +82,8 @@ class StoreLink {
   FarStore far_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
-  std::vector<std::unique_ptr<store::Client>> clients_;  // the last one may be in use
+  std::vector<std::unique_ptr<store::Client>> clients_;      // the last one may be in use
+  static inline std::atomic<std::uint64_t> last_object_{0};  // of all clients and sessions: names do not come again
 };
 
 }  // namespace troupe::process

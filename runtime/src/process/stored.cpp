@@ -10,7 +10,7 @@
 namespace troupe::detail {
 
 StoredValue::~StoredValue() {
-  if (!own_) return;
+  if (!own_ || is_stale()) return;
   if (auto* process = process::Process::maybe()) process->store().free(place_);
 }
 
@@ -43,6 +43,7 @@ void StoredValue::arrived(std::variant<process::Seen, store::Refusal> seen) {
 }
 
 void StoredValue::bring(process::Deadline deadline) {
+  if (is_stale() && view_.expired()) raise(process::of_an_ended_session());
   begin();
   ObjectPtr coming;
   {

@@ -10,6 +10,7 @@
 #include "process/doorbell.hpp"
 #include "process/far_store.hpp"
 #include "process/object.hpp"
+#include "process/session.hpp"
 #include "store/client.hpp"
 
 namespace troupe::detail {
@@ -24,16 +25,19 @@ namespace troupe::detail {
 class StoredValue : public std::enable_shared_from_this<StoredValue> {
  public:
   /// `at` of the place is the store that it was written to. `own`: this process frees it.
-  StoredValue(store::Wanted place, bool own) : place_(std::move(place)), own_(own) {}
+  StoredValue(store::Wanted place, bool own)
+      : place_(std::move(place)), own_(own), session_(process::current_session()) {}
   /// One that this process has written, and has in view.
   StoredValue(store::Wanted place, bool own, const store::ViewPtr& view)
-      : place_(std::move(place)), own_(own), bytes_(view->bytes()), view_(view) {}
+      : place_(std::move(place)), own_(own), session_(process::current_session()), bytes_(view->bytes()), view_(view) {}
   ~StoredValue();
   StoredValue(const StoredValue&) = delete;
   StoredValue& operator=(const StoredValue&) = delete;
 
   const store::Wanted& place() const { return place_; }
   bool is_own() const { return own_; }
+  /// Of a session that has ended: only what is here already can be looked at.
+  bool is_stale() const { return session_ != process::current_session(); }
 
   /// Starts to bring it here, unless it is here or on its way.
   void begin();
@@ -47,6 +51,7 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
 
   const store::Wanted place_;
   const bool own_;
+  const std::uint64_t session_;
   std::mutex mutex_;
   ObjectPtr coming_;                   // completed when it is here, or will not be
   std::shared_ptr<const void> first_;  // until somebody opens it

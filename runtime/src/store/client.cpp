@@ -13,7 +13,7 @@ namespace troupe::store {
 View::~View() { core_->release(object_); }
 
 Writable::~Writable() {
-  if (core_) core_->free_later(object_);
+  if (core_) core_->give_up(object_);
 }
 
 void Writable::prepare() {

@@ -27,6 +27,7 @@ ClientCore::ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping ar
       last_object_(options.last_object) {}
 
 void ClientCore::send_later(std::function<void(wire::Message::Builder)> write) {
+  if (closed_) return;
   boost::asio::post(loop_, [self = shared_from_this(), write = std::move(write)] {
     if (!self->send_) return;
     transport::Outgoing message;
@@ -77,6 +78,11 @@ void ClientCore::seal(ObjectId object, bool pin, std::span<std::byte> bytes) {
     write_object(seal.initObject(), object);
     seal.setPin(pin);
   });
+}
+
+void ClientCore::give_up(ObjectId object) {
+  const Lock lock(mutex_);
+  free_later(object);
 }
 
 void ClientCore::free_later(ObjectId object, const process::AddressPtr& at) {

@@ -31,7 +31,8 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   // Of writables and views.
   const Mapping& arena() const { return arena_; }
   void seal(ObjectId object, bool pin, std::span<std::byte> bytes);
-  void free_later(ObjectId object, const process::AddressPtr& at = nullptr);
+  void give_up(ObjectId object);
+
   void release(ObjectId object);
   ViewPtr make_view(ObjectId object, std::span<const std::byte> bytes);
   bool is_on_loop() const { return loop_.get_executor().running_in_this_thread(); }
@@ -66,7 +67,9 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   void on_kept(wire::ObjectExtent::Reader extent);
   void on_recall(wire::ObjectRecall::Reader recall);
   void unpin_later(ObjectId object, std::uint32_t count);
-  /// Builds the message on the loop. All messages take this way, so that they stay in order.
+  void free_later(ObjectId object, const process::AddressPtr& at = nullptr);
+  /// Under the mutex; nothing once closed, for the loop may be gone then. Builds the message on the loop. All messages take
+  /// this way, so that they stay in order.
   void send_later(std::function<void(wire::Message::Builder)> write);
 
   boost::asio::io_context& loop_;

@@ -293,6 +293,10 @@ ObjectPtr put_object(Payload value) {
   return object;
 }
 bool is_ready(const Object& object) { return ready(object); }
+std::optional<Failure> failure_of(const Object& object) {
+  const std::lock_guard lock(world().mutex);
+  return object.failure;
+}
 const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds>) {
   return value_of(object);
 }

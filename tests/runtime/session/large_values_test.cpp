@@ -187,3 +187,60 @@ TEST_CASE("threads that put, call and get large values at once get their own", "
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
 }
+
+TEST_CASE("what is left of a session that has ended harms nobody in the next one", "[runtime][session][store]") {
+  Floats kept;
+  Ref<Floats> mine, from_task, from_actor;
+  Actor<Keeper> keeper;
+  {
+    auto cluster = init({.cpus = 2});
+    mine = put(floats(kMiB, 1));
+    kept = mine.get();
+    from_task = task<made>(kMiB, 2.0F);
+    from_task.get(20s);
+    keeper = spawn<Keeper>();
+    from_actor = keeper.call<&Keeper::own>(kMiB).get(20s);
+    from_actor.get(20s);
+  }
+  CHECK(total(kept) == 1.0 * kMiB);
+  auto cluster = init({.cpus = 2});
+  auto fresh = spawn<Keeper>();
+  const auto other = put(floats(kMiB, 7));
+  CHECK(fresh.call<&Keeper::keep>(other).get(20s) == 7.0 * kMiB);
+  CHECK(total(mine.get()) == 1.0 * kMiB);  // it is still in view
+  for (const auto* ref : {&from_task, &from_actor}) {
+    try {
+      const double was = total(ref->get(20s));
+      CHECK((was == 2.0 * kMiB || was == 3.0 * kMiB));
+    } catch (const Disconnected&) {
+    }
+  }
+  CHECK_THROWS_AS(keeper.call<&Keeper::pid>().get(20s), Disconnected);
+  CHECK_THROWS_AS(task<total>(mine).get(20s), Disconnected);
+  CHECK_THROWS_AS(task<total_of>(from_actor).get(20s), Error);
+  kept = {};
+  mine = from_task = from_actor = {};
+  keeper = {};
+  CHECK(fresh.call<&Keeper::again>().get(20s) == 7.0 * kMiB);
+  CHECK(task<total>(other).get(20s) == 7.0 * kMiB);
+  CHECK(spawn<Keeper>().call<&Keeper::keep>(other).get(20s) == 7.0 * kMiB);
+}
+
+TEST_CASE("an array may outlive its cluster", "[runtime][session][store]") {
+  Floats kept;
+  {
+    auto cluster = init({.cpus = 1});
+    kept = put(floats(kMiB, 4)).get();
+    NewArray<float> unfinished(kMiB);
+  }
+  CHECK(total(kept) == 4.0 * kMiB);
+  kept = {};
+}
+
+TEST_CASE("whether a large value is there can be asked without bringing it", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 1});
+  const auto ref = task<made>(kMiB, 1.0F);
+  REQUIRE(ref.wait_for(20s));
+  CHECK_FALSE(ref.failure());
+  CHECK(ref.try_get().value().size() == kMiB);
+}

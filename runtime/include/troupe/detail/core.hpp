@@ -108,6 +108,8 @@ bool has_store();
 
 ObjectPtr put_object(Payload value);
 bool is_ready(const Object& object);
+/// Of one that is ready: what it failed with.
+std::optional<Failure> failure_of(const Object& object);
 /// Blocks. Throws what the call failed with, or TimedOut. The payload lives as long as the object.
 const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout);
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
