@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "of each case that repeats")->capture_default_str();
   app.add_flag("--json", options.json, "a JSON line for each figure");
   app.add_flag("--smoke", options.smoke, "small sizes: shows that every case runs, not how fast");
-  app.add_option("--only", options.only, "cases whose name matches one of these shell patterns, separated by commas")->capture_default_str();
+  app.add_option("--only", options.only, "cases whose name matches one of these shell patterns, separated by commas")
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (options.smoke) options.seconds = 0;
