@@ -47,7 +47,7 @@ struct Keeper {
   Floats kept;
 };
 
-std::size_t resident_kib(int pid) {
+[[maybe_unused]] std::size_t resident_kib(int pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/smaps_rollup");
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("Private_Dirty:")) return std::stoul(line.substr(14));
