@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <dirent.h>
@@ -37,11 +39,26 @@ constexpr int kRestPerWork = 4;
 
 using Marks = std::vector<std::vector<std::string>>;
 
-/// The variables of a process, each closed by NUL and the whole opened by one; empty if it may not be read or is dead.
-std::string environment_of(pid_t pid) {
+/// The variables of a process, each closed by NUL and the whole opened by one; nothing if they may not be read, or it is
+/// dead or the kernel's; empty if it is between two programs, or has none.
+std::optional<std::string> environment_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
-  if (!file) return {};
-  return std::string(1, '\0') + std::string(std::istreambuf_iterator<char>(file), {});
+  if (!file) return std::nullopt;
+  std::string variables(std::istreambuf_iterator<char>(file), {});
+  return variables.empty() ? variables : std::string(1, '\0') + variables;
+}
+
+/// Whether a process of which no variables were read may have some: in the midst of an exec there is memory, and
+/// nothing yet to be known by.
+bool in_exec(pid_t pid) {
+  constexpr std::size_t kMemory = 20, kVariables = 47, kVariablesEnd = 48;  // as in proc(5), from field 3, the state
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string fields(std::istreambuf_iterator<char>(file), {});
+  fields.erase(0, fields.rfind(')') + 1);  // the name may hold anything
+  std::istringstream rest(fields);
+  const std::vector<std::string> values(std::istream_iterator<std::string>(rest), {});
+  if (values.size() <= kVariablesEnd || values[kMemory] == "0") return false;  // no memory: dead
+  return values[kVariablesEnd] == "0" || values[kVariablesEnd] != values[kVariables];
 }
 
 bool carries(const std::string& environment, const std::vector<std::string>& marks) {
@@ -50,30 +67,32 @@ bool carries(const std::string& environment, const std::vector<std::string>& mar
   });
 }
 
-bool carries_any(pid_t pid, const Marks& any_of) {
-  const auto environment = environment_of(pid);
-  return !environment.empty() &&
-         std::ranges::any_of(any_of, [&](const auto& marks) { return carries(environment, marks); });
+bool carries_any(const std::optional<std::string>& environment, const Marks& any_of) {
+  return environment && std::ranges::any_of(any_of, [&](const auto& marks) { return carries(*environment, marks); });
 }
 
 /// Kills a process only if it is, at this moment, the one that was looked at: a number is used again sooner or later.
-bool kill_if_marked(pid_t pid, const Marks& any_of) {
-  if (!carries_any(pid, any_of)) return false;
+void kill_if_marked(pid_t pid, const Marks& any_of) {
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!handle) {
-    if (errno != ENOSYS) return false;
-    return ::kill(pid, SIGKILL) == 0;  // before Linux 5.3
+    if (errno == ENOSYS) ::kill(pid, SIGKILL);  // before Linux 5.3
+  } else if (carries_any(environment_of(pid), any_of)) {
+    ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
   }
-  return carries_any(pid, any_of) && ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
 }
 
+/// Kills what is marked. -> how many those were, with what could not be told from them.
 int kill_round(const Marks& any_of) {
   int found = 0;
   DIR* processes = ::opendir("/proc");
   if (processes == nullptr) return 0;
   while (const dirent* entry = ::readdir(processes)) {
     const pid_t pid = std::atoi(entry->d_name);
-    if (pid > 0 && pid != ::getpid() && kill_if_marked(pid, any_of)) ++found;
+    if (pid <= 0 || pid == ::getpid()) continue;
+    const auto environment = environment_of(pid);
+    const bool marked = carries_any(environment, any_of);
+    if (marked) kill_if_marked(pid, any_of);
+    if (marked || (environment && environment->empty() && in_exec(pid))) ++found;
   }
   ::closedir(processes);
   return found;
