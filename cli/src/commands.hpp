@@ -1,13 +1,41 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
 
+#include "options.hpp"
+
+/// What each command is told, and the command. Each returns its exit code, and throws what could not be done.
 namespace troupe::cli {
 
-/// Each adds its subcommand and options to `app`. Its exit code goes to `exit_code` when it has run.
-void add_head_command(CLI::App& app, int& exit_code);
-void add_worker_command(CLI::App& app, int& exit_code);
-void add_status_command(CLI::App& app, int& exit_code);
-void add_stop_command(CLI::App& app, int& exit_code);
+struct HeadArguments {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = kDefaultPort;
+  std::string state_directory;
+  std::string token_file;
+  bool no_node = false;
+  NodeArguments node;
+};
+int run_head(const HeadArguments& arguments);
+
+struct WorkerArguments {
+  std::string head;
+  std::string token_file;
+  NodeArguments node;
+};
+int run_worker(const WorkerArguments& arguments);
+
+struct StatusArguments {
+  std::string head;
+  std::string token_file;
+  bool as_json = false;
+};
+int run_status(const StatusArguments& arguments);
+
+struct StopArguments {
+  std::string head;
+  std::string token_file;
+};
+int run_stop(const StopArguments& arguments);
 
 }  // namespace troupe::cli

@@ -1,7 +1,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -12,21 +11,10 @@
 #include "config/token.hpp"
 #include "head/head.hpp"
 #include "node/node.hpp"
-#include "node_arguments.hpp"
-#include "options.hpp"
 #include "transport/socket.hpp"
 
 namespace troupe::cli {
 namespace {
-
-struct HeadArguments {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = kDefaultPort;
-  std::string state_directory;
-  std::string token_file;
-  bool no_node = false;
-  NodeArguments node;
-};
 
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file) {
   const auto address = config::format_address(arguments.host, head.port());
@@ -63,6 +51,8 @@ class AddressFile {
  private:
   std::string address_;
 };
+
+}  // namespace
 
 int run_head(const HeadArguments& arguments) {
   signal(SIGPIPE, SIG_IGN);
@@ -112,22 +102,6 @@ int run_head(const HeadArguments& arguments) {
   greet(head, arguments, token_file);
   loop.run();
   return exit_code;
-}
-
-}  // namespace
-
-void add_head_command(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<HeadArguments>();
-  auto* command = app.add_subcommand("head", "Start a cluster: its head, and a node on this machine.");
-  command->add_option("--host", arguments->host, "address to listen on")->capture_default_str();
-  command->add_option("--port", arguments->port, "port to listen on; 0: any free one")
-      ->check(CLI::Range(0, 65535))
-      ->capture_default_str();
-  command->add_option("--state-dir", arguments->state_directory, "where the head keeps its database");
-  command->add_option("--token-file", arguments->token_file, "the cluster's secret; made if it is not there");
-  command->add_flag("--no-node", arguments->no_node, "run nothing on this machine");
-  add_node_options(*command, arguments->node);
-  command->callback([arguments, &exit_code] { exit_code = run_head(*arguments); });
 }
 
 }  // namespace troupe::cli

@@ -1,20 +1,86 @@
 #include <cstdio>
 #include <exception>
+#include <memory>
+
+#include <CLI/CLI.hpp>
 
 #include "commands.hpp"
 #include "log/log.hpp"
-#include "options.hpp"
 
-int main(int argc, char** argv) {
+namespace troupe::cli {
+namespace {
+
+void add_node_options(CLI::App& command, NodeArguments& arguments) {
+  command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)")
+      ->check(CLI::Range(0, 1024));
+  command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
+  command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
+  command.add_option("--name", arguments.name, "the node's name (default: the host name)");
+  command.add_option("--node-host", arguments.host,
+                     "address where its processes listen (default: the one that reaches the head)");
+  command
+      .add_option("--object-store-memory", arguments.object_store_bytes,
+                  "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--spill-directory", arguments.spill_directory,
+                     "where large values go that memory has no room for (default: /var/tmp)");
+  command.add_option("--log-dir", arguments.log_directory,
+                     "where its worker processes' output goes (default: a folder of its own)");
+  command
+      .add_option("--keep-logs", arguments.kept_logs,
+                  "log folders of ended nodes to keep, where --log-dir is not given")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_options(CLI::App& command, HeadArguments& arguments) {
+  command.add_option("--host", arguments.host, "address to listen on")->capture_default_str();
+  command.add_option("--port", arguments.port, "port to listen on; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there");
+  command.add_flag("--no-node", arguments.no_node, "run nothing on this machine");
+  add_node_options(command, arguments.node);
+}
+
+void add_options(CLI::App& command, WorkerArguments& arguments) {
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret, copied from the head");
+  add_node_options(command, arguments.node);
+}
+
+void add_options(CLI::App& command, StatusArguments& arguments) {
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret");
+  command.add_flag("--json", arguments.as_json, "everything, as JSON");
+}
+
+void add_options(CLI::App& command, StopArguments& arguments) {
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret");
+}
+
+template <class Arguments>
+void add_command(CLI::App& app, const char* name, const char* purpose, int (*run)(const Arguments&), int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  auto* command = app.add_subcommand(name, purpose);
+  add_options(*command, *arguments);
+  command->callback([run, arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+int run(int argc, char** argv) {
   CLI::App app{"Troupe: actors, tasks, gangs and sweeps for C++ programs, on one machine or many."};
-  app.set_version_flag("--version", std::string("troupe ") + troupe::cli::kVersion);
+  app.set_version_flag("--version", std::string("troupe ") + kVersion);
   app.require_subcommand(1);
-  troupe::log::to_stderr();
+  log::to_stderr();
   int exit_code = 0;
-  troupe::cli::add_head_command(app, exit_code);
-  troupe::cli::add_worker_command(app, exit_code);
-  troupe::cli::add_status_command(app, exit_code);
-  troupe::cli::add_stop_command(app, exit_code);
+  add_command(app, "head", "Start a cluster: its head, and a node on this machine.", run_head, exit_code);
+  add_command(app, "worker", "Add this machine to a cluster.", run_worker, exit_code);
+  add_command(app, "status", "Nodes, jobs, actors, and what waits with the reason.", run_status, exit_code);
+  add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.", run_stop, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -25,3 +91,8 @@ int main(int argc, char** argv) {
   }
   return exit_code;
 }
+
+}  // namespace
+}  // namespace troupe::cli
+
+int main(int argc, char** argv) { return troupe::cli::run(argc, argv); }

@@ -1,22 +1,13 @@
-#include <memory>
-
 #include <fmt/format.h>
 
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/token.hpp"
-#include "options.hpp"
 
 namespace troupe::cli {
 namespace {
 
 using nlohmann::json;
-
-struct StatusArguments {
-  std::string head;
-  std::string token_file;
-  bool as_json = false;
-};
 
 std::string amounts(const json& resources) {
   std::string text;
@@ -50,6 +41,8 @@ void print_rows(const json& status) {
   }
 }
 
+}  // namespace
+
 int run_status(const StatusArguments& arguments) {
   const auto head = find_head(arguments.head);
   const auto status = ask_head(head, config::find_token(arguments.token_file), {{"do", "status"}});
@@ -62,17 +55,6 @@ int run_status(const StatusArguments& arguments) {
   print_nodes(status.at("nodes"));
   print_rows(status);
   return 0;
-}
-
-}  // namespace
-
-void add_status_command(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<StatusArguments>();
-  auto* command = app.add_subcommand("status", "Nodes, jobs, actors, and what waits with the reason.");
-  command->add_option("--head,--address", arguments->head, "the head, HOST:PORT");
-  command->add_option("--token-file", arguments->token_file, "the cluster's secret");
-  command->add_flag("--json", arguments->as_json, "everything, as JSON");
-  command->callback([arguments, &exit_code] { exit_code = run_status(*arguments); });
 }
 
 }  // namespace troupe::cli

@@ -1,25 +1,13 @@
-#include <csignal>
-#include <memory>
-
 #include <fmt/format.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <csignal>
 
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "node/node.hpp"
-#include "node_arguments.hpp"
-#include "options.hpp"
 
 namespace troupe::cli {
-namespace {
-
-struct WorkerArguments {
-  std::string head;
-  std::string token_file;
-  NodeArguments node;
-};
-
 int run_worker(const WorkerArguments& arguments) {
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
@@ -46,17 +34,6 @@ int run_worker(const WorkerArguments& arguments) {
   });
   loop.run();
   return exit_code;
-}
-
-}  // namespace
-
-void add_worker_command(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<WorkerArguments>();
-  auto* command = app.add_subcommand("worker", "Add this machine to a cluster.");
-  command->add_option("--head,--address", arguments->head, "the head, HOST:PORT");
-  command->add_option("--token-file", arguments->token_file, "the cluster's secret, copied from the head");
-  add_node_options(*command, arguments->node);
-  command->callback([arguments, &exit_code] { exit_code = run_worker(*arguments); });
 }
 
 }  // namespace troupe::cli
