@@ -9,7 +9,8 @@
 #include <vector>
 
 #include <unistd.h>
-#include <CLI/CLI.hpp>
+
+#include "arguments.hpp"
 
 /// All-reduce between two processes of one machine: Troupe's host communicator, into a buffer of the user's and into one of
 /// the communicator's own, which is reduced in place. The peer's figures are gloo's (as torch.distributed uses it), measured
@@ -96,14 +97,14 @@ void print(const Row& row, int ranks, bool json_only) {
 
 int main(int argc, char** argv) {
   // A worker process runs main, too, up to the first use of a cluster.
-  CLI::App app{"All-reduce between processes of this machine."};
+  troupe::bench::Arguments arguments("All-reduce between processes of this machine.");
   int ranks = 2;
   Config config;
   bool json_only = false;
-  app.add_option("ranks", ranks, "processes")->capture_default_str();
-  app.add_flag("--json", json_only, "JSON lines only");
-  app.add_flag("--smoke", config.smoke, "a few small ones: shows that it runs, not how fast");
-  CLI11_PARSE(app, argc, argv);
+  arguments.option("ranks", ranks, "processes");
+  arguments.flag("--json", json_only, "JSON lines only");
+  arguments.flag("--smoke", config.smoke, "a few small ones: shows that it runs, not how fast");
+  arguments.parse(argc, argv);
   const auto result = troupe::train::run<measure>(config, {.workers = ranks, .where = troupe::train::Where::ThisNode});
   if (!json_only) {
     std::printf("all-reduce of float32, average, %d ranks, %ld cores\n", ranks, ::sysconf(_SC_NPROCESSORS_ONLN));

@@ -14,7 +14,8 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
+
+#include "arguments.hpp"
 
 /// Training steps a second of two data-parallel processes of one machine, against the same two processes that do not
 /// communicate (the floor). The peer's figures are those of PyTorch's DistributedDataParallel over gloo, measured on a machine
@@ -84,13 +85,13 @@ struct Case {
 
 int main(int argc, char** argv) {
   // A worker process runs main, too, up to the first use of a cluster.
-  CLI::App app{"Training steps a second of data-parallel processes of this machine."};
+  troupe::bench::Arguments arguments("Training steps a second of data-parallel processes of this machine.");
   int ranks = 2;
   bool json_only = false, smoke = false;
-  app.add_option("ranks", ranks, "processes")->capture_default_str();
-  app.add_flag("--json", json_only, "JSON lines only");
-  app.add_flag("--smoke", smoke, "the smallest model, a few steps: shows that it runs, not how fast");
-  CLI11_PARSE(app, argc, argv);
+  arguments.option("ranks", ranks, "processes");
+  arguments.flag("--json", json_only, "JSON lines only");
+  arguments.flag("--smoke", smoke, "the smallest model, a few steps: shows that it runs, not how fast");
+  arguments.parse(argc, argv);
   const Case cases[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 2000}, 561},
                         {"MLP 784-1024-1024-10 b64", {{784, 1024, 1024, 10}, 64, 100}, 46.7},
                         {"MLP 784-4096-4096-10 b64", {{784, 4096, 4096, 10}, 64, 10}, 4.9}};

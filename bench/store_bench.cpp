@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,9 +22,9 @@
 #include <csignal>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "arguments.hpp"
+#include "core/harness.hpp"
 #include "store/client.hpp"
 #include "store/service.hpp"
 #include "transport/socket.hpp"
@@ -33,39 +32,24 @@
 namespace {
 
 using namespace troupe;
-using Clock = std::chrono::steady_clock;
+using bench::Clock, bench::Report, bench::seconds_since;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLarge = 100 * kMiB;
 constexpr std::array<std::pair<const char*, std::uint64_t>, 3> kSizes{
     {{"128KiB", kMiB / 8}, {"1MiB", kMiB}, {"100MiB", kLarge}}};
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-struct Bench {
-  double seconds = 1;
-  bool as_json = false;
-
-  void print(const std::string& name, double value, const std::string& unit) const {
-    if (as_json) {
-      std::cout << nlohmann::json{{"name", name}, {"value", value}, {"unit", unit}} << std::endl;
-    } else {
-      std::cout << fmt::format("{:<28} {:>14.2f} {}", name, value, unit) << std::endl;
-    }
+/// Repeated until the time is over, after three times to warm up. -> how often in a second.
+double rate(const Report& report, const std::function<void()>& operation) {
+  for (int i = 0; i < 3; ++i) operation();
+  const auto start = Clock::now();
+  int count = 0;
+  while (count == 0 || seconds_since(start) < report.options().seconds) {
+    operation();
+    ++count;
   }
-
-  /// Repeated until the time is over, after three times to warm up. -> how often in a second.
-  double rate(const std::function<void()>& operation) const {
-    for (int i = 0; i < 3; ++i) operation();
-    const auto start = Clock::now();
-    int count = 0;
-    while (count == 0 || seconds_since(start) < seconds) {
-      operation();
-      ++count;
-    }
-    return count / seconds_since(start);
-  }
-};
+  return count / seconds_since(start);
+}
 
 double gigabytes(double per_second, std::uint64_t bytes) { return per_second * static_cast<double>(bytes) / 1e9; }
 
@@ -173,34 +157,34 @@ class ProcessSide {
   std::thread thread_;
 };
 
-void measure_put(const Bench& bench, ProcessSide& writer) {
+void measure_put(const Report& report, ProcessSide& writer) {
   const std::vector<std::byte> value(kLarge, std::byte{1});
   std::vector<std::byte> warm(kLarge, std::byte{2});
-  const auto copy = bench.rate([&] { std::memcpy(warm.data(), value.data(), kLarge); });
-  bench.print("memcpy_100MiB", gigabytes(copy, kLarge), "GB/s");
+  const auto copy = rate(report, [&] { std::memcpy(warm.data(), value.data(), kLarge); });
+  report.print("memcpy_100MiB", gigabytes(copy, kLarge), "GB/s");
 
   // Several at once, so that each put takes pages that nobody has written to yet.
   constexpr int kFresh = 4;
   std::vector<store::ObjectId> objects;
   const auto start = Clock::now();
   for (int i = 0; i < kFresh; ++i) objects.push_back(writer.put(value));
-  bench.print("put_100MiB_fresh", gigabytes(kFresh / seconds_since(start), kLarge), "GB/s");
+  report.print("put_100MiB_fresh", gigabytes(kFresh / seconds_since(start), kLarge), "GB/s");
   for (const auto object : objects) writer.client().free(object);
 
-  const auto put = bench.rate([&] { writer.client().free(writer.put(value)); });
-  bench.print("put_100MiB", gigabytes(put, kLarge), "GB/s");
-  bench.print("put_100MiB_to_memcpy", put / copy, "ratio");
+  const auto put = rate(report, [&] { writer.client().free(writer.put(value)); });
+  report.print("put_100MiB", gigabytes(put, kLarge), "GB/s");
+  report.print("put_100MiB_to_memcpy", put / copy, "ratio");
   for (const auto& [size, bytes] : kSizes) {
-    bench.print(fmt::format("create_{}_in_place", size),
-                bench.rate([&] { writer.client().free(std::move(writer.create(bytes)).seal()); }), "1/s");
+    report.print(fmt::format("create_{}_in_place", size),
+                 rate(report, [&] { writer.client().free(std::move(writer.create(bytes)).seal()); }), "1/s");
   }
 }
 
-void measure_get(const Bench& bench, ProcessSide& writer, ProcessSide& reader, ProcessSide& forgetful) {
+void measure_get(const Report& report, ProcessSide& writer, ProcessSide& reader, ProcessSide& forgetful) {
   for (const auto& [size, bytes] : kSizes) {
     const auto object = writer.put(std::vector<std::byte>(bytes, std::byte{3}));
-    bench.print(fmt::format("get_{}", size), bench.rate([&] { reader.view(object); }), "1/s");
-    bench.print(fmt::format("get_{}_by_the_node", size), bench.rate([&] { forgetful.view(object); }), "1/s");
+    report.print(fmt::format("get_{}", size), rate(report, [&] { reader.view(object); }), "1/s");
+    report.print(fmt::format("get_{}_by_the_node", size), rate(report, [&] { forgetful.view(object); }), "1/s");
     writer.client().free(object);
   }
 }
@@ -208,14 +192,15 @@ void measure_get(const Bench& bench, ProcessSide& writer, ProcessSide& reader, P
 }  // namespace
 
 int main(int argc, char** argv) {
-  Bench bench;
-  CLI::App app{"What the object store costs on this machine."};
-  app.add_option("--seconds", bench.seconds, "of each case")->capture_default_str();
-  app.add_flag("--json", bench.as_json, "a JSON line for each case");
-  CLI11_PARSE(app, argc, argv);
+  bench::Options options;
+  bench::Arguments arguments("What the object store costs on this machine.");
+  arguments.option("--seconds", options.seconds, "of each case");
+  arguments.flag("--json", options.json, "a JSON line for each case");
+  arguments.parse(argc, argv);
+  const Report report(options);
 
   const NodeProcess node(3);
   ProcessSide writer(node, 1, {}), reader(node, 2, {}), forgetful(node, 3, {.idle_views = 0});
-  measure_put(bench, writer);
-  measure_get(bench, writer, reader, forgetful);
+  measure_put(report, writer);
+  measure_get(report, writer, reader, forgetful);
 }

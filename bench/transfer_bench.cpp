@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -21,9 +20,9 @@
 #include <csignal>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "arguments.hpp"
+#include "core/harness.hpp"
 #include "store/codec.hpp"
 #include "store/service.hpp"
 #include "transfer/exchange.hpp"
@@ -33,26 +32,11 @@
 namespace {
 
 using namespace troupe;
-using Clock = std::chrono::steady_clock;
+using bench::Clock, bench::Report, bench::seconds_since;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr store::JobId kJob = 1;
 constexpr store::ProcessId kWriter = 10, kReader = 20;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-struct Bench {
-  double seconds = 2;
-  bool as_json = false;
-
-  void print(const std::string& name, double value, const std::string& unit) const {
-    if (as_json) {
-      std::cout << nlohmann::json{{"name", name}, {"value", value}, {"unit", unit}} << std::endl;
-    } else {
-      std::cout << fmt::format("{:<28} {:>14.2f} {}", name, value, unit) << std::endl;
-    }
-  }
-};
 
 /// A node with a process that is played by the node itself: requests are made and answered on its loop.
 class Node {
@@ -210,7 +194,7 @@ double median(std::vector<double> values) {
 }
 
 /// Both in turns, so that what else the machine does meets both alike.
-void measure(const Bench& bench, const std::string& size, std::uint64_t bytes) {
+void measure(const Report& report, const std::string& size, std::uint64_t bytes) {
   const Child plain([bytes](int tell) { send_plainly(tell, bytes); });
   const Child origin([bytes](int tell) {
     Node node(1, kWriter);
@@ -222,7 +206,7 @@ void measure(const Bench& bench, const std::string& size, std::uint64_t bytes) {
   std::vector<char> memory(bytes);
   std::vector<double> by_link, by_pull;
   const auto start = Clock::now();
-  for (int round = 0; round < 3 || seconds_since(start) < bench.seconds; ++round) {
+  for (int round = 0; round < 3 || seconds_since(start) < report.options().seconds; ++round) {
     const auto link = receive_plainly(plain.port, memory);
     const auto began = Clock::now();
     here.pull({kWriter, 1}, bytes, {.node = 1, .host = "127.0.0.1", .port = origin.port});
@@ -232,20 +216,21 @@ void measure(const Bench& bench, const std::string& size, std::uint64_t bytes) {
     by_pull.push_back(pull);
   }
   const auto rate = [bytes](double seconds) { return static_cast<double>(bytes) / 1e9 / seconds; };
-  bench.print("tcp_" + size, rate(median(by_link)), "GB/s");
-  bench.print("pull_" + size, rate(median(by_pull)), "GB/s");
-  bench.print(fmt::format("pull_{}_to_tcp", size), median(by_link) / median(by_pull), "ratio");
+  report.print("tcp_" + size, rate(median(by_link)), "GB/s");
+  report.print("pull_" + size, rate(median(by_pull)), "GB/s");
+  report.print(fmt::format("pull_{}_to_tcp", size), median(by_link) / median(by_pull), "ratio");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Bench bench;
-  CLI::App app{"What it costs to bring an object from one node to another over loopback."};
-  app.add_option("--seconds", bench.seconds, "of each size")->capture_default_str();
-  app.add_flag("--json", bench.as_json, "a JSON line for each case");
-  CLI11_PARSE(app, argc, argv);
-  measure(bench, "1MiB", kMiB);
-  measure(bench, "16MiB", 16 * kMiB);
-  measure(bench, "256MiB", 256 * kMiB);
+  bench::Options options{.seconds = 2};
+  bench::Arguments arguments("What it costs to bring an object from one node to another over loopback.");
+  arguments.option("--seconds", options.seconds, "of each size");
+  arguments.flag("--json", options.json, "a JSON line for each case");
+  arguments.parse(argc, argv);
+  const Report report(options);
+  measure(report, "1MiB", kMiB);
+  measure(report, "16MiB", 16 * kMiB);
+  measure(report, "256MiB", 256 * kMiB);
 }

@@ -2,9 +2,9 @@
 // cannot be run has the value null and says why.
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <troupe/troupe.hpp>
 
+#include "arguments.hpp"
 #include "cases.hpp"
 
 namespace {
@@ -25,14 +25,13 @@ void in_one_session(const Report& report, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"What calls, tasks, values, actors, clusters and decisions cost on this machine."};
-  app.add_option("--seconds", options.seconds, "of each case that repeats")->capture_default_str();
-  app.add_flag("--json", options.json, "a JSON line for each figure");
-  app.add_flag("--smoke", options.smoke, "small sizes: shows that every case runs, not how fast");
-  app.add_option("--only", options.only, "cases whose name matches one of these shell patterns, separated by commas")
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of what is random")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  Arguments arguments("What calls, tasks, values, actors, clusters and decisions cost on this machine.");
+  arguments.option("--seconds", options.seconds, "of each case that repeats");
+  arguments.flag("--json", options.json, "a JSON line for each figure");
+  arguments.flag("--smoke", options.smoke, "small sizes: shows that every case runs, not how fast");
+  arguments.option("--only", options.only, "cases whose name matches one of these shell patterns, separated by commas");
+  arguments.option("--seed", options.seed, "of what is random");
+  arguments.parse(argc, argv);
   if (options.smoke) options.seconds = 0;
 
   const Report report(options);
