@@ -3,7 +3,6 @@
 #include <iostream>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -98,8 +97,9 @@ int from_afar() {
 int lost() {
   const auto there = far().task<made>(2 * kMiB, 1.0F);
   there.wait_for(kLimit);
+  const auto beside = far().task<sleeps>(60'000);  // ends with its node
   std::cout << "made" << std::endl;
-  std::this_thread::sleep_for(3s);
+  beside.wait_for(kLimit);
   try {
     there.get(kLimit);
     check(false, "it is lost");
