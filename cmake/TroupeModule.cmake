@@ -45,6 +45,9 @@ function(troupe_module name)
     TROUPE_SOURCE_DIRS "${private_dirs}"
     TROUPE_PRIVATE_DEPENDENCIES "${arg_PRIVATE_DEPENDENCIES}")
   troupe_use_internals(${target} ${arg_INTERNALS})
+  if(TROUPE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  endif()
   if(arg_PRECOMPILED)
     target_precompile_headers(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PRECOMPILED})
   endif()
@@ -101,7 +104,8 @@ function(_troupe_generate_capnp target)
       DEPENDS ${schemas}  # one schema may import another
       COMMENT "Generating ${relative}.h"
       VERBATIM)
-    set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON)
+    set_source_files_properties(${outputs} PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON
+      SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(${target} PRIVATE ${outputs})
   endforeach()
 endfunction()

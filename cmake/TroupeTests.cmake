@@ -42,10 +42,11 @@ endfunction()
 #   [LABELS <labels>...]        besides the module's name
 #   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
+#   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_MAIN;DRIVER" "NAME;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
     "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -60,6 +61,9 @@ function(troupe_tests module)
   set(target test_${arg_NAME})
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  if(TROUPE_UNITY AND NOT arg_ALONE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  endif()
   if(NOT module STREQUAL train)  # LibTorch has a CHECK of its own, and must come before Catch2
     _troupe_precompile_for(${target})
   endif()

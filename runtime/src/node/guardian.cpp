@@ -19,7 +19,7 @@ namespace {
 constexpr int kPipeBytes = 1 << 20;    // 65,536 records: more than there can be processes
 constexpr int kFullPipeWaitMs = 1000;  // a guardian that reads nothing for so long is stopped or gone
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void cannot_start(const char* what) {
   throw Error(
       Failure{.kind = Failure::Kind::Unknown,
               .message = fmt::format("cannot start the node's guardian process: {}: {}", what, std::strerror(errno))});
@@ -29,7 +29,7 @@ constexpr int kFullPipeWaitMs = 1000;  // a guardian that reads nothing for so l
 
 Guardian::Guardian(const std::string& cookie, const std::string& cgroup) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) cannot_start("pipe");
   UniqueFd read_end(ends[0]);
   pipe_.reset(ends[1]);
   ::fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeBytes);
@@ -40,7 +40,7 @@ Guardian::Guardian(const std::string& cookie, const std::string& cgroup) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_ = ::fork();
   if (pid_ != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid_ < 0) fail("fork");
+  if (pid_ < 0) cannot_start("fork");
   if (pid_ == 0) {
     pipe_.reset();
     run_guardian(read_end.get(), cookie, cgroup);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_with_errno(const std::string& what) {
   throw Error(failure_of(Failure::Kind::Program, fmt::format("{}: {}", what, std::strerror(errno))));
 }
 
@@ -38,7 +38,7 @@ std::vector<std::string> command_line() {
 
 UniqueFd open_image(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail("cannot open the program " + path);
+  if (!file) fail_with_errno("cannot open the program " + path);
   return file;
 }
 
@@ -80,7 +80,7 @@ Program describe_program(int argc, const char* const* argv) {
   Program program;
   program.path = std::filesystem::read_symlink(kSelf, error);
   struct stat status {};
-  if (error || ::stat(kSelf, &status) != 0) fail(std::string("cannot read ") + kSelf);
+  if (error || ::stat(kSelf, &status) != 0) fail_with_errno(std::string("cannot read ") + kSelf);
   program.machine = program_machine_id();
   program.device = status.st_dev;
   program.inode = status.st_ino;
@@ -126,7 +126,7 @@ std::string ProgramImage::read(std::uint64_t offset, std::size_t bytes) const {
   do {
     got = ::pread(file_.get(), data.data(), data.size(), static_cast<off_t>(offset));
   } while (got < 0 && errno == EINTR);
-  if (got < 0) fail("cannot read the program");
+  if (got < 0) fail_with_errno("cannot read the program");
   data.resize(static_cast<std::size_t>(got));
   return data;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBytes = 4096;
 
-void* map(int descriptor) { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0); }
+void* map_page(int descriptor) { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0); }
 
 /// Not the private kind of futex: it is found by the page behind the address, in every process.
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
@@ -25,14 +25,14 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 std::unique_ptr<Bell> Bell::create() {
   auto memory = sealed_memory("troupe-bell", kBytes);
-  void* page = memory ? map(memory.get()) : MAP_FAILED;
+  void* page = memory ? map_page(memory.get()) : MAP_FAILED;
   if (page == MAP_FAILED) throw std::bad_alloc();
   return std::unique_ptr<Bell>(new Bell(new (page) Words{0, 0}, std::move(memory)));
 }
 
 std::unique_ptr<Bell> Bell::adopt(const UniqueFd& descriptor) {
   if (!check_sealed(descriptor.get(), kBytes).empty()) return nullptr;
-  void* page = map(descriptor.get());
+  void* page = map_page(descriptor.get());
   if (page == MAP_FAILED) return nullptr;
   return std::unique_ptr<Bell>(new Bell(static_cast<Words*>(page), UniqueFd()));
 }

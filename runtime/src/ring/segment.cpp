@@ -25,7 +25,7 @@ static_assert(sizeof(Head) <= kHeadBytes);
 
 Head& head(std::byte* base) { return *reinterpret_cast<Head*>(base); }
 
-std::byte* map(int descriptor) {
+std::byte* map_whole(int descriptor) {
   void* memory = ::mmap(nullptr, kWholeBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
@@ -53,7 +53,7 @@ std::string check_sealed(int descriptor, std::size_t bytes) {
 
 std::optional<Segment> Segment::create() {
   auto memory = sealed_memory("troupe-ring", kWholeBytes);
-  auto* base = memory ? map(memory.get()) : nullptr;
+  auto* base = memory ? map_whole(memory.get()) : nullptr;
   if (!base) return std::nullopt;
   new (base) Head;
   return Segment(base, std::move(memory));
@@ -61,7 +61,7 @@ std::optional<Segment> Segment::create() {
 
 std::variant<Segment, std::string> Segment::adopt(const UniqueFd& descriptor) {
   if (auto wrong = check_sealed(descriptor.get(), kWholeBytes); !wrong.empty()) return wrong;
-  auto* base = map(descriptor.get());
+  auto* base = map_whole(descriptor.get());
   if (!base) return std::string("it cannot be mapped: ") + std::strerror(errno);
   Segment segment(base, UniqueFd());
   if (std::memcmp(head(base).magic, Head{}.magic, sizeof Head::magic) != 0) return "it holds no rings";

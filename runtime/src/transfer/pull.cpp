@@ -24,13 +24,6 @@ constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
 constexpr int kMostHops = 8;
 constexpr int kMostReturns = 16;
 
-int family_of(int fd) {
-  int family = 0;
-  socklen_t size = sizeof(family);
-  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-  return family;
-}
-
 }  // namespace
 
 Pull::Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into, PullOptions options,
@@ -103,7 +96,7 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   connection->send(std::move(message));
   auto fd = connection->detach();
   if (!fd) return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
-  socket_.emplace(transport::adopt(loop_, family_of(fd.get()), transport::OwnedFd(fd.release())));
+  socket_.emplace(transport::adopt(loop_, transport::OwnedFd(fd.release())));
   reader_.emplace(into_, verified_);
   heard_ = waits_since_ = Clock::now();
   watch();

@@ -17,19 +17,7 @@ namespace {
 using boost::system::error_code;
 
 /// Sent before other receivers of the loop get their turn.
-constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
-
-int family_of(int fd) {
-  int family = 0;
-  socklen_t size = sizeof(family);
-  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-  return family;
-}
-
-transport::Socket adopt(boost::asio::io_context& loop, node::UniqueFd fd) {
-  const int family = family_of(fd.get());
-  return transport::adopt(loop, family, transport::OwnedFd(fd.release()));
-}
+constexpr std::size_t kSendTurnBytes = std::size_t{4} << 20;
 
 std::vector<char> frame_of(transport::Outgoing message) {
   std::vector<char> bytes;
@@ -42,7 +30,7 @@ std::vector<char> frame_of(transport::Outgoing message) {
 Sending::Sending(boost::asio::io_context& loop, node::UniqueFd socket, std::uint64_t from, SendingOptions options,
                  OnEnded on_ended)
     : loop_(loop),
-      socket_(adopt(loop, std::move(socket))),
+      socket_(transport::adopt(loop, transport::OwnedFd(socket.release()))),
       options_(options),
       on_ended_(std::move(on_ended)),
       timer_(loop),
@@ -150,7 +138,7 @@ bool Sending::write_some(std::size_t& turn) {
 void Sending::turn() {
   if (ended_ || waits_to_write_ || hung_up_) return;
   for (std::size_t turn = 0; !is_sent() || prepare_next();) {
-    if (turn >= kTurnBytes) return wait_to_write();
+    if (turn >= kSendTurnBytes) return wait_to_write();
     if (!write_some(turn)) return;
   }
   if (!last_) return;

@@ -10,11 +10,6 @@
 #include <troupe/errors.hpp>
 
 namespace troupe::transport {
-namespace {
-
-std::string text_of(int error) { return std::generic_category().message(error); }
-
-}  // namespace
 
 std::string name_of(const Endpoint& to) {
   return to.host.empty() ? fmt::format("unix socket @{}", to.unix_name) : format_endpoint(to.host, to.port);
@@ -89,6 +84,7 @@ void Dial::failed_with(int error) {
 
 std::string Dial::describe(int error) const {
   const auto where = name_of(to_);
+  const auto why = std::generic_category().message(error);
   switch (error) {
     case ECONNREFUSED:
       return fmt::format("nothing listens on {}: {}", where, nobody_there_);
@@ -96,10 +92,9 @@ std::string Dial::describe(int error) const {
       return fmt::format("{} is overloaded: too many callers wait there; try again", where);
     case EMFILE:
     case ENFILE:
-      return fmt::format("cannot connect to {}: {}: raise the limit of open files (ulimit -n)", where, text_of(error));
+      return fmt::format("cannot connect to {}: {}: raise the limit of open files (ulimit -n)", where, why);
     default:
-      return fmt::format("{} cannot be reached: {}: check the address and the network in between", where,
-                         text_of(error));
+      return fmt::format("{} cannot be reached: {}: check the address and the network in between", where, why);
   }
 }
 

@@ -21,8 +21,6 @@ namespace {
 
 using boost::system::error_code;
 
-std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data.begin(), data.size()}; }
-
 /// A driver or a worker process is meant, not the head.
 bool calls_a_process(const Caller& self) { return self.role == wire::Role::PROCESS || self.subject != 0; }
 

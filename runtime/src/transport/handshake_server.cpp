@@ -19,8 +19,6 @@ namespace {
 
 using boost::system::error_code;
 
-std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data.begin(), data.size()}; }
-
 /// One handshake as the server sees it. Held by its deadline until it is over.
 ///
 ///     [hello] --Hello--> [proof] --Proof--> accepted

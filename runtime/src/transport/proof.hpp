@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <capnp/blob.h>
+
 #include "transport/handshake.hpp"
 
 namespace troupe::transport {
@@ -24,6 +26,8 @@ struct Transcript {
 /// HMAC-SHA256 (RFC 2104) over the transcript and the side, so that no side can send the other's proof back.
 enum class Side { Caller, Server };
 Bytes32 proof_of(Side side, const Secret& key, const Transcript& transcript);
+/// A nonce or a proof as it came.
+inline std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data.begin(), data.size()}; }
 /// In constant time.
 bool equal(const Bytes32& proof, std::span<const unsigned char> claimed);
 

@@ -21,6 +21,13 @@ const Family& as(const SocketAddress& address) {
   return reinterpret_cast<const Family&>(address.storage);
 }
 
+int family_of(int fd) {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  return family;
+}
+
 bool is_inet(int family) { return family == AF_INET || family == AF_INET6; }
 
 }  // namespace
@@ -75,11 +82,8 @@ std::string local_address(int fd) {
 void prepare(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  int family = 0;
-  socklen_t size = sizeof(family);
-  ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
   const int on = 1;
-  if (is_inet(family)) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (is_inet(family_of(fd))) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 Socket adopt(asio::io_context& loop, int family, OwnedFd fd) {
@@ -87,6 +91,11 @@ Socket adopt(asio::io_context& loop, int family, OwnedFd fd) {
   socket.assign(asio::generic::stream_protocol(family, is_inet(family) ? IPPROTO_TCP : 0), fd.get());
   fd.release();
   return socket;
+}
+
+Socket adopt(asio::io_context& loop, OwnedFd fd) {
+  const int family = family_of(fd.get());
+  return adopt(loop, family, std::move(fd));
 }
 
 }  // namespace troupe::transport

@@ -55,5 +55,7 @@ class OwnedFd {
 
 /// Hands the descriptor to a socket of the loop.
 Socket adopt(asio::io_context& loop, int family, OwnedFd fd);
+/// The same where only the socket itself knows its family.
+Socket adopt(asio::io_context& loop, OwnedFd fd);
 
 }  // namespace troupe::transport

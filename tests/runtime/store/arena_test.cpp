@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "files.hpp"
 #include "namespaces.hpp"
 #include "store/arena.hpp"
 #include "store/memory_room.hpp"
@@ -16,8 +17,6 @@ using namespace troupe::store;
 using namespace troupe::store::test;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 Arena make_arena(std::uint64_t bytes) {
   auto made = Arena::make(bytes);

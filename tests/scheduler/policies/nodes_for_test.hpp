@@ -8,6 +8,8 @@
 
 namespace troupe::scheduler::test {
 
+inline const Need kCore{{{"cpu", 1}}, {}, false};
+
 /// Nodes 1, 2, ... named 'a', 'b', ... for a policy to look at.
 class NodesForTest {
  public:

@@ -7,10 +7,6 @@
 using namespace troupe::scheduler;
 using namespace troupe::scheduler::test;
 
-namespace {
-const Need kCore{{{"cpu", 1}}, {}, false};
-}
-
 TEST_CASE("packed: a single process goes to the fullest node that fits it", "[scheduler][pack]") {
   const auto nodes =
       NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 8}}).taken({{"cpu", 6}}).add({{"cpu", 1}}).taken({{"cpu", 1}});

@@ -11,8 +11,6 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-const Need kCore{{{"cpu", 1}}, {}, false};
-
 NodeId home(const Ask& ask, const NodesForTest& nodes) {
   const auto candidates = nodes.candidates();
   const auto* chosen = place_single(ask, candidates);

@@ -9,10 +9,6 @@
 using namespace troupe::scheduler;
 using namespace troupe::scheduler::test;
 
-namespace {
-const Need kCore{{{"cpu", 1}}, {}, false};
-}
-
 TEST_CASE("spread: a single process goes to the emptiest node", "[scheduler][spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).taken({{"cpu", 5}}).add({{"cpu", 4}});
   CHECK(chosen(place_spread({kCore}, nodes.candidates())) == std::vector<NodeId>{2});

@@ -7,10 +7,6 @@
 using namespace troupe::scheduler;
 using namespace troupe::scheduler::test;
 
-namespace {
-const Need kCore{{{"cpu", 1}}, {}, false};
-}
-
 TEST_CASE("strictly packed: all ranks go to the fullest node that holds them all", "[scheduler][strict_pack]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 3}}).add({{"cpu", 2}});
   CHECK(chosen(place_strictly_packed({kCore, 3}, nodes.candidates())) == std::vector<NodeId>{2, 2, 2});
