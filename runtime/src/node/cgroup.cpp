@@ -211,6 +211,8 @@ bool is_cgroup(const std::string& directory) {
 
 void kill_cgroup(const std::string& directory) { std::ofstream(directory + "/cgroup.kill") << "1"; }
 
+bool remove_empty_cgroup(const std::string& directory) { return ::rmdir(directory.c_str()) == 0; }
+
 bool remove_cgroup(const std::string& directory) {
   std::error_code error;
   std::vector<std::string> below;
@@ -218,7 +220,7 @@ bool remove_cgroup(const std::string& directory) {
     if (entry.is_directory(error)) below.push_back(entry.path());
   }
   for (const auto& one : below) remove_cgroup(one);
-  return ::rmdir(directory.c_str()) == 0;
+  return remove_empty_cgroup(directory);
 }
 
 }  // namespace troupe::node

@@ -31,6 +31,8 @@ bool is_cgroup(const std::string& directory);
 
 /// SIGKILL to every member of the directory and of those below it, whatever sessions and groups they are in.
 void kill_cgroup(const std::string& directory);
+/// Removes the directory, if it has no members and none below it. -> whether it is gone.
+bool remove_empty_cgroup(const std::string& directory);
 /// Removes the directory and those below it, which have no members any more. -> whether it is gone.
 bool remove_cgroup(const std::string& directory);
 

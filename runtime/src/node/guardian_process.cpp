@@ -148,7 +148,9 @@ class Ward {
   void sweep_ended() {
     Marks marks;
     for (auto process : ended_) {
-      if (const auto group = process_cgroup(cgroup_, process); is_cgroup(group)) {
+      const auto group = process_cgroup(cgroup_, process);
+      if (remove_empty_cgroup(group)) continue;  // it left nothing behind
+      if (is_cgroup(group)) {
         kill_cgroup(group);
         remove_within(group, kSweepRemoval);
       } else {

@@ -5,11 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
+#include <system_error>
+#include <thread>
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <csignal>
 
@@ -17,6 +18,7 @@
 
 #include "node/child.hpp"
 #include "node/mark.hpp"
+#include "node/sibling.hpp"
 #include "node/threads.hpp"
 #include "node/zygote_wire.hpp"
 #include "transport/handshake.hpp"
@@ -24,37 +26,30 @@
 namespace troupe::node {
 namespace {
 
-/// Forks a child of this process's parent. glibc's fork cannot do that, so what it would do in the child is done here:
-/// its own thread id where glibc keeps it (a kernel without PR_GET_TID_ADDRESS leaves the old one, which only robust
-/// and priority-inheriting mutexes look at), and the list of robust mutexes. Handlers of pthread_atfork are not run.
-pid_t fork_sibling() {
-  void* thread_id = nullptr;
-  std::uint64_t flags = CLONE_PARENT | SIGCHLD;
-  if (::prctl(PR_GET_TID_ADDRESS, &thread_id) == 0 && thread_id != nullptr) {
-    flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
-  }
-  robust_list_head* robust = nullptr;
-  std::size_t robust_size = 0;
-  const bool has_robust = ::syscall(SYS_get_robust_list, 0, &robust, &robust_size) == 0 && robust != nullptr;
-
-#if defined(__x86_64__)
-  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, thread_id, nullptr));
-#elif defined(__aarch64__)
-  const auto pid = static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, thread_id));
-#else
-#error "the order of clone's arguments is not known for this machine"
-#endif
-  if (pid == 0 && has_robust) ::syscall(SYS_set_robust_list, robust, robust_size);
-  return pid;
-}
+constexpr std::size_t kThreadBytes = 4096;
 
 /// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
 void prepare() {
+  std::cout.flush();  // what is buffered now would be printed by every child again
+  std::fflush(nullptr);
   default_signals();
   ::signal(SIGPIPE, SIG_IGN);  // of this process alone: what main has buffered may go to a pipe that is closed
   detach_stdin();
   ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
   mark_process(0);             // room for the number of each
+}
+
+/// What the second thread of a worker process takes is there already then: the symbols to start it, its stack, and its
+/// malloc arena. Twice, since to start one on a stack that was used before takes symbols of its own.
+void rehearse_threads() {
+  for (int i = 0; i < 2 && !has_other_threads(); ++i) {
+    try {
+      std::thread([] { std::make_unique<std::string>(kThreadBytes, ' ').reset(); }).detach();
+    } catch (const std::system_error&) {
+      return;  // missed, and told, by the worker processes
+    }
+    while (has_other_threads()) ::sched_yield();
+  }
 }
 
 /// In the zygote, whose children mostly have the same environment.
@@ -73,7 +68,6 @@ void set_environment(const ZygotePacket& fork) {
 /// In the child: makes it the worker process that the packet asks for.
 void become_worker(const ZygotePacket& fork) {
   belong_to(fork.pid);
-  if (fork.texts.size() >= 2 && !fork.texts[1].empty()) join_cgroup(fork.texts[1].c_str());
   ::signal(SIGPIPE, SIG_DFL);
   if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
   mark_process(fork.process);
@@ -94,6 +88,7 @@ int serve_zygote(int control) {
   prepare();
   answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
   transport::warm_up();  // while the first request is on its way
+  rehearse_threads();
   for (;;) {
     auto received = receive_packet(control, 0);
     if (!received.packet) ::_exit(0);
@@ -104,9 +99,7 @@ int serve_zygote(int control) {
       continue;
     }
     set_environment(fork);
-    std::cout.flush();  // what is buffered now would be printed by every child again
-    std::fflush(nullptr);
-    const pid_t pid = fork_sibling();
+    const pid_t pid = fork_sibling(fork.texts.size() >= 2 ? fork.texts[1].c_str() : nullptr);
     if (pid == 0) {
       ::close(control);
       become_worker(fork);
