@@ -55,6 +55,8 @@ class Executor {
   void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
   /// Its caller has ended.
   void detach(InChannelPtr channel) { push(Work{.detach = std::move(channel)}); }
+  /// run() would find something at once. On the thread that runs it.
+  bool has_work() const;
   /// On the thread that runs user code; never returns.
   [[noreturn]] void run();
   /// True on the executor's thread of this process.
@@ -72,7 +74,6 @@ class Executor {
     bool stalled = false;
   };
 
-  bool has_work() const;
   void before_sleep();
   std::vector<Work> take();
   void handle(Work work);

@@ -104,14 +104,13 @@ void run_worker(int fd) {
         }
       },
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
-  // Its configuration mostly waits in the socket: the loop's thread begins with what follows.
   while (!worker.process && !worker.has_given_up) worker.loop.run_one();
   if (worker.has_given_up) worker.loop.run();
+  worker.announce();
+  // Up to its first call one thread does for both; then a loop that stands still would hold up what others ask of it.
+  while (!worker.process->executor().has_work()) worker.loop.run_one();
   try {
-    std::thread([&worker] {
-      worker.announce();
-      worker.loop.run();
-    }).detach();
+    std::thread([&worker] { worker.loop.run(); }).detach();
   } catch (const std::system_error& error) {
     worker.give_up(std::string("it cannot have a thread for its sockets: ") + error.what());
     worker.loop.run();
