@@ -21,10 +21,7 @@ UniqueFd copy_of(int descriptor) { return UniqueFd(::fcntl(descriptor, F_DUPFD_C
 
 }  // namespace
 
-Channels::Channels(Ways ways)
-    : ways_(std::move(ways)), wake_(ways_.loop, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), rest_(ways_.loop) {
-  wait_for_wake();
-}
+Channels::Channels(Ways ways) : ways_(std::move(ways)), wake_(ways_.loop), rest_(ways_.loop) {}
 
 OutChannelPtr Channels::to(ProcessId process) const {
   auto found = peers_.find(process);
@@ -52,6 +49,7 @@ void Channels::offer(Peer& peer) {
   auto segment = connection ? ring::Segment::create() : std::nullopt;
   std::vector<UniqueFd> descriptors;
   if (segment) {
+    open_wake();
     descriptors.push_back(std::move(segment->descriptor()));
     descriptors.push_back(copy_of(doorbell().descriptor().get()));
     descriptors.push_back(copy_of(wake_.native_handle()));
@@ -178,6 +176,14 @@ void Channels::lost(ProcessId process, const Failure& how) {
 }
 
 // ---- the loop's turn to look for replies --------------------------------------------------------------------------
+
+void Channels::open_wake() {
+  if (wake_.is_open()) return;
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return;
+  wake_.assign(fd);
+  wait_for_wake();
+}
 
 void Channels::wait_for_wake() {
   wake_.async_wait(stream_descriptor::wait_read, [this](const boost::system::error_code& error) {

@@ -79,11 +79,12 @@ class Channels {
   std::string adopt(ProcessId process, const transport::ConnectionPtr& connection);
   void watch_life(ProcessId process, Peer& peer);
   std::function<void()> tell_damaged(ProcessId process, const Peer& peer);
+  void open_wake();
   void wait_for_wake();
   void turn();
 
   Ways ways_;
-  boost::asio::posix::stream_descriptor wake_;  // an eventfd that callees write
+  boost::asio::posix::stream_descriptor wake_;  // an eventfd that callees write; made for the first of them
   boost::asio::steady_timer rest_;
   bool resting_ = false;
   std::uint64_t lives_ = 0;
