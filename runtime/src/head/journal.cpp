@@ -23,6 +23,8 @@ constexpr std::int64_t kVersion = 1;
   raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
 }
 
+std::string random_cluster() { return config::format_token(config::random_token()).substr(0, 16); }
+
 }  // namespace
 
 struct Journal::Impl {
@@ -94,10 +96,12 @@ struct Journal::Impl {
   }
 };
 
+Journal::Journal() : cluster_(random_cluster()), epoch_(1) {}
+
 Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
   cluster_ = impl_->meta("cluster");
   if (cluster_.empty()) {
-    cluster_ = config::format_token(config::random_token()).substr(0, 16);
+    cluster_ = random_cluster();
     impl_->set_meta("cluster", cluster_);
   }
   const auto last = impl_->meta("epoch");
@@ -109,21 +113,20 @@ Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 Journal::~Journal() = default;
 
 std::unique_ptr<Journal> Journal::open(const std::string& directory) {
+  if (directory.empty()) return std::unique_ptr<Journal>(new Journal);
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) refuse(fmt::format("{}: {}; name another directory with --state-dir", directory, error.message()));
   auto impl = std::make_unique<Impl>();
-  std::string file = ":memory:";
-  if (!directory.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error) refuse(fmt::format("{}: {}; name another directory with --state-dir", directory, error.message()));
-    impl->take_lock(directory);
-    file = directory + "/cluster.db";
-  }
+  impl->take_lock(directory);
+  const auto file = directory + "/cluster.db";
   impl->check(sqlite3_open(file.c_str(), &impl->database), file.c_str());
   impl->prepare_schema();
   return std::unique_ptr<Journal>(new Journal(std::move(impl)));
 }
 
 void Journal::append(std::int64_t at_ns, std::string_view kind, std::uint64_t subject, std::string_view detail) {
+  if (!impl_) return;
   if (!std::exchange(impl_->open_transaction, true)) impl_->run("BEGIN");
   auto* insert = impl_->insert;
   sqlite3_bind_int64(insert, 1, at_ns);
@@ -136,15 +139,7 @@ void Journal::append(std::int64_t at_ns, std::string_view kind, std::uint64_t su
 }
 
 void Journal::commit() {
-  if (std::exchange(impl_->open_transaction, false)) impl_->run("COMMIT");
-}
-
-std::uint64_t Journal::events() const {
-  auto* count = impl_->prepare("SELECT COUNT(*) FROM event");
-  sqlite3_step(count);
-  const auto events = static_cast<std::uint64_t>(sqlite3_column_int64(count, 0));
-  sqlite3_finalize(count);
-  return events;
+  if (impl_ && std::exchange(impl_->open_transaction, false)) impl_->run("COMMIT");
 }
 
 }  // namespace troupe::head

@@ -12,8 +12,8 @@ namespace troupe::head {
 /// Belongs to the head's loop. Schema version 1: meta(key, value), event(seq, at_ns, kind, subject, detail).
 class Journal {
  public:
-  /// `directory` empty: in memory, gone with the process. Else <directory>/cluster.db, made if it is not there; the
-  /// directory is locked against a second head. Throws Refused where it is locked, cannot be written, or has a later version.
+  /// `directory` empty: nothing is kept, since nobody could read it. Else <directory>/cluster.db, made if it is not there;
+  /// the directory is locked against a second head. Throws Refused where it is locked, cannot be written, or has a later version.
   static std::unique_ptr<Journal> open(const std::string& directory);
   ~Journal();
 
@@ -25,12 +25,12 @@ class Journal {
   void append(std::int64_t at_ns, std::string_view kind, std::uint64_t subject, std::string_view detail);
   /// What was appended is on disk when this returns. Throws Refused where the disk is full.
   void commit();
-  std::uint64_t events() const;
 
  private:
   struct Impl;
+  Journal();
   explicit Journal(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;  // nullptr: nothing is kept
   std::string cluster_;
   std::uint64_t epoch_ = 0;
 };
