@@ -45,8 +45,7 @@ struct Head::Impl {
         journal(Journal::open(options.directory)),
         control(io, *journal, routes, log),
         timer(io) {
-    listener = transport::Listener::tcp(loop, options.host, options.port,
-                                        [this](transport::Socket socket) { accept(std::move(socket)); });
+    listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
   }
 
@@ -54,6 +53,12 @@ struct Head::Impl {
     for (auto& [id, node] : routes.nodes()) node.connection->close();
     for (auto& [id, job] : routes.jobs()) job.connection->close();
     for (const auto& connection : administrators) connection->close();
+  }
+
+  std::unique_ptr<transport::Listener> listen(transport::Listener::OnSocket on_socket) {
+    if (!options.unix_name.empty())
+      return transport::Listener::abstract_unix(loop, options.unix_name, std::move(on_socket));
+    return transport::Listener::tcp(loop, options.host, options.port, std::move(on_socket));
   }
 
   void accept(transport::Socket socket) {

@@ -14,6 +14,7 @@ namespace troupe::head {
 struct HeadOptions {
   std::string host = "127.0.0.1";  ///< the one address that it listens on
   std::uint16_t port = 0;          ///< 0: any free one
+  std::string unix_name;           ///< not empty: it listens there instead, and is reached from this machine alone
   transport::Secret token{};
   std::string directory;                        ///< of its journal; empty: in memory
   std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
@@ -30,7 +31,7 @@ class Head {
   Head(boost::asio::io_context& loop, HeadOptions options);
   ~Head();
 
-  std::uint16_t port() const;
+  std::uint16_t port() const;  ///< 0: a unix socket
   const std::string& cluster() const;
   /// Called when an administrator asks the cluster to stop; the owner then calls stop().
   void on_stop_asked(std::function<void()> asked);

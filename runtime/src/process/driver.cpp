@@ -9,6 +9,7 @@
 #include "node/node.hpp"
 #include "process/codec.hpp"
 #include "process/doorbell.hpp"
+#include "transport/dial.hpp"
 #include "transport/patience.hpp"
 
 namespace troupe::process {
@@ -47,8 +48,7 @@ Driver::Driver(const DriverOptions& options) : token_(options.token) {
            .message = !registration_failure_.empty()
                           ? registration_failure_
                           : fmt::format("the head at {} did not register this program within {} ms",
-                                        config::format_address(options.head.host, options.head.port),
-                                        options.timeout.count())});
+                                        transport::name_of(options.head), options.timeout.count())});
   }
   thread_ = std::thread([this] {
     const auto work = boost::asio::make_work_guard(loop_);
@@ -58,7 +58,8 @@ Driver::Driver(const DriverOptions& options) : token_(options.token) {
 }
 
 void Driver::register_job(const DriverOptions& options) {
-  listeners_ = open_listeners(loop_, head_->local_host(), *self_, [this](transport::Socket socket) {
+  const auto host = head_->local_host();  // empty: of a unix socket, so all that there is is on this machine
+  listeners_ = open_listeners(loop_, host.empty() ? "127.0.0.1" : host, *self_, [this](transport::Socket socket) {
     if (process_) process_->accept(std::move(socket));
   });
   head_->hand_over(

@@ -31,6 +31,7 @@
 #include "node/unique_fd.hpp"
 #include "node/zygote.hpp"
 #include "process/worker.hpp"
+#include "transport/proof.hpp"
 
 namespace troupe::process {
 namespace {
@@ -40,6 +41,7 @@ using node::UniqueFd;
 
 constexpr std::chrono::seconds kStartLimit{20};
 constexpr std::chrono::seconds kStopLimit{5};
+constexpr auto kHost = "127.0.0.1";
 
 [[noreturn]] void refuse(std::string message) {
   raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
@@ -116,9 +118,11 @@ class PrivateCluster {
       : control_(control), token_(config::random_token()), watch_(loop_) {
     head::HeadOptions head;
     head.token = token_;
+    head.unix_name = socket_;
     head_.emplace(loop_, head);
     node::NodeOptions node;
-    node.head = {.host = "127.0.0.1", .port = head_->port(), .unix_name = {}};
+    node.head = {.host = {}, .port = 0, .unix_name = socket_};
+    node.host = kHost;
     node.token = token_;
     node.cpus = options.cpus;
     node.gpus = options.gpus;
@@ -135,7 +139,7 @@ class PrivateCluster {
     head_->on_last_driver_gone([this] { stop("the driver has left"); });
     node_->start(
         [this](std::uint32_t) {
-          say(control_, {{"port", head_->port()}, {"token", config::format_token(token_)}});
+          say(control_, {{"socket", socket_}, {"token", config::format_token(token_)}});
         },
         [this](const std::string& why, bool failed) {
           if (failed && !stopping_) say(control_, {{"error", why}});
@@ -163,6 +167,7 @@ class PrivateCluster {
   boost::asio::io_context loop_{1};
   int control_;
   transport::Secret token_;
+  const std::string socket_ = "troupe-" + transport::random_name();
   boost::asio::posix::stream_descriptor watch_;
   std::optional<head::Head> head_;
   std::optional<node::Node> node_;
@@ -220,8 +225,8 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
   }
   its.reset();
   auto answer = hear(mine.get(), kStartLimit);
-  if (answer && answer->contains("port")) {
-    head_ = {.host = "127.0.0.1", .port = answer->at("port").get<std::uint16_t>(), .unix_name = {}};
+  if (answer && answer->contains("socket")) {
+    head_ = {.host = {}, .port = 0, .unix_name = answer->at("socket").get<std::string>()};
     token_ = config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
     return;
   }
