@@ -5,13 +5,17 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include "node/unique_fd.hpp"
 
 namespace troupe::node {
 namespace {
@@ -196,17 +200,21 @@ std::string make_node_cgroup(const std::string& cookie) {
   return {};
 }
 
-std::string process_cgroup(const std::string& node_cgroup, std::uint64_t process) {
-  return node_cgroup.empty() ? std::string() : fmt::format("{}/process-{}", node_cgroup, process);
-}
-
-std::string make_process_cgroup(const std::string& node_cgroup, std::uint64_t process) {
-  auto directory = process_cgroup(node_cgroup, process);
-  return !directory.empty() && ::mkdir(directory.c_str(), 0755) == 0 ? directory : std::string();
+std::string process_cgroup(const std::string& node_cgroup, std::int32_t number) {
+  return node_cgroup.empty() || number == 0 ? std::string() : fmt::format("{}/worker-{}", node_cgroup, number);
 }
 
 bool is_cgroup(const std::string& directory) {
   return !directory.empty() && ::access((directory + "/cgroup.procs").c_str(), F_OK) == 0;
+}
+
+bool is_untouched_cgroup(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0 || status.st_nlink != 2) return false;
+  const UniqueFd events(::open((directory + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text;
+  const auto size = ::read(events.get(), text.data(), text.size());
+  return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == "populated 0\nfrozen 0\n";
 }
 
 void kill_cgroup(const std::string& directory) { std::ofstream(directory + "/cgroup.kill") << "1"; }

@@ -24,10 +24,11 @@ std::optional<MemoryCgroup> tightest_memory_cgroup();
 /// Empty where any of that is lacking: then the guardian alone ends what is left behind.
 std::string make_node_cgroup(const std::string& cookie);
 
-/// Below the node's, for one worker process; its path, and making it: empty where it cannot be made.
-std::string process_cgroup(const std::string& node_cgroup, std::uint64_t process);
-std::string make_process_cgroup(const std::string& node_cgroup, std::uint64_t process);
+/// Below the node's, for one worker process at a time. Empty: there is none, as for number 0.
+std::string process_cgroup(const std::string& node_cgroup, std::int32_t number);
 bool is_cgroup(const std::string& directory);
+/// It has no members, nor has one below it, there is none below it, and it is not frozen.
+bool is_untouched_cgroup(const std::string& directory);
 
 /// SIGKILL to every member of the directory and of those below it, whatever sessions and groups they are in.
 void kill_cgroup(const std::string& directory);

@@ -49,7 +49,7 @@ Guardian::Guardian(const std::string& cookie, const std::string& cgroup) {
 
 void Guardian::add(pid_t group) { tell(GuardianRecord::Add, group, 0); }
 void Guardian::remove(pid_t group) { tell(GuardianRecord::Remove, group, 0); }
-void Guardian::sweep(std::uint64_t process) { tell(GuardianRecord::Sweep, 0, process); }
+void Guardian::sweep(std::uint64_t process, std::int32_t cgroup) { tell(GuardianRecord::Sweep, cgroup, process); }
 
 void Guardian::tell(std::int32_t what, pid_t group, std::uint64_t process) {
   if (!pipe_) return;

@@ -20,8 +20,9 @@ class Guardian {
 
   void add(pid_t group);
   void remove(pid_t group);
-  /// Kills what carries this worker process's mark: what it left behind in other sessions.
-  void sweep(std::uint64_t process);
+  /// Kills what a worker process left behind in other sessions: the members of its cgroup of this number (see
+  /// process_cgroup), which it removes; without one (0) what carries its mark.
+  void sweep(std::uint64_t process, std::int32_t cgroup);
 
   pid_t pid() const { return pid_; }
   /// Lets it do its work and end; the caller reaps it.

@@ -137,7 +137,7 @@ class Ward {
         groups_.erase(record.group);
         break;
       case GuardianRecord::Sweep:
-        ended_.push_back(record.process);
+        ended_.push_back(record);
         break;
       default:
         break;
@@ -147,14 +147,14 @@ class Ward {
   /// With a cgroup per worker process there is nothing to look for; else one look at /proc serves all of them.
   void sweep_ended() {
     Marks marks;
-    for (auto process : ended_) {
-      const auto group = process_cgroup(cgroup_, process);
+    for (const auto& ended : ended_) {
+      const auto group = process_cgroup(cgroup_, ended.group);
       if (remove_empty_cgroup(group)) continue;  // it left nothing behind
       if (is_cgroup(group)) {
         kill_cgroup(group);
         remove_within(group, kSweepRemoval);
       } else {
-        marks.push_back({cookie_entry(cookie_), process_entry(process)});
+        marks.push_back({cookie_entry(cookie_), process_entry(ended.process)});
       }
     }
     ended_.clear();
@@ -174,7 +174,7 @@ class Ward {
   std::string cookie_;
   std::string cgroup_;
   std::set<pid_t> groups_;
-  std::vector<std::uint64_t> ended_;
+  std::vector<GuardianRecord> ended_;
 };
 
 }  // namespace

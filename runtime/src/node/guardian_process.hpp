@@ -12,7 +12,7 @@ namespace troupe::node {
 struct GuardianRecord {
   enum What : std::int32_t { Add, Remove, Sweep };
   std::int32_t what;
-  std::int32_t group;
+  std::int32_t group;  ///< of processes; of a Sweep: the number of a cgroup
   std::uint64_t process;
 };
 

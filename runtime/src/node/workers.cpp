@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include "log/log.hpp"
-#include "node/cgroup.hpp"
 #include "node/child.hpp"
 #include "node/failures.hpp"
 #include "node/log_tail.hpp"
@@ -44,6 +43,7 @@ struct Workers::Worker {
   std::string stopped_because;  // not empty: it was ended by the node
   std::string own_words;        // why it could not start, as it says itself
   pid_t pid = 0;
+  std::int32_t cgroup = 0;
   int attempts = 0;
   bool by_exec = false;
   bool ready = false;
@@ -55,6 +55,7 @@ Workers::Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, Wor
       reaper_(reaper),
       guardian_(guardian),
       options_(std::move(options)),
+      cgroups_(options_.cgroup),
       to_head_(std::move(to_head)),
       machine_(machine_id()) {}
 
@@ -90,8 +91,8 @@ void Workers::launch(const WorkerPtr& worker) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
   }
   worker->log = LogTail(request.log);
-  request.cgroup = worker->attempts == 1 ? make_process_cgroup(options_.cgroup, worker->process)
-                                         : process_cgroup(options_.cgroup, worker->process);
+  if (worker->cgroup == 0) worker->cgroup = cgroups_.take();
+  request.cgroup = cgroups_.directory(worker->cgroup);
   configure(*worker);
   worker->launcher->start(std::move(request),
                           [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
@@ -196,7 +197,7 @@ void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
 
 /// It says why it cannot start, and waits to be ended: what it has said must be here before its end is reported.
 void Workers::on_given_up(Worker& worker, wire::ProcessExited::Reader exited) {
-  if (worker.ready || !worker.own_words.empty()) return;
+  if (!worker.own_words.empty()) return;
   auto words = process::read_failure(exited.getFailure()).message;
   std::ranges::replace(words, '\n', ' ');
   worker.own_words = words.empty() ? "it does not say why" : transport::printable(words, kMostWords);
@@ -254,8 +255,13 @@ void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
 
 void Workers::on_ended(const WorkerPtr& worker, int status) {
   guardian_.remove(worker->pid);
-  guardian_.sweep(worker->process);
+  end_what_it_left(*worker);
   if (!worker->over) report(*worker, describe_end(*worker, status));
+}
+
+void Workers::end_what_it_left(Worker& worker) {
+  const auto group = std::exchange(worker.cgroup, 0);
+  if (!cgroups_.give_back(group)) guardian_.sweep(worker.process, group);
 }
 
 Failure Workers::describe_end(const Worker& worker, int status) const {
@@ -294,7 +300,7 @@ void Workers::report(Worker& worker, const Failure& failure) {
   log_failed_start(worker, failure);
   if (worker.link) worker.link->close();
   if (store_) store_->ended(worker.process);
-  if (worker.pid == 0 && !options_.cgroup.empty()) guardian_.sweep(worker.process);  // only to remove its cgroup
+  if (worker.cgroup != 0 && worker.pid == 0) end_what_it_left(worker);
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();
   exited.setProcess(worker.process);

@@ -14,6 +14,7 @@
 
 #include "node/guardian.hpp"
 #include "node/launcher.hpp"
+#include "node/process_cgroups.hpp"
 #include "node/reaper.hpp"
 #include "transport/connection.hpp"
 #include "transport/handshake.hpp"
@@ -88,6 +89,7 @@ class Workers {
   void on_link_closed(const WorkerPtr& worker);
   void kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why);
   void on_ended(const WorkerPtr& worker, int status);
+  void end_what_it_left(Worker& worker);
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
   void log_failed_start(const Worker& worker, const Failure& failure);
@@ -96,6 +98,7 @@ class Workers {
   Reaper& reaper_;
   Guardian& guardian_;
   WorkersOptions options_;
+  ProcessCgroups cgroups_;
   ToHead to_head_;
   StoreHost* store_ = nullptr;
   const std::string machine_;

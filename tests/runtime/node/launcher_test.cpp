@@ -240,7 +240,7 @@ TEST_CASE("the guardian finds by their marks what a worker process left in other
   first->tell("exit 0");
   run_until(node.loop, "the worker process to be reaped", [&] { return first->status.has_value(); });
   CHECK(test::runs(sleeper));
-  node.guardian.sweep(1);
+  node.guardian.sweep(1, 0);
   CHECK(test::gone_within(sleeper, 2s));
   CHECK(test::gone_within(orphan, 2s));
   CHECK(test::runs(neighbour));
