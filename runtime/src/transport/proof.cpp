@@ -1,48 +1,16 @@
 #include "transport/proof.hpp"
 
-#include <atomic>
-#include <memory>
 #include <string_view>
-#include <utility>
 
-#include <fmt/format.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
 #include <unistd.h>
 
 #include <troupe/errors.hpp>
 
+#include "transport/hmac.hpp"
+
 namespace troupe::transport {
 namespace {
-
-struct FreeHmac {
-  void operator()(EVP_MAC_CTX* hmac) const { EVP_MAC_CTX_free(hmac); }
-};
-using Hmac = std::unique_ptr<EVP_MAC_CTX, FreeHmac>;
-
-/// Kept from one proof to the next: OpenSSL looks its methods up by name, which costs more than the proof itself.
-std::atomic<EVP_MAC_CTX*> spare_hmac{nullptr};
-
-Hmac make_hmac() {
-  EVP_MAC* method = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
-  Hmac hmac(method != nullptr ? EVP_MAC_CTX_new(method) : nullptr);
-  EVP_MAC_free(method);
-  char digest[] = "SHA256";
-  const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-                                   OSSL_PARAM_construct_end()};
-  return hmac && EVP_MAC_CTX_set_params(hmac.get(), parameters) ? std::move(hmac) : nullptr;
-}
-
-Hmac take_hmac() {
-  Hmac spare(spare_hmac.exchange(nullptr, std::memory_order_acquire));
-  return spare ? std::move(spare) : make_hmac();
-}
-
-void give_back(Hmac hmac) {
-  hmac.reset(spare_hmac.exchange(hmac.release(), std::memory_order_acq_rel));  // another thread's may be there
-}
 
 /// Bytes to be authenticated: numbers of fixed width, strings with their length, so that no two inputs look alike.
 class Material {
@@ -59,22 +27,21 @@ class Material {
   }
   Material& nonce(const Bytes32& value) { return text({reinterpret_cast<const char*>(value.data()), value.size()}); }
 
-  Bytes32 authenticated(const Secret& key) const {
-    Bytes32 result{};
-    std::size_t size = 0;
-    auto hmac = take_hmac();
-    if (!hmac || !EVP_MAC_init(hmac.get(), key.data(), key.size(), nullptr) ||
-        !EVP_MAC_update(hmac.get(), reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size()) ||
-        !EVP_MAC_final(hmac.get(), result.data(), &size, result.size()) || size != result.size()) {
-      raise({.kind = Failure::Kind::Refused, .message = "OpenSSL cannot compute HMAC-SHA256 here"});
-    }
-    give_back(std::move(hmac));
-    return result;
-  }
+  Bytes32 authenticated(const Secret& key) const { return hmac_sha256(key, bytes_); }
 
  private:
   std::string bytes_;
 };
+
+std::string hex(std::span<const unsigned char> bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const auto byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -114,19 +81,13 @@ Bytes32 fresh_nonce() {
 }
 
 std::string random_name() {
-  constexpr std::string_view digits = "0123456789abcdef";
   const auto random = fresh_nonce();
-  std::string name;
-  for (std::size_t i = 0; i < 8; ++i) {
-    name += digits[random[i] >> 4];
-    name += digits[random[i] & 15];
-  }
-  return name;
+  return hex({random.data(), 8});
 }
 
 std::string key_id(const Secret& key) {
   const auto digest = Material("troupe key id").authenticated(key);
-  return fmt::format("{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
+  return hex({digest.data(), 4});
 }
 
 }  // namespace troupe::transport
