@@ -23,7 +23,7 @@ constexpr std::size_t kLongestLine = 300;
 
 std::uint64_t size_of(const std::string& file) {
   struct stat status {};
-  return ::stat(file.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return !file.empty() && ::stat(file.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 std::string last_bytes(const std::string& file, std::uint64_t start) {

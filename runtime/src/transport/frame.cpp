@@ -34,7 +34,7 @@ std::string printable(std::string_view bytes, std::size_t most) {
 
 FrameReader::FrameReader(std::size_t most_body_bytes)
     : limit_(most_body_bytes),
-      buffer_(std::make_unique_for_overwrite<capnp::word[]>(kBufferBytes / sizeof(capnp::word))) {}
+      buffer_(std::make_unique_for_overwrite<capnp::word[]>(kFirstBytes / sizeof(capnp::word))) {}
 
 std::span<char> FrameReader::space() {
   if (large_bytes_ != 0) {
@@ -47,17 +47,28 @@ std::span<char> FrameReader::space() {
     }
     return {large_.get() + large_filled_, large_room_ - large_filled_};
   }
+  const bool small = end_ == room_ && room_ < kBufferBytes;  // more may have come than it takes
   if (begin_ == end_) begin_ = end_ = 0;
   // A frame that was begun is moved to the front where it cannot end in place, or where one read would bring little.
   // begin_ stays a multiple of 8.
   const auto have = end_ - begin_;
   const auto whole = have < kHeaderBytes ? kHeaderBytes : kHeaderBytes + body_bytes_of(bytes() + begin_);
-  if (begin_ + whole > kBufferBytes || kBufferBytes - end_ < kBufferBytes / 4) {
+  if (small || begin_ + whole > room_ || room_ - end_ < room_ / 4) make_room();
+  return {bytes() + end_, room_ - end_};
+}
+
+void FrameReader::make_room() {
+  const auto have = end_ - begin_;
+  if (room_ == kBufferBytes) {
     std::memmove(bytes(), bytes() + begin_, have);
-    begin_ = 0;
-    end_ = have;
+  } else {
+    auto grown = std::make_unique_for_overwrite<capnp::word[]>(kBufferBytes / sizeof(capnp::word));
+    std::memcpy(grown.get(), bytes() + begin_, have);
+    buffer_ = std::move(grown);
+    room_ = kBufferBytes;
   }
-  return {bytes() + end_, kBufferBytes - end_};
+  begin_ = 0;
+  end_ = have;
 }
 
 void FrameReader::filled(std::size_t bytes) { (large_bytes_ != 0 ? large_filled_ : end_) += bytes; }

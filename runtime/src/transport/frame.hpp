@@ -26,6 +26,8 @@ std::string printable(std::string_view bytes, std::size_t most = 32);
 class FrameReader {
  public:
   static constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+  /// Until more comes at once: most connections say little, and malloc gives so much without a look around.
+  static constexpr std::size_t kFirstBytes = 1000;
 
   explicit FrameReader(std::size_t most_body_bytes);
 
@@ -51,12 +53,14 @@ class FrameReader {
   bool check_header();
   std::optional<std::span<const capnp::word>> next_large();
   void start_large(std::size_t body_bytes);
+  void make_room();
   std::string_view buffered() const { return {bytes() + begin_, end_ - begin_}; }
   char* bytes() const { return reinterpret_cast<char*>(buffer_.get()); }
 
   std::size_t limit_;
   std::string error_;
   std::unique_ptr<capnp::word[]> buffer_;  // words: frames are multiples of 8 bytes, so each one in it is aligned
+  std::size_t room_ = kFirstBytes;         // of the buffer
   std::size_t begin_ = 0;                  // of what was not handed out
   std::size_t end_ = 0;
 

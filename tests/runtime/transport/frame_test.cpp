@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <random>
 
 #include "transport/harness.hpp"
@@ -135,6 +136,22 @@ TEST_CASE("a large frame that is only announced takes no memory", "[transport][f
     CHECK(reader->space().size() <= kMiB);
   }
   CHECK(used() - before < 16 * kMiB);
+}
+
+TEST_CASE("the buffer is small until as much comes at once as it takes", "[transport][frame]") {
+  const auto frame = header(32) + std::string(32, 'x');
+  FrameReader reader(kMiB);
+  const auto put = [&](std::size_t frames) {
+    const auto space = reader.space();
+    for (std::size_t i = 0; i < frames; ++i) std::ranges::copy(frame, space.begin() + i * frame.size());
+    reader.filled(frames * frame.size());
+    for (std::size_t i = 0; i < frames; ++i) REQUIRE(reader.next());
+    REQUIRE_FALSE(reader.next());
+  };
+  for (int i = 0; i < 100; ++i) put(1);
+  REQUIRE(reader.space().size() == FrameReader::kFirstBytes);
+  put(FrameReader::kFirstBytes / frame.size());  // to the last byte
+  CHECK(reader.space().size() == FrameReader::kBufferBytes);
 }
 
 // ---- through a connection --------------------------------------------------------------------------------------
