@@ -116,7 +116,8 @@ class Cluster {
 
   // placing.cpp
   void place_waiting();
-  bool try_place(Request& request, Shape& shape);
+  bool try_place(Shape& shape);
+  Request& next_for(const Node& node, Shape& shape);
   /// In `shortlist_` and `scratch_`, until the next one is made.
   std::span<const Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
   void add_touched(const ShapeKey& shape) const;

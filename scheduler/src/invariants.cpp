@@ -211,12 +211,20 @@ std::optional<std::string> Cluster::broken_requests() const {
 
 std::optional<std::string> Cluster::broken(const Shape& shape) const {
   std::size_t size = 0;
-  std::uint64_t last = 0;
-  for (const auto& request : shape.waiting) {
-    if (request.line != &shape) return fmt::format("request {}: queued, and not waiting", request.id);
-    if (request.sequence <= last) return fmt::format("request {}: queued out of its order", request.id);
-    last = request.sequence;
-    ++size;
+  for (const auto& [job, line] : shape.lines) {
+    if (line.shape != &shape || line.job != job || !line.turn.is_linked()) return "a line is lost";
+    std::uint64_t last = 0;
+    for (const auto& request : line.waiting) {
+      if (request.line != &line || request.job != job) {
+        return fmt::format("request {}: queued, and not waiting", request.id);
+      }
+      if (request.sequence <= last) return fmt::format("request {}: queued out of its order", request.id);
+      last = request.sequence;
+      ++size;
+    }
+  }
+  if (!std::ranges::is_sorted(shape.order, ByFirst{}) || shape.order.size() != shape.lines.size()) {
+    return "lines are not in the order of their first requests";
   }
   std::size_t asked = 0;
   for (const auto& [requester, count] : shape.requesters) asked += count;

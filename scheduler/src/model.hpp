@@ -34,7 +34,7 @@ using Chain = boost::intrusive::list<Record, boost::intrusive::member_hook<Recor
 
 struct Node;
 struct Process;
-struct Shape;
+struct Line;
 
 enum class Kind : unsigned char { Lease, Actor, Gang };
 
@@ -85,7 +85,7 @@ struct Request {
   ShapePtr shape;
   std::uint64_t subject = 0;  ///< the actor or gang; the lease, once its process is chosen
   TimePoint since{};
-  Shape* line = nullptr;                     ///< where it waits; nullptr: its processes are starting
+  Line* line = nullptr;                      ///< where it waits; nullptr: its processes are starting
   std::optional<TimePoint> patient_until;    ///< asked while no node was there: how long it may be impossible
   std::unique_ptr<Reservation> reservation;  ///< few ever have one
   Link in_line;

@@ -19,30 +19,46 @@ void Cluster::place_waiting() {
     nodes_.take_touched(looked_at_);
     std::uint64_t from = 0;
     while (auto* shape = queue_.first_from(from)) {
-      from = shape->first().sequence + 1;
+      from = shape->first().sequence;
       const bool hopeless = !shape->possible || (shape->stuck && looked_at_.empty());
-      if (hopeless || !try_place(shape->first(), *shape)) queue_.set_stuck(*shape, true);
+      if (!hopeless && try_place(*shape)) continue;
+      queue_.set_stuck(*shape, true);
+      ++from;
     }
   }
 }
 
-bool Cluster::try_place(Request& request, Shape& shape) {
+bool Cluster::try_place(Shape& shape) {
   const auto ask = shape.key->ask();
   const auto candidates = shortlist(*shape.key, shape.stuck);
   if (candidates.empty()) return false;
-  if (request.shape->kind != Kind::Gang) {
+  if (shape.key->kind != Kind::Gang) {
     const auto* home = place_single(ask, candidates);
     if (home == nullptr) return false;
     shape.bounded_since.reset();
-    commit(request, *nodes_.find(home->node));
+    auto& node = *nodes_.find(home->node);
+    commit(next_for(node, shape), node);
     return true;
   }
   const auto placement = scheduler::place(ask, candidates);
   const auto* chosen = std::get_if<Chosen>(&placement);
   if (chosen == nullptr) return false;
   shape.bounded_since.reset();
-  commit(request, chosen->nodes);
+  commit(shape.first(), chosen->nodes);
   return true;
+}
+
+/// The first; or of those that came together with it, the first one that an idle process on the node can serve.
+Request& Cluster::next_for(const Node& node, Shape& shape) {
+  auto& first = shape.first();
+  const bool warm = shape.key->kind == Kind::Lease && shape.key->need.resources.of(kGpu).is_zero();
+  if (!warm || first.reservation) return first;
+  Request* best = nullptr;
+  for (const auto& spare : node.spares) {
+    auto* request = shape.first_of(spare.job);
+    if (request != nullptr && (best == nullptr || request->sequence < best->sequence)) best = request;
+  }
+  return best == nullptr || best->since > first.since + options_.together ? first : *best;
 }
 
 std::span<const Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {

@@ -1,15 +1,42 @@
 #include "queue.hpp"
 
+#include <algorithm>
 #include <cassert>
-#include <iterator>
 #include <utility>
 
 namespace troupe::scheduler {
+namespace {
+
+/// At its place: at the end, or near the front where it was before.
+void insert(Request& request, Line& line) {
+  auto& waiting = line.waiting;
+  auto at = waiting.end();
+  if (!waiting.empty() && request.sequence < waiting.back().sequence) {
+    for (at = waiting.begin(); at->sequence < request.sequence;) ++at;
+  }
+  waiting.insert(at, request);
+  request.line = &line;
+}
+
+struct FromSequence {
+  bool operator()(const Shape& shape, std::uint64_t sequence) const { return shape.first().sequence < sequence; }
+  bool operator()(std::uint64_t sequence, const Shape& shape) const { return sequence < shape.first().sequence; }
+};
+
+}  // namespace
+
+Request* Shape::first_of(JobId job) {
+  const auto line = lines.find(job);
+  return line == lines.end() ? nullptr : &line->second.first();
+}
 
 std::vector<Request*> Shape::everyone() {
   std::vector<Request*> all;
   all.reserve(size);
-  for (auto& request : waiting) all.push_back(&request);
+  for (auto& line : order) {
+    for (auto& request : line.waiting) all.push_back(&request);
+  }
+  std::ranges::sort(all, {}, &Request::sequence);
   return all;
 }
 
@@ -25,43 +52,45 @@ Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
 }
 
 void Queue::add(Request& request, Shape& shape) {
-  const bool is_new = shape.waiting.empty();
-  if (is_new || request.sequence < shape.first().sequence) {
-    if (!is_new) by_first_.erase(shape.first().sequence);
-    by_first_.emplace(request.sequence, &shape);
-    // A request that comes back to the front may fit where the others behind it were never tried.
-    set_stuck(shape, false);
-  }
-  insert(request, shape);
-  request.line = &shape;
+  auto& line = shape.lines[request.job];
+  line.shape = &shape;
+  line.job = request.job;
+  const bool leads = shape.order.empty() || request.sequence < shape.first().sequence;
+  if (leads && !shape.order.empty()) by_first_.erase(by_first_.iterator_to(shape));
+  const bool leads_line = line.waiting.empty() || request.sequence < line.first().sequence;
+  if (leads_line && !line.waiting.empty()) shape.order.erase(shape.order.iterator_to(line));
+
+  insert(request, line);
   ++shape.size;
   ++shape.requesters[request.requester->id];
-}
-
-/// At its place: at the end, or near the front where it was before.
-void Queue::insert(Request& request, Shape& shape) {
-  auto& waiting = shape.waiting;
-  auto at = waiting.end();
-  if (!waiting.empty() && request.sequence < waiting.back().sequence) {
-    for (at = waiting.begin(); at->sequence < request.sequence;) ++at;
-  }
-  waiting.insert(at, request);
+  if (leads_line) shape.order.insert(line);
+  if (!leads) return;
+  by_first_.insert(shape);
+  // A request that comes back to the front may fit where the others behind it were never tried.
+  set_stuck(shape, false);
 }
 
 void Queue::remove(Request& request) {
   assert(request.line != nullptr);
-  auto& shape = *std::exchange(request.line, nullptr);
+  auto& line = *std::exchange(request.line, nullptr);
+  auto& shape = *line.shape;
+  const bool led = &shape.first() == &request;
+  const bool led_line = &line.first() == &request;
+  if (led) by_first_.erase(by_first_.iterator_to(shape));
+  if (led_line) shape.order.erase(shape.order.iterator_to(line));
+
+  request.in_line.unlink();
+  --shape.size;
   const auto whose = shape.requesters.find(request.requester->id);
   if (--whose->second == 0) shape.requesters.erase(whose);
-  --shape.size;
-  const bool was_first = &shape.first() == &request;
-  request.in_line.unlink();
-  if (!was_first) return;
-  auto entry = by_first_.extract(request.sequence);
-  if (!shape.waiting.empty()) {
-    entry.key() = shape.first().sequence;
-    entry.mapped() = &shape;
-    by_first_.insert(std::move(entry));
+  if (line.waiting.empty()) {
+    shape.lines.erase(shape.lines.find(line.job));
+  } else if (led_line) {
+    shape.order.insert(line);
+  }
+  if (!led) return;
+  if (shape.size > 0) {
+    by_first_.insert(shape);
     return;
   }
   if (!shape.stuck) --loose_;
@@ -80,13 +109,13 @@ const Shape* Queue::find(const ShapeView& wanted) const {
 }
 
 Shape* Queue::first_from(std::uint64_t sequence) {
-  const auto found = by_first_.lower_bound(sequence);
-  return found == by_first_.end() ? nullptr : found->second;
+  const auto found = by_first_.lower_bound(sequence, FromSequence{});
+  return found == by_first_.end() ? nullptr : &*found;
 }
 
 std::vector<Shape*> Queue::shapes() {
   std::vector<Shape*> all;
-  for (const auto& [first, shape] : by_first_) all.push_back(shape);
+  for (auto& shape : by_first_) all.push_back(&shape);
   return all;
 }
 

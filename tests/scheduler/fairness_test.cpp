@@ -149,3 +149,39 @@ TEST_CASE("what fits passes what does not, in the order of arrival", "[scheduler
   CHECK(world.lease_of(fits));
   CHECK_FALSE(world.lease_of(next));
 }
+
+TEST_CASE("of leases asked for together, the first is one that an idle process on the node can serve",
+          "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 1}});
+  const auto first = world.start_job(1);
+  const auto second = world.start_job(2);
+  const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
+  const auto cold = world.ask_lease(second, cpus(1), 2);
+  world.now += Options{}.together;
+  const auto warm = world.ask_lease(first, cpus(1));
+  const auto late = world.ask_lease(first, cpus(1));
+
+  world.step(LeaseReturned{held.lease});
+  REQUIRE(world.lease_of(warm));
+  CHECK(world.lease_of(warm)->process == held.process);
+  CHECK(world.seen<StartProcess>().empty());
+  world.step(LeaseReturned{world.lease_of(warm)->lease});
+  REQUIRE(world.lease_of(late));
+  world.step(LeaseReturned{world.lease_of(late)->lease});
+  CHECK(world.lease_of(cold));
+}
+
+TEST_CASE("what came later than together with the first lease never passes it", "[scheduler][fairness]") {
+  World world;
+  world.join("a", {{"cpu", 1}});
+  const auto first = world.start_job(1);
+  const auto second = world.start_job(2);
+  const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
+  const auto cold = world.ask_lease(second, cpus(1), 2);
+  world.now += Options{}.together + 1ns;
+  const auto later = world.ask_lease(first, cpus(1));
+  world.step(LeaseReturned{held.lease});
+  CHECK(world.lease_of(cold));
+  CHECK_FALSE(world.lease_of(later));
+}

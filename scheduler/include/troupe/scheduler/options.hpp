@@ -13,6 +13,9 @@ struct Options {
   Duration idle_time = std::chrono::seconds{10};
   /// Idle worker processes that a node may keep; 0: as many as it has CPUs, at least 2.
   std::size_t idle_per_node = 0;
+  /// Requests for leases that arrive within this of each other count as come together: of those that a node has room
+  /// for, the first is one whose job has an idle process there, which spares a start and a stop.
+  Duration together = std::chrono::milliseconds{100};
   /// A lease older than this is recalled once somebody else waits for what it holds.
   Duration lease_term = std::chrono::seconds{1};
   /// What has waited longer than this has nodes drained for it.
