@@ -33,15 +33,11 @@ Capacity::Capacity(Resources total, std::uint32_t gpus) : amounts_{std::move(tot
   amounts_.set(kGpu, Amount::whole(gpus));
 }
 
-bool Capacity::fits(const Resources& need) const {
-  if (!amounts_.covers(need)) return false;
-  const auto gpu = need.of(kGpu);
-  return gpu.is_zero() || gpu_slots(gpus_, gpu) > 0;
-}
+bool Capacity::has_gpus(Amount gpu) const { return gpu_slots(gpus_, gpu) > 0; }
 
 std::size_t Capacity::slots(const Resources& need, std::size_t limit) const {
   auto slots = limit;
-  for (const auto& [name, amount] : need) {
+  for (const auto& [name, amount] : need.entries()) {
     const auto most =
         name == kGpu ? gpu_slots(gpus_, amount) : static_cast<std::size_t>(amounts_.of(name).ticks() / amount.ticks());
     slots = std::min(slots, most);

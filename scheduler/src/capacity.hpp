@@ -27,7 +27,11 @@ class Capacity {
   const std::vector<Amount>& gpus() const { return gpus_; }
 
   /// True if one process of this need has room: whole GPUs only from untouched ones, a fraction from a single one.
-  bool fits(const Resources& need) const;
+  bool fits(const Resources& need) const {
+    if (!amounts_.covers(need)) return false;
+    const auto gpu = need.of(kGpu);
+    return gpu.is_zero() || has_gpus(gpu);
+  }
   /// How many such processes have room, at most `limit`.
   std::size_t slots(const Resources& need, std::size_t limit) const;
 
@@ -44,6 +48,8 @@ class Capacity {
   Capacity without(const Resources& claim) const;
 
  private:
+  bool has_gpus(Amount gpu) const;
+
   Resources amounts_;
   std::vector<Amount> gpus_;
 };

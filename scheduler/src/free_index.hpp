@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -42,9 +43,9 @@ class FreeIndex {
 
   /// nullptr where no node has some name at all.
   std::pair<const Order*, Amount> scarcest(const Resources& need) const;
-  void enter(const std::string& name, Amount amount, NodeId node);
-  void move(const std::string& name, Amount from, Amount to, NodeId node);
-  void leave(const std::string& name, Amount amount, NodeId node);
+  void enter(std::string_view name, Amount amount, NodeId node);
+  void move(std::string_view name, Amount from, Amount to, NodeId node);
+  void leave(std::string_view name, Amount amount, NodeId node);
 
   Order everyone_;  // for a need of nothing
   std::map<std::string, Order, std::less<>> by_name_;

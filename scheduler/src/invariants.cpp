@@ -17,7 +17,7 @@ Wrong check_amounts(const Node& node) {
     if (gpu.ticks() < 0 || gpu > Amount::whole(1))
       return fmt::format("node {}: a GPU is {} free", node.id, gpu.units());
   }
-  for (const auto& [name, amount] : node.free.amounts()) {
+  for (const auto& [name, amount] : node.free.amounts().entries()) {
     if (amount.ticks() < 0) return fmt::format("node {}: {} {} is free", node.id, name, amount.units());
   }
   for (const auto& process : node.processes) taken.give(process.held);

@@ -20,63 +20,80 @@ Resources::Resources(std::initializer_list<std::pair<std::string_view, double>> 
   for (const auto& [name, amount] : units) set(name, of(name) + Amount::units(amount));
 }
 
-Amount Resources::of(std::string_view name) const {
-  for (const auto& [ours, amount] : amounts_) {
+Amount Resources::other(std::string_view name) const {
+  for (const auto& [ours, amount] : others_) {
     if (ours == name) return amount;
   }
   return {};
 }
 
-void Resources::set(std::string_view name, Amount amount) {
+void Resources::set_other(std::string_view name, Amount amount) {
   const auto at =
-      std::ranges::lower_bound(amounts_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
-  const bool present = at != amounts_.end() && at->first == name;
+      std::ranges::lower_bound(others_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
+  const bool present = at != others_.end() && at->first == name;
   if (amount.is_zero()) {
-    if (present) amounts_.erase(at);
+    if (present) others_.erase(at);
   } else if (present) {
     at->second = amount;
   } else {
-    amounts_.emplace(at, std::string{name}, amount);
+    others_.emplace(at, std::string{name}, amount);
   }
 }
 
-bool Resources::covers(const Resources& part) const {
-  return std::ranges::all_of(part.amounts_, [&](const auto& entry) { return of(entry.first) >= entry.second; });
+Resources::Entries Resources::entries() const {
+  Entries all;
+  if (!cpu_.is_zero()) all.emplace_back(kCpu, cpu_);
+  if (!gpu_.is_zero()) all.emplace_back(kGpu, gpu_);
+  if (others_.empty()) return all;
+  all.insert(all.end(), others_.begin(), others_.end());
+  std::ranges::sort(all);
+  return all;
 }
 
-Resources Resources::missing(const Resources& part) const { return part.without(*this); }
+bool Resources::covers_others(const Resources& part) const {
+  return std::ranges::all_of(part.others_, [&](const auto& entry) { return other(entry.first) >= entry.second; });
+}
 
-bool Resources::overlaps(const Resources& other) const {
-  return std::ranges::any_of(other.amounts_, [&](const auto& entry) { return !of(entry.first).is_zero(); });
+bool Resources::overlaps(const Resources& part) const {
+  if (!cpu_.is_zero() && !part.cpu_.is_zero()) return true;
+  if (!gpu_.is_zero() && !part.gpu_.is_zero()) return true;
+  return std::ranges::any_of(part.others_, [&](const auto& entry) { return !other(entry.first).is_zero(); });
 }
 
 Resources Resources::without(const Resources& part) const {
+  const auto rest = [](Amount ours, Amount taken) { return taken < ours ? ours - taken : Amount{}; };
   Resources left;
-  for (const auto& [name, amount] : amounts_) {
-    if (const auto taken = part.of(name); taken < amount) left.amounts_.emplace_back(name, amount - taken);
+  left.cpu_ = rest(cpu_, part.cpu_);
+  left.gpu_ = rest(gpu_, part.gpu_);
+  for (const auto& [name, amount] : others_) {
+    if (const auto some = rest(amount, part.other(name)); !some.is_zero()) left.others_.emplace_back(name, some);
   }
   return left;
 }
 
-Resources& Resources::operator+=(const Resources& other) {
-  for (const auto& [name, amount] : other.amounts_) set(name, of(name) + amount);
+Resources& Resources::operator+=(const Resources& more) {
+  cpu_ = cpu_ + more.cpu_;
+  gpu_ = gpu_ + more.gpu_;
+  for (const auto& [name, amount] : more.others_) set_other(name, other(name) + amount);
   return *this;
 }
 
-Resources& Resources::operator-=(const Resources& other) {
-  for (const auto& [name, amount] : other.amounts_) set(name, of(name) - amount);
+Resources& Resources::operator-=(const Resources& less) {
+  cpu_ = cpu_ - less.cpu_;
+  gpu_ = gpu_ - less.gpu_;
+  for (const auto& [name, amount] : less.others_) set_other(name, other(name) - amount);
   return *this;
 }
 
 Resources times(const Resources& resources, std::int64_t count) {
   Resources product;
-  for (const auto& [name, amount] : resources) product.set(name, amount * count);
+  for (const auto& [name, amount] : resources.entries()) product.set(name, amount * count);
   return product;
 }
 
 std::string to_string(const Resources& resources) {
   std::string text;
-  for (const auto& [name, amount] : resources) {
+  for (const auto& [name, amount] : resources.entries()) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, amount.units());
   }
   return text.empty() ? "nothing" : text;

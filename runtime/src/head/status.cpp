@@ -8,7 +8,7 @@ using nlohmann::json;
 
 json to_json(const scheduler::Resources& resources) {
   json out = json::object();
-  for (const auto& [name, amount] : resources) out[name] = amount.units();
+  for (const auto& [name, amount] : resources.entries()) out[std::string(name)] = amount.units();
   return out;
 }
 

@@ -14,14 +14,14 @@ Resources lacking(const Resources& need, const Capacity& room) {
 
 double distance(const Resources& lack, const Resources& need) {
   double sum = 0;
-  for (const auto& [name, amount] : lack) sum += 1 + amount.units() / need.of(name).units();
+  for (const auto& [name, amount] : lack.entries()) sum += 1 + amount.units() / need.of(name).units();
   return sum;
 }
 
 /// What the node has of the names that count.
 Resources part_of(const Resources& amounts, const Resources& names, std::string& zeros) {
   Resources part;
-  for (const auto& [name, amount] : names) {
+  for (const auto& [name, amount] : names.entries()) {
     part.set(name, amounts.of(name));
     if (amounts.of(name).is_zero()) zeros += fmt::format("{}{} 0", zeros.empty() ? "" : ", ", name);
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/container/small_vector.hpp>
 
@@ -53,16 +54,32 @@ class Resources {
   /// Throws std::invalid_argument as Amount::units does. A name given twice counts twice.
   Resources(std::initializer_list<std::pair<std::string_view, double>> units);
 
-  Amount of(std::string_view name) const;
-  void set(std::string_view name, Amount amount);
-  bool empty() const { return amounts_.empty(); }
-  auto begin() const { return amounts_.begin(); }
-  auto end() const { return amounts_.end(); }
+  Amount of(std::string_view name) const {
+    if (name == kCpu) return cpu_;
+    if (name == kGpu) return gpu_;
+    return others_.empty() ? Amount{} : other(name);
+  }
+  void set(std::string_view name, Amount amount) {
+    if (name == kCpu) {
+      cpu_ = amount;
+    } else if (name == kGpu) {
+      gpu_ = amount;
+    } else {
+      set_other(name, amount);
+    }
+  }
+  bool empty() const { return cpu_.is_zero() && gpu_.is_zero() && others_.empty(); }
+
+  /// All that are not zero, in the order of the names, which live as long as this does.
+  using Entries = boost::container::small_vector<std::pair<std::string_view, Amount>, 4>;
+  Entries entries() const;
 
   /// True if each amount of `part` is at most ours.
-  bool covers(const Resources& part) const;
+  bool covers(const Resources& part) const {
+    return cpu_ >= part.cpu_ && gpu_ >= part.gpu_ && (part.others_.empty() || covers_others(part));
+  }
   /// By how much each amount of `part` exceeds ours; empty if covers(part).
-  Resources missing(const Resources& part) const;
+  Resources missing(const Resources& part) const { return part.without(*this); }
   /// True if some name has an amount in both.
   bool overlaps(const Resources& other) const;
   /// Ours without `part`, and nothing where `part` has more than we do.
@@ -75,8 +92,14 @@ class Resources {
   friend std::strong_ordering operator<=>(const Resources&, const Resources&) = default;
 
  private:
-  // By name, no zeros: a handful, so a vector beats a tree. The usual one, CPUs alone, lies here and not on the heap.
-  boost::container::small_vector<std::pair<std::string, Amount>, 1> amounts_;
+  Amount other(std::string_view name) const;
+  void set_other(std::string_view name, Amount amount);
+  bool covers_others(const Resources& part) const;
+
+  // What nearly every need names is compared and added without a look at a name.
+  Amount cpu_;
+  Amount gpu_;
+  std::vector<std::pair<std::string, Amount>> others_;  // by name, no zeros: a handful, so a vector beats a tree
 };
 
 /// Each amount times `count`.
