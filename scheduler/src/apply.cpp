@@ -10,9 +10,9 @@ constexpr Duration kGrain = std::chrono::milliseconds{50};
 
 }  // namespace
 
-std::vector<Effect> Cluster::apply(const Event& event, TimePoint now) {
+void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effects) {
   now_ = std::max(now_, now);
-  effects_.clear();
+  effects_ = &effects;
   std::visit([this](const auto& e) { on(e); }, event);
   end_doomed();
 
@@ -25,17 +25,7 @@ std::vector<Effect> Cluster::apply(const Event& event, TimePoint now) {
   for (auto* node : nodes_.touched()) serve_waiting_for_cpu(*node);
   place_waiting();
   if (time_passes) recall_overdue();
-  return std::move(effects_);
-}
-
-Process* Cluster::find_process(ProcessId id) {
-  const auto found = processes_.find(id);
-  return found == processes_.end() ? nullptr : &found->second;
-}
-
-const Process* Cluster::find_process(ProcessId id) const {
-  const auto found = processes_.find(id);
-  return found == processes_.end() ? nullptr : &found->second;
+  effects_ = nullptr;
 }
 
 }  // namespace troupe::scheduler

@@ -87,8 +87,7 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
     return nullptr;
   }
   if (shape == nullptr) shape = &queue_.shape_for(wanted);
-  auto& request = requests_[event.request];
-  request.id = event.request;
+  auto& request = requests_.make(event.request);
   request.sequence = ++last_sequence_;
   request.job = event.job;
   request.requester = find_process(event.requester);
@@ -98,7 +97,6 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   if (nodes_.empty()) request.patient_until = now_ + options_.join_patience;
   shape->possible = !nodes_.empty();
   queue_.add(request, *shape);
-  request.requester->asked().requests.push_back(request);
   return request.requester;
 }
 
@@ -152,7 +150,7 @@ void Cluster::refuse(Request& request, Refused::Kind kind, std::string reason) {
 }
 
 void Cluster::drop(RequestId id) {
-  if (const auto found = requests_.find(id); found != requests_.end()) drop(found->second);
+  if (auto* request = requests_.find(id)) drop(*request);
 }
 
 void Cluster::drop(Request& request) {
@@ -170,16 +168,18 @@ void Cluster::forget(Request& request) {
     reserving_.erase({request.sequence, request.id});
   }
   if (request.waiting()) queue_.remove(request);
-  requests_.erase(requests_.find(request.id));  // and with it from the chain of its requester
+  requests_.erase(request);  // and with it from the chain of its requester
 }
 
 void Cluster::on(const RequestWithdrawn& event) { drop(event.request); }
 
 void Cluster::on(const LeaseReturned& event) {
-  const auto found = leases_.find(event.lease);
-  if (found == leases_.end() || !found->second.granted()) return;
-  auto& process = *found->second.process;
-  erase_lease(found->second);
+  auto* lease = leases_.find(event.lease);
+  if (lease == nullptr || !lease->granted()) return;
+  auto& process = *lease->process;
+  fetch(&process);
+  fetch(lease->node);
+  erase_lease(*lease);
   put_aside(process, "its lease was returned");
 }
 

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/unordered/unordered_map.hpp>
-
 #include <troupe/scheduler/effects.hpp>
 #include <troupe/scheduler/events.hpp>
 #include <troupe/scheduler/options.hpp>
@@ -19,6 +17,7 @@
 #include "model.hpp"
 #include "node_table.hpp"
 #include "queue.hpp"
+#include "records.hpp"
 
 namespace troupe::scheduler {
 
@@ -32,7 +31,8 @@ class Cluster {
   explicit Cluster(Options options) : options_{options} {}
   Cluster(const Cluster&) = delete;
 
-  std::vector<Effect> apply(const Event& event, TimePoint now);
+  /// Appends to `effects`.
+  void apply(const Event& event, TimePoint now, std::vector<Effect>& effects);
   ProcessId new_process_id() { return ++last_process_; }
 
   // snapshot.cpp, reasons.cpp, invariants.cpp
@@ -167,6 +167,7 @@ class Cluster {
   std::optional<std::string> broken(const Process& process) const;
   std::optional<std::string> broken(const Gang& gang) const;
   std::optional<std::string> broken(const Shape& shape) const;
+  std::optional<std::string> broken_order(const Shape& shape) const;
   std::optional<std::string> broken_leases() const;
   std::optional<std::string> broken_holders() const;
   std::optional<std::string> broken_requests() const;
@@ -174,11 +175,9 @@ class Cluster {
 
   template <class Happens>
   void emit(Happens&& effect) {
-    if (effects_.empty()) effects_.reserve(kUsualEffects);
-    effects_.emplace_back(std::forward<Happens>(effect));
+    effects_->emplace_back(std::forward<Happens>(effect));
   }
-  Process* find_process(ProcessId id);
-  const Process* find_process(ProcessId id) const;
+  Process* find_process(ProcessId id) const { return processes_.find(id); }
 
   Options options_;
   TimePoint now_{};
@@ -189,10 +188,9 @@ class Cluster {
 
   NodeTable nodes_;
   Queue queue_;
-  // Records do not move. These three are large, and never walked through in an order that shows.
-  boost::unordered_map<RequestId, Request> requests_;
-  boost::unordered_map<ProcessId, Process> processes_;
-  boost::unordered_map<LeaseId, Lease> leases_;
+  Records<RequestId, Request> requests_;
+  Records<ProcessId, Process> processes_;
+  Records<LeaseId, Lease> leases_;
   std::map<ActorId, Actor> actors_;
   std::map<std::string, ActorId, std::less<>> names_;
   std::map<GangId, Gang> gangs_;
@@ -208,8 +206,7 @@ class Cluster {
   std::vector<Node*> looked_at_;              // in this pass: nodes that can take more than in the last one
   mutable std::vector<Candidate> shortlist_;  // kept for its memory
   mutable std::deque<Capacity> scratch_;      // of nodes with claims, while candidates point at them
-  static constexpr std::size_t kUsualEffects = 4;
-  std::vector<Effect> effects_;
+  std::vector<Effect>* effects_ = nullptr;    // of the event that is applied
 };
 
 }  // namespace troupe::scheduler

@@ -77,8 +77,8 @@ std::optional<std::string> Cluster::broken_invariant() const {
     }
   }
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
-  for (const auto& [id, process] : processes_) {
-    if (auto wrong = broken(process)) return wrong;
+  for (const auto* process : processes_.all()) {
+    if (auto wrong = broken(*process)) return wrong;
   }
   for (const auto& [id, gang] : gangs_) {
     if (auto wrong = broken(gang)) return wrong;
@@ -102,19 +102,21 @@ std::optional<std::string> Cluster::broken_invariant() const {
 std::optional<std::string> Cluster::broken_leases() const {
   std::size_t recalled = 0;
   std::size_t aging = 0;
-  for (const auto& [id, lease] : leases_) {
-    if (lease.process->role != Role::Lease || lease.process->subject != id) {
+  for (const auto* lease : leases_.all()) {
+    const auto id = lease->id;
+    if (leases_.find(id) != lease) return fmt::format("lease {}: it is not found", id);
+    if (lease->process->role != Role::Lease || lease->process->subject != id || lease->node != lease->process->node) {
       return fmt::format("lease {}: no process", id);
     }
-    if (!lease.granted() && (lease.request->subject != id || lease.request->waiting())) {
+    if (!lease->granted() && (lease->request->subject != id || lease->request->waiting())) {
       return fmt::format("lease {}: no request", id);
     }
-    if (lease.by_age.is_linked() != (lease.granted() && !lease.recalled)) {
+    if (lease->by_age.is_linked() != (lease->granted() && !lease->recalled)) {
       return fmt::format("lease {}: it is among those that may be recalled, and may not be, or the other way round",
                          id);
     }
-    recalled += lease.recalled ? 1 : 0;
-    aging += lease.by_age.is_linked() ? 1 : 0;
+    recalled += lease->recalled ? 1 : 0;
+    aging += lease->by_age.is_linked() ? 1 : 0;
   }
   if (recalled != recalled_ || aging != by_age_.size()) return "leases are miscounted";
   if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at)) return "leases are not in the order of their age";
@@ -134,14 +136,20 @@ std::optional<std::string> Cluster::broken_holders() const {
     }
   }
   if (processes != processes_.size()) return "processes are miscounted";
-  for (const auto& [id, process] : processes_) {
-    if (process.dependents == nullptr) continue;
-    for (const auto& request : process.dependents->requests) {
-      if (request.requester != &process) return fmt::format("request {}: another asked for it", request.id);
+  for (const auto* process : processes_.all()) {
+    if (process->dependents == nullptr) continue;
+    for (const auto& line : process->dependents->lines) {
+      if (line.requester != process) return fmt::format("request {}: another asked for it", line.first().id);
+      requests += line.waiting.size();
+    }
+    for (const auto& request : process->dependents->starting) {
+      if (request.requester != process || request.waiting()) {
+        return fmt::format("request {}: another asked for it, or it waits", request.id);
+      }
       ++requests;
     }
-    for (const auto& lease : process.dependents->leases) {
-      if (lease.requester != &process) return fmt::format("lease {}: another holds it", lease.id);
+    for (const auto& lease : process->dependents->leases) {
+      if (lease.requester != process) return fmt::format("lease {}: another holds it", lease.id);
       ++leases;
     }
   }
@@ -197,9 +205,11 @@ std::optional<std::string> Cluster::broken_requests() const {
     if (auto wrong = broken(shape)) return wrong;
     waiting += shape.size;
   }
-  for (const auto& [id, request] : requests_) {
-    if (request.waiting() && waiting-- == 0) return fmt::format("request {}: waiting, and not queued", id);
-    if ((request.reservation != nullptr) != reserving_.contains({request.sequence, id})) {
+  for (const auto* request : requests_.all()) {
+    const auto id = request->id;
+    if (requests_.find(id) != request) return fmt::format("request {}: it is not found", id);
+    if (request->waiting() && waiting-- == 0) return fmt::format("request {}: waiting, and not queued", id);
+    if ((request->reservation != nullptr) != reserving_.contains({request->sequence, id})) {
       return fmt::format("request {}: its reservation is lost, or left", id);
     }
   }
@@ -211,11 +221,14 @@ std::optional<std::string> Cluster::broken_requests() const {
 
 std::optional<std::string> Cluster::broken(const Shape& shape) const {
   std::size_t size = 0;
-  for (const auto& [job, line] : shape.lines) {
-    if (line.shape != &shape || line.job != job || !line.turn.is_linked()) return "a line is lost";
+  for (const auto& [requester, line] : shape.lines) {
+    if (line.shape != &shape || line.requester->id != requester || !line.turn.is_linked() ||
+        line.requester->job != line.of_job->job) {
+      return fmt::format("the line of process {} is lost", requester);
+    }
     std::uint64_t last = 0;
     for (const auto& request : line.waiting) {
-      if (request.line != &line || request.job != job) {
+      if (request.line != &line || request.requester != line.requester) {
         return fmt::format("request {}: queued, and not waiting", request.id);
       }
       if (request.sequence <= last) return fmt::format("request {}: queued out of its order", request.id);
@@ -223,12 +236,20 @@ std::optional<std::string> Cluster::broken(const Shape& shape) const {
       ++size;
     }
   }
-  if (!std::ranges::is_sorted(shape.order, ByFirst{}) || shape.order.size() != shape.lines.size()) {
-    return "lines are not in the order of their first requests";
+  if (size == 0 || size != shape.size) return "a queue is miscounted";
+  return broken_order(shape);
+}
+
+std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
+  std::size_t lines = 0;
+  for (const auto& job : shape.order) {
+    if (!shape.jobs.contains(job.job) || !std::ranges::is_sorted(job.lines, ByFirst{})) {
+      return fmt::format("lines of job {} are not in the order of their first requests", job.job);
+    }
+    lines += job.lines.size();
   }
-  std::size_t asked = 0;
-  for (const auto& [requester, count] : shape.requesters) asked += count;
-  if (size == 0 || size != shape.size || size != asked) return "a queue is miscounted";
+  if (lines != shape.lines.size() || shape.order.size() != shape.jobs.size()) return "a line is in no order";
+  if (!std::ranges::is_sorted(shape.order, ByFirst{})) return "jobs are not in the order of their first requests";
   return std::nullopt;
 }
 

@@ -12,8 +12,7 @@ void Cluster::on(const JobStarted& event) {
   auto& job = jobs_[event.job];
   job.id = event.job;
   job.driver = event.driver;
-  auto& driver = processes_[event.driver];
-  driver.id = event.driver;
+  auto& driver = processes_.make(event.driver);
   driver.job = event.job;
   driver.state = ProcessState::Driver;
   job.processes.push_back(driver);
@@ -28,8 +27,8 @@ void Cluster::end_job(Job& job, const std::string& why) {
   job.ended = true;
   const auto text = why.empty() ? fmt::format("job {} ended", job.id) : fmt::format("job {} ended: {}", job.id, why);
   for (auto& process : job.processes) {
-    auto& requests = process.asked().requests;
-    while (!requests.empty()) drop(requests.front());
+    auto& asked = process.asked();
+    while (auto* request = asked.any_request()) drop(*request);
   }
   for (auto& process : job.processes) {
     auto& asked = process.asked();
@@ -38,7 +37,7 @@ void Cluster::end_job(Job& job, const std::string& why) {
     for (auto gang : std::set{asked.gangs}) erase_gang(gang);
   }
   for (auto& process : job.processes) stop(process, text);
-  processes_.erase(job.driver);
+  processes_.erase(processes_.at(job.driver));
   forget_job_if_over(job.id);
 }
 

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include <troupe/scheduler/effects.hpp>
 #include <troupe/scheduler/ids.hpp>
@@ -20,7 +23,7 @@
 
 #include "policies/candidate.hpp"
 
-/// The records that the cluster is made of. They lie in maps by their ids and do not move, so they point at each other;
+/// The records that the cluster is made of. They are found by their ids and do not move, so they point at each other;
 /// what points at a record goes before it does. What is walked through has an order that follows from the events alone
 /// (of ids, or of when a record was linked), never that of a hash table: a replay makes the same effects.
 namespace troupe::scheduler {
@@ -32,9 +35,13 @@ template <class Record, Link Record::*kLink>
 using Chain = boost::intrusive::list<Record, boost::intrusive::member_hook<Record, Link, kLink>,
                                      boost::intrusive::constant_time_size<false>>;
 
+/// A place in an order by the first request.
+using Turn = boost::intrusive::set_member_hook<>;
+
 struct Node;
 struct Process;
-struct Line;
+struct Shape;
+struct JobLines;
 
 enum class Kind : unsigned char { Lease, Actor, Gang };
 
@@ -48,7 +55,23 @@ struct ShapeKey {
   Ask ask() const { return {need, size, strategy}; }
   friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
-using ShapePtr = std::shared_ptr<const ShapeKey>;
+/// One that requests and leases have in common. Counted without atomics: it stays with the thread of its State.
+struct SharedShape : boost::intrusive_ref_counter<SharedShape, boost::thread_unsafe_counter> {
+  explicit SharedShape(ShapeKey of) : key{std::move(of)} {}
+  const ShapeKey key;
+};
+class ShapePtr {
+ public:
+  ShapePtr() = default;
+  explicit ShapePtr(ShapeKey key) : shared_{new SharedShape{std::move(key)}} {}
+  explicit operator bool() const { return shared_ != nullptr; }
+  const ShapeKey& operator*() const { return shared_->key; }
+  const ShapeKey* operator->() const { return &shared_->key; }
+  const ShapeKey* get() const { return &shared_->key; }
+
+ private:
+  boost::intrusive_ptr<const SharedShape> shared_;
+};
 
 /// A shape that is looked for, made of what lies elsewhere. Its need has its labels in order.
 struct ShapeView {
@@ -77,21 +100,35 @@ struct Reservation {
   bool held() const { return !ranks.empty(); }
 };
 
+struct Line;
+
 struct Request {
-  RequestId id = 0;
+  Link in_line;                ///< or among those of its requester that start
   std::uint64_t sequence = 0;  ///< order of arrival
-  JobId job = 0;
+  Line* line = nullptr;        ///< where it waits; nullptr: its processes are starting
+  RequestId id = 0;
+  TimePoint since{};
   Process* requester = nullptr;
   ShapePtr shape;
-  std::uint64_t subject = 0;  ///< the actor or gang; the lease, once its process is chosen
-  TimePoint since{};
-  Line* line = nullptr;                      ///< where it waits; nullptr: its processes are starting
-  std::optional<TimePoint> patient_until;    ///< asked while no node was there: how long it may be impossible
+  JobId job = 0;
+  std::uint64_t subject = 0;                 ///< the actor or gang; the lease, once its process is chosen
   std::unique_ptr<Reservation> reservation;  ///< few ever have one
-  Link in_line;
-  Link of_requester;
+  std::optional<TimePoint> patient_until;    ///< asked while no node was there: how long it may be impossible
 
   bool waiting() const { return line != nullptr; }
+};
+
+/// The waiting requests of one shape and one requester, by arrival.
+struct Line {
+  Shape* shape = nullptr;
+  JobLines* of_job = nullptr;
+  Process* requester = nullptr;
+  Chain<Request, &Request::in_line> waiting;
+  Turn turn;
+  Link of_requester;
+
+  Request& first() { return waiting.front(); }
+  const Request& first() const { return waiting.front(); }
 };
 
 struct Lease {
@@ -99,6 +136,7 @@ struct Lease {
   Request* request = nullptr;  ///< while its process starts
   Process* requester = nullptr;
   Process* process = nullptr;
+  Node* node = nullptr;  ///< of the process
   ShapePtr shape;
   bool recalled = false;
   TimePoint granted_at{};
@@ -120,12 +158,18 @@ enum class Wait : unsigned char {
 
 /// What a process asked for, which shares its fate.
 struct Dependents {
-  Chain<Request, &Request::of_requester> requests;
+  Chain<Line, &Line::of_requester> lines;
+  Chain<Request, &Request::in_line> starting;
   Chain<Lease, &Lease::of_requester> leases;
   std::set<ActorId> actors;
   std::set<GangId> gangs;
 
-  bool empty() const { return requests.empty() && leases.empty() && actors.empty() && gangs.empty(); }
+  /// One of the requests; nullptr if there is none.
+  Request* any_request() {
+    if (!lines.empty()) return &lines.front().first();
+    return starting.empty() ? nullptr : &starting.front();
+  }
+  bool empty() const { return lines.empty() && starting.empty() && leases.empty() && actors.empty() && gangs.empty(); }
 };
 
 struct Process {

@@ -62,7 +62,7 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
 }
 
 std::span<const Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {
-  scratch_.clear();
+  if (!scratch_.empty()) scratch_.clear();
   shortlist_.clear();
   if (only_touched) {
     add_touched(shape);
@@ -110,6 +110,7 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
   const bool cpu_is_promised = !node.resuming.empty() || !node.owing.empty();
   if (cpu_is_promised && !need.of(kCpu).is_zero()) return nullptr;
   if (shape.kind == Kind::Lease && at_lease_bound(node)) return nullptr;
+  if (node.claims.empty()) return &node.free;
   Resources claimed;
   for (const auto& [request, claim] : node.claims) {
     if (*claim.shape != shape) claimed += claim.resources;
@@ -131,6 +132,7 @@ void Cluster::count_lease_process(Node& node, bool more) {
 
 void Cluster::leave_queue(Request& request) {
   queue_.remove(request);
+  request.requester->asked().starting.push_back(request);
   if (!request.reservation) return;
   lift(request);
   reserving_.erase({request.sequence, request.id});
@@ -153,11 +155,11 @@ void Cluster::commit(Request& request, Node& node) {
 
 void Cluster::lease(Request& request, Process& process) {
   request.subject = process.subject = ++last_lease_;
-  auto& lease = leases_[last_lease_];
-  lease.id = last_lease_;
+  auto& lease = leases_.make(last_lease_);
   lease.request = &request;
   lease.requester = request.requester;
   lease.process = &process;
+  lease.node = process.node;
   lease.shape = request.shape;
   request.requester->asked().leases.push_back(lease);
   if (process.state == ProcessState::InUse) grant(lease);
@@ -223,8 +225,7 @@ Process& Cluster::process_for(const Request& request, Node& node, Share share, c
 
 Process& Cluster::new_process(JobId job, Node& node, const std::vector<GpuIndex>& visible) {
   const auto id = new_process_id();
-  auto& process = processes_[id];
-  process.id = id;
+  auto& process = processes_.make(id);
   process.job = job;
   process.node = &node;
   process.sees_gpus = !visible.empty();
@@ -264,6 +265,7 @@ void Cluster::back_to_waiting(Request& request) {
     for (const auto& member : members) clear_role(processes_.at(member.process));
     for (const auto& member : members) put_aside(processes_.at(member.process), "another node of its gang was lost");
   }
+  request.in_line.unlink();
   queue_.add(request, queue_.shape_for(*request.shape, request.shape));
 }
 

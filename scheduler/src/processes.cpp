@@ -31,7 +31,7 @@ void Cluster::process_gone(Process& process, const std::string& cause, bool with
   leave_spare(process);
   clear_role(process);
   if (!process.held.resources.empty()) nodes_.give(*process.node, process.held);
-  processes_.erase(processes_.find(process.id));  // and with it from the chains of its node and its job
+  processes_.erase(process);  // and with it from the chains of its node and its job
   forget_job_if_over(job);
 }
 
@@ -129,7 +129,7 @@ void Cluster::end_doomed() {
 void Cluster::end_dependents(Process& process, const std::string& cause) {
   if (!process.keeps_others()) return;
   auto& asked = process.asked();
-  while (!asked.requests.empty()) drop(asked.requests.front());
+  while (auto* request = asked.any_request()) drop(*request);
   const auto why = fmt::format("process {}, which asked for it, is gone: {}", process.id, cause);
   while (!asked.leases.empty()) end_lease(asked.leases.front(), why);
   for (auto id : std::set{asked.actors}) {
@@ -168,7 +168,7 @@ void Cluster::end_gang(GangId id, const std::string& why) {
 void Cluster::erase_lease(Lease& lease) {
   clear_role(*lease.process);
   if (lease.recalled) --recalled_;
-  leases_.erase(leases_.find(lease.id));  // and with it from the chains by requester and by age
+  leases_.erase(lease);  // and with it from the chains by requester and by age
 }
 
 void Cluster::erase_actor(ActorId id) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
+
+#include "records.hpp"
 
 namespace troupe::scheduler {
 namespace {
@@ -18,6 +21,12 @@ void insert(Request& request, Line& line) {
   request.line = &line;
 }
 
+template <class Record>
+void relink(Order<Record>& order, Record& record) {
+  if (record.turn.is_linked()) order.erase(order.iterator_to(record));
+  order.insert(record);
+}
+
 struct FromSequence {
   bool operator()(const Shape& shape, std::uint64_t sequence) const { return shape.first().sequence < sequence; }
   bool operator()(std::uint64_t sequence, const Shape& shape) const { return sequence < shape.first().sequence; }
@@ -26,14 +35,14 @@ struct FromSequence {
 }  // namespace
 
 Request* Shape::first_of(JobId job) {
-  const auto line = lines.find(job);
-  return line == lines.end() ? nullptr : &line->second.first();
+  const auto found = jobs.find(job);
+  return found == jobs.end() ? nullptr : &found->second.first();
 }
 
 std::vector<Request*> Shape::everyone() {
   std::vector<Request*> all;
   all.reserve(size);
-  for (auto& line : order) {
+  for (auto& [requester, line] : lines) {
     for (auto& request : line.waiting) all.push_back(&request);
   }
   std::ranges::sort(all, {}, &Request::sequence);
@@ -43,7 +52,7 @@ std::vector<Request*> Shape::everyone() {
 Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
   if (auto* shape = find(wanted)) return *shape;
   if (!known) {
-    known = std::make_shared<const ShapeKey>(ShapeKey{wanted.kind, wanted.need, wanted.size, wanted.strategy});
+    known = ShapePtr{ShapeKey{wanted.kind, wanted.need, wanted.size, wanted.strategy}};
   }
   auto& shape = shapes_[*known];
   shape.key = std::move(known);
@@ -51,46 +60,77 @@ Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
   return shape;
 }
 
-void Queue::add(Request& request, Shape& shape) {
-  auto& line = shape.lines[request.job];
+Line& Queue::line_for(const Request& request, Shape& shape) {
+  auto [found, is_new] = shape.lines.try_emplace(request.requester->id);
+  auto& line = found->second;
+  if (!is_new) return line;
   line.shape = &shape;
-  line.job = request.job;
-  const bool leads = shape.order.empty() || request.sequence < shape.first().sequence;
-  if (leads && !shape.order.empty()) by_first_.erase(by_first_.iterator_to(shape));
-  const bool leads_line = line.waiting.empty() || request.sequence < line.first().sequence;
-  if (leads_line && !line.waiting.empty()) shape.order.erase(shape.order.iterator_to(line));
+  line.of_job = &shape.jobs[request.job];
+  line.of_job->job = request.job;
+  line.requester = request.requester;
+  request.requester->asked().lines.push_back(line);
+  return line;
+}
 
+void Queue::add(Request& request, Shape& shape) {
+  const bool leads = shape.size == 0 || request.sequence < shape.first().sequence;
+  auto& line = line_for(request, shape);
+  const bool leads_line = line.waiting.empty() || request.sequence < line.first().sequence;
+  if (leads_line && !line.waiting.empty()) step_out(line);
   insert(request, line);
   ++shape.size;
-  ++shape.requesters[request.requester->id];
-  if (leads_line) shape.order.insert(line);
-  if (!leads) return;
-  by_first_.insert(shape);
+  if (leads_line) step_in(line);
   // A request that comes back to the front may fit where the others behind it were never tried.
-  set_stuck(shape, false);
+  if (leads) set_stuck(shape, false);
 }
 
 void Queue::remove(Request& request) {
   assert(request.line != nullptr);
   auto& line = *std::exchange(request.line, nullptr);
-  auto& shape = *line.shape;
-  const bool led = &shape.first() == &request;
-  const bool led_line = &line.first() == &request;
-  if (led) by_first_.erase(by_first_.iterator_to(shape));
-  if (led_line) shape.order.erase(shape.order.iterator_to(line));
-
+  const bool led = &line.first() == &request;
+  if (led) step_out(line);
   request.in_line.unlink();
-  --shape.size;
-  const auto whose = shape.requesters.find(request.requester->id);
-  if (--whose->second == 0) shape.requesters.erase(whose);
-  if (line.waiting.empty()) {
-    shape.lines.erase(shape.lines.find(line.job));
-  } else if (led_line) {
-    shape.order.insert(line);
-  }
+  --line.shape->size;
+  if (line.waiting.empty()) return leave(line);
   if (!led) return;
+  step_in(line);
+  // With a million that wait its memory is cold, and it is the next of its line.
+  const auto second = std::next(line.waiting.begin());
+  if (second != line.waiting.end()) fetch(&*second);
+}
+
+void Queue::step_out(Line& line) {
+  auto& job = *line.of_job;
+  auto& shape = *line.shape;
+  if (&job.first() == &line.first()) {
+    if (&shape.first() == &line.first()) by_first_.erase(by_first_.iterator_to(shape));
+    shape.order.erase(shape.order.iterator_to(job));
+  }
+  job.lines.erase(job.lines.iterator_to(line));
+}
+
+void Queue::step_in(Line& line) {
+  auto& job = *line.of_job;
+  auto& shape = *line.shape;
+  job.lines.insert(line);
+  if (&job.first() != &line.first() && job.turn.is_linked()) return;
+  relink(shape.order, job);
+  if (&shape.first() != &job.first() && shape.turn.is_linked()) return;
+  relink(by_first_, shape);
+}
+
+/// One that is empty, and out of the orders.
+void Queue::leave(Line& line) {
+  auto& shape = *line.shape;
+  auto& job = *line.of_job;
+  shape.lines.erase(shape.lines.find(line.requester->id));
+  if (job.lines.empty()) {
+    shape.jobs.erase(shape.jobs.find(job.job));
+  } else if (!job.turn.is_linked()) {
+    shape.order.insert(job);
+  }
   if (shape.size > 0) {
-    by_first_.insert(shape);
+    if (!shape.turn.is_linked()) by_first_.insert(shape);
     return;
   }
   if (!shape.stuck) --loose_;

@@ -5,47 +5,40 @@
 #include <optional>
 #include <vector>
 
-#include <boost/intrusive/set.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_map.hpp>
 
 #include "model.hpp"
 
 namespace troupe::scheduler {
 
-/// A place in an order by the first request.
-using Turn = boost::intrusive::set_member_hook<>;
 struct ByFirst {
   bool operator()(const auto& a, const auto& b) const { return a.first().sequence < b.first().sequence; }
 };
-/// Lines or shapes, by their first requests. Who is in it leaves before its first request changes.
-template <class Record, Turn Record::*kTurn>
-using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record, Turn, kTurn>,
+/// Lines, jobs or shapes, by their first requests.
+template <class Record>
+using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record, Turn, &Record::turn>,
                                     boost::intrusive::compare<ByFirst>>;
 
-struct Shape;
-
-/// The waiting requests of one shape and one job, by arrival.
-struct Line {
-  Shape* shape = nullptr;
+/// The lines of one shape and one job.
+struct JobLines {
   JobId job = 0;
-  Chain<Request, &Request::in_line> waiting;
+  Order<Line> lines;
   Turn turn;
 
-  Request& first() { return waiting.front(); }
-  const Request& first() const { return waiting.front(); }
+  Request& first() { return lines.begin()->first(); }
+  const Request& first() const { return lines.begin()->first(); }
 };
 
-/// The waiting requests of one shape.
+/// The waiting requests of one shape. Its maps are never walked through where an order shows.
 struct Shape {
   ShapePtr key;
-  boost::unordered_map<JobId, Line> lines;  ///< of each job that waits for it; never walked through
-  Order<Line, &Line::turn> order;           ///< of them
+  boost::unordered_map<ProcessId, Line> lines;  ///< by requester
+  boost::unordered_map<JobId, JobLines> jobs;   ///< the same by job
+  Order<JobLines> order;
   Turn turn;
-  std::size_t size = 0;                                          ///< the requests in all lines
-  boost::unordered_flat_map<ProcessId, std::size_t> requesters;  ///< how many of them are whose; never walked through
-  bool stuck = false;                                            ///< its first fits no node that was not touched since
-  bool possible = true;                                          ///< the nodes could hold it with nothing else on them
+  std::size_t size = 0;                    ///< the requests in all lines
+  bool stuck = false;                      ///< its first fits no node that was not touched since
+  bool possible = true;                    ///< the nodes could hold it with nothing else on them
   std::optional<TimePoint> bounded_since;  ///< only the bound on lease processes has kept it since
 
   Request& first() { return order.begin()->first(); }
@@ -56,12 +49,13 @@ struct Shape {
   std::vector<Request*> everyone();
 };
 
-/// Who waits, by shape, job and arrival. A shape is here while a request of it waits. Cost: O(log shapes + log jobs), and
-/// for one that comes back to its old place as many as have come back before it.
+/// Who waits, by shape, job, requester and arrival. A shape, or a line of it, is here while a request of it waits. Cost:
+/// O(log shapes + log jobs + log requesters of the job), and for one that comes back to its old place as many as have
+/// come back before it.
 class Queue {
  public:
   /// A shape is made where it is new; a request must be added to it then. `known`: its record, if there is one already.
-  Shape& shape_for(const ShapeView& wanted, ShapePtr known = nullptr);
+  Shape& shape_for(const ShapeView& wanted, ShapePtr known = {});
   void add(Request& request, Shape& shape);
   void remove(Request& request);
   Shape* find(const ShapeView& wanted);
@@ -77,8 +71,14 @@ class Queue {
   void set_stuck(Shape& shape, bool stuck);
 
  private:
+  Line& line_for(const Request& request, Shape& shape);
+  /// Before the first request of a line changes: out of the orders that it determines; and back into them.
+  void step_out(Line& line);
+  void step_in(Line& line);
+  void leave(Line& line);
+
   std::map<ShapeKey, Shape, ShapeOrder> shapes_;
-  Order<Shape, &Shape::turn> by_first_;
+  Order<Shape> by_first_;
   std::size_t loose_ = 0;  // shapes that are not stuck
 };
 

@@ -18,7 +18,7 @@ bool Cluster::competes(const Shape& shape, const Lease& lease) const {
   const auto& process = *lease.process;
   const auto& key = *shape.key;
   if (!process.held.resources.overlaps(key.need.resources)) return false;
-  const bool others_wait = shape.requesters.size() > 1 || !shape.requesters.contains(lease.requester->id);
+  const bool others_wait = shape.lines.size() > 1 || !shape.lines.contains(lease.requester->id);
   if (!others_wait && *lease.shape == key) return false;
   const auto& node = *process.node;
   return matches(node.labels, key.need.labels) && node.idle.fits(key.need.resources);

@@ -42,7 +42,7 @@ std::string use_of(const Process& process) {
 
 std::vector<PendingView> Cluster::pending() const {
   std::vector<const Request*> order;
-  for (const auto& [id, request] : requests_) order.push_back(&request);
+  for (const auto* request : requests_.all()) order.push_back(request);
   std::ranges::sort(order, {}, &Request::sequence);
   std::map<const ShapeKey*, std::string> reasons;  // one per shape, where nothing is special about the request
   std::vector<PendingView> views;
@@ -114,10 +114,10 @@ std::vector<JobView> Cluster::jobs() const {
   std::map<JobId, JobView> views;
   for (const auto& [id, job] : jobs_)
     views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
-  for (const auto& [id, lease] : leases_) ++views[lease.process->job].leases;
+  for (const auto* lease : leases_.all()) ++views[lease->process->job].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
-  for (const auto& [id, request] : requests_) ++views[request.job].pending;
+  for (const auto* request : requests_.all()) ++views[request->job].pending;
   std::vector<JobView> list;
   for (auto& [id, job] : views) list.push_back(job);
   return list;
@@ -125,7 +125,7 @@ std::vector<JobView> Cluster::jobs() const {
 
 std::vector<ProcessView> Cluster::processes() const {
   std::vector<ProcessView> views;
-  for (const auto& [id, process] : processes_) views.push_back(view(process));
+  for (const auto* process : processes_.all()) views.push_back(view(*process));
   std::ranges::sort(views, {}, &ProcessView::process);
   return views;
 }

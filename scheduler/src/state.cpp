@@ -14,7 +14,14 @@ State::~State() = default;
 State::State(State&&) noexcept = default;
 State& State::operator=(State&&) noexcept = default;
 
-std::vector<Effect> State::apply(const Event& event, TimePoint now) { return impl_->cluster.apply(event, now); }
+std::vector<Effect> State::apply(const Event& event, TimePoint now) {
+  std::vector<Effect> effects;
+  apply(event, now, effects);
+  return effects;
+}
+void State::apply(const Event& event, TimePoint now, std::vector<Effect>& effects) {
+  impl_->cluster.apply(event, now, effects);
+}
 ProcessId State::new_process_id() { return impl_->cluster.new_process_id(); }
 
 std::vector<PendingView> State::pending() const { return impl_->cluster.pending(); }

@@ -20,7 +20,7 @@ std::int64_t wall_clock_ns() {
 }  // namespace
 
 void Control::apply(const scheduler::Event& event) {
-  for (auto& effect : state_.apply(event, Clock::now().time_since_epoch())) effects_.push_back(std::move(effect));
+  state_.apply(event, Clock::now().time_since_epoch(), effects_);
   if (!effects_.empty() && !std::exchange(flushing_, true)) boost::asio::post(loop_, [this] { flush(); });
 }
 

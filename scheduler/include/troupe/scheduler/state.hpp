@@ -51,6 +51,8 @@ class State {
   /// `now` never goes back; an earlier one counts as the latest.
   /// Cost: O(log nodes) for a grant; a pass over the different shapes that wait where something became free.
   std::vector<Effect> apply(const Event& event, TimePoint now);
+  /// The same, appended to `effects`, whose memory is used again where many events follow each other.
+  void apply(const Event& event, TimePoint now, std::vector<Effect>& effects);
 
   /// For a driver, to be told in JobStarted. Never gives the same number twice.
   ProcessId new_process_id();
