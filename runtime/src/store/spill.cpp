@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+
+#include "store/checksum.hpp"
 
 namespace troupe::store {
 namespace {
@@ -116,7 +116,7 @@ std::optional<Refusal> SpillDirectory::write(ObjectId object, std::span<const st
     return refuse_write(object, bytes.size(), std::strerror(error));
   }
   used_bytes_ += bytes.size();
-  entries_.emplace(object, Entry{bytes.size(), XXH3_64bits(bytes.data(), bytes.size())});
+  entries_.emplace(object, Entry{bytes.size(), checksum(bytes)});
   return std::nullopt;
 }
 
@@ -144,9 +144,9 @@ std::optional<Refusal> SpillDirectory::read(ObjectId object, std::span<std::byte
   const int error =
       by_pieces(into, [&](auto part, off_t at) { return ::pread(file.get(), part.data(), part.size(), at); });
   if (error != 0) return damaged(fmt::format("cannot be read: {}", std::strerror(error)));
-  const auto checksum = XXH3_64bits(into.data(), into.size());
-  if (checksum != entry.checksum) {
-    return damaged(fmt::format("was changed: its XXH3 is {:016x}, not {:016x}", checksum, entry.checksum));
+  const auto found = checksum(into);
+  if (found != entry.checksum) {
+    return damaged(fmt::format("was changed: its XXH3 is {:016x}, not {:016x}", found, entry.checksum));
   }
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   return std::nullopt;

@@ -5,10 +5,9 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "store/arena.hpp"
+#include "store/checksum.hpp"
 #include "store/types.hpp"
 #include "transport/frame.hpp"
 
@@ -37,7 +36,7 @@ std::array<char, kChunkHeaderBytes> chunk_header(std::uint64_t offset, std::span
   kChunkMagic.copy(header.data(), kChunkMagic.size());
   put_little(header.data() + 4, bytes.size(), 4);
   put_little(header.data() + 8, offset, 8);
-  put_little(header.data() + 16, XXH3_64bits(bytes.data(), bytes.size()), 8);
+  put_little(header.data() + 16, store::checksum(bytes), 8);
   return header;
 }
 
@@ -102,7 +101,7 @@ ChunkReader::Result ChunkReader::chunk_announced() {
 
 ChunkReader::Result ChunkReader::chunk_filled() {
   const auto bytes = into_.subspan(verified_, chunk_bytes_);
-  const auto checksum = XXH3_64bits(bytes.data(), bytes.size());
+  const auto checksum = store::checksum(bytes);
   if (checksum != checksum_) {
     error_ = fmt::format("the XXH3 of the {} at {} is {:016x}, and {:016x} was sent", store::format_bytes(chunk_bytes_),
                          verified_, checksum, checksum_);
