@@ -40,17 +40,22 @@ void unmap(std::byte* at, std::uint64_t bytes) {
   if (at != nullptr) ::munmap(at, bytes);
 }
 
-/// The whole pages that the memory touches. Where the kernel is older than 5.14 the faults come one by one.
-void populate(std::span<const std::byte> memory, int advice) {
-  if (memory.empty()) return;
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPageBytes * kPageBytes;
-  const auto end = whole_pages(reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size());
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+void keep_to_this_process(std::byte* at, std::uint64_t bytes) {
+  ::madvise(at, bytes, MADV_DONTFORK);
+  ::madvise(at, bytes, MADV_DONTDUMP);
 }
 
 }  // namespace
 
 // ---- Arena -----------------------------------------------------------------------------------------------------
+
+void Arena::Unmap::operator()(std::byte* at) const { unmap(at, bytes); }
+
+Arena::Arena(node::UniqueFd memory, std::uint64_t space_bytes)
+    : memory_(std::move(memory)),
+      mapped_(map_shared(memory_.get(), PROT_READ | PROT_WRITE, 0, space_bytes), Unmap{space_bytes}) {
+  if (mapped_) keep_to_this_process(mapped_.get(), space_bytes);
+}
 
 std::variant<Arena, Refusal> Arena::make(std::uint64_t space_bytes) {
   assert(space_bytes > 0 && space_bytes % kPageBytes == 0);
@@ -60,7 +65,7 @@ std::variant<Arena, Refusal> Arena::make(std::uint64_t space_bytes) {
     return refuse(Refusal::Kind::MemoryFull,
                   fmt::format("no shared memory for the object store: {}", std::strerror(errno)));
   }
-  return Arena(std::move(memory));
+  return Arena(std::move(memory), space_bytes);
 }
 
 std::optional<Refusal> Arena::commit(Extent extent, std::uint64_t spare_bytes) {
@@ -115,10 +120,7 @@ std::variant<Mapping, Refusal> Mapping::map(int arena) {
                     "ulimit -v?): {}",
                     format_bytes(bytes), std::strerror(error)));
   }
-  for (auto* at : {read, write}) {
-    ::madvise(at, bytes, MADV_DONTFORK);
-    ::madvise(at, bytes, MADV_DONTDUMP);
-  }
+  for (auto* at : {read, write}) keep_to_this_process(at, bytes);
   return Mapping(read, write, bytes);
 }
 
@@ -153,21 +155,29 @@ void Mapping::prepare_to_write(std::span<std::byte> writable) const {
 
 // ---- Window ----------------------------------------------------------------------------------------------------
 
-std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent, Access access, bool prepare) {
-  const int protection = access == Access::Read ? PROT_READ : PROT_READ | PROT_WRITE;
-  auto* at = map_shared(arena.fd(), protection, extent.offset, extent.bytes);
+std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent) {
+  if (const auto whole = arena.mapped(); !whole.empty()) {
+    return Window(whole.subspan(extent.offset, extent.bytes), false);
+  }
+  auto* at = map_shared(arena.fd(), PROT_READ | PROT_WRITE, extent.offset, extent.bytes);
   if (at == nullptr) {
     return refuse(Refusal::Kind::MemoryFull, fmt::format("no address space for {} of the object store: {}",
                                                          format_bytes(extent.bytes), std::strerror(errno)));
   }
-  if (prepare) ::madvise(at, extent.bytes, access == Access::Read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
-  return Window({at, extent.bytes});
+  return Window({at, extent.bytes}, true);
 }
 
-Window::Window(Window&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
-Window::~Window() { unmap(bytes_.data(), bytes_.size()); }
+Window::Window(Window&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), own_(other.own_) {}
+Window::~Window() {
+  if (own_) unmap(bytes_.data(), bytes_.size());
+}
 
-void prepare_to_read(std::span<const std::byte> memory) { populate(memory, MADV_POPULATE_READ); }
-void prepare_to_write(std::span<std::byte> memory) { populate(memory, MADV_POPULATE_WRITE); }
+/// The whole pages that the memory touches. Where the kernel is older than 5.14 the faults come one by one.
+void prepare_to_write(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPageBytes * kPageBytes;
+  const auto end = whole_pages(reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size());
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+}
 
 }  // namespace troupe::store

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,9 @@ class Arena {
   static std::variant<Arena, Refusal> make(std::uint64_t space_bytes);
 
   int fd() const { return memory_.get(); }
+  /// All of it in the address space of this process, so that a page that was touched once costs no fault again. Empty
+  /// where there is no room for that: a machine with terabytes and dozens of jobs.
+  std::span<std::byte> mapped() const { return {mapped_.get(), mapped_ ? mapped_.get_deleter().bytes : 0}; }
 
   /// Puts pages into the extent, or none at all. It stops before memory runs out, since the kernel would then end
   /// processes, this one among them: memory_room() has to show `spare_bytes` more than what is taken.
@@ -31,8 +35,14 @@ class Arena {
   std::uint64_t committed_bytes() const;  ///< what the kernel counts; for tests
 
  private:
-  explicit Arena(node::UniqueFd memory) : memory_(std::move(memory)) {}
+  struct Unmap {
+    std::uint64_t bytes = 0;
+    void operator()(std::byte* at) const;
+  };
+  Arena(node::UniqueFd memory, std::uint64_t space_bytes);
+
   node::UniqueFd memory_;
+  std::unique_ptr<std::byte, Unmap> mapped_;
 };
 
 /// An arena in the address space of a process: once to be read and once to be written, so that a write through a view is
@@ -62,25 +72,23 @@ class Mapping {
   std::uint64_t bytes_;
 };
 
-/// A part of an arena in the address space of the node, while it reads, writes, sends or receives an object.
+/// A part of an arena in the address space of the node, while it reads, writes, sends or receives an object: of
+/// Arena::mapped(), which has to outlive it, or mapped for this where there is none.
 class Window {
  public:
-  enum class Access { Read, Write };
-  /// `prepare`: takes all page faults of that access now, which blocks; else prepare_to_read and prepare_to_write take
-  /// those of a part.
-  static std::variant<Window, Refusal> open(const Arena& arena, Extent extent, Access access, bool prepare = true);
+  static std::variant<Window, Refusal> open(const Arena& arena, Extent extent);
   Window(Window&& other) noexcept;
   Window& operator=(Window&&) = delete;
   ~Window();
   std::span<std::byte> bytes() const { return bytes_; }
 
  private:
-  explicit Window(std::span<std::byte> bytes) : bytes_(bytes) {}
+  Window(std::span<std::byte> bytes, bool own) : bytes_(bytes), own_(own) {}
   std::span<std::byte> bytes_;
+  bool own_;
 };
 
 /// Takes the page faults of any memory at once; only advice, to memory that is not mapped as well.
-void prepare_to_read(std::span<const std::byte> memory);
 void prepare_to_write(std::span<std::byte> memory);
 
 }  // namespace troupe::store

@@ -21,6 +21,7 @@ struct Copy {
   JobId job = 0;
   NodeAddress at = {};  ///< where it was written
   Held into = {};
+  bool warm = false;  ///< this node has written to that memory before: no page fault is left to take
 };
 
 /// What the store of a node asks of those of other nodes. Belongs to the service's loop, on which all of it is called, and

@@ -209,7 +209,7 @@ void Service::perform(const WriteOut& effect) {
   disk_lane_.run(
       [arena = arenas_.at(effect.job), effect, spill = spill_, none = no_spilling_]() -> std::optional<Refusal> {
         if (!spill) return none;
-        auto window = Window::open(*arena, effect.extent, Window::Access::Read);
+        auto window = Window::open(*arena, effect.extent);
         if (auto* refusal = std::get_if<Refusal>(&window)) return std::move(*refusal);
         return spill->write(effect.object, std::get<Window>(window).bytes().first(effect.bytes));
       },
@@ -221,9 +221,11 @@ void Service::perform(const WriteOut& effect) {
 void Service::perform(const ReadBack& effect) {
   disk_lane_.run(
       [arena = arenas_.at(effect.job), effect, spill = spill_]() -> std::optional<Refusal> {
-        auto window = Window::open(*arena, effect.extent, Window::Access::Write);
+        auto window = Window::open(*arena, effect.extent);
         if (auto* refusal = std::get_if<Refusal>(&window)) return std::move(*refusal);
-        return spill->read(effect.object, std::get<Window>(window).bytes().first(effect.bytes));
+        const auto into = std::get<Window>(window).bytes().first(effect.bytes);
+        prepare_to_write(into);
+        return spill->read(effect.object, into);
       },
       [this, object = effect.object](const std::optional<Refusal>& failure) {
         perform(catalog_.restored(object, failure));

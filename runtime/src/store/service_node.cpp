@@ -35,7 +35,7 @@ void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
 
 void Service::fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at) {
   const auto request = ++last_own_request_;
-  own_requests_.emplace(request, Copy{object, job, std::move(at), {nullptr, {}, bytes}});
+  own_requests_.emplace(request, Copy{object, job, std::move(at), {nullptr, {}, bytes}, false});
   perform(catalog_.create(Catalog::node_of(job), request, object, owner, bytes));
   watch(Catalog::node_of(job), request);
   watch_owner(owner);
@@ -81,6 +81,7 @@ void Service::granted(const Created& effect) {
   auto copy = std::get<Copy>(std::move(own_requests_.extract(effect.request).mapped()));
   copy.into.arena = arenas_.at(copy.job);
   copy.into.extent = effect.extent;
+  copy.warm = effect.warm;
   later([this, copy = std::move(copy)]() mutable {
     if (elsewhere_ != nullptr) return elsewhere_->fetch(std::move(copy));
     copied(copy.object, Refusal{Refusal::Kind::Stopped, "this node is stopping"});

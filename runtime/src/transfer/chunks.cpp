@@ -95,7 +95,7 @@ ChunkReader::Result ChunkReader::chunk_announced() {
   }
   state_ = State::Bytes;
   filled_ = 0;
-  store::prepare_to_write(into_.subspan(verified_, chunk_bytes_));
+  if (!warm_) store::prepare_to_write(into_.subspan(verified_, chunk_bytes_));
   return chunk_bytes_ == 0 ? chunk_filled() : Result::More;
 }
 

@@ -36,8 +36,10 @@ std::array<char, kChunkHeaderBytes> chunk_header(std::uint64_t offset, std::span
 ///         `---anything else--> garbage
 class ChunkReader {
  public:
-  /// `into`: the whole object. `from`: as many of its bytes are there.
-  ChunkReader(std::span<std::byte> into, std::uint64_t from) : into_(into), verified_(from) {}
+  /// `into`: the whole object. `from`: as many of its bytes are there. `warm`: its pages are mapped; else those of each
+  /// chunk are asked for at once.
+  ChunkReader(std::span<std::byte> into, std::uint64_t from, bool warm = false)
+      : into_(into), warm_(warm), verified_(from) {}
 
   enum class Result { More, Chunk, Message, Garbage, Damaged };
   /// Where the next bytes go; not empty.
@@ -60,6 +62,7 @@ class ChunkReader {
   Result garbage(std::string why);
 
   std::span<std::byte> into_;
+  bool warm_;
   std::uint64_t verified_;
   bool complete_ = false;
   State state_ = State::Header;

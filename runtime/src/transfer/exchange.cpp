@@ -74,7 +74,7 @@ void Exchange::at_home(Then then) {
 
 void Exchange::fetch(store::Copy copy) {
   const auto object = copy.object;
-  auto window = store::Window::open(*copy.into.arena, copy.into.extent, store::Window::Access::Write, false);
+  auto window = store::Window::open(*copy.into.arena, copy.into.extent);
   if (const auto* refusal = std::get_if<Refusal>(&window)) return service_.copied(object, *refusal);
   Fetched fetched{.number = ++last_fetched_, .copy = std::move(copy)};
   fetched.window = std::make_shared<store::Window>(std::move(std::get<store::Window>(window)));
@@ -96,7 +96,7 @@ void Exchange::start_pull(Fetched& fetched) {
   const auto& copy = fetched.copy;
   const auto into = fetched.window->bytes().first(copy.into.bytes);
   fetched.pull = std::make_shared<Pull>(
-      receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at}, into, options_.pull,
+      receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into, options_.pull,
       [this, object = copy.object, number = fetched.number](std::uint64_t verified) {
         at_home([this, object, number, verified] { progressed(object, number, verified); });
       },
@@ -246,7 +246,7 @@ void Exchange::held(SentId id, const std::variant<store::Held, Refusal>& result)
   if (sent.ended) return forget(id);
   if (refusal != nullptr) return refuse(sent, *refusal);
   const auto& held = std::get<store::Held>(result);
-  auto window = store::Window::open(*held.arena, held.extent, store::Window::Access::Read, false);
+  auto window = store::Window::open(*held.arena, held.extent);
   if (const auto* failure = std::get_if<Refusal>(&window)) return refuse(sent, *failure);
   note_receiver(sent.request);
   serve(sent, held, std::make_shared<store::Window>(std::move(std::get<store::Window>(window))), held.bytes);

@@ -21,6 +21,8 @@ using boost::system::error_code;
 
 /// Received before other pulls of the loop get their turn.
 constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
+/// Waited for before the thread wakes up, so that it does not for each few packets.
+constexpr std::size_t kWakeBytes = std::size_t{256} << 10;
 constexpr int kMostHops = 8;
 constexpr int kMostReturns = 16;
 
@@ -97,7 +99,7 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   auto fd = connection->detach();
   if (!fd) return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
   socket_.emplace(transport::adopt(loop_, transport::OwnedFd(fd.release())));
-  reader_.emplace(into_, verified_);
+  reader_.emplace(into_, verified_, wanted_.warm);
   heard_ = waits_since_ = Clock::now();
   watch();
   wait_to_read();
@@ -111,6 +113,8 @@ void Pull::denied(const transport::Denied& denied) {
 // ---- receiving -------------------------------------------------------------------------------------------------
 
 void Pull::wait_to_read() {
+  const auto enough = static_cast<int>(std::min(reader_->space().size(), kWakeBytes));
+  ::setsockopt(socket_->native_handle(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough);
   socket_->async_wait(transport::Socket::wait_read, [self = shared_from_this(), attempt = attempt_](error_code error) {
     if (self->attempt_ == attempt && error != boost::asio::error::operation_aborted) self->read_turn();
   });

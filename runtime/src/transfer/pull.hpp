@@ -48,6 +48,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
     store::ObjectId object = {};
     store::JobId job = 0;
     store::NodeAddress at = {};  ///< where it was written
+    bool warm = false;           ///< the memory for it has its pages here already
   };
   using OnProgress = std::function<void(std::uint64_t verified)>;  ///< from the first byte on
   using OnDone = std::function<void(std::optional<store::Refusal>)>;

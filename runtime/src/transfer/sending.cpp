@@ -93,7 +93,6 @@ bool Sending::prepare_next() {
   const bool is_empty = source_->bytes == offset_ && !any_chunk_;
   if (offset_ >= available_ && !is_empty) return false;
   const auto chunk = source_->whole().subspan(offset_, std::min<std::uint64_t>(kChunkBytes, available_ - offset_));
-  store::prepare_to_read(chunk);
   const auto header = chunk_header(offset_, chunk);
   head_.assign(header.begin(), header.end());
   head_sent_ = 0;
