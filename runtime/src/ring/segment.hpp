@@ -17,6 +17,8 @@ using node::UniqueFd;
 class Segment {
  public:
   static constexpr std::size_t kRingBytes = std::size_t{256} << 10;  ///< of each of the two rings
+  /// The largest record that always fits into an empty ring: more than any value that is not in the object store.
+  static constexpr std::size_t kRecordBytes = kRingBytes / 2 - 16;
 
   /// New memory; nullopt and errno where the system has none.
   static std::optional<Segment> create();

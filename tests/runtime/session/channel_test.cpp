@@ -32,6 +32,22 @@ bool shares_a_ring(int pid) {
   return false;
 }
 
+struct Echo {
+  std::string first(const std::string& text, const std::string&) const { return text; }
+  int total(const std::string& text, const std::string& more) {
+    return sum += static_cast<int>(text.size() + more.size());
+  }
+  int pid() const { return getpid(); }
+  int die() const { return dies_by(SIGKILL); }
+  int sum = 0;
+};
+
+/// Around each border: what was once the largest in a ring, half a ring with both arguments, and the object store's.
+const std::vector<std::pair<std::size_t, std::size_t>> kSizes{
+    {0, 0},           {32'728, 0},      {32'729, 0},       {65'536, 1},
+    {102'399, 0},     {102'400, 0},     {102'399, 28'617}, {102'399, 28'618},
+    {65'508, 65'508}, {65'508, 65'509}, {102'399, 102'399}};
+
 /// As a stray pointer of the program would.
 void overwrite_rings() {
   std::ifstream maps("/proc/self/maps");
@@ -84,6 +100,56 @@ TEST_CASE("a call with a ref, a large one and one that fails keep their place am
   REQUIRE(lines.size() == 8);
   lines[3] = lines[3].substr(0, 3);
   CHECK(lines == std::vector<std::string>{"first", "late", "third", "xxx", "fifth", "sixth", "seventh", "eighth"});
+}
+
+TEST_CASE("arguments and results of all sizes below the object store's keep their place among small ones",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 2});
+  auto echo = spawn<Echo>();
+  for (int i = 0; i < 200; ++i) echo.call<&Echo::pid>().get(20s);
+  std::vector<Ref<int>> totals;
+  std::vector<Ref<std::string>> texts;
+  std::vector<int> expected;
+  int sum = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& [first, second] : kSizes) {
+      const std::string text(first, static_cast<char>('a' + round));
+      totals.push_back(echo.call<&Echo::total>(text, std::string(second, 'x')));
+      totals.push_back(echo.call<&Echo::total>("a", "b"));
+      texts.push_back(echo.call<&Echo::first>(text, "y"));
+      sum += static_cast<int>(first + second);
+      expected.push_back(sum);
+      expected.push_back(sum += 2);
+    }
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i) CHECK(totals[i].get(20s) == expected[i]);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto text = texts[i].get(20s);
+    CHECK(text == std::string(kSizes[i % kSizes.size()].first, static_cast<char>('a' + i / kSizes.size())));
+  }
+}
+
+TEST_CASE("a process killed amid calls with values of half a ring: each is answered or lost, and none is wrong",
+          "[runtime][session][channel][failure]") {
+  auto cluster = init({.cpus = 2});
+  for (int round = 0; round < 5; ++round) {
+    auto echo = spawn<Echo>();
+    for (int i = 0; i < 100; ++i) echo.call<&Echo::pid>().get(20s);
+    const std::string text(100'000, 'x');
+    std::vector<Ref<std::string>> texts;
+    for (int i = 0; i < 20; ++i) texts.push_back(echo.call<&Echo::first>(text, ""));
+    const auto death = echo.call<&Echo::die>();
+    for (int i = 0; i < 20; ++i) texts.push_back(echo.call<&Echo::first>(text, ""));
+    CHECK_THROWS_AS(death.get(20s), ActorDied);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      try {
+        const auto got = texts[i].get(20s);
+        CHECK(i < 20);  // those after its death are never answered
+        CHECK(got == text);
+      } catch (const ActorDied&) {
+      }
+    }
+  }
 }
 
 TEST_CASE("a hundred thousand calls that nobody waits for are all answered", "[runtime][session][channel]") {

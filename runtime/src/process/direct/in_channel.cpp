@@ -10,7 +10,6 @@ namespace troupe::process {
 namespace {
 
 constexpr int kPatience = 8;
-constexpr std::size_t kInlineBytes = std::size_t{32} << 10;  // of a reply
 
 }  // namespace
 
@@ -48,7 +47,7 @@ void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseco
   const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};
   const auto bytes = value ? sizeof head + value->bytes.size() : 0;
   const bool plain = value && value->refs.empty() && !value->stored;
-  auto* at = plain && bytes <= kInlineBytes ? replies_.reserve(bytes) : nullptr;
+  auto* at = plain ? replies_.reserve(bytes) : nullptr;
   if (!at) return ways_.send_through_socket(id, std::move(outcome));
   std::memcpy(at, &head, sizeof head);
   std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());

@@ -53,7 +53,7 @@ class CallReceiver {
 ///   who looks for replies: a waiting thread while there is one, else the loop, which is told by its eventfd
 class OutChannel : public std::enable_shared_from_this<OutChannel> {
  public:
-  static constexpr std::size_t kInlineBytes = std::size_t{32} << 10;  ///< of the arguments of one call
+  static constexpr std::size_t kInlineBytes = ring::Segment::kRecordBytes;  ///< of one call, its head too
   static constexpr std::uint32_t kNowAndThen = 32;
   static constexpr std::uint64_t kMuch = 16;  ///< calls or replies between two turns of the loop
 
