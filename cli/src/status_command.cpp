@@ -3,6 +3,7 @@
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/token.hpp"
+#include "store/types.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -17,11 +18,23 @@ std::string amounts(const json& resources) {
   return text.empty() ? "nothing" : text;
 }
 
+std::string bytes(const json& number) { return store::format_bytes(number.get<std::uint64_t>()); }
+
+/// Empty where nobody has used it yet.
+std::string store_usage(const json& node) {
+  if (!node.contains("store")) return {};
+  const auto& store = node.at("store");
+  auto text = fmt::format("; object store {} of {}", bytes(store.at("used")), bytes(store.at("capacity")));
+  if (store.at("spilled").get<std::uint64_t>() > 0) text += fmt::format(", {} on disk", bytes(store.at("spilled")));
+  return text;
+}
+
 void print_nodes(const json& nodes) {
   fmt::print("NODE  NAME              STATE     FREE / TOTAL\n");
   for (const auto& node : nodes) {
-    fmt::print("{:<5} {:<17} {:<9} {} / {}\n", node.at("node").get<int>(), node.at("name").get<std::string>(),
-               node.at("state").get<std::string>(), amounts(node.at("free")), amounts(node.at("total")));
+    fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(), node.at("name").get<std::string>(),
+               node.at("state").get<std::string>(), amounts(node.at("free")), amounts(node.at("total")),
+               store_usage(node));
   }
 }
 

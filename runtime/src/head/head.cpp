@@ -136,6 +136,16 @@ struct Head::Impl {
       }
       case wire::Message::OWNER_WATCH:
         return control.owner_watched(id, message.getOwnerWatch());
+      case wire::Message::STORE_USAGE: {
+        const auto usage = message.getStoreUsage();
+        node->usage = {.capacity = usage.getCapacity(),
+                       .used = usage.getUsed(),
+                       .pinned = usage.getPinned(),
+                       .kept = usage.getKept(),
+                       .spilled = usage.getSpilled(),
+                       .objects = usage.getObjects()};
+        return;
+      }
       case wire::Message::HEARTBEAT: {
         transport::Outgoing echo;
         echo.root().setHeartbeat(message.getHeartbeat());

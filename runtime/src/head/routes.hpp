@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,15 @@ using process::ProcessId;
 /// Which connection leads to which node and process, and what the head knows of each. Belongs to the head's loop.
 class Routes {
  public:
+  /// Bytes, as the node said last. See wire::StoreUsage.
+  struct StoreUsage {
+    std::uint64_t capacity = 0;
+    std::uint64_t used = 0;
+    std::uint64_t pinned = 0;
+    std::uint64_t kept = 0;
+    std::uint64_t spilled = 0;
+    std::uint64_t objects = 0;
+  };
   struct Node {
     transport::ConnectionPtr connection;
     std::uint64_t incarnation = 0;
@@ -27,6 +37,7 @@ class Routes {
     AddressPtr store = {};         // its object store
     std::set<std::uint64_t> jobs;  // announced to it
     std::chrono::steady_clock::time_point heard;
+    std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
   };
   struct Process {
     std::uint32_t node = 0;  // 0: a driver

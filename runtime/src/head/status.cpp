@@ -12,13 +12,20 @@ json to_json(const scheduler::Resources& resources) {
   return out;
 }
 
-json to_json(const scheduler::NodeView& node) {
-  return {{"node", node.node},          {"name", node.name},
-          {"state", node.state},        {"total", to_json(node.total)},
-          {"free", to_json(node.free)}, {"processes", node.processes},
-          {"idle", node.idle},          {"leases", node.leases},
-          {"actors", node.actors},      {"ranks", node.ranks},
-          {"blocked", node.blocked}};
+json to_json(const Routes::StoreUsage& usage) {
+  return {{"capacity", usage.capacity}, {"used", usage.used},       {"pinned", usage.pinned},
+          {"kept", usage.kept},         {"spilled", usage.spilled}, {"objects", usage.objects}};
+}
+
+json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
+  json row{{"node", node.node},          {"name", node.name},
+           {"state", node.state},        {"total", to_json(node.total)},
+           {"free", to_json(node.free)}, {"processes", node.processes},
+           {"idle", node.idle},          {"leases", node.leases},
+           {"actors", node.actors},      {"ranks", node.ranks},
+           {"blocked", node.blocked}};
+  if (known != nullptr && known->usage) row["store"] = to_json(*known->usage);
+  return row;
 }
 
 }  // namespace
@@ -34,7 +41,7 @@ json Control::status() const {
            {"gangs", json::array()},
            {"processes", json::array()},
            {"pending", json::array()}};
-  for (const auto& node : state_.nodes()) out["nodes"].push_back(to_json(node));
+  for (const auto& node : state_.nodes()) out["nodes"].push_back(to_json(node, routes_.node(node.node)));
   for (const auto& job : state_.jobs()) {
     const auto known = jobs_.find(job.job);
     out["jobs"].push_back({{"job", job.job},

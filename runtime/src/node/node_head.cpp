@@ -107,6 +107,21 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
   if (joined_) std::exchange(joined_, nullptr)(node_);
 }
 
+void Node::Impl::tell_store_usage() {
+  const auto usage = store_->statistics();
+  if (!usage || usage == told_usage_) return;
+  told_usage_ = usage;
+  transport::Outgoing message;
+  auto out = message.root().initStoreUsage();
+  out.setCapacity(usage->cap_bytes);
+  out.setUsed(usage->object_bytes);
+  out.setPinned(usage->pinned_bytes);
+  out.setKept(usage->kept_bytes);
+  out.setSpilled(usage->disk_bytes);
+  out.setObjects(usage->objects);
+  to_head(message);
+}
+
 void Node::Impl::beat() {
   const auto now = Clock::now();
   if (const auto gap = now - last_beat_; gap > kLateBeats * options_.heartbeat) last_echo_ += gap - options_.heartbeat;
@@ -117,6 +132,7 @@ void Node::Impl::beat() {
   transport::Outgoing message;
   message.root().setHeartbeat(++beats_);
   to_head(message);
+  if (state_ == State::Joined) tell_store_usage();
   beat_timer_.expires_after(options_.heartbeat);
   beat_timer_.async_wait(unless_gone([this] {
     if (!is_stopping()) beat();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Node::Impl {
   void on_start_process(wire::StartProcess::Reader start);
   void open_store();
   void beat();
+  void tell_store_usage();
   void to_head(transport::Outgoing& message);
   void refuse_start(std::uint64_t process, const std::string& why);
   ProgramFetch fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const;
@@ -80,6 +82,7 @@ struct Node::Impl {
   std::shared_ptr<ProgramCache> cache_;
   std::map<std::uint64_t, Job> jobs_;
   std::unique_ptr<StoreHost> store_;  // from the connection to the head on
+  std::optional<store::Statistics> told_usage_;
 
   State state_ = State::New;
   transport::ConnectionPtr head_;

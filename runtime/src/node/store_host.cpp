@@ -83,6 +83,11 @@ void StoreHost::job_ended(std::uint64_t job) {
   if (service_) service_->job_ended(job);
 }
 
+std::optional<store::Statistics> StoreHost::statistics() const {
+  if (!service_) return std::nullopt;
+  return service_->statistics();
+}
+
 // ---- drivers ---------------------------------------------------------------------------------------------------
 
 void StoreHost::accept(transport::Socket socket) {

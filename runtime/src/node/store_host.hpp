@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -49,6 +50,8 @@ class StoreHost {
   /// The process has ended.
   void ended(std::uint64_t process);
   void job_ended(std::uint64_t job);
+  /// nullopt: nobody has used the store yet.
+  std::optional<store::Statistics> statistics() const;
   /// Nothing is kept, nobody is heard any more.
   void close();
 

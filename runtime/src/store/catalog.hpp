@@ -113,6 +113,7 @@ struct Statistics {
   std::size_t objects = 0;
   std::size_t waiting = 0;
   std::uint64_t spilled = 0, restored = 0;  ///< objects, since the start
+  bool operator==(const Statistics&) const = default;
 };
 
 /// What is where in the object store of one node: a pure state machine, with no memory, socket, clock or file. Each event

@@ -74,6 +74,7 @@ struct Message {
     transferFree @53 :TransferFree;        # to where it was written, and from there to those that have copies
     ownerWatch @54 :UInt64;                # node to head, once a process: objects of it lie here, and it runs elsewhere
     ownerEnded @55 :UInt64;                # head to node: it has ended
+    storeUsage @56 :StoreUsage;            # node to head, behind a heartbeat: it is not what it was
   }
 }
 
@@ -322,6 +323,14 @@ struct ObjectRecall {
     all @1 :Void;             # memory that is kept, views that nobody uses
     freed @2 :ObjectKey;      # the view of this object
   }
+}
+struct StoreUsage {           # in bytes, of one node
+  capacity @0 :UInt64;
+  used @1 :UInt64;            # by objects in memory
+  pinned @2 :UInt64;          # of these
+  kept @3 :UInt64;            # by processes, for their next objects
+  spilled @4 :UInt64;         # on the disk
+  objects @5 :UInt64;
 }
 
 # ---- node <-> node: objects ------------------------------------------------------------------------------------
