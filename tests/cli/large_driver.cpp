@@ -1,8 +1,11 @@
 // A driver for the tests of large values between hosts. Nodes carry the label host=near (where this driver runs) or host=far.
 #include <chrono>
+#include <csignal>
 #include <iostream>
 #include <numeric>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -109,6 +112,78 @@ int lost() {
   return failures;
 }
 
+/// Ends its process once it has been written to the object store, and before its caller is told.
+struct LastWords {
+  explicit LastWords(std::string said) : text(std::move(said)) {}
+  LastWords() = default;
+  LastWords(LastWords&& other) noexcept : text(std::exchange(other.text, {})) {}
+  LastWords& operator=(LastWords&& other) noexcept {
+    std::swap(text, other.text);
+    return *this;
+  }
+  ~LastWords() {
+    if (text.empty()) return;
+    std::this_thread::sleep_for(200ms);
+    ::raise(SIGKILL);
+  }
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(text);
+  }
+  std::string text;
+};
+
+struct Maker {
+  Floats make(int milliseconds) const {
+    sleeps(milliseconds);
+    return made(kMiB / 4, 1);
+  }
+  double take(const Floats& values, int milliseconds) const {
+    sleeps(milliseconds);
+    return total(values);
+  }
+  LastWords last_words() const { return LastWords(std::string(kMiB, 'x')); }
+  int pid() const { return getpid(); }
+};
+Floats made_late(int milliseconds) { return Maker().make(milliseconds); }
+
+/// Calls with large arguments and results, of which some are cancelled, some let go before they are answered, and all the
+/// rest meets a SIGKILL.
+void calls_that_come_to_nothing(int round) {
+  auto maker = troupe::spawn<Maker>();
+  const int pid = maker.call<&Maker::pid>().get(kLimit);
+  std::vector<troupe::Ref<Floats>> results;
+  std::vector<troupe::Ref<double>> totals;
+  for (int i = 0; i < 12; ++i) {
+    results.push_back(maker.call<&Maker::make>(i % 3));
+    totals.push_back(maker.call<&Maker::take>(made(kMiB / 4, 1), 1));
+    results.push_back(troupe::task<made_late>(i % 3));
+  }
+  for (std::size_t i = 0; i < results.size(); i += 4) results[i].cancel();
+  for (std::size_t i = 0; i < totals.size(); i += 4) totals[i].cancel();
+  results.erase(results.begin(), results.begin() + 8);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3 * round));
+  ::kill(pid, SIGKILL);
+  for (auto& result : results) result.wait_for(kLimit);
+}
+
+/// The job goes on, and has one value left: a node that says so has seen the end of all others.
+int lets_go() {
+  for (int round = 0; round < 8; ++round) calls_that_come_to_nothing(round);
+  for (int i = 0; i < 2; ++i) {
+    auto maker = troupe::spawn<Maker>();
+    try {
+      maker.call<&Maker::last_words>().get(kLimit);
+      check(false, "it died before it answered");
+    } catch (const troupe::ActorDied&) {
+    }
+  }
+  const auto last = troupe::put(made(3 * kMiB, 1));
+  std::cout << "let go" << std::endl;
+  std::this_thread::sleep_for(kLimit);
+  return failures;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,6 +193,7 @@ int main(int argc, char** argv) {
     if (what == "across") return across();
     if (what == "from_afar") return from_afar();
     if (what == "lost") return lost();
+    if (what == "lets_go") return lets_go();
     std::cerr << "no such thing to do: " << what << '\n';
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << '\n';

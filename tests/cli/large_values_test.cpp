@@ -1,11 +1,15 @@
 // Large values, short tasks and lost nodes between two hosts, each with an object store of its own.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include "support/cluster.hpp"
 #include "support/hosts.hpp"
 
 using namespace troupe::test;
@@ -36,7 +40,55 @@ struct TwoNodes : Scene {
   }
 };
 
+struct Usage {
+  std::uint64_t used = 0, objects = 0;
+  bool all_free = true;
+};
+
+/// Over all nodes.
+Usage usage(const TestCluster& cluster) {
+  Usage sum;
+  const auto status = nlohmann::json::parse(cluster.status());
+  for (const auto& node : status["nodes"]) {
+    sum.all_free = sum.all_free && node["free"] == node["total"];
+    if (!node.contains("store")) continue;
+    sum.used += node["store"]["used"].get<std::uint64_t>();
+    sum.objects += node["store"]["objects"].get<std::uint64_t>();
+  }
+  return sum;
+}
+
+std::vector<std::string> shared_memory() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
+}
+
 }  // namespace
+
+TEST_CASE("a job that lives on leaves nothing behind of calls that were cancelled, let go or killed",
+          "[cli][cluster][store][failure]") {
+  const auto before = shared_memory();
+  TestCluster cluster(1);
+  Child driver({TROUPE_TEST_LARGE_DRIVER, "lets_go"}, cluster.environment());
+  driver.wait_for_output("let go");
+  constexpr std::uint64_t kLast = 12 << 20, kPages = 8192;  // which it holds
+  const auto is_clean = [&] {
+    const auto left = usage(cluster);
+    return left.objects == 1 && left.used >= kLast && left.used < kLast + kPages;
+  };
+  CHECK(eventually(is_clean, std::chrono::seconds(10)));
+  const auto left = usage(cluster);
+  INFO(left.objects << " objects, " << left.used << " bytes");
+  CHECK(is_clean());
+  CHECK(eventually([&] { return usage(cluster).all_free; }));
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output,
+             Catch::Contains("object store 12.0 MiB of"));
+  CHECK(is_alive(driver.pid()));
+  CHECK(driver.output().find("not so") == std::string::npos);
+  CHECK(shared_memory() == before);
+}
 
 TEST_CASE("large values cross hosts, are let go on both, and short tasks stand in line there",
           "[cli][network][store]") {

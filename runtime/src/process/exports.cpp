@@ -62,11 +62,19 @@ void Exports::write_stored(wire::Stored::Builder into, const detail::StoredPtr& 
   into.setBytes(place.bytes);
   into.setOwner(place.owner);
   if (place.at) write_address(into.initAt(), *place.at);
-  if (!stored->is_own()) return;
-  sent_[place.object] = stored;
-  if (sent_.size() < clean_at_) return;
-  std::erase_if(sent_, [](const auto& entry) { return entry.second.expired(); });
-  clean_at_ = std::max<std::size_t>(64, 2 * sent_.size());
+  if (stored->is_own()) note_own(stored);
+}
+
+void Exports::note_own(const detail::StoredPtr& stored) {
+  own_[stored->place().object] = stored;
+  if (own_.size() < clean_at_) return;
+  std::erase_if(own_, [](const auto& entry) { return entry.second.expired(); });
+  clean_at_ = std::max<std::size_t>(64, 2 * own_.size());
+}
+
+bool Exports::has_stored(store::ObjectId object) const {
+  const auto known = own_.find(object);
+  return known != own_.end() && !known->second.expired();
 }
 
 detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
@@ -76,11 +84,13 @@ detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
                       .at = read_address(from.getAt())};
   const bool own = place.owner == ways_.self->process;
   if (own) {
-    if (auto sent = sent_.find(place.object); sent != sent_.end()) {
-      if (auto same = sent->second.lock()) return same;
+    if (auto known = own_.find(place.object); known != own_.end()) {
+      if (auto same = known->second.lock()) return same;
     }
   }
-  return std::make_shared<detail::StoredValue>(std::move(place), own);
+  auto stored = std::make_shared<detail::StoredValue>(std::move(place), own);
+  if (own) note_own(stored);
+  return stored;
 }
 
 // ---- counting --------------------------------------------------------------------------------------------------

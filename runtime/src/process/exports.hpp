@@ -36,6 +36,8 @@ class Exports {
   void forget(ProcessId holder);
   /// nullptr: this process has no such object (any more).
   detail::ObjectPtr find(std::uint64_t object) const;
+  /// A handle of this stored value, which is our own, lives here.
+  bool has_stored(store::ObjectId object) const;
 
  private:
   struct Entry {
@@ -49,8 +51,9 @@ class Exports {
   detail::StoredPtr read_stored(wire::Stored::Reader from);
 
   std::unordered_map<std::uint64_t, Entry> entries_;
-  /// Values of ours that have left: one that comes back is the same, and is not freed twice.
-  std::unordered_map<store::ObjectId, std::weak_ptr<detail::StoredValue>> sent_;
+  void note_own(const detail::StoredPtr& stored);
+  /// Values of ours that have left, or that others wrote: one that comes back is the same, and is not freed twice.
+  std::unordered_map<store::ObjectId, std::weak_ptr<detail::StoredValue>> own_;
   std::size_t clean_at_ = 64;
 };
 

@@ -147,6 +147,12 @@ void Peers::lost(ProcessId process, const Failure& how) {
   channels_.lost(process, how);
   if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
   for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how, End::Lost, {});
+  ways_.on_lost(process);
+}
+
+bool Peers::may_answer(ProcessId process) const {
+  const auto found = peers_.find(process);
+  return found != peers_.end() && !found->second.dead;
 }
 
 transport::ConnectionPtr Peers::connection(ProcessId process) const {

@@ -42,6 +42,8 @@ class Peers {
     std::function<void(const transport::ConnectionPtr&, ProcessId caller, wire::Message::Reader)> on_request;
     /// The outcome of a call that came through a channel, for its caller's socket.
     std::function<void(ProcessId caller, std::uint64_t call, const Outcome&)> send_outcome;
+    /// Nothing more comes from it.
+    std::function<void(ProcessId)> on_lost;
     /// Calls may go through this channel from now on.
     std::function<void(const OutChannelPtr&)> on_channel;
   };
@@ -63,6 +65,8 @@ class Peers {
   void end(const Failure& why);
   /// The connection to it, if there is one; nullptr: none.
   transport::ConnectionPtr connection(ProcessId process) const;
+  /// What it has sent may still arrive.
+  bool may_answer(ProcessId process) const;
   Channels& channels() { return channels_; }
   const Channels& channels() const { return channels_; }
 

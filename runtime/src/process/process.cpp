@@ -63,6 +63,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       store_link_({.loop = loop_,
                    .self = identity_.self,
                    .connect = std::move(to_store),
+                   .orphaned = [this](const std::vector<store::ObjectId>& objects) { orphans_.named(objects); },
                    .to_nodes = {.self = {.role = wire::Role::PROCESS,
                                          .cluster = identity_.cluster,
                                          .job = identity_.job,
@@ -81,6 +82,9 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                       });
                     },
                 .release = &release_borrowed}),
+      orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
+                .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
+                .free = [this](store::ObjectId object) { store_link_.free({.object = object}); }}),
       executor_(loop_, place_of(*identity_.self)),
       peers_({.loop = loop_,
               .self = identity_.self,
@@ -94,6 +98,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                                    wire::Message::Reader message) { on_request(from, caller, message); },
               .send_outcome = [this](ProcessId caller, std::uint64_t call,
                                      const Outcome& outcome) { send_outcome(caller, call, outcome); },
+              .on_lost = [this](ProcessId process) { orphans_.lost(process); },
               .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
@@ -174,7 +179,7 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
       if (calls->second.empty()) running_.erase(calls);
     }
     auto connection = weak.lock();
-    if (!connection) return;
+    if (!connection || !connection->is_open()) return give_up(outcome);
     transport::Outgoing message;
     auto out = message.root().initReply();
     out.setId(id);
@@ -220,10 +225,16 @@ void Process::on_cancel(ProcessId caller, std::uint64_t id) {
                 {});
 }
 
+/// Of a call whose caller cannot be told: a result in the store, which is the caller's, would stay until that one ends.
+void Process::give_up(const Outcome& outcome) {
+  const auto* value = std::get_if<detail::Payload>(&outcome);
+  if (value && value->stored && !value->stored->is_own()) store_link_.free(value->stored->place());
+}
+
 /// Of a call that came through a channel.
 void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome) {
   auto connection = peers_.connection(caller);
-  if (!connection) return;
+  if (!connection || !connection->is_open()) return give_up(outcome);
   transport::Outgoing message;
   auto out = message.root().initReply();
   out.setId(call);

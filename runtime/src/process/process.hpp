@@ -17,6 +17,7 @@
 #include "process/exports.hpp"
 #include "process/gang.hpp"
 #include "process/head_link.hpp"
+#include "process/orphans.hpp"
 #include "process/peers.hpp"
 #include "process/resolver.hpp"
 #include "process/store_link.hpp"
@@ -114,6 +115,7 @@ class Process {
   void gang_broken(wire::GangBroken::Reader broken);
   void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome);
   void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
+  void give_up(const Outcome& outcome);
 
   static std::atomic<Process*> current_;
 
@@ -128,6 +130,7 @@ class Process {
   StoreLink store_link_;
   HeadLink head_;
   Exports exports_;
+  Orphans orphans_;
   Executor executor_;
   Peers peers_;
   Resolver resolver_;

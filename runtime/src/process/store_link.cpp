@@ -7,6 +7,7 @@
 #include "process/blocking.hpp"
 #include "process/codec.hpp"
 #include "process/object.hpp"
+#include "store/codec.hpp"
 
 namespace troupe::process {
 
@@ -101,8 +102,18 @@ bool StoreLink::on_message(const transport::ConnectionPtr& from, wire::Message::
     attached(from, message.getObjectAttached());
     return true;
   }
+  if (message.isObjectRecall() && message.getObjectRecall().isOrphans()) {
+    on_orphans(message.getObjectRecall().getOrphans());
+    return true;
+  }
   auto* client = client_.load(std::memory_order_relaxed);
   return client && client->on_message(message);
+}
+
+void StoreLink::on_orphans(capnp::List<wire::ObjectKey>::Reader orphans) {
+  std::vector<store::ObjectId> objects;
+  for (const auto orphan : orphans) objects.push_back(store::read_object(orphan));
+  if (ways_.orphaned) ways_.orphaned(objects);
 }
 
 void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer) {

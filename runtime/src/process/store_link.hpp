@@ -41,6 +41,8 @@ class StoreLink {
     AddressPtr self;
     /// The loop: a connection to a node of this machine; its objects' messages are given to on_message.
     std::function<void(Connected)> connect;
+    /// The loop: what processes that have ended wrote for this one.
+    std::function<void(const std::vector<store::ObjectId>&)> orphaned = {};
     transport::ClientOptions to_nodes = {};  ///< how it proves itself to nodes of other machines
   };
   explicit StoreLink(Ways ways);
@@ -69,6 +71,7 @@ class StoreLink {
   Clock::time_point ask_again() const { return Clock::time_point(Clock::duration(ask_again_.load())); }
   void attach(Then then);
   void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
+  void on_orphans(capnp::List<wire::ObjectKey>::Reader orphans);
   void settle(Stage stage, store::Client* client);
   void note_numbers();
 

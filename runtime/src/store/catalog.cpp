@@ -83,6 +83,7 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   entry.second.owner = owner;
   entry.second.bytes = bytes;
   process.writing.insert(object);
+  if (owner != by && !is_node(by)) process.for_others.insert(object);
   jobs_.at(process.job).objects.insert(object);
   owned_[owner].insert(object);
   if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
@@ -332,6 +333,9 @@ void Catalog::remove_if_idle(Entry& entry, Effects& out) {
   }
   const auto number = object.job;
   jobs_.at(number).objects.erase(id);
+  if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
+    writer->second.for_others.erase(id);
+  }
   objects_.erase(ObjectId(id));
   close_if_empty(number, out);
 }

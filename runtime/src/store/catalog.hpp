@@ -61,6 +61,11 @@ struct Recall {
   std::uint64_t round;
   std::optional<ObjectId> freed;
 };
+/// A process has ended that wrote these for `to`, and may have ended before it said so: who was never told frees them.
+struct Orphans {
+  ProcessId to;
+  std::vector<ObjectId> objects;
+};
 /// Work on memory, to be done one after the other. Commit is answered by committed().
 struct Punch {
   JobId job;
@@ -97,8 +102,8 @@ struct Gone {
 struct CloseArena {
   JobId job;
 };
-using Effect =
-    std::variant<Created, Got, Declined, Kept, Recall, Punch, Commit, WriteOut, ReadBack, Erase, Gone, CloseArena>;
+using Effect = std::variant<Created, Got, Declined, Kept, Recall, Orphans, Punch, Commit, WriteOut, ReadBack, Erase,
+                            Gone, CloseArena>;
 using Effects = std::vector<Effect>;
 
 /// What `troupe status` shows.
@@ -224,6 +229,7 @@ class Catalog {
     JobId job = 0;
     std::unordered_set<ObjectId> writing;  // waiting or creating
     std::unordered_set<ObjectId> pinned;
+    std::unordered_set<ObjectId> for_others;       // that it wrote and others own
     std::map<std::uint64_t, Extents::Taken> kept;  // by offset
     std::uint64_t kept_bytes = 0;
     std::uint64_t last_number = 0;  // of the objects that it asked for
@@ -256,6 +262,7 @@ class Catalog {
   // catalog_ends.cpp: what is over
   void end_process(ProcessId process, Effects& out);
   void free_owned(ProcessId owner, Effects& out);
+  void tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effects& out);
   void expire_create(Entry& entry, Effects& out);
   void expire_get(RequestKey request, ObjectId object, Effects& out);
 

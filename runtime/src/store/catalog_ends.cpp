@@ -33,6 +33,7 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     unpin(*find(id), number, find(id)->second.pins.at(number));
     remove_if_idle(*find(id), out);
   }
+  const auto for_others = std::move(found->second.for_others);
   processes_.erase(found);
   recalled_.erase(number);
   for (const auto& id : writing) {
@@ -48,6 +49,17 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     const auto why = fmt::format("object {} was never made: its writer has ended", to_string(id));
     decline_early(id, {Refusal::Kind::Unknown, why}, out);
   }
+  tell_of_orphans(for_others, out);
+}
+
+void Catalog::tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effects& out) {
+  std::map<ProcessId, std::vector<ObjectId>> orphans;
+  for (const auto& id : objects) {
+    const auto* entry = find(id);
+    const bool is_left = entry != nullptr && !entry->second.freed && processes_.contains(entry->second.owner);
+    if (is_left) orphans[entry->second.owner].push_back(id);
+  }
+  for (auto& [owner, left] : orphans) out.push_back(Orphans{owner, std::move(left)});
 }
 
 void Catalog::decline_early(ObjectId object, const Refusal& refusal, Effects& out) {

@@ -187,6 +187,13 @@ void Service::perform(const Recall& effect) {
   if (effect.round != 0) after(recall_timer_, options_.recall_patience, &Service::end_recall);
 }
 
+void Service::perform(const Orphans& effect) {
+  transport::Outgoing message;
+  auto orphans = message.root().initObjectRecall().initOrphans(static_cast<unsigned>(effect.objects.size()));
+  for (unsigned i = 0; i < orphans.size(); ++i) write_object(orphans[i], effect.objects[i]);
+  send(effect.to, std::move(message));
+}
+
 void Service::perform(const Punch& effect) {
   memory_lane_.run(
       [arena = arenas_.at(effect.job), extent = effect.extent] {

@@ -101,6 +101,7 @@ class Service {
   void perform(const Declined& effect);
   void perform(const Kept& effect);
   void perform(const Recall& effect);
+  void perform(const Orphans& effect);
   void perform(const Punch& effect);
   void perform(const Commit& effect);
   void perform(const WriteOut& effect);

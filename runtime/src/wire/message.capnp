@@ -322,6 +322,7 @@ struct ObjectRecall {
   union {
     all @1 :Void;             # memory that is kept, views that nobody uses
     freed @2 :ObjectKey;      # the view of this object
+    orphans @3 :List(ObjectKey);  # written for this process by one that has ended: it frees what it was never told of
   }
 }
 struct StoreUsage {           # in bytes, of one node

@@ -159,6 +159,25 @@ TEST_CASE("nobody but its owner and its writer can free an object", "[store][cat
   CHECK(world.catalog.statistics().objects == 0);
 }
 
+TEST_CASE("what a process wrote for another is named to that one when it ends", "[store][catalog]") {
+  World world;
+  world.put({2, 1}, 1, 1);
+  world.put({2, 2}, 1, 2);
+  world.put({2, 3}, 1, 1);
+  world.put({2, 4}, 1, 9);  // which is of another node
+  world.catalog.free(1, {2, 3}, false);
+  world.create({2, 5}, 1, 1);  // never sealed
+
+  const auto orphans = world.of<Orphans>(world.catalog.process_ended(2));
+
+  REQUIRE(orphans.size() == 1);
+  CHECK(orphans[0].to == 1);
+  CHECK(orphans[0].objects == std::vector<ObjectId>{{2, 1}});
+  CHECK(world.catalog.knows({2, 1}));
+  world.catalog.free(1, {2, 1}, false);
+  CHECK_FALSE(world.catalog.knows({2, 1}));
+}
+
 TEST_CASE("who asked first is served first", "[store][catalog]") {
   World world;
   world.create({1, 1}, 8);
