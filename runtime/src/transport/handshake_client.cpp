@@ -164,10 +164,10 @@ class Client : public std::enable_shared_from_this<Client> {
       return fmt::format("{} did not complete the handshake within {:g} s: it is too busy or stopped; try again",
                          name_of(to_), time);
     }
+    const bool no_head = calls_a_process(options_.self) || !options_.nobody_there.empty();
     return fmt::format(
-        "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy "
-        "or stopped",
-        name_of(to_), time, calls_a_process(options_.self) || !options_.nobody_there.empty() ? "process" : "head");
+        "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy or stopped",
+        name_of(to_), time, no_head ? "process" : "head (use the address that `troupe head` printed)");
   }
 
   std::string not_troupe(std::string_view symptom) const {

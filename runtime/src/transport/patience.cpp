@@ -34,13 +34,13 @@ struct Attempts : std::enable_shared_from_this<Attempts> {
   }
 
   void refused(Denied why) {
-    if (why.may_be_busy && made < patience.attempts && wanted()) return next();
+    if (why.may_be_busy && made < patience.attempts && wanted(why)) return next();
     if (why.may_be_busy && made > 1) why.why += fmt::format(" (tried {} times)", made);
     denied(std::move(why));
   }
 
-  bool wanted() const {
-    return !patience.again || patience.again(fmt::format("no answer yet from {}; trying again", name_of(to)));
+  bool wanted(const Denied& why) const {
+    return !patience.again || patience.again(fmt::format("{}; trying again", why.why));
   }
 };
 

@@ -11,7 +11,7 @@ namespace troupe::transport {
 /// is final at once: wrong bytes, a wrong token, nobody there.
 struct Patience {
   int attempts = 3;  ///< each within ClientOptions::timeout
-  /// Asked before each further attempt with a line for the user ("no answer yet from ...; trying again"); false: give up.
+  /// Asked before each further attempt with a line for the user ("<why>; trying again"); false: give up.
   std::function<bool(const std::string& line)> again;
 };
 
