@@ -42,7 +42,7 @@ struct Head::Impl {
       : loop(io),
         options(std::move(given)),
         log(or_silent(options.log)),
-        journal(Journal::open(options.directory)),
+        journal(Journal::open(options.directory, log)),
         control(io, *journal, routes, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });

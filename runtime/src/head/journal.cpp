@@ -28,6 +28,7 @@ std::string random_cluster() { return config::format_token(config::random_token(
 }  // namespace
 
 struct Journal::Impl {
+  std::string file;
   sqlite3* database = nullptr;
   sqlite3_stmt* insert = nullptr;
   int lock = -1;
@@ -41,14 +42,16 @@ struct Journal::Impl {
 
   void check(int result, const char* doing) const {
     if (result == SQLITE_OK || result == SQLITE_DONE || result == SQLITE_ROW) return;
-    refuse(fmt::format("the head's database: {}: {}", doing, sqlite3_errmsg(database)));
+    refuse(fmt::format("the head's database {}: {}: {}", file, doing, sqlite3_errmsg(database)));
   }
 
-  void run(const char* sql) const { check(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), sql); }
+  void run(const char* sql, const char* doing) const {
+    check(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), doing);
+  }
 
   sqlite3_stmt* prepare(const char* sql) const {
     sqlite3_stmt* statement = nullptr;
-    check(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), sql);
+    check(sqlite3_prepare_v2(database, sql, -1, &statement, nullptr), "reading");
     return statement;
   }
 
@@ -85,7 +88,8 @@ struct Journal::Impl {
     run("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
         "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
         "CREATE TABLE IF NOT EXISTS event (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, kind TEXT NOT NULL,"
-        "                                  subject INTEGER NOT NULL, detail TEXT NOT NULL);");
+        "                                  subject INTEGER NOT NULL, detail TEXT NOT NULL);",
+        "it cannot be set up");
     const auto version = meta("version");
     if (!version.empty() && std::stoll(version) > kVersion) {
       refuse(fmt::format("the head's database has version {}, this program knows {}: use the newer troupe", version,
@@ -93,6 +97,17 @@ struct Journal::Impl {
     }
     set_meta("version", std::to_string(kVersion));
     insert = prepare("INSERT INTO event (at_ns, kind, subject, detail) VALUES (?, ?, ?, ?)");
+  }
+
+  void append(std::int64_t at_ns, std::string_view kind, std::uint64_t subject, std::string_view detail) {
+    if (!std::exchange(open_transaction, true)) run("BEGIN", "writing");
+    sqlite3_bind_int64(insert, 1, at_ns);
+    sqlite3_bind_text(insert, 2, kind.data(), static_cast<int>(kind.size()), SQLITE_TRANSIENT);
+    sqlite3_bind_int64(insert, 3, static_cast<sqlite3_int64>(subject));
+    sqlite3_bind_text(insert, 4, detail.data(), static_cast<int>(detail.size()), SQLITE_TRANSIENT);
+    const int result = sqlite3_step(insert);
+    sqlite3_reset(insert);
+    check(result, "writing");
   }
 };
 
@@ -107,39 +122,50 @@ Journal::Journal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
   const auto last = impl_->meta("epoch");
   epoch_ = (last.empty() ? 0 : std::stoull(last)) + 1;
   impl_->set_meta("epoch", std::to_string(epoch_));
-  impl_->run("COMMIT");
+  impl_->run("COMMIT", "writing");
 }
 
 Journal::~Journal() = default;
 
-std::unique_ptr<Journal> Journal::open(const std::string& directory) {
+std::unique_ptr<Journal> Journal::open(const std::string& directory, std::function<void(const std::string&)> warn) {
   if (directory.empty()) return std::unique_ptr<Journal>(new Journal);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) refuse(fmt::format("{}: {}; name another directory with --state-dir", directory, error.message()));
   auto impl = std::make_unique<Impl>();
   impl->take_lock(directory);
-  const auto file = directory + "/cluster.db";
-  impl->check(sqlite3_open(file.c_str(), &impl->database), file.c_str());
+  impl->file = directory + "/cluster.db";
+  impl->check(sqlite3_open(impl->file.c_str(), &impl->database), "opening");
   impl->prepare_schema();
-  return std::unique_ptr<Journal>(new Journal(std::move(impl)));
+  auto journal = std::unique_ptr<Journal>(new Journal(std::move(impl)));
+  journal->warn_ = std::move(warn);
+  return journal;
+}
+
+void Journal::attempt(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    sqlite3_exec(impl_->database, "ROLLBACK", nullptr, nullptr, nullptr);  // fails where SQLite has done so itself
+    impl_->open_transaction = false;
+    if (!std::exchange(failing_, true)) {
+      warn_(fmt::format("{}: what happens is not recorded until there is room there; the cluster goes on",
+                        error.failure().message));
+    }
+  }
 }
 
 void Journal::append(std::int64_t at_ns, std::string_view kind, std::uint64_t subject, std::string_view detail) {
-  if (!impl_) return;
-  if (!std::exchange(impl_->open_transaction, true)) impl_->run("BEGIN");
-  auto* insert = impl_->insert;
-  sqlite3_bind_int64(insert, 1, at_ns);
-  sqlite3_bind_text(insert, 2, kind.data(), static_cast<int>(kind.size()), SQLITE_TRANSIENT);
-  sqlite3_bind_int64(insert, 3, static_cast<sqlite3_int64>(subject));
-  sqlite3_bind_text(insert, 4, detail.data(), static_cast<int>(detail.size()), SQLITE_TRANSIENT);
-  const int result = sqlite3_step(insert);
-  sqlite3_reset(insert);
-  impl_->check(result, "appending an event");
+  if (impl_) attempt([&] { impl_->append(at_ns, kind, subject, detail); });
 }
 
 void Journal::commit() {
-  if (impl_ && std::exchange(impl_->open_transaction, false)) impl_->run("COMMIT");
+  if (!impl_ || !impl_->open_transaction) return;
+  attempt([this] {
+    impl_->run("COMMIT", "writing");
+    impl_->open_transaction = false;
+    if (std::exchange(failing_, false)) warn_(fmt::format("the head's database {} is written again", impl_->file));
+  });
 }
 
 }  // namespace troupe::head
