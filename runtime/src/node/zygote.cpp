@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <system_error>
@@ -27,6 +28,7 @@ namespace troupe::node {
 namespace {
 
 constexpr std::size_t kThreadBytes = 4096;
+constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
 
 /// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
 void prepare() {
@@ -37,6 +39,8 @@ void prepare() {
   detach_stdin();
   ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
   mark_process(0);             // room for the number of each
+  // Where the machine's memory runs out, a worker process goes and not the node, which seems to have all large values.
+  std::ofstream("/proc/self/oom_score_adj") << kFirstToGo;
 }
 
 /// What the second thread of a worker process takes is there already then: the symbols to start it, its stack, and its
