@@ -10,9 +10,19 @@
 namespace troupe::cli {
 namespace {
 
+/// CLI11's own would print the largest number there is.
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        double value = 0;
+        return CLI::detail::lexical_cast(text, value) && value > 0 ? "" : "'" + text + "' is not a number above 0";
+      },
+      "NUMBER > 0");
+}
+
 void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(above_zero());
   command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)")
       ->check(CLI::Range(0, 1024));
   command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
@@ -20,10 +30,8 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--name", arguments.name, "the node's name (default: the host name)");
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
-  command
-      .add_option("--object-store-memory", arguments.object_store_bytes,
-                  "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)")
-      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--object-store-memory", arguments.object_store_memory,
+                     "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)");
   command.add_option("--spill-directory", arguments.spill_directory,
                      "where large values go that memory has no room for (default: /var/tmp)");
   command.add_option("--log-dir", arguments.log_directory,
@@ -31,7 +39,7 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command
       .add_option("--keep-logs", arguments.kept_logs,
                   "log folders of ended nodes to keep, where --log-dir is not given")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
 }
 
@@ -71,6 +79,14 @@ void add_command(CLI::App& app, const char* name, const char* purpose, int (*run
   command->callback([run, arguments, &exit_code] { exit_code = run(*arguments); });
 }
 
+/// CLI11 would say that a command is required, and not which one it does not know.
+void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || *argv[1] == '-') return;
+  const std::string name = argv[1];
+  if (!app.get_subcommands([&name](CLI::App* command) { return command->check_name(name); }).empty()) return;
+  throw CLI::ValidationError("troupe", "there is no command '" + name + "', only head, worker, status and stop");
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Troupe: actors, tasks, gangs and sweeps for C++ programs, on one machine or many."};
   app.set_version_flag("--version", std::string("troupe ") + kVersion);
@@ -82,6 +98,7 @@ int run(int argc, char** argv) {
   add_command(app, "status", "Nodes, jobs, actors, and what waits with the reason.", run_status, exit_code);
   add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.", run_stop, exit_code);
   try {
+    refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

@@ -1,7 +1,13 @@
 #include "options.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,6 +18,8 @@
 
 namespace troupe::cli {
 namespace {
+
+constexpr double kLeastStore = 0x1p20, kMostStore = 0x1p50;
 
 std::pair<std::string, std::string> split(const std::string& text, const char* form) {
   const auto equals = text.find('=');
@@ -29,6 +37,38 @@ double amount(const std::string& text) {
            .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
   }
   return value;
+}
+
+/// "500MB" and "1.5GB" are powers of ten, "4GiB" of two.
+std::uint64_t bytes(const std::string& text) {
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+  };
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const auto* unit =
+      std::ranges::find_if(kUnits, [end](const auto& known) { return std::strcmp(end, known.first) == 0; });
+  if (end == text.c_str() || unit == std::end(kUnits) || !(value * unit->second >= kLeastStore) ||
+      value * unit->second > kMostStore) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format(
+               "--object-store-memory '{}' is not a size from 1MiB to 1024TiB: give it as 500MB or 4GiB", text)});
+  }
+  return static_cast<std::uint64_t>(value * unit->second);
+}
+
+/// Where memory is full is too late to hear of it.
+void check_spill_directory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
+  if (error) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format(
+               "large values cannot be spilled to '{}' (--spill-directory): {}; name a directory that can be written",
+               directory, error.message())});
+  }
 }
 
 }  // namespace
@@ -54,8 +94,9 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
     options.log_directory = fmt::format("{}/node-{}", options.log_parent, getpid());
   }
   options.kept_logs = arguments.kept_logs;
-  options.store.cap_bytes = arguments.object_store_bytes;
+  if (!arguments.object_store_memory.empty()) options.store.cap_bytes = bytes(arguments.object_store_memory);
   if (!arguments.spill_directory.empty()) options.store.spill_directory = arguments.spill_directory;
+  check_spill_directory(options.store.spill_directory);
   options.cache_directory = state + "/programs";
   return options;
 }

@@ -19,7 +19,7 @@ inline constexpr std::uint16_t kDefaultPort = 7420;
 
 /// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own node.
 struct NodeArguments {
-  double cpus = 0;
+  double cpus = 0;  // 0: those this process may use
   std::optional<int> gpus;
   std::vector<std::string> resources;  // NAME=AMOUNT
   std::vector<std::string> labels;     // KEY=VALUE
@@ -27,11 +27,11 @@ struct NodeArguments {
   std::string host;
   std::string log_directory;
   std::size_t kept_logs = node::NodeOptions{}.kept_logs;
-  std::uint64_t object_store_bytes = 0;
+  std::string object_store_memory;  // bytes, or with a unit; empty: the default
   std::string spill_directory;
 };
 
-/// Throws Refused where a resource or a label is malformed.
+/// Throws Refused where a resource, a label or a size is malformed.
 node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
                                const transport::Secret& token);
 

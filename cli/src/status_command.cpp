@@ -13,7 +13,9 @@ using nlohmann::json;
 std::string amounts(const json& resources) {
   std::string text;
   for (const auto& [name, units] : resources.items()) {
-    text += fmt::format("{}{} {:g}", text.empty() ? "" : ", ", name, units.get<double>());
+    text += text.empty() ? "" : ", ";
+    text += name == "memory" ? fmt::format("memory {:.1f} GB", units.get<double>())
+                             : fmt::format("{} {:g}", name, units.get<double>());
   }
   return text.empty() ? "nothing" : text;
 }

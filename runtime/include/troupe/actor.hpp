@@ -105,7 +105,8 @@ Actor<T> spawn(A&&... arguments) {
   return detail::start_actor<T>(detail::default_options(), std::forward<A>(arguments)...);
 }
 
-/// The actor of that name (Options::name) in this cluster. Throws Refused if there is none in time, or it is no T.
+/// The actor of that name (Options::name) in this cluster. Throws TimedOut if there is none in time, Refused
+/// if it is no T.
 template <class T>
 Actor<T> find(std::string_view name, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   return detail::actor_of<T>(detail::find_actor(name, detail::type_name<T>, timeout));

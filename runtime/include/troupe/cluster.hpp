@@ -39,6 +39,8 @@ class [[nodiscard]] Cluster {
   std::string status_json() const;
 
  private:
+  const Impl& here() const;  ///< throws std::logic_error where it was moved from
+
   std::unique_ptr<Impl> impl_;
 };
 
@@ -48,8 +50,8 @@ class [[nodiscard]] Cluster {
 ///
 /// Where the cluster is, first that is given: `--address HOST:PORT` on the command line (both spellings,
 /// `--address=...` too; they stay in argv, like `--token-file FILE`), InitOptions::address, TROUPE_ADDRESS; else
-/// private. Throws Disconnected (nobody answers there), Refused (token or version; it says what differed),
-/// std::invalid_argument, std::logic_error for a second session.
+/// private. Throws Disconnected (nobody answers there), Refused (token or version, or options that make no
+/// sense; it says which), std::invalid_argument, std::logic_error for a second session.
 [[nodiscard]] Cluster init(int argc, char** argv, InitOptions options = {});
 /// Likewise, with the process's command line left alone.
 [[nodiscard]] Cluster init(InitOptions options = {});

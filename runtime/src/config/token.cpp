@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,7 +73,13 @@ bool create_token(const std::string& file) {
 std::string state_directory() {
   if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/troupe";
   const char* home = std::getenv("HOME");
-  return std::string(home && *home ? home : "/tmp") + "/.local/state/troupe";
+  const auto* user = home && *home == '/' ? nullptr : ::getpwuid(::getuid());
+  if (user != nullptr) home = user->pw_dir;
+  if (!home || *home != '/') {
+    raise({.kind = Failure::Kind::Refused,
+           .message = "this user has no home directory to keep the cluster's token in: set HOME, or XDG_STATE_HOME"});
+  }
+  return std::string(home) + "/.local/state/troupe";
 }
 
 std::string default_token_file() { return state_directory() + "/token"; }

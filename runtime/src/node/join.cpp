@@ -28,6 +28,7 @@ void check_offer(const NodeOptions& options) {
     refuse(fmt::format("{} gpus: give a number from 0 to {}", *options.gpus, kMostGpus));
   }
   for (const auto& [name, units] : options.resources) {
+    if (name.empty()) refuse("a custom resource without a name");
     if (!std::isfinite(units) || units < 0) refuse(fmt::format("{} of resource '{}'", units, name));
     if (name == "cpu" || name == "gpu")
       refuse(fmt::format("'{}' as a custom resource: it has an option of its own", name));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,13 @@ Cluster::Cluster(Cluster&&) noexcept = default;
 Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster::~Cluster() = default;
 
-std::string Cluster::address() const { return config::format_address(impl_->head.host, impl_->head.port); }
-std::string Cluster::status_json() const { return impl_->driver->status_json(std::chrono::seconds(5)); }
+std::string Cluster::address() const { return config::format_address(here().head.host, here().head.port); }
+std::string Cluster::status_json() const { return here().driver->status_json(std::chrono::seconds(5)); }
+
+const Cluster::Impl& Cluster::here() const {
+  if (!impl_) throw std::logic_error("this Cluster was moved from: ask the one that it was moved to");
+  return *impl_;
+}
 
 Cluster init(int argc, char** argv, InitOptions options) {
   become_what_it_was_started_as();

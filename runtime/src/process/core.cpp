@@ -128,7 +128,9 @@ ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::m
   if (!wait_giving_cpu_back(
           process, [&] { return found->ready(); }, process::deadline_after(timeout))) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("the head did not say within {} ms where actor '{}' is", timeout.count(), name)});
+           .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or it waits for its "
+                                  "resources (`troupe status` says for which)",
+                                  name, timeout.count())});
   }
   if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
   return adopt_actor(*id, type);

@@ -267,7 +267,7 @@ TEST_CASE("the guardian finds a process that is between two programs", "[node][g
     auto worker = node.start();
     const pid_t sleeper = std::stoi(worker->tell("sleeper"));
     node.guardian.release();
-    CHECK(test::gone_within(sleeper, 2s));
+    CHECK(test::gone_within(sleeper, 10s));
   }
 }
 

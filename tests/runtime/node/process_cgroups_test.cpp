@@ -53,7 +53,7 @@ class Member {
       join_cgroup(cgroup.c_str());
       for (;;) ::pause();
     }
-    CHECK(within(2s, [&] { return !is_untouched_cgroup(cgroup); }));
+    CHECK(within(10s, [&] { return !is_untouched_cgroup(cgroup); }));
   }
   ~Member() {
     ::kill(pid_, SIGKILL);
@@ -107,7 +107,7 @@ TEST_CASE("the guardian ends the members of a cgroup that it is to sweep, and re
     int status = 0;
     CHECK(::waitpid(member.pid(), &status, 0) == member.pid());
     CHECK(WTERMSIG(status) == SIGKILL);
-    CHECK(within(2s, [&] { return !is_cgroup(node.groups.directory(group)); }));
+    CHECK(within(10s, [&] { return !is_cgroup(node.groups.directory(group)); }));
     CHECK(::waitpid(neighbour.pid(), &status, WNOHANG) == 0);
   }
   guardian.release();
