@@ -136,7 +136,11 @@ Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
   entry->second.state = State::Sealed;
   processes_.at(by).writing.erase(object);
   answer_getters(*entry, out);
-  if (!pin) unpin(*entry, by, 1);
+  if (pin) {
+    recall_view(*entry, by, out);
+  } else {
+    unpin(*entry, by, 1);
+  }
   update_lru(*entry);
   if (freed_early_.erase(object) > 0) {
     free(*entry, "it was freed", out);
@@ -172,8 +176,7 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
   Effects out;
   if (is_there && is_node(by)) entry->second.used_by_node = true;
   if (is_there && entry->second.state == State::Sealed) {
-    pin(*entry, by);
-    out.push_back(Got{by, request, object, entry->second.extent, entry->second.bytes});
+    give_view(*entry, {by, request}, out);
     return out;
   }
   if (requests_.size() >= options_.most_waiting) {
@@ -190,6 +193,18 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
   return out;
 }
 
+void Catalog::give_view(Entry& entry, RequestKey request, Effects& out) {
+  const auto [by, number] = request;
+  pin(entry, by);
+  out.push_back(Got{by, number, entry.first, entry.second.extent, entry.second.bytes});
+  recall_view(entry, by, out);
+}
+
+/// All were asked when memory became short: what is given out after that must not be held without use either.
+void Catalog::recall_view(const Entry& entry, ProcessId by, Effects& out) {
+  if (!queue_.empty() && !is_node(by)) out.push_back(Recall{by, 0, entry.first});
+}
+
 void Catalog::answer_getters(Entry& entry, Effects& out) {
   auto& [id, object] = entry;
   for (const auto& [by, request] : std::exchange(object.getters, {})) {
@@ -199,8 +214,7 @@ void Catalog::answer_getters(Entry& entry, Effects& out) {
       out.push_back(Declined{by, request, {Refusal::Kind::Unknown, why}});
       continue;
     }
-    pin(entry, by);
-    out.push_back(Got{by, request, id, object.extent, object.bytes});
+    give_view(entry, {by, request}, out);
   }
 }
 

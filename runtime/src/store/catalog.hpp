@@ -54,12 +54,13 @@ struct Kept {
   ProcessId to;
   Extent extent;
 };
-/// It shall give back what it keeps, and drop the views that it holds and nobody uses: all of them, or that of `freed`.
-/// Where `round` is not 0 it has to answer with that number, also where it has nothing.
+/// It shall drop the views that it holds and nobody uses, and those in use with their last user: all of them, and give
+/// back what it keeps, or only that of `view`. Where `round` is not 0 it has to answer with that number, also where it has
+/// nothing.
 struct Recall {
   ProcessId from;
   std::uint64_t round;
-  std::optional<ObjectId> freed;
+  std::optional<ObjectId> view;
 };
 /// A process has ended that wrote these for `to`, and may have ended before it said so: who was never told frees them.
 struct Orphans {
@@ -137,6 +138,8 @@ struct Statistics {
 ///   memory, the least recently used first; one that was written out before leaves at no cost.
 /// * Memory is sought in the order: warm pages; fresh pages below the cap; warm pages exchanged for fresh ones elsewhere;
 ///   what processes keep or hold without use (Recall); objects to the disk. Who asked first is served first.
+/// * As long as somebody waits for memory, no process holds a view beyond its last user: each that is given out then is
+///   recalled at once.
 /// * A request that cannot be served waits until something changes or expired() says that it has waited enough. One
 ///   that could be served only by a disk that fails is declined at once.
 /// * The node itself is one more process of each job: node_of(job). What it creates is a copy of an object of another
@@ -250,6 +253,8 @@ class Catalog {
   Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
   void pin(Entry& entry, ProcessId by);
   void unpin(Entry& entry, ProcessId by, std::uint32_t count);
+  void give_view(Entry& entry, RequestKey request, Effects& out);
+  void recall_view(const Entry& entry, ProcessId by, Effects& out);
   void answer_getters(Entry& entry, Effects& out);
   void decline_early(ObjectId object, const Refusal& refusal, Effects& out);
   void decline_getters(Entry& entry, const Refusal& refusal, Effects& out);
@@ -274,7 +279,7 @@ class Catalog {
   void release(JobId job, Extents& extents, std::uint64_t bytes, Effects& out);
   void granted(Entry& entry, bool warm, Effects& out);
   Room make_room(Entry& entry, Effects& out);
-  bool recall(const Entry& entry, Effects& out);
+  bool recall(Effects& out);
   Room evict_one(Effects& out);
   void leave_memory(Entry& entry);
   void return_extent(Object& object);
@@ -303,9 +308,9 @@ class Catalog {
   // The shortage: from the first object that has to wait for memory until none has.
   std::deque<ObjectId> queue_;
   std::uint64_t leaving_bytes_ = 0;         // being written out
+  bool asked_ = false;                      // all processes that had something when it began
   std::uint64_t round_ = 0;                 // of the last Recall
   std::unordered_set<ProcessId> recalled_;  // have not answered it
-  std::optional<ObjectId> recalled_for_;
   std::vector<ObjectId> unwritable_;
   std::optional<Refusal> disk_failure_;
 

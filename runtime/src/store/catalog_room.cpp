@@ -146,7 +146,7 @@ Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
 Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
   const auto needed = in_arenas() - warm_bytes() + pages_of(entry.second.bytes);
   if (needed <= limit_bytes_) return Room::Stuck;  // no range of addresses is large enough
-  if (recall(entry, out) || !recalled_.empty()) return Room::UnderWay;
+  if (recall(out) || !recalled_.empty()) return Room::UnderWay;
   const auto missing = needed - limit_bytes_;
   while (leaving_bytes_ < missing) {
     const auto room = evict_one(out);
@@ -156,11 +156,10 @@ Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
   return leaving_bytes_ > 0 ? Room::UnderWay : Room::Stuck;
 }
 
-/// Once for each object that waits for memory. -> whether somebody was asked.
-bool Catalog::recall(const Entry& entry, Effects& out) {
-  if (recalled_for_ == entry.first) return false;
-  recalled_for_ = entry.first;
-  recalled_.clear();
+/// Once in a shortage: nobody keeps anything, or holds it without use, as long as that lasts. -> whether somebody was
+/// asked.
+bool Catalog::recall(Effects& out) {
+  if (std::exchange(asked_, true)) return false;
   ++round_;
   for (const auto& [number, process] : processes_) {
     if (is_node(number) || (process.kept.empty() && process.pinned.empty())) continue;
@@ -269,7 +268,7 @@ void Catalog::end_shortage() {
     }
   }
   disk_failure_.reset();
-  recalled_for_.reset();
+  asked_ = false;
   recalled_.clear();
 }
 

@@ -136,7 +136,7 @@ void ClientCore::release(ObjectId object) {
   const auto held = held_.find(object);
   if (--held->second.users > 0) return;
   held->second.idle = idle_.insert(idle_.end(), object);
-  if (held->second.freed || closed_) return drop(held);
+  if (held->second.brief || closed_) return drop(held);
   if (idle_.size() > options_.idle_views) drop(held_.find(idle_.front()));
 }
 
@@ -159,7 +159,7 @@ void ClientCore::free(const store::Wanted& place) {
   const auto object = place.object;
   Lock lock(mutex_);
   if (const auto held = held_.find(object); held != held_.end()) {
-    held->second.freed = true;
+    held->second.brief = true;
     if (held->second.users == 0) drop(held);
   }
   free_later(object, place.at);
@@ -234,11 +234,12 @@ void ClientCore::on_recall(wire::ObjectRecall::Reader recall) {
   if (recall.isFreed()) {
     const auto held = held_.find(read_object(recall.getFreed()));
     if (held == held_.end()) return;
-    held->second.freed = true;
+    held->second.brief = true;
     if (held->second.users == 0) drop(held);
     return;
   }
   while (!idle_.empty()) drop(held_.find(idle_.front()));
+  for (auto& [object, held] : held_) held.brief = true;
   std::vector<std::uint64_t> offsets;
   for (const auto& [bytes, offset] : std::exchange(kept_, {})) offsets.push_back(offset);
   send_later([round = recall.getRound(), offsets = std::move(offsets)](wire::Message::Builder message) {

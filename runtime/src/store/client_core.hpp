@@ -52,7 +52,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
     std::span<const std::byte> bytes;
     std::uint32_t pins = 0;
     std::uint32_t users = 0;
-    bool freed = false;  // not to be held beyond its last user
+    bool brief = false;  // not to be held beyond its last user
     std::list<ObjectId>::iterator idle = {};
   };
   using Lock = std::unique_lock<std::mutex>;

@@ -178,8 +178,8 @@ void Service::perform(const Recall& effect) {
   transport::Outgoing message;
   auto recall = message.root().initObjectRecall();
   recall.setRound(effect.round);
-  if (effect.freed) {
-    write_object(recall.initFreed(), *effect.freed);
+  if (effect.view) {
+    write_object(recall.initFreed(), *effect.view);
   } else {
     recall.setAll();
   }

@@ -119,6 +119,15 @@ TEST_CASE("what does not fit in memory goes to the disk and comes back", "[runti
   for (int i = 0; i < 12; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
 }
 
+TEST_CASE("results that do not fit together are read one after the other", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 20 * kMiB});
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Ref<Floats>> refs;
+    for (int i = 0; i < 6; ++i) refs.push_back(task<made>(std::size_t{2 * kMiB}, static_cast<float>(i)));
+    for (int i = 0; i < 6; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+  }
+}
+
 TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on", "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 32 * kMiB, .spill_directory = "/proc/nowhere"});
   std::vector<Ref<Floats>> refs;

@@ -95,6 +95,41 @@ TEST_CASE("the least recently used leaves memory first, and what is used stays",
   CHECK(world.of<Created>(effects).size() == 1);
 }
 
+TEST_CASE("a view that is given out while memory is short is not held beyond its last user", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 4);
+  world.put({1, 2}, 4);
+  world.create({2, 1}, 1);
+  CHECK(world.of<Recall>(world.catalog.get(2, 1, {1, 1})).empty());  // there is memory
+  auto effects = world.create({1, 3}, 4);
+  REQUIRE(world.of<Recall>(effects).size() == 1);
+  const auto recalls = [&](const Effects& of, ObjectId view) {
+    const auto found = world.of<Recall>(of);
+    return found.size() == 1 && found[0].from == 2 && found[0].round == 0 && found[0].view == view;
+  };
+
+  CHECK(recalls(world.catalog.get(2, 2, {1, 2}), {1, 2}));
+  CHECK(recalls(world.catalog.seal(2, {2, 1}, true), {2, 1}));
+  CHECK(world.of<WriteOut>(world.catalog.returned(2, world.of<Recall>(effects)[0].round, {})).empty());
+  CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 2}, 1)).size() == 1);
+}
+
+TEST_CASE("who waits behind another for memory asks nobody again", "[store][catalog]") {
+  World world;
+  for (std::uint64_t number = 1; number <= 2; ++number) world.put({1, number}, 5);
+  world.catalog.get(2, 1, {1, 1});
+  auto effects = world.create({1, 3}, 5);
+  CHECK(world.of<Recall>(effects).size() == 1);
+  world.create({1, 4}, 5);
+  world.catalog.returned(2, world.of<Recall>(effects)[0].round, {});
+
+  effects = world.catalog.written({1, 2}, std::nullopt);
+
+  CHECK(world.of<Created>(effects).size() == 1);
+  CHECK(world.of<Recall>(effects).empty());
+  CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 1}, 1)).size() == 1);
+}
+
 TEST_CASE("what comes back from the disk leaves it again without being written", "[store][catalog]") {
   World world;
   world.put({1, 1}, 8);

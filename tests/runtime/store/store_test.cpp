@@ -333,6 +333,30 @@ TEST_CASE("a view that was just dropped is there again without a message", "[sto
   CHECK(node.statistics().objects == 0);
 }
 
+TEST_CASE("views that are in use when memory becomes short go with their last user", "[store][processes]") {
+  TemporaryDirectory directory;
+  TestNode node(options_for_test(16 * kMiB, directory.path));
+  WorkerProcess reader(node, 1, 1, [](Worker& worker) {
+    std::vector<ViewPtr> views;
+    for (int i = 0; i < 2; ++i) views.push_back(worker.view(worker.put(6 * kMiB, 'a')));
+    worker.tell("looks at two");
+    worker.hear();
+    views.clear();
+    worker.hear();
+  });
+  CHECK(reader.hear() == "looks at two");
+  WorkerProcess writer(node, 2, 1, [](Worker& worker) { worker.put(14 * kMiB, 'c'); });
+  node.run_until("the reader was asked", [&] { return node.received[troupe::wire::Message::OBJECT_RETURN] == 1; });
+  CHECK(node.statistics().pinned_bytes == 12 * kMiB);
+
+  reader.tell("drop them");
+
+  CHECK(writer.join() == 0);
+  CHECK(node.statistics().spilled == 2);
+  reader.tell("end");
+  CHECK(reader.join() == 0);
+}
+
 TEST_CASE("a process that does not answer does not stop others", "[store][processes]") {
   TemporaryDirectory directory;
   TestNode node(options_for_test(16 * kMiB, directory.path));
