@@ -12,6 +12,7 @@
 
 #include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
+#include "collective/call.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/device.hpp"
 #include "parallel/reducer.hpp"
@@ -20,12 +21,15 @@ namespace troupe::train {
 namespace fs = std::filesystem;
 
 struct Context::Impl {
+  ~Impl() { leave(); }
+  void leave();
+
   Member& member;
   ContextOptions options;
   c10::Device device;
   int exceptions;  // in flight when the context was made
   std::unique_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<Reducer>> reducers;  // before the communicator, which they use
+  std::vector<std::shared_ptr<Reducer>> reducers;  // go before the communicator, which they use
   int models = 0;                                  // prepared so far
   int optimizers = 0;
   int epoch = -1;
@@ -33,6 +37,8 @@ struct Context::Impl {
 };
 
 namespace {
+
+constexpr const char* kCommunicator = "context";  // its name in the gang
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool only_trained) {
   std::vector<NamedTensor> found;
@@ -54,6 +60,16 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
 
 }  // namespace
 
+// Also where the constructor of the context throws: the others must not wait for this rank.
+void Context::Impl::leave() {
+  const bool thrown = std::uncaught_exceptions() > exceptions;
+  if (communicator && thrown) communicator->abort("its function was left by an exception");
+  if (communicator || member.gang().size() == 1) return;
+  decline(member.gang(), kCommunicator,
+          thrown ? "has left by an exception before it made the communicator"
+                 : "has finished before it made the communicator");
+}
+
 Context::Context(Member& member) : Context(member, ContextOptions{}) {}
 
 Context::Context(Member& member, ContextOptions options)
@@ -67,12 +83,7 @@ Context::Context(Member& member, ContextOptions options)
   impl_->epoch = std::stoi(broadcast_bytes(communicator(), epoch, device(), 0));
 }
 
-Context::~Context() {
-  if (impl_->communicator && std::uncaught_exceptions() > impl_->exceptions) {
-    impl_->communicator->abort("its function was left by an exception");
-  }
-  impl_->reducers.clear();
-}
+Context::~Context() = default;
 
 int Context::rank() const { return impl_->member.gang().rank(); }
 int Context::local_rank() const { return impl_->member.gang().local_rank(); }
@@ -87,9 +98,9 @@ Communicator& Context::communicator() {
   if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
     const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
     impl_->communicator =
-        make_nccl_communicator(gang, {.name = "context", .timeout = impl_->options.timeout, .device = index});
+        make_nccl_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout, .device = index});
   } else {
-    impl_->communicator = make_host_communicator(gang, {.name = "context", .timeout = impl_->options.timeout});
+    impl_->communicator = make_host_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout});
   }
   return *impl_->communicator;
 }

@@ -214,6 +214,60 @@ TEST_CASE("a rank that ends after its last call breaks nobody's collective", "[t
   CHECK(failures(outcomes) == "");
 }
 
+TEST_CASE("a rank that closes its communicator leaves nobody waiting for it", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
+  const int last = static_cast<int>(gang.node_ranks.size()) - 1;
+  const auto outcomes = gang.run([last](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    float x = 1;
+    comm->all_reduce(std::span(&x, 1));
+    if (context.rank() != last) return comm->all_reduce(std::span(&x, 1));
+    comm.reset();
+    eventually([] { return false; }, std::chrono::seconds(4));  // its process lives on
+  });
+  for (int r = 0; r < last; ++r) {
+    const auto& outcome = outcomes[static_cast<std::size_t>(r)];
+    INFO("rank " << r << ": " << outcome.message);
+    CHECK(outcome.type == "GangBroken");
+    CHECK_THAT(outcome.message, Contains("rank " + std::to_string(last) + " has closed its communicator"));
+    CHECK(outcome.seconds < 3.5);
+  }
+  CHECK(failures({outcomes.back()}) == "");
+}
+
+TEST_CASE("a message from a rank that has closed its communicator is not waited for", "[train][collective][failure]") {
+  const bool connected = GENERATE(false, true);
+  const auto outcomes = ForkedGang::on_one_node(2).run([connected](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    float x = 1;
+    if (context.rank() == 0) {
+      for (int message = connected ? 0 : 1; message < 2; ++message) comm->recv(std::span(&x, 1), 1);
+    } else {
+      if (connected) comm->send(std::span(&x, 1), 0);
+      comm.reset();
+      eventually([] { return false; }, std::chrono::seconds(4));  // its process lives on
+    }
+  });
+  INFO(outcomes[0].message);
+  CHECK(outcomes[0].type == "GangBroken");
+  CHECK_THAT(outcomes[0].message, Contains("rank 1 has closed its communicator"));
+  CHECK(outcomes[0].seconds < 3.5);
+}
+
+TEST_CASE("who has closed its communicator after its last call breaks nobody's", "[train][collective][failure]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto comm = make_host_communicator(context);
+          auto part = comm->split(context.rank() == 1 ? Communicator::kNoColor : 0, 0);
+          float x = 1;
+          comm->all_reduce(std::span(&x, 1));
+          comm.reset();
+          if (!part) return;
+          eventually([] { return false; }, std::chrono::seconds(1));  // rank 1 is gone by then
+          for (int i = 0; i < 3; ++i) part->all_reduce(std::span(&x, 1));
+        })) == "");
+}
+
 TEST_CASE("arguments that cannot be are refused and change nothing", "[train][collective]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           auto comm = make_host_communicator(context);

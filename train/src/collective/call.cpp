@@ -11,6 +11,10 @@
 namespace troupe::train {
 namespace {
 
+// Of a start, when a wait looks whether a rank has declined: late, since a look may take RollCall's time for an end.
+constexpr std::chrono::milliseconds kFirstLook{500};
+constexpr std::chrono::milliseconds kNextLook{2000};
+
 const char* name_of(CallKind kind) {
   switch (kind) {
     case CallKind::Start:
@@ -85,6 +89,10 @@ void check_match(int rank, const Announcement& mine, int peer, const Announcemen
                   to_string(mine), peer, to_string(theirs)));
 }
 
+void decline(GangContext& gang, const std::string& name, const std::string& why) {
+  RollCall(gang, "collective/" + name).tell_end(fmt::format("rank {} {}", gang.rank(), why));
+}
+
 std::chrono::milliseconds Patience::silence() const { return std::min(timeout_ / 8, RollCall::kLongestSilence); }
 
 std::string Patience::place() const {
@@ -98,12 +106,25 @@ bool Patience::expired() {
   if (!counting_) {
     counting_ = true;
     since_ = now;
+    next_look_ = now + kFirstLook;
   }
+  if (what_.kind == CallKind::Start && now >= next_look_) check_told_end();
   if (!answered_ && now - since_ >= silence() && calls_roll()) {
     answered_ = true;
     roll_call_.answer(what_.sequence);
   }
   return now - since_ >= timeout_;
+}
+
+void Patience::check_told_end() {
+  std::optional<std::string> told;
+  try {
+    told = roll_call_.told_end();
+  } catch (const Error&) {
+    if (gang_is_broken()) throw_broken();
+  }
+  if (told) throw_gone(*told);
+  next_look_ = Clock::now() + kNextLook;
 }
 
 void Patience::throw_broken() const {
@@ -119,13 +140,7 @@ void Patience::throw_gone(const std::string& cause) const {
 
 void Patience::throw_hung_up(int rank, int error) {
   if (gang_is_broken()) throw_broken();
-  std::optional<std::string> told;
-  try {
-    told = roll_call_.told_end();
-  } catch (const Error&) {
-    if (gang_is_broken()) throw_broken();
-  }
-  if (told) throw_gone(*told);
+  check_told_end();
   throw_gone(error == 0 ? fmt::format("rank {} closed its connection", rank)
                         : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
 }
@@ -143,11 +158,12 @@ void Patience::throw_timed_out(const std::vector<int>& missing) {
 }
 
 std::string Patience::await(const std::string& key, int rank) {
+  const auto longest = what_.kind == CallKind::Start ? kFirstLook : timeout_;
   for (auto slice = silence();; slice = timeout_) {
     try {
       const auto left = expired() ? Clock::duration::zero() : since_ + timeout_ - Clock::now();
       const auto limit = std::chrono::ceil<std::chrono::milliseconds>(left);
-      return gang_.rendezvous().get(key, std::min(slice, std::max(limit, std::chrono::milliseconds(1))));
+      return gang_.rendezvous().get(key, std::min({slice, longest, std::max(limit, std::chrono::milliseconds(1))}));
     } catch (const TimedOut&) {
       if (expired()) throw_timed_out({rank});
     } catch (const GangBroken&) {

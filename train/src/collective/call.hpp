@@ -46,6 +46,10 @@ void check_same(int rank, const Announcement& mine, int peer, const Announcement
 /// Likewise, unless one is a Send and the other the Recv that fits.
 void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs);
 
+/// For a rank that leaves its gang without having made the communicator that its options name `name`: those who make it,
+/// now or later, throw GangBroken: "rank 1 <why>".
+void decline(GangContext& gang, const std::string& name, const std::string& why);
+
 /// What a wait inside a collective looks at: the deadline and the gang's broken word. Asked only when a wait is slow, so
 /// the clock of a quick call is never read. One per communicator; used by the thread that makes the call.
 class Patience {
@@ -64,7 +68,7 @@ class Patience {
   const Announcement& what() const { return what_; }
 
   bool gang_is_broken() const { return gang_.broken().load(std::memory_order_relaxed) != 0; }
-  /// Throws GangBroken if the gang is. -> whether the deadline has passed.
+  /// Throws GangBroken if the gang is, or if a rank has declined what is being made. -> whether the deadline has passed.
   bool expired();
   [[noreturn]] void throw_broken() const;
   /// Throws TimedOut; `missing`: ranks that this one waits for, as far as it sees. Unless it sees all, the roll is
@@ -87,6 +91,8 @@ class Patience {
  private:
   using Clock = std::chrono::steady_clock;
   std::chrono::milliseconds silence() const;
+  /// Throws GangBroken with the reason that a rank has told for the end, if one has.
+  void check_told_end();
   bool calls_roll() const { return !sees_all_ && what_.kind != CallKind::Send && what_.kind != CallKind::Recv; }
   std::string place() const;
 
@@ -98,6 +104,7 @@ class Patience {
   bool counting_ = false;
   bool answered_ = false;  // the roll call
   Clock::time_point since_;
+  Clock::time_point next_look_;  // for a rank that has declined
 };
 
 }  // namespace troupe::train

@@ -29,7 +29,7 @@ class Channel {
   /// Sleeps until put (take) may move something, at most `slice`; may wake for no reason.
   virtual void wait_to_put(std::chrono::milliseconds slice) = 0;
   virtual void wait_to_take(std::chrono::milliseconds slice) = 0;
-  /// Whether the other side's process is over. What it had put before can still be taken.
+  /// Whether the other side's process, or its communicator, is over. What it had put before can still be taken.
   virtual bool has_ended() const { return false; }
   [[noreturn]] virtual void throw_ended() const = 0;
 

@@ -36,6 +36,7 @@ struct LocalGroup::Slot {
   alignas(128) std::atomic<std::uint32_t> step;
   std::atomic<std::uint32_t> sleepers;
   std::atomic<std::int32_t> pid;
+  std::atomic<std::uint32_t> closed;  // 1: the rank steps no more
   alignas(128) Post posts[2];
 };
 
@@ -61,6 +62,9 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
 }
 
 LocalGroup::~LocalGroup() {
+  auto& mine = slot(rank_);
+  mine.closed.store(1, std::memory_order_release);
+  futex_wake_all(mine.step);
   for (int fd : pidfds_) {
     if (fd >= 0) ::close(fd);
   }
@@ -167,11 +171,17 @@ void LocalGroup::check_peers(std::uint32_t step) {
 }
 
 bool LocalGroup::has_ended(int local) const {
+  if (slot(local).closed.load(std::memory_order_acquire) != 0) return true;
   pollfd end{pidfds_[static_cast<std::size_t>(local)], POLLIN, 0};
   return end.fd == kEnded || (end.fd >= 0 && ::poll(&end, 1, 0) > 0);
 }
 
 void LocalGroup::throw_ended(int local) const {
+  if (auto reason = aborted()) patience_.throw_gone(*reason);
+  if (slot(local).closed.load(std::memory_order_acquire) != 0) {
+    patience_.throw_gone(
+        fmt::format("rank {} has closed its communicator, as a function does that returns", world_rank(local)));
+  }
   patience_.throw_gone(fmt::format("rank {} (process {}) has ended", world_rank(local), slot(local).pid.load()));
 }
 

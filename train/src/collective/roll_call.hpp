@@ -28,7 +28,8 @@ class RollCall {
   /// The ranks that have not answered. Takes up to some seconds where many are missing.
   std::vector<int> absent(std::uint64_t call);
 
-  /// The end of the communicator, for ranks of other nodes, which see only connections that close. The first reason stays.
+  /// The end of the communicator, for ranks of other nodes, which see only connections that close, and for those that are
+  /// still making it. The first reason stays.
   void tell_end(const std::string& why);
   /// Waits a moment for it. Throws GangBroken if the gang is.
   std::optional<std::string> told_end();

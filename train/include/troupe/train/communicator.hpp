@@ -49,7 +49,7 @@ constexpr DataType data_type_of() {
 /// Threads: one call at a time, from any thread; only abort() may be called beside one.
 ///
 /// Errors, all of which end the communicator (every later call throws the same again):
-/// * GangBroken: a rank died, or called abort(), or the gang was ended; the message names who and why.
+/// * GangBroken: a rank died, called abort() or closed its communicator (`host`), or the gang was ended: who and why.
 /// * TimedOut: the deadline of a call passed; the message names the call and the ranks that had not come.
 /// * std::invalid_argument: ranks made different calls at the same place (names both; `nccl` cannot tell, and waits), or
 ///   arguments that cannot be (those are refused before anything is sent, and leave the communicator as it was).

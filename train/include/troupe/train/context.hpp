@@ -56,7 +56,7 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 ///
 /// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank calls them, in the same
 /// order. They throw GangBroken when another rank died or failed, and TimedOut, naming who is missing. A trainable that
-/// leaves by an exception ends the other ranks' collectives, which name it.
+/// leaves by an exception, or returns (`host`) while others wait for it, ends their collectives, which name it.
 class Context {
  public:
   explicit Context(Member& member);
