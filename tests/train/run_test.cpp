@@ -27,6 +27,8 @@ struct Config {
 };
 
 double fit_line(train::Context& ctx, const Config& config) {
+  if (ctx.rank() == config.at_rank && config.mishap == "throw early") throw std::out_of_range("no such row");
+  if (ctx.rank() == config.at_rank && config.mishap == "return early") return 0;
   const auto x = rows(32, 3, 1);
   const train::Dataset data{x, x.sum(1, true)};
   auto net = ctx.prepare(Net(std::vector<std::int64_t>{3, 1}));
@@ -40,6 +42,7 @@ double fit_line(train::Context& ctx, const Config& config) {
       optim.step();
     }
     if (ctx.rank() == config.at_rank && config.mishap == "throw") throw std::out_of_range("no such row");
+    if (ctx.rank() == config.at_rank && config.mishap == "return") return 0;
     if (ctx.rank() == config.at_rank && config.mishap == "die") ::kill(::getpid(), SIGKILL);
     loss = torch::nn::functional::mse_loss(net->forward(data.data), data.target).item<double>();
     ctx.report({{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}},
@@ -117,8 +120,9 @@ TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {
 
 TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
   const int rank = GENERATE(0, 1);
+  const std::string when = GENERATE("throw", "throw early");
   try {
-    train::run<fit_line>(Config{.mishap = "throw", .at_rank = rank}, two_here());
+    train::run<fit_line>(Config{.mishap = when, .at_rank = rank}, two_here());
     FAIL("the run came to an end");
   } catch (const TaskError& error) {
     CHECK(error.type() == "std::out_of_range");
@@ -133,6 +137,30 @@ TEST_CASE("a killed rank ends the run with its signal", "[train][run][failure]")
   } catch (const ActorDied& error) {
     CHECK(error.signal() == SIGKILL);
   }
+}
+
+TEST_CASE("a rank that returns while the others wait for it ends the run", "[train][run][failure]") {
+  const int rank = GENERATE(0, 1);
+  const std::string when = GENERATE("return", "return early");
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_THROWS_AS(train::run<fit_line>(Config{.mishap = when, .at_rank = rank}, two_here()), GangBroken);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
+}
+
+TEST_CASE("a run that fails leaves no rank behind that would keep the next one waiting", "[train][run][failure]") {
+  auto cluster = init({.cpus = 2});
+  train::RunOptions options{.workers = 2};
+  Config config;
+  SECTION("the judge of the reports throws") {
+    options.on_report = [](const train::Report&) -> Verdict { throw std::runtime_error("no verdict"); };
+  }
+  SECTION("a rank throws at once") { config = {.mishap = "throw early", .at_rank = GENERATE(0, 1)}; }
+  SECTION("a rank returns at once") { config = {.mishap = "return early", .at_rank = GENERATE(0, 1)}; }
+  SECTION("the checkpoint to go on from is not there") { options.restore_from = "/no/such/checkpoint"; }
+  SECTION("the storage cannot be made") { options.storage = "/proc/no such storage"; }
+  CHECK_THROWS(train::run<fit_line>(config, options));
+  const auto next = train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = std::chrono::seconds(5)});
+  CHECK(next.value);
 }
 
 TEST_CASE("options of a run that cannot be are named", "[train][run]") {

@@ -37,7 +37,7 @@ class Member {
   virtual GangContext& gang() = 0;  ///< of a run without a cluster: a gang of one
   /// Every rank calls it equally often. Blocks until the k-th report of rank 0 is judged; all ranks get the same
   /// verdict for report k. Metrics and checkpoint (a directory; empty: none) count on rank 0 and are ignored elsewhere.
-  /// Throws GangBroken once a rank has died.
+  /// Throws GangBroken once a rank has died, and where rank 0 has ended before its k-th report.
   virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
   virtual const std::string& storage() const = 0;  ///< directory of this run for checkpoints; empty: none was asked for
   virtual const std::string& restore_from() const = 0;  ///< checkpoint directory to go on from; empty: start anew

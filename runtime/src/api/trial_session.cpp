@@ -18,6 +18,14 @@ constexpr auto kLook = 20ms;           // how often a wait looks whether the gan
 constexpr auto kRendezvousSlice = 2s;  // likewise, where the rendezvous is what waits
 constexpr auto kFarewell = 1s;
 
+// What rank 0 answers a report with.
+constexpr auto* kGoOn = "continue";
+constexpr auto* kStop = "stop";
+constexpr auto* kReturned = "has returned";  // these two: it makes no such report any more
+constexpr auto* kThrew = "has thrown an exception";
+
+std::string verdict_key(std::uint64_t report) { return fmt::format("verdict/{}", report); }
+
 }  // namespace
 
 /// The function's side, and what both sides share.
@@ -44,6 +52,7 @@ class TrialSession::Core final : public Member {
   double elapsed_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
   Verdict judged_by_driver(TrialEvent event);
   Verdict judged_by_rank_0(const std::string& key);
+  void say_last_report(const char* end);
 
   GangContext& gang_;
   const RunInfo info_;
@@ -87,6 +96,7 @@ void TrialSession::Core::run(const std::function<void(Member&)>& body) {
   } catch (...) {
     error = std::current_exception();
   }
+  say_last_report(error ? kThrew : kReturned);
   const std::lock_guard lock(mutex_);
   returned_ = returned;
   error_ = error;
@@ -137,12 +147,12 @@ Verdict TrialSession::Core::report(const Metrics& metrics, const std::string& ch
     if (stopped_ || abandoned_) throw Stopped();
     event.index = reports_++;
   }
-  const auto key = fmt::format("verdict/{}", event.index);
+  const auto key = verdict_key(event.index);
   if (gang_.rank() != 0) return judged_by_rank_0(key);
   event.metrics = metrics;
   event.checkpoint = checkpoint;
   const auto verdict = judged_by_driver(std::move(event));
-  if (gang_.size() > 1) gang_.rendezvous().set(key, verdict == Verdict::Stop ? "stop" : "continue");
+  if (gang_.size() > 1) gang_.rendezvous().set(key, verdict == Verdict::Stop ? kStop : kGoOn);
   return verdict;
 }
 
@@ -167,8 +177,23 @@ Verdict TrialSession::Core::judged_by_rank_0(const std::string& key) {
     const std::lock_guard lock(mutex_);
     if (abandoned_) throw Stopped();
     if (!answer) continue;
-    stopped_ = *answer == "stop";
+    if (*answer == kReturned || *answer == kThrew) {
+      raise({.kind = Failure::Kind::GangBroken,
+             .message = fmt::format("the function of rank 0 {}; rank {} waits in report {}", *answer, gang_.rank(),
+                                    reports_ - 1)});
+    }
+    stopped_ = *answer == kStop;
     return stopped_ ? Verdict::Stop : Verdict::Continue;
+  }
+}
+
+// The others may wait in a report that rank 0 does not come to.
+void TrialSession::Core::say_last_report(const char* end) {
+  if (gang_.rank() != 0 || gang_.size() == 1) return;
+  try {
+    gang_.rendezvous().set(verdict_key(reports_), end);  // which only this thread counts
+  } catch (const Error&) {
+    // The gang is broken, which they see for themselves.
   }
 }
 

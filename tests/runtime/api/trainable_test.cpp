@@ -187,6 +187,27 @@ TEST_CASE("a report waits no longer than its gang is whole", "[api][trainable]")
   CHECK(left);
 }
 
+TEST_CASE("a report that rank 0 does not come to any more ends with why", "[api][trainable]") {
+  const bool throws = GENERATE(false, true);
+  const auto table = std::make_shared<fake::GangTable>();
+  fake::GangOfThreads first(table, 0, 2);
+  fake::GangOfThreads second(table, 1, 2);
+  TrialSession other(second, {});
+  other.start([](Member& member) { member.report({}, ""); });
+  TrialSession session(first, {});
+  session.start([throws](Member&) {
+    if (throws) throw std::domain_error("at a loss");
+  });
+  try {
+    other.finish();
+    FAIL("the report was answered");
+  } catch (const GangBroken& error) {
+    CHECK(std::string(error.what()) == std::string("the function of rank 0 has ") +
+                                           (throws ? "thrown an exception" : "returned") +
+                                           "; rank 1 waits in report 0");
+  }
+}
+
 TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller", "[api][trainable]") {
   fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
   TrialSession session(context, {});

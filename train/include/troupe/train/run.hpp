@@ -95,16 +95,11 @@ auto run_here(const troupe::detail::trainable_config<F>& config, const RunOption
 }
 
 template <auto F>
-auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptions& options) {
   using R = troupe::detail::trainable_result<F>;
   using Event = troupe::detail::TrialEvent;
-  using Worker = troupe::detail::TrainableWorker<F>;
   RunResult<R> result;
-  troupe::detail::TrialRun<F> run(troupe::gang<Worker>({.size = options.workers,
-                                                        .each = options.each,
-                                                        .strategy = options.strategy,
-                                                        .timeout = options.placement_timeout},
-                                                       config, info_of(options)));
+  troupe::detail::TrialRun<F> run(gang);
   auto event = run.wait();
   for (; event.kind == Event::Kind::Report; event = run.wait()) run.answer(take(event, options, result));
   close(event, result);
@@ -119,11 +114,28 @@ auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOption
   return result;
 }
 
+template <auto F>
+auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+  const auto gang = troupe::gang<troupe::detail::TrainableWorker<F>>({.size = options.workers,
+                                                                      .each = options.each,
+                                                                      .strategy = options.strategy,
+                                                                      .timeout = options.placement_timeout},
+                                                                     config, info_of(options));
+  try {
+    return follow<F>(gang, options);
+  } catch (...) {
+    gang.kill();  // a gang that is only let go of ends with its calls, and a rank may be in one for as long as it likes
+    throw;
+  }
+}
+
 }  // namespace detail
 
 /// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it is over. -> rank 0's value and what it
 /// reported on the way. Throws what F threw on a rank (TaskError), ActorDied for a rank whose process died, Impossible or
-/// TimedOut for a gang that is not placed, std::invalid_argument for bad options.
+/// TimedOut for a gang that is not placed, std::invalid_argument for bad options, and what on_report threw. Of several
+/// ranks that fail, the one whose own error it is: not those that it left waiting (GangBroken). Whatever it throws, the
+/// gang's processes are ended by then or within a moment.
 template <auto F>
 RunResult<troupe::detail::trainable_result<F>> run(const troupe::detail::trainable_config<F>& config,
                                                    const RunOptions& options = {}) {
