@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 20ms;           // how often a wait looks whether the gang is whole
-constexpr auto kRendezvousSlice = 2s;  // likewise, where the rendezvous is what waits
-constexpr auto kFarewell = 1s;
+constexpr auto kLook = 20ms;                       // how often a wait looks whether the gang is whole
+constexpr auto kRendezvousSlice = 2s;              // likewise, where the rendezvous is what waits
+constexpr auto kFarewell = kRendezvousSlice + 1s;  // so that whoever waits there has seen that it is over
 
 // What rank 0 answers a report with.
 constexpr auto* kGoOn = "continue";
