@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-#include <sched.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <csignal>
@@ -28,7 +28,8 @@ namespace troupe::node {
 namespace {
 
 constexpr std::size_t kThreadBytes = 4096;
-constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
+constexpr int kShortLooks = 100, kMostLooks = 300;  // for the end of a thread; those after the short ones last 1 ms
+constexpr int kFirstToGo = 500;                     // of 1,000, see proc(5)
 
 /// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
 void prepare() {
@@ -52,7 +53,9 @@ void rehearse_threads() {
     } catch (const std::system_error&) {
       return;  // missed, and told, by the worker processes
     }
-    while (has_other_threads()) ::sched_yield();
+    // Bounded: with the first thread a library may start one that stays, as ThreadSanitizer does.
+    for (int looks = 0; looks < kMostLooks && has_other_threads(); ++looks)
+      ::poll(nullptr, 0, looks < kShortLooks ? 0 : 1);
   }
 }
 
