@@ -27,6 +27,11 @@
 namespace troupe::node {
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kMayRehearse = false;  // with the first thread it starts one of its own, which stays
+#else
+constexpr bool kMayRehearse = true;
+#endif
 constexpr std::size_t kThreadBytes = 4096;
 constexpr int kShortLooks = 100, kMostLooks = 300;  // for the end of a thread; those after the short ones last 1 ms
 constexpr int kFirstToGo = 500;                     // of 1,000, see proc(5)
@@ -53,7 +58,7 @@ void rehearse_threads() {
     } catch (const std::system_error&) {
       return;  // missed, and told, by the worker processes
     }
-    // Bounded: with the first thread a library may start one that stays, as ThreadSanitizer does.
+    // Bounded: with the first thread a library may start one that stays.
     for (int looks = 0; looks < kMostLooks && has_other_threads(); ++looks)
       ::poll(nullptr, 0, looks < kShortLooks ? 0 : 1);
   }
@@ -95,7 +100,7 @@ int serve_zygote(int control) {
   prepare();
   answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
   transport::warm_up();  // while the first request is on its way
-  rehearse_threads();
+  if (kMayRehearse) rehearse_threads();
   for (;;) {
     auto received = receive_packet(control, 0);
     if (!received.packet) ::_exit(0);
