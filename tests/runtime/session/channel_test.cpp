@@ -233,13 +233,13 @@ TEST_CASE("short tasks stand in line at one lease; one that takes long gives bac
   auto cluster = init({.cpus = 2});
   for (int i = 0; i < 500; ++i) REQUIRE(task<twice>(i).get(20s) == 2 * i);  // short, as far as anybody knows
   std::vector<Ref<int>> line;
-  line.push_back(task<sleeps>(500));
+  line.push_back(task<sleeps>(2'000));
   for (int i = 0; i < 200; ++i) line.push_back(task<twice>(i));
   const auto start = Clock::now();
   for (int i = 0; i < 200; ++i) REQUIRE(line[static_cast<std::size_t>(i) + 1].get(20s) == 2 * i);
-  CHECK(Clock::now() - start < 450ms);  // not behind it
+  CHECK(Clock::now() - start < 1900ms);  // not behind it
   CHECK_FALSE(line.front().ready());
-  CHECK(line.front().get(20s) == 500);
+  CHECK(line.front().get(20s) == 2'000);
 }
 
 TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU too", "[runtime][session][channel]") {

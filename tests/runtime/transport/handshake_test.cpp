@@ -348,7 +348,8 @@ TEST_CASE("a port that hangs up, or says nothing, is named within the time", "[t
   Stranger silent(loop, "", true);
   CHECK_THAT(
       refused_by(loop, silent.endpoint()),
-      StartsWith(silent.name() + " accepted the connection but said nothing within 0.9 s: it is no Troupe head (use the address "));
+      StartsWith(silent.name() +
+                 " accepted the connection but said nothing within 0.9 s: it is no Troupe head (use the address "));
   ClientOptions process;
   process.self.role = wire::Role::PROCESS;
   process.self.subject = 22;
