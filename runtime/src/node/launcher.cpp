@@ -23,6 +23,7 @@ namespace troupe::node {
 namespace {
 
 constexpr auto kJobEnded = "its job has ended";
+constexpr std::chrono::seconds kAnswerLimit(1);  // of a zygote that is to end, for the forks it was asked for
 constexpr int kLoaderFailed = 127;  // exit code of the dynamic loader, and of a shell, that cannot start a program
 
 }  // namespace
@@ -47,9 +48,23 @@ void Launcher::start(LaunchRequest request, OnLaunched done) {
 void Launcher::close() {
   closed_ = true;
   start_timer_.cancel();
-  // Its socket stays open until it is reaped: the answer to a fork that is on its way names a child of this process.
-  if (zygote_pid_ > 0) ::kill(zygote_pid_, SIGKILL);
+  end_zygote();
   fail_pending(failure_of(Failure::Kind::Program, kJobEnded));
+}
+
+/// A process that it forks just now is a child of this one, to be watched and to be ended: it must say which that is.
+/// So it may answer first, and its socket stays open until it is reaped.
+void Launcher::end_zygote() {
+  if (zygote_pid_ == 0) return;
+  if (!zygote_ || !zygote_->is_ready() || !zygote_->owes_answers()) {
+    ::kill(zygote_pid_, SIGKILL);
+    return;
+  }
+  zygote_->finish();
+  start_timer_.expires_after(kAnswerLimit);
+  start_timer_.async_wait([weak = weak_from_this(), pid = zygote_pid_](boost::system::error_code error) {
+    if (auto self = weak.lock(); !error && self && self->zygote_pid_ == pid) ::kill(pid, SIGKILL);
+  });
 }
 
 void Launcher::advance() {
@@ -257,6 +272,7 @@ void Launcher::fork(Pending pending) {
 }
 
 void Launcher::on_answer(Pending pending, const ZygotePacket* answer, UniqueFd link) {
+  if (answer == nullptr && closed_) return pending.done(failure_of(Failure::Kind::Program, kJobEnded));
   if (answer == nullptr) return pending.done(LaunchLost{});
   switch (answer->kind) {
     case ZygotePacket::Kind::Forked:

@@ -89,6 +89,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   void fail_pending(const Failure& failure);
 
   void start_zygote();
+  void end_zygote();
   void watch_zygote(UniqueFd control, pid_t pid);
   void on_zygote_ended(pid_t pid, int status);
   void explain_start(Failure failure, int status);

@@ -26,6 +26,11 @@ void ZygoteClient::fork(const ZygotePacket& packet, UniqueFd link, OnAnswer on_a
   if (!writing_) write();
 }
 
+void ZygoteClient::finish() {
+  outbox_.clear();
+  if (control_.is_open()) ::shutdown(control_.native_handle(), SHUT_WR);
+}
+
 void ZygoteClient::close() {
   on_ready_ = on_closed_ = nullptr;
   waiting_.clear();

@@ -33,6 +33,9 @@ class ZygoteClient : public std::enable_shared_from_this<ZygoteClient> {
   void fork(const ZygotePacket& packet, UniqueFd link, OnAnswer on_answer);
   bool is_ready() const { return ready_ && control_.is_open(); }
   bool was_ready() const { return ready_; }
+  bool owes_answers() const { return !waiting_.empty(); }
+  /// The zygote answers what has reached it, and then ends.
+  void finish();
   /// The zygote has ended: reads what it still said, then closes.
   void drain();
   /// Its other end, and so the zygote, ends with this. No handler is called any more.

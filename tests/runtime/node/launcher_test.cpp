@@ -1,7 +1,10 @@
 #include "node/launcher.hpp"
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -47,6 +50,20 @@ struct Started {
     return answer;
   }
 };
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> out;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string text;
+    if (!std::getline(file, text)) continue;
+    std::istringstream rest(text.substr(text.rfind(')') + 1));
+    char state = 0;
+    pid_t its = 0;
+    if (rest >> state >> its && its == parent) out.push_back(std::stoi(entry.path().filename()));
+  }
+  return out;
+}
 
 struct Fixture {
   asio::io_context loop;
@@ -149,6 +166,25 @@ TEST_CASE("many worker processes asked for at once are all forked from one zygot
     run_until(node.loop, "all starts", [&] { return worker->result.has_value(); });
     CHECK(worker->tell("parent") == std::to_string(::getpid()));
   }
+}
+
+TEST_CASE("a launcher that closes in the midst of starts knows every process that was made", "[node][zygote]") {
+  if (!kHasOneThread) return;
+  Fixture node;
+  node.make("raw");
+  node.start();
+  std::vector<std::shared_ptr<Started>> workers;
+  for (int i = 0; i < 40; ++i) workers.push_back(node.begin());
+  run_until(node.loop, "a first start", [&] { return workers.front()->result.has_value(); });
+  node.launcher->close();
+  run_until(node.loop, "the zygote to end", [&] { return node.launcher->zygote() == 0; });
+  std::size_t launched = 0;
+  for (auto& worker : workers) {
+    REQUIRE(worker->result);
+    if (std::holds_alternative<Launched>(*worker->result)) ++launched;
+  }
+  CHECK(launched >= 1);
+  CHECK(children_of(::getpid()).size() == launched + 2);  // the one before, and the guardian
 }
 
 TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves", "[node][zygote]") {

@@ -155,7 +155,9 @@ TEST_CASE("a worker process starts, is asked through its node, and its exit is r
   CHECK(failure.message == "process 7 (pid " + std::to_string(pid) + ") ended with exit code 6");
   CHECK(!cluster.head.exited.contains(8));
   cluster.stop();
-  CHECK(cluster.fate(8).signal != 0);
+  const auto other = cluster.fate(8);
+  INFO(other.message);
+  CHECK(other.signal != 0);
 }
 
 TEST_CASE("a worker process that is killed is reported with its signal", "[node][process]") {
