@@ -12,6 +12,15 @@ namespace {
 
 Failure refusal(std::string message) { return {.kind = Failure::Kind::Refused, .message = std::move(message)}; }
 
+/// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and no error of theirs.
+Failure seen_by_others(Failure failure) {
+  using Kind = Failure::Kind;
+  if (failure.kind != Kind::ProcessDied && failure.kind != Kind::ActorDied) return failure;
+  failure.kind = Kind::GangBroken;
+  failure.message = "rank 0 is gone: " + failure.message;
+  return failure;
+}
+
 Outcome as_outcome(std::string bytes) { return detail::Payload{.bytes = std::move(bytes), .refs = {}}; }
 
 }  // namespace
@@ -86,7 +95,7 @@ std::string RankContext::exchange(bool set, std::string_view key, std::string_vi
            .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', which no rank has set", rank_,
                                   timeout.count(), key)});
   }
-  if (const auto* failure = std::get_if<Failure>(&answer->outcome())) raise(*failure);
+  if (const auto* failure = std::get_if<Failure>(&answer->outcome())) raise(seen_by_others(*failure));
   return std::get<detail::Payload>(answer->outcome()).bytes;
 }
 
