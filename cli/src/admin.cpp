@@ -9,10 +9,11 @@
 
 #include <troupe/errors.hpp>
 
-#include "config/token.hpp"
 #include "transport/patience.hpp"
+#include "transport/socket.hpp"
 
 namespace troupe::cli {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -73,8 +74,8 @@ class Session {
   }
 
   std::string silence(std::chrono::seconds timeout) const {
-    return fmt::format("the head at {} did not do it within {} s", config::format_address(head_.at.host, head_.at.port),
-                       timeout.count());
+    return fmt::format("the head at {} did not do it within {} s",
+                       transport::format_endpoint(head_.at.host, head_.at.port), timeout.count());
   }
 
   boost::asio::io_context loop_{1};

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
@@ -14,16 +15,25 @@
 #include "transport/socket.hpp"
 
 namespace troupe::cli {
+
 namespace {
 
+/// Where others reach a head that listens there: not at "any address".
+std::string reached_at(const std::string& host) {
+  if (host != "0.0.0.0" && host != "::") return host;
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : host;
+}
+
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file) {
-  const auto address = config::format_address(arguments.host, head.port());
+  const auto listens = transport::format_endpoint(arguments.host, head.port());
+  const auto address = transport::format_endpoint(reached_at(arguments.host), head.port());
   fmt::print(
       "troupe {}: the head of cluster {} listens on {}\n"
       "  add a machine:  troupe worker --head {}\n"
       "  run a program:  TROUPE_ADDRESS={} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
-      kVersion, head.cluster(), address, address, address, token_file);
+      kVersion, head.cluster(), listens, address, address, token_file);
   if (!transport::is_loopback(arguments.host)) {
     fmt::print(
         "  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted "
@@ -67,7 +77,7 @@ int run_head(const HeadArguments& arguments) {
                           : arguments.state_directory;
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   head::Head head(loop, options);
-  const AddressFile file(config::format_address(arguments.host, head.port()));
+  const AddressFile file(transport::format_endpoint(arguments.host, head.port()));
 
   std::optional<node::Node> node;
   int exit_code = 0;

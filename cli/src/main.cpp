@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -20,6 +21,17 @@ CLI::Validator above_zero() {
       "NUMBER > 0");
 }
 
+/// What `troupe status` prints in one line, it must be able to.
+CLI::Validator one_line() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+        if (text.empty() || text.size() > 255) return "it takes 1 to 255 characters";
+        return std::ranges::any_of(text, is_control) ? "it has a control character" : "";
+      },
+      "");
+}
+
 void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
       ->check(above_zero());
@@ -27,7 +39,7 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
       ->check(CLI::Range(0, 1024));
   command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
   command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
-  command.add_option("--name", arguments.name, "the node's name (default: the host name)");
+  command.add_option("--name", arguments.name, "the node's name (default: the host name)")->check(one_line());
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
   command.add_option("--object-store-memory", arguments.object_store_memory,
@@ -50,8 +62,11 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
       ->capture_default_str();
   command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
   command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there");
-  command.add_flag("--no-node", arguments.no_node, "run nothing on this machine");
+  const auto of_head = command.get_options().size();
   add_node_options(command, arguments.node);
+  const auto all = command.get_options();
+  auto* no_node = command.add_flag("--no-node", arguments.no_node, "run nothing on this machine");
+  for (auto of_node = of_head; of_node < all.size(); ++of_node) all[of_node]->excludes(no_node);
 }
 
 void add_options(CLI::App& command, WorkerArguments& arguments) {

@@ -4,8 +4,10 @@
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "store/types.hpp"
+#include "transport/socket.hpp"
 
 namespace troupe::cli {
+
 namespace {
 
 using nlohmann::json;
@@ -66,7 +68,7 @@ int run_status(const StatusArguments& arguments) {
     return 0;
   }
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
-             config::format_address(head.at.host, head.at.port), status.at("up_seconds").get<double>());
+             transport::format_endpoint(head.at.host, head.at.port), status.at("up_seconds").get<double>());
   print_nodes(status.at("nodes"));
   print_rows(status);
   return 0;

@@ -6,8 +6,10 @@
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "node/node.hpp"
+#include "transport/socket.hpp"
 
 namespace troupe::cli {
+
 int run_worker(const WorkerArguments& arguments) {
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
@@ -20,7 +22,7 @@ int run_worker(const WorkerArguments& arguments) {
   node.start(
       [&](std::uint32_t number) {
         fmt::print("node {} of the cluster at {}; output of its processes: {}\n", number,
-                   config::format_address(head.at.host, head.at.port), logs);
+                   transport::format_endpoint(head.at.host, head.at.port), logs);
         std::fflush(stdout);
       },
       [&](const std::string& why, bool failed) {

@@ -24,7 +24,10 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
   }
   for (auto* node : nodes_.touched()) serve_waiting_for_cpu(*node);
   place_waiting();
-  if (time_passes) recall_overdue();
+  if (time_passes) {
+    recall_overdue();
+    tell_who_waits();
+  }
   effects_ = nullptr;
 }
 

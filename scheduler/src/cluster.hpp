@@ -153,9 +153,12 @@ class Cluster {
   void lift(Request& request);
   void drain(const Request& request);
   void recall_overdue();
+  void tell_who_waits();
+  bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
   void recall(Lease& lease);
 
+  std::string what(const Request& request) const;
   std::string reason(const Request& request) const;
   std::string reason_of_starting(const Request& request) const;
   std::string reason_of_reservation(const Request& request) const;

@@ -89,6 +89,10 @@ std::string text(const GangBroken& e) {
   return fmt::format("gang {} broken: rank {} lost with process {}: {}", e.gang, e.rank, e.process, e.cause);
 }
 std::string text(const ProcessResumed& e) { return fmt::format("process {} resumed", e.process); }
+std::string text(const StillWaits& e) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(e.waited).count();
+  return fmt::format("job {} told that {} has waited for {} s: {}", e.job, e.what, seconds, e.reason);
+}
 
 }  // namespace
 

@@ -223,6 +223,7 @@ struct Job {
   JobId id = 0;
   ProcessId driver = 0;
   bool ended = false;
+  std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cluster.hpp"
@@ -63,6 +65,26 @@ bool Cluster::only_bounded(const ShapeKey& shape) const {
     return !found;
   });
   return found;
+}
+
+void Cluster::tell_who_waits() {
+  for (auto* shape : queue_.shapes()) {
+    for (const auto& lines : shape->order) {
+      const auto& first = lines.first();
+      auto& job = jobs_.at(lines.job);
+      if (first.since + options_.notice_after > now_) continue;
+      if (job.ended || (job.noticed && *job.noticed + options_.notice_pause > now_) || !is_news(first)) continue;
+      job.noticed = now_;
+      emit(StillWaits{job.id, job.driver, what(first), now_ - first.since, reason(first)});
+    }
+  }
+}
+
+bool Cluster::is_news(const Request& request) const {
+  if (request.shape->kind == Kind::Actor) return true;
+  const auto same = request.shape->kind == Kind::Lease ? Role::Lease : Role::Rank;
+  return std::ranges::none_of(jobs_.at(request.job).processes,
+                              [same](const Process& process) { return process.role == same; });
 }
 
 }  // namespace troupe::scheduler

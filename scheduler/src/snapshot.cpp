@@ -9,21 +9,6 @@
 namespace troupe::scheduler {
 namespace {
 
-std::string what(const Request& request, const std::string& name) {
-  const auto& shape = *request.shape;
-  const auto need = to_string(shape.need);
-  switch (shape.kind) {
-    case Kind::Lease:
-      return fmt::format("lease of {}", need);
-    case Kind::Actor:
-      return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
-                          : fmt::format("actor '{}' of {}", name, need);
-    case Kind::Gang:
-      return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need, to_string(shape.strategy));
-  }
-  return need;
-}
-
 std::string use_of(const Process& process) {
   switch (process.role) {
     case Role::None:
@@ -40,6 +25,17 @@ std::string use_of(const Process& process) {
 
 }  // namespace
 
+std::string Cluster::what(const Request& request) const {
+  const auto& shape = *request.shape;
+  const auto need = to_string(shape.need);
+  if (shape.kind == Kind::Lease) return fmt::format("lease of {}", need);
+  if (shape.kind == Kind::Gang)
+    return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need, to_string(shape.strategy));
+  const auto& name = actors_.at(request.subject).name;
+  return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
+                      : fmt::format("actor '{}' of {}", name, need);
+}
+
 std::vector<PendingView> Cluster::pending() const {
   std::vector<const Request*> order;
   for (const auto* request : requests_.all()) order.push_back(request);
@@ -47,7 +43,6 @@ std::vector<PendingView> Cluster::pending() const {
   std::map<const ShapeKey*, std::string> reasons;  // one per shape, where nothing is special about the request
   std::vector<PendingView> views;
   for (const auto* request : order) {
-    const auto name = request->shape->kind == Kind::Actor ? actors_.at(request->subject).name : std::string{};
     std::string why;
     if (request->waiting() && !request->reservation) {
       auto& shared = reasons[request->shape.get()];
@@ -56,7 +51,7 @@ std::vector<PendingView> Cluster::pending() const {
     } else {
       why = reason(*request);
     }
-    views.push_back({request->id, what(*request, name), request->job, request->requester->id, request->since, why});
+    views.push_back({request->id, what(*request), request->job, request->requester->id, request->since, why});
   }
   return views;
 }

@@ -150,7 +150,7 @@ TEST_CASE("the log folders of ended nodes go but for the last ones, those of liv
   CHECK(std::filesystem::exists(folder_of(cluster.worker(cluster.workers() - 1))));
 }
 
-TEST_CASE("status names what waits and why", "[cli][cluster]") {
+TEST_CASE("status names what waits and why, and so does its driver after a while", "[cli][cluster]") {
   TestCluster cluster(1, 1);
   auto holder = cluster.driver("hold");
   holder.wait_for_output("holding");
@@ -160,4 +160,5 @@ TEST_CASE("status names what waits and why", "[cli][cluster]") {
     return status["pending"].size() == 1 && !status["pending"][0]["reason"].get<std::string>().empty();
   }));
   CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output, Catch::Contains("waiting"));
+  waiting.wait_for_output("lease of cpu 1 has waited for ", std::chrono::seconds(20));
 }

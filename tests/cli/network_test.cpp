@@ -13,22 +13,17 @@ using namespace troupe::test;
 TEST_CASE("a program runs on another host, which joined over the network", "[cli][network]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
-  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--cpus", "2"}),
-             scene.near_environment);
-  head.wait_for_output("token file:");
+  auto head = scene.start_head({"--cpus", "2"});
   CHECK_THAT(head.output(), Catch::Contains("not encrypted"));
-  scene.copy_token();
   Child worker(
       scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "2", "--name", "far"}),
       scene.far_environment);
   worker.wait_for_output("of the cluster at");
 
-  const auto gang =
-      run(scene.hosts.on_first({TROUPE_TEST_DRIVER, "gang", "--address", scene.address()}), scene.near_environment);
+  const auto gang = scene.drive({TROUPE_TEST_DRIVER, "gang"});
   INFO(gang.output);
   CHECK(gang.exit_code == 0);
-  const auto spread =
-      run(scene.hosts.on_first({TROUPE_TEST_DRIVER, "use_all", "--address", scene.address()}), scene.near_environment);
+  const auto spread = scene.drive({TROUPE_TEST_DRIVER, "use_all"});
   INFO(spread.output);
   CHECK(spread.exit_code == 0);
   CHECK_THAT(spread.output, Catch::Contains("parent " + std::to_string(worker.pid())));
@@ -42,17 +37,13 @@ TEST_CASE("a program runs on another host, which joined over the network", "[cli
 TEST_CASE("what ends a worker process before it is ready is in the failure that its caller sees", "[cli][network]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
-  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--no-node"}),
-             scene.near_environment);
-  head.wait_for_output("token file:");
-  scene.copy_token();
+  auto head = scene.start_head({"--no-node"});
   REQUIRE(scene.hosts.change_second("addr add 10.77.0.9/32 dev lo"));
   Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--node-host", "10.77.0.9"}),
                scene.far_environment);
   worker.wait_for_output("of the cluster at");
   REQUIRE(scene.hosts.change_second("addr del 10.77.0.9/32 dev lo"));
-  const auto task =
-      run(scene.hosts.on_first({TROUPE_TEST_DRIVER, "task", "--address", scene.address()}), scene.near_environment);
+  const auto task = scene.drive({TROUPE_TEST_DRIVER, "task"});
   INFO(task.output);
   CHECK(task.exit_code == 1);
   CHECK_THAT(task.output, Catch::Contains("could not start: 10.77.0.9 is no address of this machine") &&
@@ -64,10 +55,7 @@ TEST_CASE("a program that the other machine cannot run fails with one message, w
           "[cli][network]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
-  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--no-node"}),
-             scene.near_environment);
-  head.wait_for_output("token file:");
-  scene.copy_token();
+  auto head = scene.start_head({"--no-node"});
   // To this node the folder of the library is empty.
   const std::string hide = "mount -t tmpfs tmpfs " TROUPE_TEST_LIBRARY_FOLDER " && exec \"$0\" \"$@\"";
   Child worker(scene.hosts.on_second({"unshare", "--mount", "sh", "-c", hide, TROUPE_PROGRAM, "worker", "--head",
@@ -78,8 +66,7 @@ TEST_CASE("a program that the other machine cannot run fails with one message, w
   auto quickest = std::chrono::steady_clock::duration::max();
   for (int time = 0; time < 3; ++time) {
     const auto start = std::chrono::steady_clock::now();
-    const auto task =
-        run(scene.hosts.on_first({TROUPE_TEST_LIBRARY_DRIVER, "--address", scene.address()}), scene.near_environment);
+    const auto task = scene.drive({TROUPE_TEST_LIBRARY_DRIVER});
     quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
     INFO(task.output);
     CHECK(task.exit_code == 1);
@@ -95,26 +82,21 @@ TEST_CASE("a program that the other machine cannot run fails with one message, w
   Child other(scene.hosts.on_second({"unshare", "--mount", TROUPE_PROGRAM, "worker", "--head", scene.address()}),
               scene.far_environment);
   other.wait_for_output("of the cluster at");
-  const auto task =
-      run(scene.hosts.on_first({TROUPE_TEST_LIBRARY_DRIVER, "--address", scene.address()}), scene.near_environment);
+  const auto task = scene.drive({TROUPE_TEST_LIBRARY_DRIVER});
   CHECK_THAT(task.output, Catch::Contains("answer 42"));
 }
 
 TEST_CASE("a program that the other machine lacks is sent there by its digest, once", "[cli][network]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
-  Child head(scene.hosts.on_first({TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0", "--no-node"}),
-             scene.near_environment);
-  head.wait_for_output("token file:");
-  scene.copy_token();
+  auto head = scene.start_head({"--no-node"});
   // A mount namespace of its own: to the node, the driver's paths are another machine's.
   Child worker(
       scene.hosts.on_second({"unshare", "--mount", TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "1"}),
       scene.far_environment);
   worker.wait_for_output("of the cluster at");
   for (int time = 0; time < 2; ++time) {
-    const auto task =
-        run(scene.hosts.on_first({TROUPE_TEST_DRIVER, "task", "--address", scene.address()}), scene.near_environment);
+    const auto task = scene.drive({TROUPE_TEST_DRIVER, "task"});
     INFO(task.output);
     CHECK(task.exit_code == 0);
   }

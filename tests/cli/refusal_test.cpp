@@ -225,6 +225,8 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--spill-directory", file, "'" + file + "'"},
       {"--spill-directory", "/proc/nowhere", "'/proc/nowhere'"},
       {"--resource", "=1", "'=1' is not of the form NAME=AMOUNT"},
+      {"--name", "two\nlines", "--name: it has a control character"},
+      {"--token-file", "/proc/no/token", "/proc/no/token: No such file or directory; copy it from the head's machine"},
   };
   for (const auto& bad : all) {
     const auto worker =
@@ -234,6 +236,9 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
     CHECK_THAT(worker.output, Catch::Contains(bad.named));
     CHECK(worker.output.size() < 400);
   }
+  const auto both = run({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--cpus", "2"}, cluster.environment());
+  CHECK(both.exit_code == 2);
+  CHECK_THAT(both.output, Catch::Contains("--cpus excludes --no-node"));
   const auto unknown = run({TROUPE_PROGRAM, "haed"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.output, Catch::Contains("no command 'haed'"));
@@ -268,6 +273,16 @@ TEST_CASE("a node that its head refuses ends with the head's reason and exit cod
   CHECK(head.exit_code == 1);
   CHECK_THAT(head.output, Catch::Contains("refuses this node: an amount") && Catch::Contains("1e+30"));
   CHECK(processes_with("XDG_STATE_HOME=" + folder.path()).empty());
+}
+
+TEST_CASE("a head that listens on every address says by which name others reach it", "[cli]") {
+  TemporaryFolder folder;
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  Child head({TROUPE_PROGRAM, "head", "--host", "0.0.0.0", "--port", "0", "--no-node"}, environment);
+  head.wait_for_output("token file:");
+  CHECK_THAT(head.output(), Catch::Contains("listens on 0.0.0.0:") && !Catch::Contains("--head 0.0.0.0"));
+  CHECK(run({TROUPE_PROGRAM, "stop"}, environment).exit_code == 0);
+  CHECK(head.wait());
 }
 
 TEST_CASE("where a killed head has left its address behind, the file is named with what to do", "[cli][refusal]") {

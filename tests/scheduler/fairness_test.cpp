@@ -58,6 +58,46 @@ TEST_CASE("a gang as big as the cluster is not starved by a stream of small task
   CHECK(stream.finished > before);
 }
 
+TEST_CASE("the driver is told of an actor that waits long, once, and not of tasks in line", "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1);
+  world.ask_lease(driver, cpus(1));
+  world.ask_lease(driver, cpus(2));
+  const auto after = Options{}.notice_after;
+  world.wait(after + 1s);
+  CHECK(world.seen<StillWaits>().empty());
+
+  world.ask_actor(1, driver, cpus(2), "second");
+  world.wait(after - 1s);
+  CHECK(world.seen<StillWaits>().empty());
+  world.wait(1s);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].driver == driver);
+  CHECK(told[0].what == "actor 'second' of cpu 2");
+  CHECK(told[0].waited == after);
+  CHECK(told[0].reason == world.state.pending().back().reason);
+  world.wait(after);
+  CHECK(world.seen<StillWaits>().empty());
+  world.wait(Options{}.notice_pause);
+  CHECK(world.seen<StillWaits>().size() == 1);
+}
+
+TEST_CASE("the driver is told of tasks and gangs that wait while the job has none", "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  world.ask_actor(1, world.start_job(1), cpus(2));
+  const auto second = world.start_job(2), third = world.start_job(3);
+  world.ask_lease(second, cpus(1), 2);
+  world.ask_gang(1, third, 2, cpus(1), Strategy::Pack, 3);
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].driver == second);
+  CHECK(told[1].driver == third);
+}
+
 TEST_CASE("without patience for it the same gang would wait for ever", "[scheduler][fairness]") {
   Options options;
   options.patience = 24h;

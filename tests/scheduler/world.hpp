@@ -181,6 +181,7 @@ class World {
   void note(const ActorLost& e) { actors.erase(e.actor); }
   void note(const GangBroken&) {}
   void note(const ProcessResumed& e) { resumed.insert(e.process); }
+  void note(const StillWaits& e) { CHECK(!e.reason.empty()); }
 
   NodeId last_node_ = 0;
   RequestId last_request_ = 0;

@@ -33,7 +33,7 @@ class [[nodiscard]] Cluster {
   Cluster& operator=(Cluster&&) noexcept;
   ~Cluster();
 
-  /// HOST:PORT of the head.
+  /// HOST:PORT of the head; of a private cluster the unix socket that it listens on.
   std::string address() const;
   /// Nodes, processes, actors, gangs and what waits with its reason: what `troupe status --json` prints. Asks the head.
   std::string status_json() const;

@@ -37,7 +37,10 @@ std::string read_file(const std::string& file) {
 
 transport::Secret read_token(const std::string& file) {
   struct stat status {};
-  if (stat(file.c_str(), &status) != 0) refuse(fmt::format("token file {}: {}", file, std::strerror(errno)));
+  if (stat(file.c_str(), &status) != 0) {
+    refuse(fmt::format("token file {}: {}; copy it from the head's machine (mode 0600), or name it with --token-file",
+                       file, std::strerror(errno)));
+  }
   if (!S_ISREG(status.st_mode)) refuse(fmt::format("{} is no file: name the token file itself", file));
   if ((status.st_mode & 077) != 0) {
     refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file,
@@ -63,7 +66,8 @@ bool create_token(const std::string& file) {
   close(fd);
   if (!complete) {
     unlink(file.c_str());
-    refuse(fmt::format("token file {} cannot be written: {}", file, std::strerror(errno)));
+    refuse(fmt::format("token file {} cannot be written: {}; make room there, or name another with --token-file", file,
+                       std::strerror(errno)));
   }
   return true;
 }
@@ -120,7 +124,7 @@ transport::Secret load_or_create_token(const std::string& file) {
 transport::Secret find_token(const std::string& file) {
   if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
     if (auto token = parse_token(given)) return *token;
-    refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits");
+    refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file holds");
   }
   if (!file.empty()) return read_token(file);
   if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file());
@@ -146,10 +150,6 @@ transport::Endpoint parse_address(const std::string& text) {
   if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
     endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
   return endpoint;
-}
-
-std::string format_address(const std::string& host, std::uint16_t port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
 }  // namespace troupe::config

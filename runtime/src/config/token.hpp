@@ -28,6 +28,5 @@ transport::Secret random_token();
 
 /// "HOST:PORT" or "[V6]:PORT". Throws Refused with what is wrong with it.
 transport::Endpoint parse_address(const std::string& text);
-std::string format_address(const std::string& host, std::uint16_t port);
 
 }  // namespace troupe::config

@@ -112,6 +112,7 @@ class Control {
   void carry_out(const scheduler::ActorLost& effect);
   void carry_out(const scheduler::GangBroken& effect);
   void carry_out(const scheduler::ProcessResumed& effect);
+  void carry_out(const scheduler::StillWaits& effect);
   /// How `process` ended, as far as is known; else `cause`.
   Failure fate_or(ProcessId process, const std::string& cause) const;
   std::optional<Asked> close_request(scheduler::RequestId request);

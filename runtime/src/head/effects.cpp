@@ -128,4 +128,11 @@ void Control::carry_out(const scheduler::ProcessResumed& effect) {
   routes_.tell(effect.process, ask.mapped(), [](wire::Tell::Builder tell) { tell.setResumed(); });
 }
 
+void Control::carry_out(const scheduler::StillWaits& effect) {
+  routes_.tell(effect.driver, 0, [&](wire::Tell::Builder tell) {
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(effect.waited).count();
+    tell.setStillWaits(fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));
+  });
+}
+
 }  // namespace troupe::head

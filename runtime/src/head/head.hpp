@@ -16,7 +16,7 @@ struct HeadOptions {
   std::uint16_t port = 0;          ///< 0: any free one
   std::string unix_name;           ///< not empty: it listens there instead, and is reached from this machine alone
   transport::Secret token{};
-  std::string directory;                        ///< of its journal; empty: in memory
+  std::string directory;                        ///< of its journal; empty: none is kept
   std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
 };
 

@@ -18,6 +18,7 @@
 #include "process/driver.hpp"
 #include "process/embedded.hpp"
 #include "process/worker.hpp"
+#include "transport/dial.hpp"
 
 namespace troupe {
 namespace {
@@ -78,7 +79,7 @@ Cluster::Cluster(Cluster&&) noexcept = default;
 Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster::~Cluster() = default;
 
-std::string Cluster::address() const { return config::format_address(here().head.host, here().head.port); }
+std::string Cluster::address() const { return transport::name_of(here().head); }
 std::string Cluster::status_json() const { return here().driver->status_json(std::chrono::seconds(5)); }
 
 const Cluster::Impl& Cluster::here() const {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "log/log.hpp"
 #include "process/codec.hpp"
 #include "process/session.hpp"
 #include "process/stored.hpp"
@@ -292,7 +293,11 @@ void Process::on_node_message(const transport::ConnectionPtr& from, wire::Messag
 }
 
 void Process::on_head_lost(const std::string& why) {
-  head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster is gone: " + why});
+  head_.disconnect(
+      {.kind = Failure::Kind::Disconnected,
+       .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it "
+                              "said last, start it again, then this program",
+                              why)});
 }
 
 void Process::end(const Failure& why) {
@@ -320,6 +325,9 @@ void Process::on_tell(wire::Tell::Reader tell) {
     }
     case wire::Tell::GANG_BROKEN:
       return gang_broken(tell.getGangBroken());
+    case wire::Tell::STILL_WAITS:
+      return log::warn(std::string(tell.getStillWaits()) +
+                       " (`troupe status` and Cluster::status_json() say who has what)");
     default:
       return;
   }

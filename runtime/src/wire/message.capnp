@@ -216,6 +216,7 @@ struct Tell {
     fate @10 :Failure;
     done @11 :Void;
     store @12 :Address;
+    stillWaits @13 :Text;     # to a driver: what of its job has waited for long, and why; a line for people
   }
 }
 struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }

@@ -74,6 +74,20 @@ struct Scene {
     std::filesystem::create_directories(far.path() + "/troupe");
     std::filesystem::copy(near.path() + "/troupe/token", far.path() + "/troupe/token");
   }
+  /// On the first host, with its token on the second.
+  Child start_head(const std::vector<std::string>& options) const {
+    std::vector<std::string> command{TROUPE_PROGRAM, "head", "--host", "10.77.0.1", "--port", "0"};
+    command.insert(command.end(), options.begin(), options.end());
+    Child head(hosts.on_first(std::move(command)), near_environment);
+    head.wait_for_output("token file:");
+    copy_token();
+    return head;
+  }
+  /// A driver on the first host, with the head's address.
+  Finished drive(std::vector<std::string> command) const {
+    command.insert(command.end(), {"--address", address()});
+    return run(hosts.on_first(std::move(command)), near_environment);
+  }
 };
 
 inline bool can_make_hosts(const Scene& scene) {

@@ -104,8 +104,18 @@ struct ProcessResumed {
   ProcessId process = 0;
 };
 
+/// For people: a request of the job has waited for long, and nothing that the job does by itself may end that. Said at
+/// most once in `notice_pause` of a job.
+struct StillWaits {
+  JobId job = 0;
+  ProcessId driver = 0;
+  std::string what;  ///< as in PendingView
+  Duration waited{};
+  std::string reason;
+};
+
 using Effect = std::variant<StartProcess, StopProcess, LeaseGranted, ActorPlaced, GangPlaced, Refused, LeaseRecalled,
-                            LeaseLost, ActorLost, GangBroken, ProcessResumed>;
+                            LeaseLost, ActorLost, GangBroken, ProcessResumed, StillWaits>;
 
 /// For logs: "start process 7 on node 2 for job 1".
 std::string to_string(const Effect& effect);

@@ -35,6 +35,10 @@ struct Options {
   std::size_t lease_processes_per_cpu = 64;
   /// A lease that waits this long because of lease_processes_per_cpu alone is refused: the chain is deeper than that.
   Duration limit_patience = std::chrono::seconds{30};
+  /// The driver is told of a request of its job that has waited this long, and why. That tasks stand in line behind
+  /// tasks, and gangs behind gangs, is no news: they are told of only while the job has none at all.
+  Duration notice_after = std::chrono::seconds{5};
+  Duration notice_pause = std::chrono::minutes{10};
   /// Requests that may be pending at once; one more is refused.
   std::size_t pending_requests = 1'000'000;
   /// Ranks of one gang.
