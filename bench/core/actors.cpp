@@ -1,11 +1,15 @@
 // Actors: how fast twenty start, how many are alive at once, and what one takes.
-#include <sys/resource.h>
-
 #include <algorithm>
+#include <array>
 #include <fstream>
+#include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <troupe/troupe.hpp>
 
@@ -34,6 +38,37 @@ double start_twenty() {
   const auto known = get(pids);
   actors.clear();
   for (const auto pid : known) has_ended(pid, std::chrono::seconds(5));
+  return seconds;
+}
+
+/// The floor of the above: twenty forks of this program that answer one byte each, with no runtime about them.
+double fork_twenty() {
+  struct Forked {
+    pid_t pid = -1;
+    int link = -1;
+  };
+  std::array<Forked, 20> all;
+  const auto start = Clock::now();
+  for (auto& one : all) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("no socket pair");
+    one.pid = ::fork();
+    if (one.pid == 0) {
+      ::close(ends[0]);
+      for (char byte; ::read(ends[1], &byte, 1) == 1 && ::write(ends[1], &byte, 1) == 1;) {
+      }
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    one.link = ends[0];
+  }
+  for (const auto& one : all) (void)!::write(one.link, "?", 1);
+  char byte = 0;
+  const bool answered = std::ranges::all_of(all, [&](const Forked& one) { return ::read(one.link, &byte, 1) == 1; });
+  const auto seconds = seconds_since(start);
+  for (const auto& one : all) ::close(one.link);
+  for (const auto& one : all) ::waitpid(one.pid, nullptr, 0);
+  if (!answered) throw std::runtime_error("a forked process did not answer");
   return seconds;
 }
 
@@ -79,7 +114,10 @@ Alive start_many(std::size_t wanted, std::vector<Actor<Counter>>& actors) {
 
 }  // namespace
 
-void actors(const Report& report) { report.rate_of("actors_started_20", "1/s", 20, start_twenty); }
+void actors(const Report& report) {
+  report.rate_of("actors_started_20", "1/s", 20, start_twenty);
+  report.rate_of("forks_answered_20", "1/s", 20, fork_twenty);
+}
 
 void many_actors(const Report& report) {
   if (!report.wants_any({"actors_alive", "actor_memory_KiB"})) return;

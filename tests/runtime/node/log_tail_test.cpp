@@ -33,7 +33,7 @@ TEST_CASE("what was in a log before its process is not the process's", "[node][l
 TEST_CASE("the end of a log fits into a message, whatever was written", "[node][log]") {
   Log log;
   const LogTail tail(log.file);
-  log.write(std::string(100'000, 'x') + "\n\x1b[31mred\x1b[0m\n" + std::string(100'000, '\xff'));
+  log.write(std::string(100'000, 'x').append("\n\x1b[31mred\x1b[0m\n").append(100'000, '\xff'));
   const auto quote = tail.quote();
   CHECK(quote.size() < 4000);
   for (char c : quote) CHECK((c >= ' ' && c <= '~'));
