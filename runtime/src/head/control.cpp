@@ -1,5 +1,8 @@
 #include "head/control.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
@@ -9,8 +12,10 @@ namespace troupe::head {
 namespace {
 
 constexpr std::chrono::milliseconds kFatePatience{
-    1500};                                        ///< for a node to report the death that a peer has seen already
-constexpr std::chrono::seconds kNodeSilence{10};  ///< without a heartbeat a node is taken for lost
+    1500};  ///< for a node to report the death that a peer has seen already
+// A tick that comes so late was held up here: this process was stopped or starved, and that time does not count as
+// silence of the nodes.
+constexpr int kLateTicks = 3;
 
 std::int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -202,16 +207,29 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
                [&](wire::Tell::Builder tell) { process::write_failure(tell.initFate(), ended ? *ended : unknown); });
 }
 
-void Control::tick() {
-  answer_overdue_fates();
+void Control::forgive_own_silence() {
+  const auto now = Clock::now();
+  const auto gap = now - std::exchange(last_tick_, now);
+  if (gap <= kLateTicks * kTick) return;
+  for (auto& [id, node] : routes_.nodes()) node.heard = std::min(now, node.heard + (gap - kTick));
+}
+
+void Control::look_for_silent_nodes() {
+  const auto now = Clock::now();
   std::vector<std::pair<scheduler::NodeId, std::uint64_t>> silent;
   for (const auto& [id, node] : routes_.nodes()) {
-    if (Clock::now() - node.heard > kNodeSilence) silent.emplace_back(id, node.incarnation);
+    if (now - node.heard > node_silence_) silent.emplace_back(id, node.incarnation);
   }
   for (const auto& [id, incarnation] : silent) {
     routes_.node(id)->connection->close();
-    node_lost(id, incarnation, fmt::format("no sign of life for {} s", kNodeSilence.count()));
+    node_lost(id, incarnation, fmt::format("no sign of life for {} ms", node_silence_.count()));
   }
+}
+
+void Control::tick() {
+  answer_overdue_fates();
+  forgive_own_silence();
+  look_for_silent_nodes();
   apply(scheduler::Tick{});
 }
 

@@ -30,8 +30,12 @@ class Control {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Control(boost::asio::io_context& loop, Journal& journal, Routes& routes, std::function<void(const std::string&)> log)
-      : loop_(loop), journal_(journal), routes_(routes), log_(std::move(log)) {}
+  static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
+
+  /// `node_silence`: without a heartbeat a node is taken for lost.
+  Control(boost::asio::io_context& loop, Journal& journal, Routes& routes, std::chrono::milliseconds node_silence,
+          std::function<void(const std::string&)> log)
+      : loop_(loop), journal_(journal), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {}
 
   // ---- what happens (control.cpp)
   scheduler::NodeId node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection);
@@ -86,6 +90,8 @@ class Control {
   void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
   void settle_fate(ProcessId process, Failure how);
   void answer_overdue_fates();
+  void forgive_own_silence();
+  void look_for_silent_nodes();
   void tell_owner_ended(scheduler::NodeId node, ProcessId owner);
 
   // asks.cpp
@@ -120,9 +126,11 @@ class Control {
   boost::asio::io_context& loop_;
   Journal& journal_;
   Routes& routes_;
+  const std::chrono::milliseconds node_silence_;
   std::function<void(const std::string&)> log_;
   scheduler::State state_;
   const Clock::time_point started_ = Clock::now();
+  Clock::time_point last_tick_ = started_;
 
   std::vector<scheduler::Effect> effects_;
   bool flushing_ = false;

@@ -13,7 +13,6 @@
 namespace troupe::head {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{200};
 constexpr std::chrono::seconds kStopPatience{3};
 
 std::function<void(const std::string&)> or_silent(std::function<void(const std::string&)> log) {
@@ -43,7 +42,7 @@ struct Head::Impl {
         options(std::move(given)),
         log(or_silent(options.log)),
         journal(Journal::open(options.directory, log)),
-        control(io, *journal, routes, log),
+        control(io, *journal, routes, options.node_silence, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
@@ -199,7 +198,7 @@ struct Head::Impl {
   }
 
   void tick() {
-    timer.expires_after(kTick);
+    timer.expires_after(Control::kTick);
     timer.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       control.tick();

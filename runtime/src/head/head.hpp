@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,8 +17,9 @@ struct HeadOptions {
   std::uint16_t port = 0;          ///< 0: any free one
   std::string unix_name;           ///< not empty: it listens there instead, and is reached from this machine alone
   transport::Secret token{};
-  std::string directory;                        ///< of its journal; empty: none is kept
-  std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
+  std::string directory;                           ///< of its journal; empty: none is kept
+  std::chrono::milliseconds node_silence{10'000};  ///< without a heartbeat a node is taken for lost
+  std::function<void(const std::string&)> log;     ///< a line for people; empty: silent
 };
 
 /// The one control process of a cluster: who is in it, what runs where, names, events. Never on the path of a call.

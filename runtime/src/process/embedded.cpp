@@ -140,9 +140,10 @@ class PrivateCluster {
     node_->start(
         [this](std::uint32_t) {
           say(control_, {{"socket", socket_}, {"token", config::format_token(token_)}});
+          joined_ = true;
         },
         [this](const std::string& why, bool failed) {
-          if (failed && !stopping_) say(control_, {{"error", why}});
+          if (failed && !stopping_) tell_failure(why);
           loop_.stop();
         });
     loop_.run();
@@ -160,6 +161,12 @@ class PrivateCluster {
     });
   }
 
+  /// The driver listens until the cluster is there; later its user is told.
+  void tell_failure(const std::string& why) {
+    if (joined_) return log::error("the private cluster of this program has ended: " + why);
+    say(control_, {{"error", why}});
+  }
+
   void stop(const std::string& why) {
     if (!std::exchange(stopping_, true)) node_->stop(why);
   }
@@ -171,6 +178,7 @@ class PrivateCluster {
   boost::asio::posix::stream_descriptor watch_;
   std::optional<head::Head> head_;
   std::optional<node::Node> node_;
+  bool joined_ = false;
   bool stopping_ = false;
 };
 

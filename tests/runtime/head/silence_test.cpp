@@ -1,0 +1,104 @@
+// Which silence of a node the head takes for its end.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <catch2/catch.hpp>
+
+#include "head/head.hpp"
+#include "node/join.hpp"
+#include "transport/handshake.hpp"
+#include "transport/proof.hpp"
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::milliseconds kSilence{1000};
+
+/// A head, and what it takes for a node, on one loop: as in a private cluster.
+struct HeadAndNode {
+  boost::asio::io_context loop{1};
+  troupe::head::HeadOptions options = head_options();
+  troupe::head::Head head{loop, options};
+  boost::asio::steady_timer beat_timer{loop};
+  troupe::transport::ConnectionPtr node;
+  bool joined = false;
+  bool beats = true;
+  std::optional<std::string> lost;
+
+  HeadAndNode() {
+    troupe::transport::ClientOptions client;
+    client.self.role = troupe::wire::Role::NODE;
+    client.key = options.token;
+    troupe::transport::connect(
+        loop, {.host = {}, .port = 0, .unix_name = options.unix_name}, client,
+        [this](troupe::transport::ConnectionPtr connection, const troupe::transport::Accepted&) {
+          join(std::move(connection));
+        },
+        [this](const troupe::transport::Denied& denied) { lost = denied.why; });
+    run_until([this] { return joined; });
+    beat();
+  }
+  ~HeadAndNode() {
+    if (node) node->close();
+  }
+
+  static troupe::head::HeadOptions head_options() {
+    troupe::head::HeadOptions options;
+    options.unix_name = "troupe-test-" + troupe::transport::random_name();
+    options.node_silence = kSilence;
+    return options;
+  }
+
+  void join(troupe::transport::ConnectionPtr connection) {
+    node = std::move(connection);
+    node->hand_over(
+        {}, [this](troupe::wire::Message::Reader message) { joined = joined || message.isNodeJoined(); },
+        [this](const std::string& why) { lost = why; });
+    troupe::transport::Outgoing message;
+    troupe::node::NodeOptions offer;
+    offer.cpus = 1;
+    troupe::node::write_join(message.root().initNodeJoin(), offer, "node", "127.0.0.1", {});
+    node->send(message);
+  }
+
+  void beat() {
+    if (!beats || lost) return;
+    troupe::transport::Outgoing message;
+    message.root().setHeartbeat(1);
+    node->send(message);
+    beat_timer.expires_after(kSilence / 5);
+    beat_timer.async_wait([this](const boost::system::error_code& error) {
+      if (!error) beat();
+    });
+  }
+
+  template <class Condition>
+  void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
+    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a head that stood still does not take its nodes for lost", "[runtime][head][failure]") {
+  HeadAndNode scene;
+  REQUIRE(scene.joined);
+  std::this_thread::sleep_for(3 * kSilence / 2);  // as one that is stopped, or starved
+  scene.run_until([&] { return scene.lost.has_value(); }, kSilence / 2);
+  CHECK_FALSE(scene.lost);
+}
+
+TEST_CASE("a node that says nothing while its head runs is lost", "[runtime][head][failure]") {
+  HeadAndNode scene;
+  REQUIRE(scene.joined);
+  scene.beats = false;
+  scene.run_until([&] { return scene.lost.has_value(); });
+  CHECK(scene.lost);
+}
