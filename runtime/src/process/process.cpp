@@ -205,7 +205,7 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
             .done = reply};
   for (auto argument : call.getArgs()) {
     work.arguments.push_back(exports_.read(argument));
-    if (const auto& stored = work.arguments.back().stored) stored->begin();
+    if (const auto& stored = work.arguments.back().stored) store_link_.prefetch(stored->place());
   }
   if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
   running_[caller][id] = {.stage = work.stage, .label = function->key.label, .reply = reply};

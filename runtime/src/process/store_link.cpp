@@ -97,6 +97,12 @@ void StoreLink::attach(Then then) {
   });
 }
 
+void StoreLink::prefetch(const store::Wanted& wanted) {
+  attach([wanted](store::Client* client) {
+    if (client) client->view(wanted, [](const auto&) {});
+  });
+}
+
 bool StoreLink::on_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
   if (message.isObjectAttached()) {
     attached(from, message.getObjectAttached());

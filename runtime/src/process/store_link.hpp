@@ -60,6 +60,9 @@ class StoreLink {
   AddressPtr address() const { return address_; }
 
   // ---- the loop's
+  /// Has it brought to this node's memory ahead of who will look at it, and holds it no more than any view that was
+  /// dropped: memory that others wait for is not taken by calls whose turn has not come.
+  void prefetch(const store::Wanted& wanted);
   /// False: it is not of the store.
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void closed(const std::string& why);

@@ -14,57 +14,46 @@ StoredValue::~StoredValue() {
   if (auto* process = process::Process::maybe()) process->store().free(place_);
 }
 
-void StoredValue::begin() {
+/// -> what is completed once it is here, or will not be; nullptr: it is here.
+ObjectPtr StoredValue::begin() {
+  ObjectPtr coming;
   {
     const std::lock_guard lock(mutex_);
-    if (coming_ || first_ || !view_.expired()) return;
-    coming_ = Object::pending(0);
+    if (first_ || !view_.expired()) return nullptr;
+    if (is_stale()) raise(process::of_an_ended_session());
+    ++waiting_;
+    if (coming_) return coming_;
+    coming = coming_ = Object::pending(0);
   }
   process::Process::current().store().view(place_, [self = shared_from_this()](auto view) { self->arrived(view); });
+  return coming;
 }
 
 void StoredValue::arrived(std::variant<process::Seen, store::Refusal> seen) {
-  ObjectPtr coming;
-  {
-    const std::lock_guard lock(mutex_);
-    coming = coming_;
-    if (auto* here = std::get_if<process::Seen>(&seen)) {
-      bytes_ = here->bytes;
-      first_ = here->keep;
-      view_ = here->keep;
-      coming_ = nullptr;
-    }
-  }
-  if (const auto* refusal = std::get_if<store::Refusal>(&seen)) {
-    coming->complete(process::failure_of(*refusal));
-  } else {
-    coming->complete(Payload{});
-  }
+  const std::lock_guard lock(mutex_);
+  const auto coming = std::exchange(coming_, nullptr);
+  if (const auto* refusal = std::get_if<store::Refusal>(&seen)) return coming->complete(process::failure_of(*refusal));
+  const auto& here = std::get<process::Seen>(seen);
+  bytes_ = here.bytes;
+  if (waiting_ > 0) first_ = here.keep;
+  view_ = here.keep;
+  coming->complete(Payload{});
 }
 
 void StoredValue::bring(process::Deadline deadline) {
-  if (is_stale() && view_.expired()) raise(process::of_an_ended_session());
-  begin();
-  ObjectPtr coming;
-  {
-    const std::lock_guard lock(mutex_);
-    coming = coming_;
-  }
+  const auto coming = begin();
   if (!coming) return;
-  auto& process = process::Process::current();
-  const bool came = process::wait_giving_cpu_back(
-      process, [&] { return coming->ready(); }, deadline);
-  if (!came) {
-    raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("a value of {} was not brought here in time", store::format_bytes(place_.bytes))});
-  }
-  const auto* failure = std::get_if<Failure>(&coming->outcome());
-  if (!failure) return;
+  process::wait_giving_cpu_back(
+      process::Process::current(), [&] { return coming->ready(); }, deadline);
   {
     const std::lock_guard lock(mutex_);
-    if (coming_ == coming) coming_ = nullptr;  // the next one tries again
+    --waiting_;
+    if (coming_ == coming) {
+      raise({.kind = Failure::Kind::TimedOut,
+             .message = fmt::format("a value of {} was not brought here in time", store::format_bytes(place_.bytes))});
+    }
   }
-  raise(*failure);
+  if (const auto* failure = std::get_if<Failure>(&coming->outcome())) raise(*failure);
 }
 
 Block StoredValue::open() {

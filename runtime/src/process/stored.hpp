@@ -17,7 +17,8 @@ namespace troupe::detail {
 
 /// A value in the object store of a node, as one process knows it. Any thread.
 ///
-///   [elsewhere] --begin()--> [coming] --> [here] --its last block goes--> [elsewhere]
+///   [elsewhere] --bring()--> [coming] --> [here] --its last block goes--> [elsewhere]
+///                                 |\---> [elsewhere]   nobody waits for it any more
 ///                                 \--> [failed] --bring() has told why--> [elsewhere]
 ///
 /// Here means pinned in the store of this node, for as long as a block of it lives. The owner's own frees the value when
@@ -39,20 +40,20 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
   /// Of a session that has ended: only what is here already can be looked at.
   bool is_stale() const { return session_ != process::current_session(); }
 
-  /// Starts to bring it here, unless it is here or on its way.
-  void begin();
   /// Blocks until it is here. Throws what became of it instead, or TimedOut.
   void bring(process::Deadline deadline);
   /// As bring, with the bytes.
   Block open();
 
  private:
+  ObjectPtr begin();
   void arrived(std::variant<process::Seen, store::Refusal> seen);
 
   const store::Wanted place_;
   const bool own_;
   const std::uint64_t session_;
-  std::mutex mutex_;
+  std::mutex mutex_;                   // guards what follows
+  int waiting_ = 0;                    // in bring()
   ObjectPtr coming_;                   // completed when it is here, or will not be
   std::shared_ptr<const void> first_;  // until somebody opens it
   std::span<const std::byte> bytes_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "functions.hpp"
 
@@ -46,6 +47,17 @@ struct Keeper {
   Ref<Floats> own(std::size_t count) { return put(floats(count, 3)); }
   Floats kept;
 };
+
+/// Its first call waits; what comes after stands behind that.
+struct Waiter {
+  int wait(Actor<Counter> gate) { return waits_for_gate(std::move(gate)); }
+  double total_of(const Floats& values) const { return total(values); }
+};
+
+std::uint64_t pinned_bytes(const Cluster& cluster) {
+  const auto node = nlohmann::json::parse(cluster.status_json())["nodes"][0];
+  return node.contains("store") ? node["store"]["pinned"].get<std::uint64_t>() : 0;
+}
 
 [[maybe_unused]] std::size_t resident_kib(int pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/smaps_rollup");
@@ -126,6 +138,39 @@ TEST_CASE("results that do not fit together are read one after the other", "[run
     for (int i = 0; i < 6; ++i) refs.push_back(task<made>(std::size_t{2 * kMiB}, static_cast<float>(i)));
     for (int i = 0; i < 6; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
   }
+}
+
+TEST_CASE("arguments of calls whose turn has not come take no memory from others", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 4, .object_store_bytes = 20 * kMiB});
+  auto gate = spawn<Counter>(0);
+  auto waiter = spawn<Waiter>();
+  const auto waits = waiter.call<&Waiter::wait>(gate);
+  const auto first = task<made>(std::size_t{2 * kMiB}, 1.0F), second = task<made>(std::size_t{2 * kMiB}, 2.0F);
+  REQUIRE((first.wait_for(20s) && second.wait_for(20s)));
+  const auto first_total = waiter.call<&Waiter::total_of>(first);
+  const auto second_total = waiter.call<&Waiter::total_of>(second);
+  for (const auto end = std::chrono::steady_clock::now() + 20s; pinned_bytes(cluster) < 16 * kMiB;) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+    std::this_thread::sleep_for(50ms);
+  }
+  CHECK(put(floats(2 * kMiB, 3)).get(20s).size() == 2 * kMiB);
+  gate.call<&Counter::add>(1).get(20s);
+  CHECK(waits.get(20s) == 1);
+  CHECK(first_total.get(20s) == 2.0 * kMiB);
+  CHECK(second_total.get(20s) == 4.0 * kMiB);
+}
+
+TEST_CASE("a get that has timed out holds no memory when its value comes", "[runtime][session][store]") {
+  auto cluster = init({.cpus = 2, .object_store_bytes = 20 * kMiB});
+  const auto late = task<made>(std::size_t{2 * kMiB}, 1.0F);
+  REQUIRE(late.wait_for(20s));
+  auto first = put(floats(2 * kMiB, 2)).get(20s), second = put(floats(2 * kMiB, 3)).get(20s);
+  CHECK_THROWS_AS(late.get(100ms), TimedOut);  // it is on the disk, and there is no room for it
+  first = {};
+  const auto third = put(floats(2 * kMiB, 4)).get(20s);  // behind it in the line for memory
+  CHECK(total(second) + total(third) == 14.0 * kMiB);
+  second = {};
+  CHECK(total(late.get(20s)) == 2.0 * kMiB);
 }
 
 TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on", "[runtime][session][store]") {
