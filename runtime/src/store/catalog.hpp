@@ -196,6 +196,10 @@ class Catalog {
   bool knows(ObjectId object) const { return objects_.contains(object); }
   bool is_coming(ObjectId object) const;  ///< a copy that is not there yet
   bool waits(ProcessId by, RequestId request) const { return requests_.contains({by, request}); }
+  /// For memory, or for the disk: in a line, which moves or does not.
+  bool waits_in_line(ProcessId by, RequestId request) const;
+  std::uint64_t moves() const { return moves_; }  ///< of that line: memory found, work on the disk done
+  bool disk_works() const { return disk_work_ > 0; }
   std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
   Statistics statistics() const;
   /// Throws std::logic_error where what the class comment promises does not hold. For tests. O(n).
@@ -314,6 +318,8 @@ class Catalog {
   std::vector<ObjectId> unwritable_;
   std::optional<Refusal> disk_failure_;
 
+  std::uint64_t moves_ = 0;
+  std::size_t disk_work_ = 0;  // WriteOut and ReadBack that are not answered
   std::uint64_t spilled_ = 0, restored_ = 0, disk_bytes_ = 0;
 };
 

@@ -105,6 +105,14 @@ Effects Catalog::job_ended(JobId job) {
 
 // ---- time ------------------------------------------------------------------------------------------------------
 
+bool Catalog::waits_in_line(ProcessId by, RequestId request) const {
+  const auto found = requests_.find({by, request});
+  if (found == requests_.end()) return false;
+  const auto object = objects_.find(found->second);
+  if (object == objects_.end()) return false;  // a get of what is not known yet
+  return object->second.queued || object->second.work == Work::Read || object->second.work == Work::Commit;
+}
+
 Effects Catalog::expired(ProcessId by, RequestId request) {
   Effects out;
   const auto found = requests_.find({by, request});

@@ -103,8 +103,10 @@ void Catalog::release(JobId job, Extents& extents, std::uint64_t bytes, Effects&
 /// The object has its memory.
 void Catalog::granted(Entry& entry, bool warm, Effects& out) {
   auto& [id, object] = entry;
+  ++moves_;
   if (object.state == State::Spilled) {
     object.work = Work::Read;
+    ++disk_work_;
     out.push_back(ReadBack{object.job, id, object.extent, object.bytes});
     return;
   }
@@ -183,6 +185,7 @@ Catalog::Room Catalog::evict_one(Effects& out) {
     return Room::Found;
   }
   object.work = Work::Write;
+  ++disk_work_;
   leaving_bytes_ += object.extent.bytes;
   update_lru(entry);
   out.push_back(WriteOut{object.job, id, object.extent, object.bytes});
@@ -209,8 +212,10 @@ Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
   auto& object = entry.second;
   assert(object.work == Work::Write);
   object.work = Work::None;
+  --disk_work_;
   leaving_bytes_ -= object.extent.bytes;
   if (!failure) {
+    ++moves_;
     object.on_disk = true;
     disk_bytes_ += object.bytes;
   } else if (!object.freed) {
@@ -232,7 +237,9 @@ Effects Catalog::restored(ObjectId id, const std::optional<Refusal>& failure) {
   auto& object = entry.second;
   assert(object.work == Work::Read);
   object.work = Work::None;
+  --disk_work_;
   if (!failure) {
+    ++moves_;
     object.state = State::Sealed;
     ++restored_;
     answer_getters(entry, out);

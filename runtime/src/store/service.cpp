@@ -1,5 +1,6 @@
 #include "store/service.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@
 
 namespace troupe::store {
 namespace {
+
+constexpr std::chrono::seconds kStandstill{1};
 
 CatalogOptions catalog_options(const ServiceOptions& options) {
   CatalogOptions catalog;
@@ -274,23 +277,51 @@ void Service::grow_again() {
 /// All requests have the same patience, so the deadlines are in order.
 void Service::watch(ProcessId process, RequestId request) {
   if (!catalog_.waits(process, request)) return;
-  deadlines_.push_back({std::chrono::steady_clock::now() + options_.patience, process, request});
-  if (!std::exchange(expiring_, true)) after(deadline_timer_, options_.patience, &Service::expire);
+  const auto now = Clock::now();
+  deadlines_.push_back({now + options_.patience, process, request, catalog_.moves(), now});
+  if (!expiring_) expire_at(deadlines_.back().at);
+}
+
+void Service::expire_at(Clock::time_point time) {
+  expiring_ = time;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
+  after(deadline_timer_, std::max(left, std::chrono::milliseconds(0)), &Service::expire);
 }
 
 void Service::expire() {
-  expiring_ = false;
-  const auto now = std::chrono::steady_clock::now();
+  forgive_standstill();
+  expiring_.reset();
+  const auto now = Clock::now();
   while (!deadlines_.empty()) {
-    const auto next = deadlines_.front();
-    if (catalog_.waits(next.process, next.request) && next.at > now) {
-      expiring_ = true;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next.at - now);
-      return after(deadline_timer_, left, &Service::expire);
-    }
+    auto next = deadlines_.front();
+    if (catalog_.waits(next.process, next.request) && next.at > now) return expire_at(next.at);
     deadlines_.pop_front();
-    perform(catalog_.expired(next.process, next.request));
+    if (is_to_wait(next)) {
+      next.at = now + options_.patience;
+      deadlines_.push_back(next);
+    } else {
+      perform(catalog_.expired(next.process, next.request));
+    }
   }
+}
+
+/// A timer that comes so late was held up here: this process was stopped or starved, and what requests wait for was too.
+void Service::forgive_standstill() {
+  const auto late = Clock::now() - *expiring_;
+  if (late < kStandstill) return;
+  for (auto& deadline : deadlines_) {
+    deadline.at += late;
+    deadline.moved += late;
+  }
+}
+
+/// Memory is there for whoever is in line, as long as the line moves.
+bool Service::is_to_wait(Deadline& deadline) const {
+  if (!catalog_.waits_in_line(deadline.process, deadline.request)) return false;
+  const auto now = Clock::now();
+  const auto moves = catalog_.moves();
+  if (std::exchange(deadline.moves, moves) != moves) deadline.moved = now;
+  return now - deadline.moved < (catalog_.disk_works() ? options_.disk_patience : options_.patience);
 }
 
 }  // namespace troupe::store

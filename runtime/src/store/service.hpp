@@ -28,9 +28,11 @@ struct ServiceOptions {
   std::uint64_t spare_bytes = std::uint64_t{128} << 20;  ///< of memory that stay free when the store grows
   std::string spill_directory = kDefaultSpillParent;     ///< one of its own is made in there
   std::uint64_t spill_bytes = std::uint64_t{256} << 30;  ///< of disk; 0: nothing is spilled
-  std::chrono::milliseconds patience{10'000};            ///< of a request, for memory or for an object to be sealed
-  std::chrono::milliseconds recall_patience{200};        ///< for processes that are asked to give back
-  std::chrono::milliseconds growth_retry{1'000};         ///< after the machine had no memory for the store
+  std::chrono::milliseconds patience{10'000};       ///< of a request, for an object to be sealed, or with a line for
+                                                    ///< memory that does not move
+  std::chrono::milliseconds disk_patience{60'000};  ///< with such a line while the disk is at work
+  std::chrono::milliseconds recall_patience{200};   ///< for processes that are asked to give back
+  std::chrono::milliseconds growth_retry{1'000};    ///< after the machine had no memory for the store
 };
 
 /// The object store of a node: what the catalog decides, done. Lives on the node's loop; memory is committed and files
@@ -77,14 +79,17 @@ class Service {
   const std::optional<Refusal>& no_spilling() const { return no_spilling_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Process {
     Send send;
     OnViolation violated;
   };
   struct Deadline {
-    std::chrono::steady_clock::time_point at;
+    Clock::time_point at;
     ProcessId process;
     RequestId request;
+    std::uint64_t moves;      // of the line for memory, when last looked
+    Clock::time_point moved;  // when that was seen
   };
   using ArenaPtr = std::shared_ptr<Arena>;
 
@@ -121,7 +126,10 @@ class Service {
   void later(std::function<void()> piece);
 
   void watch(ProcessId process, RequestId request);
+  void expire_at(Clock::time_point time);
   void expire();
+  void forgive_standstill();
+  bool is_to_wait(Deadline& deadline) const;
   void retry_growth();
   void grow_again();
   /// Calls it unless the timer is set anew or this object is gone by then.
@@ -140,7 +148,7 @@ class Service {
   std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
   RequestId last_own_request_ = 0;
   std::deque<Deadline> deadlines_;
-  bool expiring_ = false;
+  std::optional<Clock::time_point> expiring_;  // when expire() is to be called
   bool retrying_ = false;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   boost::asio::steady_timer deadline_timer_, recall_timer_, growth_timer_;

@@ -1,8 +1,14 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <exception>
+#include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <variant>
 #include <vector>
 
 #include <sys/wait.h>
@@ -107,6 +113,69 @@ TEST_CASE("where all is in use a create is refused, with the numbers", "[store][
                     "by processes 0 B",
                     static_cast<int>(Refusal::Kind::Full)));
   CHECK(worker.join() == 0);
+}
+
+TEST_CASE("who stands in a line for memory that moves is not refused, however long it takes", "[store][processes]") {
+  auto options = options_for_test(20 * kMiB);
+  options.patience = std::chrono::milliseconds(2000);
+  TestNode node(options);
+  WorkerProcess holder(node, 1, 1, [](Worker& worker) {
+    std::vector<Writable> held;
+    for (int i = 0; i < 5; ++i) held.push_back(worker.create(4 * kMiB));
+    for (worker.tell("holds"); !held.empty(); held.pop_back()) worker.hear();
+    worker.hear();
+  });
+  CHECK(holder.hear() == "holds");
+  WorkerProcess line(node, 2, 1, [](Worker& worker) {
+    using Made = std::variant<Writable, Refusal>;
+    std::vector<std::future<Made>> line;
+    std::vector<Made> all;
+    for (int i = 0; i < 5; ++i) {
+      auto made = std::make_shared<std::promise<Made>>();
+      line.push_back(made->get_future());
+      worker.client.create(4 * kMiB, 2, [made](Made one) { made->set_value(std::move(one)); });
+    }
+    for (auto& one : line) all.push_back(one.get());
+    for (const auto& one : all) require(std::holds_alternative<Writable>(one), "each has its turn");
+  });
+  node.run_until("the line", [&] { return node.statistics().waiting == 5; });
+  for (int i = 0; i < 5; ++i) {
+    const auto next = std::chrono::steady_clock::now() + options.patience / 3;
+    node.run_until("the next turn", [&] { return std::chrono::steady_clock::now() > next; });
+    holder.tell("free");
+  }
+  CHECK(line.join() == 0);
+  holder.tell("end");
+  CHECK(holder.join() == 0);
+}
+
+TEST_CASE("the time in which its node stands still is not taken from who waits", "[store][processes]") {
+  auto options = options_for_test(16 * kMiB);
+  options.patience = std::chrono::milliseconds(1500);
+  TestNode node(options);
+  WorkerProcess reader(node, 1, 1, [](Worker& worker) {
+    const auto object = parse(worker.hear());
+    worker.tell("asks");
+    require(is_filled(worker.view(object)->bytes(), kMiB, 'a'), "it came in time");
+  });
+  WorkerProcess writer(node, 2, 1, [](Worker& worker) {
+    auto writable = worker.create(kMiB);
+    worker.tell(to_string(writable.object()));
+    worker.hear();
+    std::ranges::fill(writable.bytes(), std::byte{'a'});
+    std::move(writable).seal();
+    worker.tell("sealed");
+    worker.hear();
+  });
+  reader.tell(writer.hear());
+  CHECK(reader.hear() == "asks");
+  node.run_until("the request", [&] { return node.statistics().waiting == 1; });
+  std::this_thread::sleep_for(2 * options.patience);  // as one that is stopped, or starved
+  writer.tell("seal");
+  CHECK(writer.hear() == "sealed");
+  CHECK(reader.join() == 0);
+  writer.tell("end");
+  CHECK(writer.join() == 0);
 }
 
 TEST_CASE("an object that could never fit is refused at once", "[store][processes]") {
