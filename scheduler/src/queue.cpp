@@ -22,8 +22,20 @@ void insert(Request& request, Line& line) {
 }
 
 template <class Record>
-void relink(Order<Record>& order, Record& record) {
-  if (record.turn.is_linked()) order.erase(order.iterator_to(record));
+bool leads(const Order<Record>& order, const Record& record) {
+  return &*order.begin() == &record;
+}
+
+/// To where its first request puts it: that has changed, or the record is new. Mostly it is there already.
+template <class Record>
+void settle(Order<Record>& order, Record& record) {
+  if (record.turn.is_linked()) {
+    const auto at = order.iterator_to(record);
+    const auto next = std::next(at);
+    const bool before_next = next == order.end() || ByFirst{}(record, *next);
+    if (before_next && (at == order.begin() || ByFirst{}(*std::prev(at), record))) return;
+    order.erase(at);
+  }
   order.insert(record);
 }
 
@@ -73,66 +85,63 @@ Line& Queue::line_for(const Request& request, Shape& shape) {
 }
 
 void Queue::add(Request& request, Shape& shape) {
-  const bool leads = shape.size == 0 || request.sequence < shape.first().sequence;
+  const bool leads_shape = shape.size == 0 || request.sequence < shape.first().sequence;
   auto& line = line_for(request, shape);
-  const bool leads_line = line.waiting.empty() || request.sequence < line.first().sequence;
-  if (leads_line && !line.waiting.empty()) step_out(line);
   insert(request, line);
   ++shape.size;
-  if (leads_line) step_in(line);
+  if (&line.first() == &request) settle_in(line);
   // A request that comes back to the front may fit where the others behind it were never tried.
-  if (leads) set_stuck(shape, false);
+  if (leads_shape) set_stuck(shape, false);
 }
 
 void Queue::remove(Request& request) {
   assert(request.line != nullptr);
   auto& line = *std::exchange(request.line, nullptr);
   const bool led = &line.first() == &request;
-  if (led) step_out(line);
   request.in_line.unlink();
   --line.shape->size;
   if (line.waiting.empty()) return leave(line);
   if (!led) return;
-  step_in(line);
+  settle_in(line);
   // With a million that wait its memory is cold, and it is the next of its line.
   const auto second = std::next(line.waiting.begin());
   if (second != line.waiting.end()) fetch(&*second);
 }
 
-void Queue::step_out(Line& line) {
+void Queue::settle_in(Line& line) {
   auto& job = *line.of_job;
   auto& shape = *line.shape;
-  if (&job.first() == &line.first()) {
-    if (&shape.first() == &line.first()) by_first_.erase(by_first_.iterator_to(shape));
-    shape.order.erase(shape.order.iterator_to(job));
-  }
-  job.lines.erase(job.lines.iterator_to(line));
+  const bool led_job = line.turn.is_linked() && leads(job.lines, line);
+  settle(job.lines, line);
+  if (led_job || leads(job.lines, line)) settle_in(job, shape);
 }
 
-void Queue::step_in(Line& line) {
-  auto& job = *line.of_job;
-  auto& shape = *line.shape;
-  job.lines.insert(line);
-  if (&job.first() != &line.first() && job.turn.is_linked()) return;
-  relink(shape.order, job);
-  if (&shape.first() != &job.first() && shape.turn.is_linked()) return;
-  relink(by_first_, shape);
+void Queue::settle_in(JobLines& job, Shape& shape) {
+  const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
+  settle(shape.order, job);
+  if (led_shape || leads(shape.order, job)) settle(by_first_, shape);
 }
 
-/// One that is empty, and out of the orders.
 void Queue::leave(Line& line) {
   auto& shape = *line.shape;
   auto& job = *line.of_job;
+  const bool led_job = leads(job.lines, line);
+  job.lines.erase(job.lines.iterator_to(line));
   shape.lines.erase(shape.lines.find(line.requester->id));
-  if (job.lines.empty()) {
-    shape.jobs.erase(shape.jobs.find(job.job));
-  } else if (!job.turn.is_linked()) {
-    shape.order.insert(job);
-  }
-  if (shape.size > 0) {
-    if (!shape.turn.is_linked()) by_first_.insert(shape);
-    return;
-  }
+  if (job.lines.empty()) return leave(job, shape);
+  if (led_job) settle_in(job, shape);
+}
+
+void Queue::leave(JobLines& job, Shape& shape) {
+  const bool led_shape = leads(shape.order, job);
+  shape.order.erase(shape.order.iterator_to(job));
+  shape.jobs.erase(shape.jobs.find(job.job));
+  if (shape.jobs.empty()) return leave(shape);
+  if (led_shape) settle(by_first_, shape);
+}
+
+void Queue::leave(Shape& shape) {
+  by_first_.erase(by_first_.iterator_to(shape));
   if (!shape.stuck) --loose_;
   const auto key = shape.key;
   shapes_.erase(shapes_.find(*key));

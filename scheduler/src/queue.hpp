@@ -72,10 +72,13 @@ class Queue {
 
  private:
   Line& line_for(const Request& request, Shape& shape);
-  /// Before the first request of a line changes: out of the orders that it determines; and back into them.
-  void step_out(Line& line);
-  void step_in(Line& line);
+  /// The first request of the line or the job has changed, and with it the place in the orders that it determines.
+  void settle_in(Line& line);
+  void settle_in(JobLines& job, Shape& shape);
+  /// Nobody waits in it any more.
   void leave(Line& line);
+  void leave(JobLines& job, Shape& shape);
+  void leave(Shape& shape);
 
   std::map<ShapeKey, Shape, ShapeOrder> shapes_;
   Order<Shape> by_first_;
