@@ -81,8 +81,9 @@ void Cluster::on(const GangAsked& event) {
 template <class Asked>
 Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint64_t subject) {
   if (requests_.contains(event.request)) return nullptr;
+  auto* requester = find_process(event.requester);
   auto* shape = queue_.find(wanted);
-  if (auto no = objection(event.job, event.requester, wanted, shape)) {
+  if (auto no = objection(event.job, event.requester, requester, wanted, shape)) {
     emit(Refused{event.request, event.requester, no->kind, std::move(no->reason)});
     return nullptr;
   }
@@ -90,26 +91,24 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   auto& request = requests_.make(event.request);
   request.sequence = ++last_sequence_;
   request.job = event.job;
-  request.requester = find_process(event.requester);
+  request.requester = requester;
   request.shape = shape->key;
   request.subject = subject;
   request.since = now_;
   if (nodes_.empty()) request.patient_until = now_ + options_.join_patience;
   shape->possible = !nodes_.empty();
   queue_.add(request, *shape);
-  return request.requester;
+  return requester;
 }
 
-std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId requester, const ShapeView& shape,
-                                                     const Shape* known) const {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end() || found->second.ended) {
-    return Objection{Refused::Kind::Failed, fmt::format("job {} is not running", job)};
-  }
-  const auto* process = find_process(requester);
-  if (process == nullptr || process->job != job || process->state == ProcessState::Stopping) {
-    return Objection{Refused::Kind::Failed,
-                     fmt::format("process {}, which asks, is not running in job {}", requester, job)};
+std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id, const Process* requester,
+                                                     const ShapeView& shape, const Shape* known) const {
+  if (requester == nullptr || requester->job != job || requester->state == ProcessState::Stopping) {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end() || found->second.ended) {
+      return Objection{Refused::Kind::Failed, fmt::format("job {} is not running", job)};
+    }
+    return Objection{Refused::Kind::Failed, fmt::format("process {}, which asks, is not running in job {}", id, job)};
   }
   if (requests_.size() >= options_.pending_requests) {
     return Objection{Refused::Kind::Limit,
@@ -178,7 +177,7 @@ void Cluster::on(const LeaseReturned& event) {
   if (lease == nullptr || !lease->granted()) return;
   auto& process = *lease->process;
   fetch(&process);
-  fetch(lease->node);
+  fetch(lease->node, Node::kHotPart);
   erase_lease(*lease);
   put_aside(process, "its lease was returned");
 }

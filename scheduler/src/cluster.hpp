@@ -70,8 +70,9 @@ class Cluster {
     Refused::Kind kind;
     std::string reason;
   };
-  /// `known`: who waits for the same; nullptr if nobody does.
-  std::optional<Objection> objection(JobId job, ProcessId requester, const ShapeView& shape, const Shape* known) const;
+  /// `requester`: nullptr if there is no such process. `known`: who waits for the same; nullptr if nobody does.
+  std::optional<Objection> objection(JobId job, ProcessId id, const Process* requester, const ShapeView& shape,
+                                     const Shape* known) const;
   /// Where it is accepted, its requester; else it was refused, or is there already.
   template <class Asked>
   Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
@@ -117,13 +118,18 @@ class Cluster {
   // placing.cpp
   void place_waiting();
   bool try_place(Shape& shape);
+  bool try_place_gang(Shape& shape);
+  Node* home_for(const Shape& shape);
   Request& next_for(const Node& node, Shape& shape);
-  /// In `shortlist_` and `scratch_`, until the next one is made.
+  /// In `shortlist_`, `shortlisted_` and `scratch_`, until the next one is made.
   std::span<const Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
+  void add_to_shortlist(Node& node, const Capacity& free) const;
   void add_touched(const ShapeKey& shape) const;
   void add_fitting(const ShapeKey& shape) const;
   const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
-  bool at_lease_bound(const Node& node) const;
+  bool at_lease_bound(const Node& node) const {
+    return node.lease_processes >= node.cpus * options_.lease_processes_per_cpu;
+  }
   void count_lease_process(Node& node, bool more);
   void leave_queue(Request& request);
   void commit(Request& request, Node& node);
@@ -208,6 +214,7 @@ class Cluster {
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   std::vector<Node*> looked_at_;              // in this pass: nodes that can take more than in the last one
   mutable std::vector<Candidate> shortlist_;  // kept for its memory
+  mutable std::vector<Node*> shortlisted_;    // the nodes of the same
   mutable std::deque<Capacity> scratch_;      // of nodes with claims, while candidates point at them
   std::vector<Effect>* effects_ = nullptr;    // of the event that is applied
 };

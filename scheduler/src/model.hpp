@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/container/flat_map.hpp>
+#include <boost/container/small_vector.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -238,6 +240,7 @@ struct Spare {
 };
 
 struct Node {
+  // What a lease that comes and goes looks at is in front: see kHotPart.
   NodeId id = 0;
   bool lost = false;     ///< being taken apart
   bool touched = false;  ///< and bookkeeping of the table: see there
@@ -245,10 +248,11 @@ struct Node {
   std::size_t cpus = 1;  ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;
   Capacity free;
-  std::vector<Spare> spares;          ///< processes without a role, by when they became so
-  std::vector<ProcessId> resuming;    ///< first come, first served
-  std::vector<ProcessId> owing;       ///< the same
-  std::map<RequestId, Claim> claims;  ///< what is kept here for whom
+  boost::container::small_vector<Spare, 4> spares;      ///< processes without a role, by when they became so
+  std::vector<ProcessId> resuming;                      ///< first come, first served
+  std::vector<ProcessId> owing;                         ///< the same
+  boost::container::flat_map<RequestId, Claim> claims;  ///< what is kept here for whom
+  static constexpr std::size_t kHotPart = 256;          ///< bytes up to here
   Capacity idle;
   Labels labels;
   std::string name;

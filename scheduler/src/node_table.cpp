@@ -31,16 +31,6 @@ void NodeTable::remove(NodeId id) {
   nodes_.erase(id);
 }
 
-Node* NodeTable::find(NodeId node) {
-  const auto found = index_.find(node);
-  return found == index_.end() ? nullptr : found->second;
-}
-
-const Node* NodeTable::find(NodeId node) const {
-  const auto found = index_.find(node);
-  return found == index_.end() ? nullptr : found->second;
-}
-
 Share NodeTable::take(Node& node, const Resources& need) {
   changed(node);
   return node.free.take(need);
@@ -63,22 +53,7 @@ void NodeTable::give_cpu(Node& node, Amount amount) {
   touch(node);
 }
 
-void NodeTable::changed(Node& node) {
-  if (node.stale) return;
-  node.stale = true;
-  stale_.push_back(&node);
-}
-
-void NodeTable::touch(Node& node) {
-  if (node.touched) return;
-  node.touched = true;
-  touched_.push_back(&node);
-}
-
-const std::vector<Node*>& NodeTable::touched() {
-  if (touched_.size() > 1) std::ranges::sort(touched_, {}, &Node::id);
-  return touched_;
-}
+void NodeTable::sort_touched() { std::ranges::sort(touched_, {}, &Node::id); }
 
 void NodeTable::take_touched(std::vector<Node*>& nodes) {
   nodes.clear();
@@ -94,10 +69,6 @@ const FreeIndex& NodeTable::by_free() const {
   }
   stale_.clear();
   return by_free_;
-}
-
-Candidate NodeTable::candidate(const Node& node, const Capacity& free) {
-  return {node.id, &node.name, &node.labels, &free, &node.idle};
 }
 
 std::vector<Candidate> NodeTable::candidates() const {

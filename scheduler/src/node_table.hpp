@@ -19,8 +19,11 @@ class NodeTable {
  public:
   Node& add(const NodeJoined& joined);
   void remove(NodeId node);
-  Node* find(NodeId node);
-  const Node* find(NodeId node) const;
+  /// nullptr if there is none.
+  Node* find(NodeId node) const {
+    const auto found = index_.find(node);
+    return found == index_.end() ? nullptr : found->second;
+  }
   const std::map<NodeId, Node>& all() const { return nodes_; }
   bool empty() const { return nodes_.empty(); }
 
@@ -30,22 +33,36 @@ class NodeTable {
   void give_cpu(Node& node, Amount amount);
 
   /// Something that kept requests off the node has changed.
-  void touch(Node& node);
+  void touch(Node& node) {
+    if (node.touched) return;
+    node.touched = true;
+    touched_.push_back(&node);
+  }
   bool has_touched() const { return !touched_.empty(); }
   /// In the order of their ids.
-  const std::vector<Node*>& touched();
+  const std::vector<Node*>& touched() {
+    if (touched_.size() > 1) sort_touched();
+    return touched_;
+  }
   /// The same, moved to `nodes`.
   void take_touched(std::vector<Node*>& nodes);
 
   const FreeIndex& by_free() const;
   const FreeIndex& by_total() const { return by_total_; }
 
-  static Candidate candidate(const Node& node, const Capacity& free);
+  static Candidate candidate(const Node& node, const Capacity& free) {
+    return {node.id, &node.name, &node.labels, &free, &node.idle};
+  }
   /// All nodes with what is free now.
   std::vector<Candidate> candidates() const;
 
  private:
-  void changed(Node& node);
+  void sort_touched();
+  void changed(Node& node) {
+    if (node.stale) return;
+    node.stale = true;
+    stale_.push_back(&node);
+  }
 
   std::map<NodeId, Node> nodes_;
   boost::unordered_flat_map<NodeId, Node*> index_;  // of nodes_, which is walked in order

@@ -27,7 +27,7 @@ void Cluster::on(const NodeLost& event) {
 
 void Cluster::lose_node(Node& node, const std::string& why) {
   node.lost = true;
-  for (const auto& [id, claim] : std::map{node.claims}) {
+  for (const auto claims = node.claims; const auto& [id, claim] : claims) {
     auto& request = requests_.at(id);
     lift(request);
     request.reservation->until = now_;

@@ -17,30 +17,39 @@ void Cluster::place_waiting() {
   // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
   while (queue_.has_loose() || nodes_.has_touched()) {
     nodes_.take_touched(looked_at_);
-    std::uint64_t from = 0;
-    while (auto* shape = queue_.first_from(from)) {
-      from = shape->first().sequence;
+    for (auto* shape = queue_.first(); shape != nullptr;) {
+      const auto from = shape->first().sequence;
       const bool hopeless = !shape->possible || (shape->stuck && looked_at_.empty());
-      if (!hopeless && try_place(*shape)) continue;
+      if (!hopeless && try_place(*shape)) {
+        shape = queue_.first_from(from);
+        continue;
+      }
       queue_.set_stuck(*shape, true);
-      ++from;
+      shape = queue_.next(*shape);
     }
   }
 }
 
 bool Cluster::try_place(Shape& shape) {
-  const auto ask = shape.key->ask();
+  if (shape.key->kind == Kind::Gang) return try_place_gang(shape);
+  auto* home = home_for(shape);
+  if (home == nullptr) return false;
+  shape.bounded_since.reset();
+  commit(next_for(*home, shape), *home);
+  return true;
+}
+
+Node* Cluster::home_for(const Shape& shape) {
+  const auto candidates = shortlist(*shape.key, shape.stuck);
+  if (candidates.empty()) return nullptr;
+  const auto* home = place_single(shape.key->ask(), candidates);
+  return home == nullptr ? nullptr : shortlisted_[static_cast<std::size_t>(home - candidates.data())];
+}
+
+bool Cluster::try_place_gang(Shape& shape) {
   const auto candidates = shortlist(*shape.key, shape.stuck);
   if (candidates.empty()) return false;
-  if (shape.key->kind != Kind::Gang) {
-    const auto* home = place_single(ask, candidates);
-    if (home == nullptr) return false;
-    shape.bounded_since.reset();
-    auto& node = *nodes_.find(home->node);
-    commit(next_for(node, shape), node);
-    return true;
-  }
-  const auto placement = scheduler::place(ask, candidates);
+  const auto placement = scheduler::place(shape.key->ask(), candidates);
   const auto* chosen = std::get_if<Chosen>(&placement);
   if (chosen == nullptr) return false;
   shape.bounded_since.reset();
@@ -54,23 +63,35 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   const bool warm = shape.key->kind == Kind::Lease && shape.key->need.resources.of(kGpu).is_zero();
   if (!warm || first.reservation) return first;
   Request* best = nullptr;
+  const Process* idle = nullptr;
   for (const auto& spare : node.spares) {
     auto* request = shape.first_of(spare.job);
-    if (request != nullptr && (best == nullptr || request->sequence < best->sequence)) best = request;
+    if (request == nullptr || (best != nullptr && request->sequence > best->sequence)) continue;
+    best = request;
+    idle = spare.process;
   }
-  return best == nullptr || best->since > first.since + options_.together ? first : *best;
+  if (best == nullptr || best->since > first.since + options_.together) return first;
+  fetch(idle);
+  return *best;
 }
 
 std::span<const Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {
   if (!scratch_.empty()) scratch_.clear();
   shortlist_.clear();
+  shortlisted_.clear();
   if (only_touched) {
     add_touched(shape);
     if (shape.size == 1 || shortlist_.empty()) return shortlist_;
     shortlist_.clear();
+    shortlisted_.clear();
   }
   add_fitting(shape);
   return shortlist_;
+}
+
+void Cluster::add_to_shortlist(Node& node, const Capacity& free) const {
+  shortlist_.push_back(NodeTable::candidate(node, free));
+  shortlisted_.push_back(&node);
 }
 
 void Cluster::add_fitting(const ShapeKey& shape) const {
@@ -80,10 +101,10 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
   const auto most = single || on_one_node ? kShortlist : shape.size;
   const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
   const auto visit = [&](NodeId id) {
-    const auto& node = *nodes_.find(id);
+    auto& node = *nodes_.find(id);
     if (const auto* free = admitted(node, shape);
         free != nullptr && free->slots(shape.need.resources, slots) >= slots) {
-      shortlist_.push_back(NodeTable::candidate(node, *free));
+      add_to_shortlist(node, *free);
     }
     return shortlist_.size() < most;
   };
@@ -97,10 +118,10 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
 }
 
 void Cluster::add_touched(const ShapeKey& shape) const {
-  for (const auto* node : looked_at_) {
-    if (const auto* free = admitted(*node, shape); free != nullptr && free->fits(shape.need.resources)) {
-      shortlist_.push_back(NodeTable::candidate(*node, *free));
-    }
+  const auto& need = shape.need.resources;
+  for (auto* node : looked_at_) {
+    if (!node->free.fits(need)) continue;
+    if (const auto* free = admitted(*node, shape); free != nullptr && free->fits(need)) add_to_shortlist(*node, *free);
   }
 }
 
@@ -117,10 +138,6 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
   }
   if (!claimed.overlaps(need)) return &node.free;
   return &scratch_.emplace_back(node.free.without(claimed));
-}
-
-bool Cluster::at_lease_bound(const Node& node) const {
-  return node.lease_processes >= node.cpus * options_.lease_processes_per_cpu;
 }
 
 void Cluster::count_lease_process(Node& node, bool more) {

@@ -104,7 +104,8 @@ void Cluster::thin_out(const Node& node) {
 void Cluster::leave_spare(Process& process) {
   if (!process.by_idleness.is_linked()) return;
   process.by_idleness.unlink();
-  std::erase_if(process.node->spares, [&](const Spare& spare) { return spare.process == &process; });
+  auto& spares = process.node->spares;
+  spares.erase(std::ranges::find(spares, &process, &Spare::process));
 }
 
 void Cluster::clear_role(Process& process) {

@@ -157,6 +157,13 @@ const Shape* Queue::find(const ShapeView& wanted) const {
   return found == shapes_.end() ? nullptr : &found->second;
 }
 
+Shape* Queue::first() { return by_first_.empty() ? nullptr : &*by_first_.begin(); }
+
+Shape* Queue::next(Shape& shape) {
+  const auto next = std::next(by_first_.iterator_to(shape));
+  return next == by_first_.end() ? nullptr : &*next;
+}
+
 Shape* Queue::first_from(std::uint64_t sequence) {
   const auto found = by_first_.lower_bound(sequence, FromSequence{});
   return found == by_first_.end() ? nullptr : &*found;

@@ -61,6 +61,9 @@ class Queue {
   Shape* find(const ShapeView& wanted);
   const Shape* find(const ShapeView& wanted) const;
 
+  /// By their first requests. nullptr: there is none, or no further one.
+  Shape* first();
+  Shape* next(Shape& shape);
   /// The shape whose first request is the earliest of those from `sequence` on; nullptr if there is none.
   Shape* first_from(std::uint64_t sequence);
   /// All, by their first request; the pointers live until the queue changes.

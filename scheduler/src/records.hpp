@@ -16,11 +16,11 @@
 
 namespace troupe::scheduler {
 
-/// Asks for the memory of a record that is needed soon, so that the wait for it goes by beside other work.
+/// Asks for the memory of a record (or the first `bytes` of it) that is needed soon, so that the wait for it goes by
+/// beside other work.
 template <class Record>
-void fetch(const Record* record) {
-  for (std::size_t at = 0; at < sizeof(Record); at += 64)
-    __builtin_prefetch(reinterpret_cast<const char*>(record) + at);
+void fetch(const Record* record, std::size_t bytes = sizeof(Record)) {
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(record) + at);
 }
 
 /// Records of one kind by their ids: they do not move, and lie close together in memory, where a million of them are
