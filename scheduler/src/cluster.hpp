@@ -117,6 +117,7 @@ class Cluster {
 
   // placing.cpp
   void place_waiting();
+  bool touched_has(const Resources& need) const;
   bool try_place(Shape& shape);
   bool try_place_gang(Shape& shape);
   Node* home_for(const Shape& shape);

@@ -68,12 +68,13 @@ Wrong check_wait(const Process& process, const Node& node) {
 
 std::optional<std::string> Cluster::broken_invariant() const {
   std::size_t bounded = 0;
-  for (const auto& [id, node] : nodes_.all()) {
-    if (auto wrong = check_amounts(node)) return wrong;
-    if (auto wrong = check_counts(node)) return wrong;
-    bounded += at_lease_bound(node) ? 1 : 0;
-    for (const auto& [request, claim] : node.claims) {
-      if (!requests_.contains(request)) return fmt::format("node {}: kept for request {}, which is gone", id, request);
+  for (const auto* node : nodes_.all()) {
+    if (auto wrong = check_amounts(*node)) return wrong;
+    if (auto wrong = check_counts(*node)) return wrong;
+    bounded += at_lease_bound(*node) ? 1 : 0;
+    for (const auto& [request, claim] : node->claims) {
+      if (!requests_.contains(request))
+        return fmt::format("node {}: kept for request {}, which is gone", node->id, request);
     }
   }
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";

@@ -5,9 +5,7 @@
 namespace troupe::scheduler {
 
 Node& NodeTable::add(const NodeJoined& joined) {
-  auto& node = nodes_[joined.node];
-  index_[joined.node] = &node;
-  node.id = joined.node;
+  auto& node = nodes_.make(joined.node);
   node.incarnation = joined.incarnation;
   node.name = joined.name;
   node.labels = joined.labels;
@@ -27,8 +25,7 @@ void NodeTable::remove(NodeId id) {
   by_total_.remove(id);
   std::erase(touched_, node);
   std::erase(stale_, node);
-  index_.erase(id);
-  nodes_.erase(id);
+  nodes_.erase(*node);
 }
 
 Share NodeTable::take(Node& node, const Resources& need) {
@@ -71,10 +68,17 @@ const FreeIndex& NodeTable::by_free() const {
   return by_free_;
 }
 
+std::vector<const Node*> NodeTable::all() const {
+  const auto found = nodes_.all();
+  std::vector<const Node*> all{found.begin(), found.end()};
+  std::ranges::sort(all, {}, &Node::id);
+  return all;
+}
+
 std::vector<Candidate> NodeTable::candidates() const {
   std::vector<Candidate> all;
   all.reserve(nodes_.size());
-  for (const auto& [id, node] : nodes_) all.push_back(candidate(node, node.free));
+  for (const auto* node : this->all()) all.push_back(candidate(*node, node->free));
   return all;
 }
 

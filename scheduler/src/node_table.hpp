@@ -1,14 +1,12 @@
 #pragma once
 
-#include <map>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <troupe/scheduler/events.hpp>
 
 #include "free_index.hpp"
 #include "model.hpp"
+#include "records.hpp"
 
 namespace troupe::scheduler {
 
@@ -20,12 +18,11 @@ class NodeTable {
   Node& add(const NodeJoined& joined);
   void remove(NodeId node);
   /// nullptr if there is none.
-  Node* find(NodeId node) const {
-    const auto found = index_.find(node);
-    return found == index_.end() ? nullptr : found->second;
-  }
-  const std::map<NodeId, Node>& all() const { return nodes_; }
-  bool empty() const { return nodes_.empty(); }
+  Node* find(NodeId node) const { return nodes_.find(node); }
+  /// In the order of their ids.
+  std::vector<const Node*> all() const;
+  std::size_t size() const { return nodes_.size(); }
+  bool empty() const { return size() == 0; }
 
   Share take(Node& node, const Resources& need);
   void give(Node& node, const Share& share);
@@ -64,8 +61,7 @@ class NodeTable {
     stale_.push_back(&node);
   }
 
-  std::map<NodeId, Node> nodes_;
-  boost::unordered_flat_map<NodeId, Node*> index_;  // of nodes_, which is walked in order
+  Records<NodeId, Node> nodes_;
   mutable FreeIndex by_free_;
   mutable std::vector<Node*> stale_;  // not yet right in by_free_
   FreeIndex by_total_;

@@ -19,7 +19,7 @@ void Cluster::place_waiting() {
     nodes_.take_touched(looked_at_);
     for (auto* shape = queue_.first(); shape != nullptr;) {
       const auto from = shape->first().sequence;
-      const bool hopeless = !shape->possible || (shape->stuck && looked_at_.empty());
+      const bool hopeless = !shape->possible || (shape->stuck && !touched_has(shape->key->need.resources));
       if (!hopeless && try_place(*shape)) {
         shape = queue_.first_from(from);
         continue;
@@ -28,6 +28,11 @@ void Cluster::place_waiting() {
       shape = queue_.next(*shape);
     }
   }
+}
+
+/// Whether one of the nodes that were touched has that much free, leaving out all else that a request asks for.
+bool Cluster::touched_has(const Resources& need) const {
+  return std::ranges::any_of(looked_at_, [&](const Node* node) { return node->free.fits(need); });
 }
 
 bool Cluster::try_place(Shape& shape) {
@@ -148,6 +153,7 @@ void Cluster::count_lease_process(Node& node, bool more) {
 }
 
 void Cluster::leave_queue(Request& request) {
+  requests_.fetch_place(request.id);
   queue_.remove(request);
   request.requester->asked().starting.push_back(request);
   if (!request.reservation) return;

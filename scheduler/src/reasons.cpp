@@ -61,14 +61,15 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
   if (const auto* impossible = std::get_if<Impossible>(&judged)) return impossible->because;
 
   // There is room, so it is kept for somebody.
-  for (const auto& [id, node] : nodes_.all()) {
-    if (!matches(node.labels, shape.need.labels) || !node.free.fits(need)) continue;
-    for (const auto& [other, claim] : node.claims) {
+  for (const auto* node : nodes_.all()) {
+    if (!matches(node->labels, shape.need.labels) || !node->free.fits(need)) continue;
+    for (const auto& [other, claim] : node->claims) {
       if (*claim.shape == shape || !claim.resources.overlaps(need)) continue;
-      return fmt::format("what is free on {} is kept for request {}, which has waited longer", node_text(id), other);
+      return fmt::format("what is free on {} is kept for request {}, which has waited longer", node_text(node->id),
+                         other);
     }
-    if (!node.resuming.empty() || !node.owing.empty()) {
-      return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(id));
+    if (!node->resuming.empty() || !node->owing.empty()) {
+      return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(node->id));
     }
   }
   return "it is about to be placed";

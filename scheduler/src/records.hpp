@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include <boost/pool/pool.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+
+#include "slab.hpp"
 
 namespace troupe::scheduler {
 
@@ -32,7 +32,7 @@ class Records {
   Records() = default;
   Records(const Records&) = delete;
   ~Records() {
-    for (auto* record : all()) destroy(record);
+    for (auto* record : all()) record->~Record();
   }
 
   std::size_t size() const { return size_; }
@@ -51,12 +51,10 @@ class Records {
   /// A new one, with its id. Asserts that there is none.
   Record& make(Id id) {
     auto& page = pages_[id / kPage];
-    if (page == nullptr) page = std::make_unique<Page>();
+    if (page == nullptr) page = new (page_slab_.take()) Page{};
     auto& place = page->records[id % kPage];
     assert(place == nullptr);
-    auto* memory = pool_.malloc();
-    if (memory == nullptr) throw std::bad_alloc{};
-    place = new (memory) Record{};
+    place = new (slab_.take()) Record{};
     place->id = id;
     ++page->size;
     ++size_;
@@ -65,9 +63,20 @@ class Records {
   void erase(Record& record) {
     const auto id = record.id;
     const auto page = pages_.find(id / kPage);
-    destroy(std::exchange(page->second->records[id % kPage], nullptr));
+    page->second->records[id % kPage] = nullptr;
+    record.~Record();
+    slab_.give(&record);
     --size_;
-    if (--page->second->size == 0) pages_.erase(page);
+    if (--page->second->size > 0) return;
+    page_slab_.give(page->second);
+    pages_.erase(page);
+  }
+  /// Asks for what erasing the record will look at.
+  void fetch_place(Id id) const {
+    if (const auto page = pages_.find(id / kPage); page != pages_.end()) {
+      __builtin_prefetch(&page->second->records[id % kPage]);
+      __builtin_prefetch(&page->second->size);
+    }
   }
   /// In no order that may show.
   std::vector<Record*> all() const {
@@ -81,19 +90,14 @@ class Records {
 
  private:
   static constexpr std::size_t kPage = 64;
-  static constexpr std::size_t kChunk = 64 * 1024;  // bytes the pool asks for at a time
   struct Page {
     std::array<Record*, kPage> records{};
     std::size_t size = 0;
   };
 
-  void destroy(Record* record) {
-    record->~Record();
-    pool_.free(record);
-  }
-
-  boost::unordered_flat_map<Id, std::unique_ptr<Page>> pages_;
-  boost::pool<> pool_{sizeof(Record), kChunk / sizeof(Record), kChunk / sizeof(Record)};
+  boost::unordered_flat_map<Id, Page*> pages_;
+  Slab<Page> page_slab_;
+  Slab<Record> slab_;
   std::size_t size_ = 0;
 };
 

@@ -73,7 +73,7 @@ Capacity Cluster::room_in(const Node& node, bool around_actors) const {
 std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool around_actors) const {
   const auto& need = request.shape->need;
   // For a single process a few nodes that could hold it are enough: what counts is that one is drained, not which.
-  const auto most = request.shape->size == 1 ? kDrainShortlist : nodes_.all().size();
+  const auto most = request.shape->size == 1 ? kDrainShortlist : nodes_.size();
   std::deque<Capacity> rooms;
   std::vector<Candidate> candidates;
   nodes_.by_total().ascending(need.resources, [&](NodeId id) {

@@ -58,18 +58,19 @@ std::vector<PendingView> Cluster::pending() const {
 
 std::vector<NodeView> Cluster::nodes() const {
   std::vector<NodeView> views;
-  for (const auto& [id, node] : nodes_.all()) {
-    NodeView view{
-        id, node.incarnation, node.name, node.labels, node.idle.amounts(), node.free.amounts(), node.free.gpus()};
-    view.processes = node.processes.size();
-    for (const auto& process : node.processes) {
+  for (const auto* node : nodes_.all()) {
+    NodeView view{node->id,         node->incarnation,    node->name,
+                  node->labels,     node->idle.amounts(), node->free.amounts(),
+                  node->free.gpus()};
+    view.processes = node->processes.size();
+    for (const auto& process : node->processes) {
       if (process.state == ProcessState::Idle) ++view.idle;
       if (process.role == Role::Lease) ++view.leases;
       if (process.role == Role::Actor) ++view.actors;
       if (process.role == Role::Rank) ++view.ranks;
       if (process.wait == Wait::Blocked) ++view.blocked;
     }
-    view.state = node.claims.empty() ? "ready" : fmt::format("drained for request {}", node.claims.begin()->first);
+    view.state = node->claims.empty() ? "ready" : fmt::format("drained for request {}", node->claims.begin()->first);
     views.push_back(std::move(view));
   }
   return views;
