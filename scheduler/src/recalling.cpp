@@ -15,13 +15,14 @@ void Cluster::recall(Lease& lease) {
 
 /// Whether returning the lease would bring one of the shape's requests forward and not just back to its holder.
 bool Cluster::competes(const Shape& shape, const Lease& lease) const {
-  const auto& process = *lease.process;
-  const auto& key = *shape.key;
-  if (!process.held.resources.overlaps(key.need.resources)) return false;
+  const auto& need = shape.key->need;
+  if (!lease.process->held.resources.overlaps(need.resources)) return false;
   const bool others_wait = shape.lines.size() > 1 || !shape.lines.contains(lease.requester->id);
-  if (!others_wait && *lease.shape == key) return false;
-  const auto& node = *process.node;
-  return matches(node.labels, key.need.labels) && node.idle.fits(key.need.resources);
+  if (!others_wait && *lease.shape == *shape.key) return false;
+  // A node that holds what needs more is not looked at: its memory is cold.
+  const auto& held = lease.shape->need;
+  if (held.labels == need.labels && held.resources.covers(need.resources)) return true;
+  return matches(lease.node->labels, need.labels) && lease.node->idle.fits(need.resources);
 }
 
 /// Leases past their term go back, oldest first, no more of them than processes are waited for: the queue is by arrival
@@ -35,6 +36,7 @@ void Cluster::recall_overdue() {
     auto missing = wanted - covered;
     for (auto at = by_age_.begin(); at != by_age_.end() && missing > 0;) {
       auto& lease = *at++;
+      if (at != by_age_.end()) fetch(at->process);
       if (lease.granted_at + options_.lease_term > now_) break;
       if (!competes(*shape, lease)) continue;
       recall(lease);
