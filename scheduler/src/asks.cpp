@@ -90,7 +90,6 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   if (shape == nullptr) shape = &queue_.shape_for(wanted);
   auto& request = requests_.make(event.request);
   request.sequence = ++last_sequence_;
-  request.job = event.job;
   request.requester = requester;
   request.shape = shape->key;
   request.subject = subject;

@@ -110,12 +110,11 @@ struct Request {
   Line* line = nullptr;        ///< where it waits; nullptr: its processes are starting
   RequestId id = 0;
   TimePoint since{};
-  Process* requester = nullptr;
+  Process* requester = nullptr;  ///< of its job
   ShapePtr shape;
-  JobId job = 0;
-  std::uint64_t subject = 0;                 ///< the actor or gang; the lease, once its process is chosen
-  std::unique_ptr<Reservation> reservation;  ///< few ever have one
-  std::optional<TimePoint> patient_until;    ///< asked while no node was there: how long it may be impossible
+  std::uint64_t subject = 0;                   ///< the actor or gang; the lease, once its process is chosen
+  std::unique_ptr<Reservation> reservation;    ///< few ever have one
+  TimePoint patient_until = TimePoint::min();  ///< asked while no node was there: how long it may be impossible
 
   bool waiting() const { return line != nullptr; }
 };

@@ -46,7 +46,7 @@ void Cluster::judge_all_shapes() {
     for (auto* request : shape->everyone()) {
       if (nodes_.empty()) {
         request->patient_until = now_ + options_.join_patience;
-      } else if (!request->patient_until || *request->patient_until <= now_) {
+      } else if (request->patient_until <= now_) {
         refuse(*request, Refused::Kind::Impossible, because);
       }
     }

@@ -37,7 +37,7 @@ void Cluster::refuse_unmet() {
     if (shape->possible) continue;
     std::string because;
     for (auto* request : shape->everyone()) {
-      if (request->patient_until && *request->patient_until > now_) continue;
+      if (request->patient_until > now_) continue;
       if (because.empty()) because = impossible_because(*request->shape);
       refuse(*request, Refused::Kind::Impossible, because);
     }
@@ -83,7 +83,7 @@ void Cluster::tell_who_waits() {
 bool Cluster::is_news(const Request& request) const {
   if (request.shape->kind == Kind::Actor) return true;
   const auto same = request.shape->kind == Kind::Lease ? Role::Lease : Role::Rank;
-  return std::ranges::none_of(jobs_.at(request.job).processes,
+  return std::ranges::none_of(jobs_.at(request.requester->job).processes,
                               [same](const Process& process) { return process.role == same; });
 }
 

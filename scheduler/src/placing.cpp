@@ -153,7 +153,6 @@ void Cluster::count_lease_process(Node& node, bool more) {
 }
 
 void Cluster::leave_queue(Request& request) {
-  requests_.fetch_place(request.id);
   queue_.remove(request);
   request.requester->asked().starting.push_back(request);
   if (!request.reservation) return;
@@ -226,8 +225,8 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
 }
 
 Process& Cluster::process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible) {
-  auto* process = visible.empty() ? spare_for(request.job, node) : nullptr;
-  if (process == nullptr) process = &new_process(request.job, node, visible);
+  auto* process = visible.empty() ? spare_for(request.requester->job, node) : nullptr;
+  if (process == nullptr) process = &new_process(request.requester->job, node, visible);
   process->held = std::move(share);
   process->subject = request.subject;
   switch (request.shape->kind) {

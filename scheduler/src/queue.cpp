@@ -77,8 +77,8 @@ Line& Queue::line_for(const Request& request, Shape& shape) {
   auto& line = found->second;
   if (!is_new) return line;
   line.shape = &shape;
-  line.of_job = &shape.jobs[request.job];
-  line.of_job->job = request.job;
+  line.of_job = &shape.jobs[request.requester->job];
+  line.of_job->job = request.requester->job;
   line.requester = request.requester;
   request.requester->asked().lines.push_back(line);
   return line;

@@ -51,7 +51,8 @@ std::vector<PendingView> Cluster::pending() const {
     } else {
       why = reason(*request);
     }
-    views.push_back({request->id, what(*request), request->job, request->requester->id, request->since, why});
+    views.push_back(
+        {request->id, what(*request), request->requester->job, request->requester->id, request->since, why});
   }
   return views;
 }
@@ -113,7 +114,7 @@ std::vector<JobView> Cluster::jobs() const {
   for (const auto* lease : leases_.all()) ++views[lease->process->job].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
-  for (const auto* request : requests_.all()) ++views[request->job].pending;
+  for (const auto* request : requests_.all()) ++views[request->requester->job].pending;
   std::vector<JobView> list;
   for (auto& [id, job] : views) list.push_back(job);
   return list;
