@@ -22,7 +22,9 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
     pass_time();
     end_doomed();
   }
-  for (auto* node : nodes_.touched()) serve_waiting_for_cpu(*node);
+  for (auto* node : nodes_.touched()) {
+    if (node->cpu_is_promised()) serve_waiting_for_cpu(*node);
+  }
   place_waiting();
   if (time_passes) {
     recall_overdue();

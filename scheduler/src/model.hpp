@@ -257,6 +257,8 @@ struct Node {
   std::string name;
   Incarnation incarnation = 0;
   Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids
+
+  bool cpu_is_promised() const { return !resuming.empty() || !owing.empty(); }
 };
 
 }  // namespace troupe::scheduler

@@ -133,8 +133,7 @@ void Cluster::add_touched(const ShapeKey& shape) const {
 const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const {
   const auto& need = shape.need.resources;
   if (!node.free.fits(need) || !matches(node.labels, shape.need.labels)) return nullptr;
-  const bool cpu_is_promised = !node.resuming.empty() || !node.owing.empty();
-  if (cpu_is_promised && !need.of(kCpu).is_zero()) return nullptr;
+  if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
   if (shape.kind == Kind::Lease && at_lease_bound(node)) return nullptr;
   if (node.claims.empty()) return &node.free;
   Resources claimed;
@@ -153,6 +152,7 @@ void Cluster::count_lease_process(Node& node, bool more) {
 }
 
 void Cluster::leave_queue(Request& request) {
+  requests_.fetch_place(request);
   queue_.remove(request);
   request.requester->asked().starting.push_back(request);
   if (!request.reservation) return;

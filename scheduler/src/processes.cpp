@@ -167,9 +167,10 @@ void Cluster::end_gang(GangId id, const std::string& why) {
 }
 
 void Cluster::erase_lease(Lease& lease) {
-  clear_role(*lease.process);
+  auto& process = *lease.process;
   if (lease.recalled) --recalled_;
   leases_.erase(lease);  // and with it from the chains by requester and by age
+  clear_role(process);
 }
 
 void Cluster::erase_actor(ActorId id) {

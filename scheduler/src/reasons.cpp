@@ -68,7 +68,7 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
       return fmt::format("what is free on {} is kept for request {}, which has waited longer", node_text(node->id),
                          other);
     }
-    if (!node->resuming.empty() || !node->owing.empty()) {
+    if (node->cpu_is_promised()) {
       return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(node->id));
     }
   }

@@ -61,7 +61,7 @@ class Records {
   void erase(Record& record) {
     const auto id = record.id;
     const auto index = id % kPage;
-    auto* page = reinterpret_cast<Page*>(&record - index);
+    auto* page = page_of(record);
     record.~Record();
     page->there &= ~(1U << index);
     --size_;
@@ -69,6 +69,8 @@ class Records {
     pages_.erase(id / kPage);
     slab_.give(page);
   }
+  /// Asks for what erasing it will look at.
+  static void fetch_place(Record& record) { __builtin_prefetch(&page_of(record)->there); }
   /// In no order that may show.
   std::vector<Record*> all() const {
     std::vector<Record*> all;
@@ -83,13 +85,17 @@ class Records {
 
  private:
   static constexpr std::size_t kPage = 16;
+  static constexpr std::size_t kCacheLine = 64;
   struct Page {
-    alignas(Record) std::array<std::byte, kPage * sizeof(Record)> memory;  // first, so that a record leads to its page
+    alignas(
+        kCacheLine) std::array<std::byte, kPage * sizeof(Record)> memory;  // first, so that a record leads to its page
     std::uint32_t there = 0;                                               // a bit for each record
 
     Record* place(std::size_t index) { return reinterpret_cast<Record*>(memory.data()) + index; }
     Record* find(std::size_t index) { return (there >> index & 1U) != 0 ? std::launder(place(index)) : nullptr; }
   };
+
+  static Page* page_of(Record& record) { return reinterpret_cast<Page*>(&record - record.id % kPage); }
 
   boost::unordered_flat_map<Id, Page*> pages_;
   Slab<Page> slab_;

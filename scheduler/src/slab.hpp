@@ -36,7 +36,7 @@ class Slab {
   struct Free {
     Free* next;
   };
-  static_assert(sizeof(Object) >= sizeof(Free) && alignof(Object) <= alignof(std::max_align_t));
+  static_assert(sizeof(Object) >= sizeof(Free) && sizeof(Object) <= kFirst);
   struct Release {
     void operator()(std::byte* block) const { std::free(block); }
   };
@@ -44,8 +44,7 @@ class Slab {
   void grow() {
     const bool huge = !blocks_.empty();
     const auto bytes = huge ? kHugePage : kFirst;
-    auto& block =
-        blocks_.emplace_back(static_cast<std::byte*>(huge ? std::aligned_alloc(bytes, bytes) : std::malloc(bytes)));
+    auto& block = blocks_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(bytes, bytes)));
     if (block == nullptr) throw std::bad_alloc{};
     if (huge) ::madvise(block.get(), bytes, MADV_HUGEPAGE);  // advice: without it all works, slower
     fresh_ = block.get();
