@@ -87,9 +87,9 @@ class Records {
   static constexpr std::size_t kPage = 16;
   static constexpr std::size_t kCacheLine = 64;
   struct Page {
-    alignas(
-        kCacheLine) std::array<std::byte, kPage * sizeof(Record)> memory;  // first, so that a record leads to its page
-    std::uint32_t there = 0;                                               // a bit for each record
+    // In front, so that a record leads to its page.
+    alignas(kCacheLine) std::array<std::byte, kPage * sizeof(Record)> memory;
+    std::uint32_t there = 0;  // a bit for each record
 
     Record* place(std::size_t index) { return reinterpret_cast<Record*>(memory.data()) + index; }
     Record* find(std::size_t index) { return (there >> index & 1U) != 0 ? std::launder(place(index)) : nullptr; }

@@ -13,7 +13,8 @@ namespace troupe::scheduler {
 
 /// Memory for objects of one type, which come and go. What was given back last is taken first: it is still in the cache.
 /// But for the first block, which is small, it lies in huge pages where the system has any: of a million objects nearly
-/// each access otherwise waits for the page tables too. All of it goes back to the system with the slab.
+/// each access otherwise waits for the page tables too. What of a block was never taken is address space and no memory.
+/// All of it goes back to the system with the slab.
 template <class Object>
 class Slab {
  public:
@@ -32,6 +33,7 @@ class Slab {
  private:
   static constexpr std::size_t kFirst = std::size_t{64} * 1024;
   static constexpr std::size_t kHugePage = std::size_t{2} * 1024 * 1024;
+  static constexpr std::size_t kBlock = 8 * kHugePage;
 
   struct Free {
     Free* next;
@@ -43,8 +45,9 @@ class Slab {
 
   void grow() {
     const bool huge = !blocks_.empty();
-    const auto bytes = huge ? kHugePage : kFirst;
-    auto& block = blocks_.emplace_back(static_cast<std::byte*>(std::aligned_alloc(bytes, bytes)));
+    const auto bytes = huge ? kBlock : kFirst;
+    auto* memory = std::aligned_alloc(huge ? kHugePage : kFirst, bytes);
+    auto& block = blocks_.emplace_back(static_cast<std::byte*>(memory));
     if (block == nullptr) throw std::bad_alloc{};
     if (huge) ::madvise(block.get(), bytes, MADV_HUGEPAGE);  // advice: without it all works, slower
     fresh_ = block.get();
