@@ -29,8 +29,8 @@ struct Wanted {
 
 struct ClientOptions {
   /// Views that nobody uses any more and that are still pinned, so that the next view of the object asks nobody. They
-  /// go when the node is short of memory.
-  std::size_t idle_views = 16;
+  /// go when the node is short of memory. Arguments of calls that wait for their turn are such views too.
+  std::size_t idle_views = 256;
   /// Objects are numbered from the next one on: of a process that had a client before, whose names must not come again.
   std::uint64_t last_object = 0;
 };
