@@ -6,10 +6,11 @@
 #include <variant>
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "harness.hpp"
+#include "processes.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -29,12 +30,6 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Of the heap, as the program asked for it and with what the allocator adds.
-double heap_bytes() {
-  const auto heap = ::mallinfo2();
-  return static_cast<double>(heap.uordblks + heap.hblkhd);
-}
-
 }  // namespace
 
 Simulation::Simulation(const Load& load, unsigned seed)
@@ -51,7 +46,7 @@ std::string Simulation::summary() const {
       "leases granted a second of CPU time, {} of them, {} events and {} effects in {:.2f} s, {:.0f} s of virtual "
       "time; "
       "seed {}: {} nodes failed, {} tasks ran again; invariants held {} times, in {:.1f} s that do not count; {:.0f} B "
-      "a pending task",
+      "of memory a pending task",
       grants_, happened_.size(), effects_, seconds_, std::chrono::duration<double>(now_).count(), seed_, failures_,
       again_, checks_, seconds_of_checks_, pending_bytes_);
 }
@@ -82,9 +77,9 @@ void Simulation::simulate() {
 void Simulation::begin() {
   for (NodeId node = 1; node <= load_.nodes; ++node) apply(What::Joined, node, 1);
   for (JobId job = 1; job <= load_.jobs; ++job) apply(What::Started, job);
-  const auto before = heap_bytes();
+  const auto before = rss_bytes({::getpid()});
   while (asked_ < load_.at_once) ask(1 + pick(load_.jobs));
-  pending_bytes_ = (heap_bytes() - before) / static_cast<double>(load_.at_once);
+  pending_bytes_ = (rss_bytes({::getpid()}) - before) / static_cast<double>(load_.at_once);
   for (NodeId i = 0; load_.failures && i < load_.nodes / 100; ++i) {
     after(std::chrono::milliseconds(pick(20'000)), What::NodeFails, 1 + i * 100 + pick(100));
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -40,21 +40,35 @@ class Slab {
   };
   static_assert(sizeof(Object) >= sizeof(Free) && sizeof(Object) <= kFirst);
   struct Release {
-    void operator()(std::byte* block) const { std::free(block); }
+    std::size_t bytes = 0;
+    void operator()(std::byte* block) const { ::munmap(block, bytes); }
   };
+  using Block = std::unique_ptr<std::byte, Release>;
 
   void grow() {
     const bool huge = !blocks_.empty();
-    const auto bytes = huge ? kBlock : kFirst;
-    auto* memory = std::aligned_alloc(huge ? kHugePage : kFirst, bytes);
-    auto& block = blocks_.emplace_back(static_cast<std::byte*>(memory));
-    if (block == nullptr) throw std::bad_alloc{};
-    if (huge) ::madvise(block.get(), bytes, MADV_HUGEPAGE);  // advice: without it all works, slower
-    fresh_ = block.get();
-    left_ = bytes / sizeof(Object);
+    blocks_.push_back(huge ? huge_pages() : mapped(kFirst));
+    fresh_ = blocks_.back().get();
+    if (huge) fresh_ = aligned(fresh_);
+    left_ = (huge ? kBlock : kFirst) / sizeof(Object);
+  }
+  /// Straight from the system: what an allocator has had before lies in small pages, and stays there.
+  static Block mapped(std::size_t bytes) {
+    auto* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc{};
+    return Block(static_cast<std::byte*>(memory), Release{bytes});
+  }
+  static Block huge_pages() {
+    auto block = mapped(kBlock + kHugePage);
+    ::madvise(aligned(block.get()), kBlock, MADV_HUGEPAGE);  // advice: without it all works, slower
+    return block;
+  }
+  static std::byte* aligned(std::byte* block) {
+    const auto past = reinterpret_cast<std::uintptr_t>(block) % kHugePage;
+    return past == 0 ? block : block + (kHugePage - past);
   }
 
-  std::vector<std::unique_ptr<std::byte, Release>> blocks_;
+  std::vector<Block> blocks_;
   Free* free_ = nullptr;
   std::byte* fresh_ = nullptr;  // in the last block, never taken so far
   std::size_t left_ = 0;        // objects there
