@@ -161,6 +161,7 @@ class Cluster {
   void drain(const Request& request);
   void recall_overdue();
   void tell_who_waits();
+  static std::string held_by_actors(const Job& job);
   bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
   void recall(Lease& lease);

@@ -84,6 +84,18 @@ TEST_CASE("the driver is told of an actor that waits long, once, and not of task
   CHECK(world.seen<StillWaits>().size() == 1);
 }
 
+TEST_CASE("a driver whose actor waits is told that its others keep what they have", "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1);
+  for (ActorId actor = 1; actor <= 3; ++actor) world.ask_actor(actor, driver, cpus(1));
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK_THAT(told[0].reason,
+             Catch::EndsWith("; 2 actors of this job keep what they were given until their last handles go"));
+}
+
 TEST_CASE("the driver is told of tasks and gangs that wait while the job has none", "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
