@@ -15,15 +15,19 @@ Failure refusal(std::string message) { return {.kind = Failure::Kind::Refused, .
 /// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and no error of theirs.
 Failure seen_by_others(Failure failure) {
   using Kind = Failure::Kind;
-  if (failure.kind != Kind::ProcessDied && failure.kind != Kind::ActorDied) return failure;
-  failure.kind = Kind::GangBroken;
-  failure.message = "rank 0 is gone: " + failure.message;
-  return failure;
+  const bool died = failure.kind == Kind::ProcessDied || failure.kind == Kind::ActorDied;
+  return died ? rank_gone(0, std::move(failure)) : failure;
 }
 
 Outcome as_outcome(std::string bytes) { return detail::Payload{.bytes = std::move(bytes), .refs = {}}; }
 
 }  // namespace
+
+Failure rank_gone(std::uint32_t rank, Failure how) {
+  how.kind = Failure::Kind::GangBroken;
+  how.message = fmt::format("rank {} is gone: {}", rank, how.message);
+  return how;
+}
 
 void GangStore::set(std::uint64_t gang, const std::string& key, std::string value, const Answer& answer) {
   if (value.size() > kLargestValue) {

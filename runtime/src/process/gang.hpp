@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,9 @@
 #include "process/peers.hpp"
 
 namespace troupe::process {
+
+/// What the end of a rank is to the others of its gang.
+Failure rank_gone(std::uint32_t rank, Failure how);
 
 /// What rank 0's process keeps for the rendezvous of its gang: keys written once, and who waits for them. Belongs to the loop.
 class GangStore {

@@ -339,7 +339,7 @@ void Process::gang_broken(wire::GangBroken::Reader broken) {
   if (auto made = gangs_.find(gang); made != gangs_.end() && broken.getRank() < made->second.size()) {
     peers_.lost(made->second[broken.getRank()]->process, how);
   }
-  how.message = fmt::format("rank {} is gone: {}", broken.getRank(), how.message);
+  how = rank_gone(broken.getRank(), std::move(how));
   if (rank_context_ && rank_context_->id() == gang) {
     rank_context_->break_with(how);
   } else {
