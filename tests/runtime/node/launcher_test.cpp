@@ -1,10 +1,9 @@
 #include "node/launcher.hpp"
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -54,13 +53,8 @@ struct Started {
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> out;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "stat");
-    std::string text;
-    if (!std::getline(file, text)) continue;
-    std::istringstream rest(text.substr(text.rfind(')') + 1));
-    char state = 0;
-    pid_t its = 0;
-    if (rest >> state >> its && its == parent) out.push_back(std::stoi(entry.path().filename()));
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && test::stat_of(pid).parent == parent) out.push_back(pid);
   }
   return out;
 }

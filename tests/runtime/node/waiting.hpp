@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include <poll.h>
@@ -29,14 +30,20 @@ void run_until(boost::asio::io_context& loop, const std::string& what, Condition
   }
 }
 
-/// "R", "S", "Z", ...; "" where there is no such process.
-inline std::string process_state(pid_t pid) {
+struct ProcessStat {
+  std::string state;  ///< "R", "S", "Z", ...; "" where there is no such process
+  pid_t parent = 0;
+};
+inline ProcessStat stat_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   std::getline(file, text);
-  const auto closing = text.rfind(')');
-  return closing == std::string::npos ? "" : text.substr(closing + 2, 1);
+  ProcessStat stat;
+  const auto closing = text.rfind(')');  // the name may hold anything
+  if (closing != std::string::npos) std::istringstream(text.substr(closing + 1)) >> stat.state >> stat.parent;
+  return stat;
 }
+inline std::string process_state(pid_t pid) { return stat_of(pid).state; }
 inline bool runs(pid_t pid) {
   const auto state = process_state(pid);
   return !state.empty() && state != "Z" && state != "X";
