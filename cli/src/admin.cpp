@@ -13,7 +13,6 @@
 #include "transport/socket.hpp"
 
 namespace troupe::cli {
-
 namespace {
 
 using Clock = std::chrono::steady_clock;

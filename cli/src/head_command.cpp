@@ -15,7 +15,6 @@
 #include "transport/socket.hpp"
 
 namespace troupe::cli {
-
 namespace {
 
 /// Where others reach a head that listens there: not at "any address".

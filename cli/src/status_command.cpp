@@ -7,7 +7,6 @@
 #include "transport/socket.hpp"
 
 namespace troupe::cli {
-
 namespace {
 
 using nlohmann::json;
