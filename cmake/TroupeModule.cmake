@@ -45,7 +45,7 @@ function(troupe_module name)
     TROUPE_SOURCE_DIRS "${private_dirs}"
     TROUPE_PRIVATE_DEPENDENCIES "${arg_PRIVATE_DEPENDENCIES}")
   troupe_use_internals(${target} ${arg_INTERNALS})
-  if(TROUPE_UNITY)
+  if(TROUPE_UNITY AND NOT TROUPE_UNITY STREQUAL "tests")
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   endif()
   if(arg_PRECOMPILED)

@@ -42,7 +42,7 @@ endfunction()
 #   [LABELS <labels>...]        besides the module's name
 #   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
-#   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY
+#   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "support/forked_gang.hpp"
+#include "support/host_options.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -19,7 +20,6 @@ using Catch::Contains;
 
 namespace {
 
-HostOptions small_chunks() { return {.timeout = std::chrono::seconds(20), .chunk_bytes = 4096}; }
 HostOptions impatient() { return {.timeout = std::chrono::milliseconds(600)}; }
 
 /// What rank `from` has for rank `to` at index i.

@@ -12,6 +12,7 @@
 
 #include "collective/half.hpp"
 #include "support/forked_gang.hpp"
+#include "support/host_options.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -133,8 +134,6 @@ void check_everything(GangContext& gang, HostOptions options, std::size_t most =
     check_all_reduce<float>(*comm, DataType::Float32, ReduceOp::Average, count);
   check_others(*comm, 20001);
 }
-
-HostOptions small_chunks() { return {.timeout = std::chrono::seconds(20), .chunk_bytes = 4096}; }
 
 }  // namespace
 
