@@ -1,13 +1,13 @@
 // OpenSSL's SHA-256 by its functions of old: each step that EVP_MAC takes in front of them is one more page that a fresh
-// worker process has to fault in.
+// worker process has to fault in; so would be OpenSSL's way of clearing memory.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "transport/hmac.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <tuple>
 
-#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 namespace troupe::transport {
@@ -26,8 +26,8 @@ Bytes32 hash_after(const Secret& key, unsigned char pad, const void* bytes, std:
   SHA256_Update(&hash, block.data(), block.size());
   SHA256_Update(&hash, bytes, size);
   SHA256_Final(result.data(), &hash);
-  OPENSSL_cleanse(block.data(), block.size());
-  OPENSSL_cleanse(&hash, sizeof hash);
+  ::explicit_bzero(block.data(), block.size());
+  ::explicit_bzero(&hash, sizeof hash);
   return result;
 }
 
