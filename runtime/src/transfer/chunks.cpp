@@ -76,7 +76,7 @@ ChunkReader::Result ChunkReader::header_filled() {
   if (length == 0 || length > kMostMessageBytes || length % sizeof(capnp::word) != 0) {
     return garbage(fmt::format("a message of {} bytes is announced; the limit is {}", length, kMostMessageBytes));
   }
-  message_.assign(length / sizeof(capnp::word), capnp::word());
+  message_ = std::vector<capnp::word>(length / sizeof(capnp::word));
   message_bytes_ = length;
   state_ = State::Message;
   filled_ = 0;
