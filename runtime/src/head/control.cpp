@@ -13,9 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kFatePatience{
     1500};  ///< for a node to report the death that a peer has seen already
-// A tick that comes so late was held up here: this process was stopped or starved, and that time does not count as
-// silence of the nodes.
-constexpr int kLateTicks = 3;
 
 std::int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -209,9 +206,9 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
 
 void Control::forgive_own_silence() {
   const auto now = Clock::now();
-  const auto gap = now - std::exchange(last_tick_, now);
-  if (gap <= kLateTicks * kTick) return;
-  for (auto& [id, node] : routes_.nodes()) node.heard = std::min(now, node.heard + (gap - kTick));
+  const auto stood = standstill_.came(now);
+  standstill_.expect(now + kTick);
+  for (auto& [id, node] : routes_.nodes()) node.heard = std::min(now, node.heard + stood);
 }
 
 void Control::look_for_silent_nodes() {

@@ -20,6 +20,7 @@
 #include "head/journal.hpp"
 #include "head/owner_watches.hpp"
 #include "head/routes.hpp"
+#include "transport/standstill.hpp"
 
 namespace troupe::head {
 
@@ -35,7 +36,9 @@ class Control {
   /// `node_silence`: without a heartbeat a node is taken for lost.
   Control(boost::asio::io_context& loop, Journal& journal, Routes& routes, std::chrono::milliseconds node_silence,
           std::function<void(const std::string&)> log)
-      : loop_(loop), journal_(journal), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {}
+      : loop_(loop), journal_(journal), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {
+    standstill_.expect(started_ + kTick);
+  }
 
   // ---- what happens (control.cpp)
   scheduler::NodeId node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection);
@@ -130,7 +133,7 @@ class Control {
   std::function<void(const std::string&)> log_;
   scheduler::State state_;
   const Clock::time_point started_ = Clock::now();
-  Clock::time_point last_tick_ = started_;
+  transport::Standstill standstill_{2 * kTick};
 
   std::vector<scheduler::Effect> effects_;
   bool flushing_ = false;

@@ -13,14 +13,6 @@
 /// What a node and its head say to each other.
 namespace troupe::node {
 
-namespace {
-
-// A beat that comes so late was held up here: this process was stopped or starved, and that time does not count as
-// silence of the head.
-constexpr int kLateBeats = 3;
-
-}  // namespace
-
 std::string Node::Impl::head_name() const {
   return options_.head.host.empty() ? "the head"
                                     : fmt::format("the head at {}:{}", options_.head.host, options_.head.port);
@@ -43,7 +35,7 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
   write_join(join, options_, name_, host_, gpus_);
   process::write_address(join.initStore(), store_->address());
   head_->send(message);
-  last_echo_ = last_beat_ = Clock::now();
+  last_echo_ = Clock::now();
   beat();
 }
 
@@ -124,8 +116,7 @@ void Node::Impl::tell_store_usage() {
 
 void Node::Impl::beat() {
   const auto now = Clock::now();
-  if (const auto gap = now - last_beat_; gap > kLateBeats * options_.heartbeat) last_echo_ += gap - options_.heartbeat;
-  last_beat_ = now;
+  last_echo_ += standstill_.came(now);
   if (now - last_echo_ > options_.head_silence) {
     return stop(fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()), true);
   }
@@ -133,6 +124,7 @@ void Node::Impl::beat() {
   message.root().setHeartbeat(++beats_);
   to_head(message);
   if (state_ == State::Joined) tell_store_usage();
+  standstill_.expect(now + options_.heartbeat);
   beat_timer_.expires_after(options_.heartbeat);
   beat_timer_.async_wait(unless_gone([this] {
     if (!is_stopping()) beat();

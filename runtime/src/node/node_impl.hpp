@@ -19,6 +19,7 @@
 #include "node/reaper.hpp"
 #include "node/store_host.hpp"
 #include "node/workers.hpp"
+#include "transport/standstill.hpp"
 
 namespace troupe::node {
 
@@ -90,7 +91,8 @@ struct Node::Impl {
   std::string host_;
   std::uint32_t node_ = 0;
   std::uint64_t beats_ = 0;
-  Clock::time_point last_echo_{}, last_beat_{};
+  Clock::time_point last_echo_{};
+  transport::Standstill standstill_{2 * options_.heartbeat};
   asio::steady_timer beat_timer_, stop_timer_;
   std::function<void(std::uint32_t)> joined_;
   std::function<void(std::string, bool)> stopped_;

@@ -14,8 +14,6 @@
 namespace troupe::store {
 namespace {
 
-constexpr std::chrono::seconds kStandstill{1};
-
 CatalogOptions catalog_options(const ServiceOptions& options) {
   CatalogOptions catalog;
   catalog.cap_bytes = whole_pages(options.cap_bytes != 0 ? options.cap_bytes : memory_room().limit / 10 * 3);
@@ -283,14 +281,15 @@ void Service::watch(ProcessId process, RequestId request) {
 }
 
 void Service::expire_at(Clock::time_point time) {
-  expiring_ = time;
+  standstill_.expect(time);
+  expiring_ = true;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
   after(deadline_timer_, std::max(left, std::chrono::milliseconds(0)), &Service::expire);
 }
 
 void Service::expire() {
   forgive_standstill();
-  expiring_.reset();
+  expiring_ = false;
   const auto now = Clock::now();
   while (!deadlines_.empty()) {
     auto next = deadlines_.front();
@@ -305,13 +304,12 @@ void Service::expire() {
   }
 }
 
-/// A timer that comes so late was held up here: this process was stopped or starved, and what requests wait for was too.
+/// What requests wait for stood still too.
 void Service::forgive_standstill() {
-  const auto late = Clock::now() - *expiring_;
-  if (late < kStandstill) return;
+  const auto stood = standstill_.came(Clock::now());
   for (auto& deadline : deadlines_) {
-    deadline.at += late;
-    deadline.moved += late;
+    deadline.at += stood;
+    deadline.moved += stood;
   }
 }
 

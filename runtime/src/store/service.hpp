@@ -19,6 +19,7 @@
 #include "store/lane.hpp"
 #include "store/spill.hpp"
 #include "transport/connection.hpp"
+#include "transport/standstill.hpp"
 
 namespace troupe::store {
 
@@ -148,7 +149,8 @@ class Service {
   std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
   RequestId last_own_request_ = 0;
   std::deque<Deadline> deadlines_;
-  std::optional<Clock::time_point> expiring_;  // when expire() is to be called
+  transport::Standstill standstill_{std::chrono::seconds(1)};
+  bool expiring_ = false;  // expire() is to be called
   bool retrying_ = false;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   boost::asio::steady_timer deadline_timer_, recall_timer_, growth_timer_;
