@@ -8,8 +8,6 @@
 
 #include <troupe/detail/call.hpp>
 
-#include "process/codec.hpp"
-
 namespace troupe::process {
 namespace {
 
@@ -21,51 +19,6 @@ std::string key_of(const detail::RequestOptions& options) {
 }
 
 }  // namespace
-
-// ---- the queue -----------------------------------------------------------------------------------------------------
-
-void Tasks::Queue::push_back(TaskPtr task) {
-  task->queued = true;
-  tasks_.push_back(std::move(task));
-}
-
-void Tasks::Queue::push_front(TaskPtr task) {
-  task->queued = true;
-  tasks_.push_front(std::move(task));
-}
-
-Tasks::TaskPtr Tasks::Queue::take_front() {
-  auto task = std::move(tasks_.front());
-  tasks_.pop_front();
-  task->queued = false;
-  tidy();
-  return task;
-}
-
-bool Tasks::Queue::withdraw(Task& task) {
-  if (!task.queued || task.withdrawn) return false;
-  task.withdrawn = true;
-  ++withdrawn_;
-  tidy();
-  return true;
-}
-
-std::vector<Tasks::TaskPtr> Tasks::Queue::take_all() {
-  std::vector<TaskPtr> all;
-  while (!empty()) all.push_back(take_front());
-  return all;
-}
-
-/// Those at the front go at once, all of them once they are half of what is here: each is looked at once or twice.
-void Tasks::Queue::tidy() {
-  while (!tasks_.empty() && tasks_.front()->withdrawn) {
-    tasks_.pop_front();
-    --withdrawn_;
-  }
-  if (2 * withdrawn_ <= tasks_.size()) return;
-  std::erase_if(tasks_, [](const TaskPtr& task) { return task->withdrawn; });
-  withdrawn_ = 0;
-}
 
 // ---- submitting ----------------------------------------------------------------------------------------------------
 
@@ -321,60 +274,6 @@ bool Tasks::cancel(const detail::ObjectPtr& result) {
   return true;
 }
 
-void Tasks::ask(Shape& shape) {
-  auto id = std::make_shared<std::uint64_t>(0);
-  bool refused_at_once = false;
-  *id = head_.ask([&shape](wire::Ask::Builder ask) { write_request(ask.initLease(), shape.need); },
-                  [this, &shape, id](wire::Tell::Reader tell) {
-                    std::erase(shape.asks, *id);
-                    granted(shape, tell.getLease().getLease(), read_address(tell.getLease().getProcess()));
-                  },
-                  [this, &shape, id, &refused_at_once](const Failure& why) {
-                    if (*id == 0) refused_at_once = true;
-                    std::erase(shape.asks, *id);
-                    refused(shape, why);
-                  });
-  if (!refused_at_once) shape.asks.push_back(*id);
-}
-
-void Tasks::granted(Shape& shape, std::uint64_t lease, AddressPtr process) {
-  {
-    const std::lock_guard lock(mutex_);
-    auto channel = calls_.channel(process->process);
-    shape.leases.push_back(Lease{.id = lease,
-                                 .process = std::move(process),
-                                 .channel = std::move(channel),
-                                 .line = {},
-                                 .idle_since = Clock::now()});
-    channels_version_.fetch_add(1, std::memory_order_release);
-  }
-  pump(shape);
-  watch();
-}
-
-/// The shape cannot be had at all: that holds for every task that waits for it.
-void Tasks::refused(Shape& shape, const Failure& why) {
-  std::vector<TaskPtr> waiting;
-  {
-    const std::lock_guard lock(mutex_);
-    waiting = shape.queue.take_all();
-  }
-  for (auto& task : waiting) task->result->complete(why);
-}
-
-void Tasks::channel_opened(const OutChannelPtr& channel) {
-  for (auto& [key, shape] : shapes_) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto& lease : shape.leases) {
-        if (lease.process->process == channel->callee()) lease.channel = channel;
-      }
-      channels_version_.fetch_add(1, std::memory_order_release);
-    }
-    pump(shape);
-  }
-}
-
 // ---- what becomes of them --------------------------------------------------------------------------------------------
 
 void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
@@ -434,80 +333,6 @@ void Tasks::retry_or_fail(const TaskPtr& task, Failure how) {
                               task->call.function.label, task->deaths, how.message);
   }
   task->result->complete(std::move(how));
-}
-
-// ---- leases that rest, that are stuck, that go -----------------------------------------------------------------------
-
-/// Runs as long as there are leases.
-void Tasks::watch() {
-  if (std::exchange(ticking_, true)) return;
-  tick_.expires_after(kTick);
-  tick_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    ticking_ = false;
-    for (auto& [key, shape] : shapes_) {
-      look_for_stuck(shape);
-      give_back_idle(shape, Clock::now());
-      pump(shape);
-    }
-    const std::lock_guard lock(mutex_);
-    if (has_leases()) watch();
-  });
-}
-
-/// The first in line was there at the last tick: it takes long, or waits for what may stand behind it, or in the queue.
-void Tasks::look_for_stuck(Shape& shape) {
-  const std::lock_guard lock(mutex_);
-  for (auto& lease : shape.leases) {
-    const auto* first = lease.line.empty() ? nullptr : lease.line.front().get();
-    lease.stuck = first && lease.seen_first == first;
-    lease.seen_first = first;
-    if (!lease.stuck || (lease.line.size() == 1 && shape.queue.empty())) continue;
-    shape.run_time = std::max<std::chrono::nanoseconds>(shape.run_time, kTick);
-    take_back(shape, lease);
-  }
-}
-
-void Tasks::give_back_idle(Shape& shape, Clock::time_point now) {
-  std::vector<std::uint64_t> given_back;
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto lease = shape.leases.begin(); lease != shape.leases.end();) {
-      const auto current = lease++;
-      if (!current->line.empty() || (!current->recalled && now - current->idle_since < kLinger)) continue;
-      given_back.push_back(current->id);
-      drop(shape, current);
-    }
-  }
-  for (const auto lease : given_back) head_.post([lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
-}
-
-void Tasks::recalled(std::uint64_t lease) {
-  for (auto& [key, shape] : shapes_) {
-    {
-      const std::lock_guard lock(mutex_);
-      auto* entry = find(shape, lease);
-      if (!entry) continue;
-      entry->recalled = true;
-      if (entry->channel) take_back(shape, *entry);
-    }
-    give_back_idle(shape, Clock::now());
-    pump(shape);
-  }
-}
-
-/// What runs there hears of it from its call.
-AddressPtr Tasks::lost(std::uint64_t lease) {
-  for (auto& [key, shape] : shapes_) {
-    const std::lock_guard lock(mutex_);
-    auto entry = std::ranges::find(shape.leases, lease, &Lease::id);
-    if (entry == shape.leases.end()) continue;
-    auto process = entry->process;
-    note_end(*entry);
-    drop(shape, entry);
-    return process;
-  }
-  return nullptr;
 }
 
 }  // namespace troupe::process

@@ -16,6 +16,7 @@
 #include "process/calls.hpp"
 #include "process/doorbell.hpp"
 #include "process/resolver.hpp"
+#include "process/withdrawing_queue.hpp"
 
 namespace troupe::process {
 
@@ -63,7 +64,7 @@ class Tasks : public CallReceiver {
 
  private:
   struct Shape;
-  struct Task {
+  struct Task : Queued {
     OutgoingCall call;
     detail::ObjectPtr result;
     Shape* shape = nullptr;
@@ -73,27 +74,8 @@ class Tasks : public CallReceiver {
     bool taking_back = false;    // through the socket: its callee is asked to give it up
     bool cancel_wanted = false;  // meanwhile, by the user
     bool behind_at_end = false;  // another one ran when the process ended
-    bool queued = false;         // the queue's
-    bool withdrawn = false;      // likewise: it is passed over
   };
   using TaskPtr = std::shared_ptr<Task>;
-  /// Tasks that wait for a lease, in order. One is withdrawn without a search: it is passed over later.
-  class Queue {
-   public:
-    bool empty() const { return size() == 0; }
-    std::size_t size() const { return tasks_.size() - withdrawn_; }
-    void push_back(TaskPtr task);
-    void push_front(TaskPtr task);
-    const TaskPtr& front() const { return tasks_.front(); }
-    TaskPtr take_front();
-    bool withdraw(Task& task);  ///< false: it is not in here
-    std::vector<TaskPtr> take_all();
-
-   private:
-    void tidy();
-    std::deque<TaskPtr> tasks_;  // the first one is not withdrawn
-    std::size_t withdrawn_ = 0;
-  };
   struct Lease {
     std::uint64_t id = 0;
     AddressPtr process;
@@ -107,7 +89,7 @@ class Tasks : public CallReceiver {
   };
   struct Shape {
     detail::RequestOptions need;
-    Queue queue;
+    WithdrawingQueue<Task> queue;  // of those that wait for a lease
     std::list<Lease> leases;
     std::chrono::nanoseconds run_time{-1};  // of its tasks, a moving average; below 0: not known
     bool pump_posted = false;
