@@ -26,10 +26,8 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
     if (node->cpu_is_promised()) serve_waiting_for_cpu(*node);
   }
   place_waiting();
-  if (time_passes) {
-    recall_overdue();
-    tell_who_waits();
-  }
+  if (time_passes) recall_overdue();
+  if (std::holds_alternative<Tick>(event)) tell_who_waits();
   effects_ = nullptr;
 }
 

@@ -84,6 +84,19 @@ TEST_CASE("the driver is told of an actor that waits long, once, and not of task
   CHECK(world.seen<StillWaits>().size() == 1);
 }
 
+TEST_CASE("who has waited long is told so by a tick, not by what happens in between", "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1);
+  world.ask_actor(1, driver, cpus(2));
+  world.ask_actor(2, driver, cpus(2));
+  world.now += Options{}.notice_after;
+  world.ask_lease(driver, cpus(1));
+  CHECK(world.seen<StillWaits>().empty());
+  world.wait(0ms);
+  CHECK(world.seen<StillWaits>().size() == 1);
+}
+
 TEST_CASE("a driver whose actor waits is told that its others keep what they have", "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
