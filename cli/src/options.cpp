@@ -1,13 +1,10 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,6 +12,7 @@
 #include <troupe/errors.hpp>
 
 #include "config/token.hpp"
+#include "store/spill.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -60,14 +58,11 @@ std::uint64_t bytes(const std::string& text) {
 
 /// Where memory is full is too late to hear of it.
 void check_spill_directory(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (!error && ::access(directory.c_str(), W_OK | X_OK) != 0) error.assign(errno, std::generic_category());
-  if (error) {
+  if (const auto why = store::why_no_spilling_to(directory)) {
     raise({.kind = Failure::Kind::Refused,
            .message = fmt::format(
                "large values cannot be spilled to '{}' (--spill-directory): {}; name a directory that can be written",
-               directory, error.message())});
+               directory, *why)});
   }
 }
 

@@ -224,6 +224,7 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--object-store-memory", "4 parsecs", "'4 parsecs' is not a size"},
       {"--spill-directory", file, "'" + file + "'"},
       {"--spill-directory", "/proc/nowhere", "'/proc/nowhere'"},
+      {"--spill-directory", cluster.folder() + "/none/spill", "there is no folder " + cluster.folder() + "/none;"},
       {"--resource", "=1", "'=1' is not of the form NAME=AMOUNT"},
       {"--name", "two\nlines", "--name: it has a control character"},
       {"--token-file", "/proc/no/token", "/proc/no/token: No such file or directory; copy it from the head's machine"},

@@ -20,7 +20,8 @@ struct InitOptions {
   std::optional<int> gpus = {};                                ///< private: GPUs; none: those that are there
   std::vector<std::pair<std::string, double>> resources = {};  ///< private: custom resources of its one node
   std::uint64_t object_store_bytes = 0;  ///< private: of memory for large values; 0: 30 % of what there is
-  std::string spill_directory = {};  ///< private: where large values go that memory has no room for; empty: /var/tmp
+  /// Private: where large values go that memory has no room for; made where only it is missing; empty: /var/tmp.
+  std::string spill_directory = {};
 };
 
 /// The session of a driver with its cluster. One at a time in a process; its end, wherever it is destroyed, ends the
@@ -51,7 +52,8 @@ class [[nodiscard]] Cluster {
 /// Where the cluster is, first that is given: `--address HOST:PORT` on the command line (both spellings,
 /// `--address=...` too; they stay in argv, like `--token-file FILE`), InitOptions::address, TROUPE_ADDRESS; else
 /// private. Throws Disconnected (nobody answers there), Refused (token or version, or options that make no
-/// sense; it says which), std::invalid_argument, std::logic_error for a second session.
+/// sense, as a spill directory that cannot be written; it says which), std::invalid_argument,
+/// std::logic_error for a second session.
 [[nodiscard]] Cluster init(int argc, char** argv, InitOptions options = {});
 /// Likewise, with the process's command line left alone.
 [[nodiscard]] Cluster init(InitOptions options = {});

@@ -31,6 +31,7 @@
 #include "node/unique_fd.hpp"
 #include "node/zygote.hpp"
 #include "process/worker.hpp"
+#include "store/spill.hpp"
 #include "transport/proof.hpp"
 
 namespace troupe::process {
@@ -215,9 +216,22 @@ pid_t exec_cluster(int control, const std::vector<std::string>& command_line, co
   return std::get<pid_t>(started);
 }
 
+/// Where memory is full is too late to hear of it.
+void check_spill_directory(const std::string& directory) {
+  if (directory.empty()) return;
+  if (const auto why = store::why_no_spilling_to(directory)) {
+    refuse(
+        fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; name a folder that can "
+                    "be written, or "
+                    "none for {}",
+                    directory, *why, store::kDefaultSpillParent));
+  }
+}
+
 }  // namespace
 
 Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& command_line) {
+  check_spill_directory(options.spill_directory);
   auto [mine, its] = socket_pair(SOCK_SEQPACKET);
   const auto threads = node::thread_names();
   if (threads.size() > 1) {

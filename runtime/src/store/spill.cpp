@@ -94,6 +94,23 @@ std::variant<SpillDirectory, Refusal> SpillDirectory::open(const std::string& pa
                  fmt::format("a directory for spilled objects in {} cannot be locked", parent)};
 }
 
+std::optional<std::string> why_no_spilling_to(const std::string& parent) {
+  auto folder = fs::path(parent).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // of "/data/spill/"
+  std::error_code error;
+  const auto above = folder.parent_path();
+  if (!above.empty() && !fs::is_directory(above, error)) {
+    return fmt::format("there is no folder {}", above.string());
+  }
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error)) return "that is no folder";
+  fs::create_directory(folder, error);
+  if (error) return error.message();
+  auto trial = (folder / (own_prefix() + "XXXXXX")).string();
+  if (::mkdtemp(trial.data()) == nullptr) return std::strerror(errno);
+  ::rmdir(trial.c_str());
+  return std::nullopt;
+}
+
 SpillDirectory::~SpillDirectory() {
   if (!lock_) return;
   std::error_code ignored;

@@ -57,4 +57,8 @@ class SpillDirectory {
 /// Where objects go if nobody says: straight in /var/tmp, which is on a disk where /tmp may be memory.
 inline constexpr const char* kDefaultSpillParent = "/var/tmp";
 
+/// Why nothing can be spilled to this folder, in words for who named it; nullopt: it can. Makes the folder where only it is
+/// missing: a missing parent is a slip of the pen, or a disk that is not mounted. Tries it, and blocks meanwhile.
+std::optional<std::string> why_no_spilling_to(const std::string& parent);
+
 }  // namespace troupe::store

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -50,6 +51,33 @@ TEST_CASE("a task runs in another process and its value comes back", "[runtime][
 TEST_CASE("a private cluster is reached by a unix socket, and says which", "[runtime][session]") {
   auto cluster = init({.cpus = 1});
   CHECK_THAT(cluster.address(), Catch::StartsWith("unix socket @") && !Catch::EndsWith("@"));
+}
+
+TEST_CASE("a spill directory that cannot be used is refused before anything starts", "[runtime][session][store]") {
+  auto folder = (std::filesystem::temp_directory_path() / "troupe-spill-test-XXXXXX").string();
+  REQUIRE(::mkdtemp(folder.data()));
+  std::ofstream(folder + "/file") << "no folder";
+  const std::vector<std::pair<std::string, std::string>> unusable{
+      {folder + "/missing/spill", "there is no folder " + folder + "/missing"},
+      {folder + "/file", "that is no folder"},
+      {"/proc/self", ""},  // where root too makes nothing
+  };
+  for (const auto& [path, why] : unusable) {
+    INFO(path);
+    try {
+      const auto cluster = init({.cpus = 1, .spill_directory = path});
+      FAIL("it was taken");
+    } catch (const Refused& refused) {
+      CHECK_THAT(refused.what(), Catch::Contains("'" + path + "' (InitOptions::spill_directory): " + why) &&
+                                     Catch::Contains("name a folder that can be written"));
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(folder + "/missing"));
+  {
+    const auto cluster = init({.cpus = 1, .spill_directory = folder + "/made/"});
+    CHECK(std::filesystem::is_directory(folder + "/made"));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("an actor keeps its state between calls, which run in the order made", "[runtime][session]") {

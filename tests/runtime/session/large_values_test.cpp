@@ -54,6 +54,16 @@ struct Waiter {
   double total_of(const Floats& values) const { return total(values); }
 };
 
+/// Its store finds no disk to write to: the folder for that is gone by the time that memory is full.
+Cluster init_without_disk(std::uint64_t store_bytes) {
+  auto folder = (std::filesystem::temp_directory_path() / "troupe-no-disk-XXXXXX").string();
+  REQUIRE(::mkdtemp(folder.data()));
+  auto cluster = init({.cpus = 2, .object_store_bytes = store_bytes, .spill_directory = folder});
+  put(floats(kMiB));  // with its first object the store makes its own folder there
+  std::filesystem::remove_all(folder);
+  return cluster;
+}
+
 std::uint64_t pinned_bytes(const Cluster& cluster) {
   const auto node = nlohmann::json::parse(cluster.status_json())["nodes"][0];
   return node.contains("store") ? node["store"]["pinned"].get<std::uint64_t>() : 0;
@@ -114,7 +124,7 @@ TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let
 }
 
 TEST_CASE("values whose refs are gone leave the store, results and arguments too", "[runtime][session][store]") {
-  auto cluster = init({.cpus = 2, .object_store_bytes = 48 * kMiB, .spill_directory = "/proc/nowhere"});
+  auto cluster = init_without_disk(48 * kMiB);
   for (int i = 0; i < 30; ++i) {
     put(floats(2 * kMiB));
     task<made>(std::size_t{2 * kMiB}, 1.0F).get(20s);
@@ -174,7 +184,7 @@ TEST_CASE("a get that has timed out holds no memory when its value comes", "[run
 }
 
 TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on", "[runtime][session][store]") {
-  auto cluster = init({.cpus = 2, .object_store_bytes = 32 * kMiB, .spill_directory = "/proc/nowhere"});
+  auto cluster = init_without_disk(32 * kMiB);
   std::vector<Ref<Floats>> refs;
   try {
     for (int i = 0; i < 12; ++i) refs.push_back(put(floats(2 * kMiB)));
