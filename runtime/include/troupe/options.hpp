@@ -32,7 +32,7 @@ struct Options {
   double gpus = 0;             ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;        ///< main memory in 10^9 bytes, for placement only
   int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never
-  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster
+  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; a task has none
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
   std::initializer_list<NamedLabel> labels = {};      ///< only on nodes that carry all of these
@@ -50,5 +50,7 @@ struct RequestOptions {
 };
 /// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a fraction above one GPU.
 RequestOptions own(const Options& options);
+/// Throws std::invalid_argument, naming the field, where a task cannot have what is asked for.
+const RequestOptions& for_task(const RequestOptions& options);
 }  // namespace detail
 }  // namespace troupe

@@ -13,9 +13,10 @@ class With {
  public:
   explicit With(const Options& options) : options_(detail::own(options)) {}
 
+  /// Throws std::invalid_argument where there is a name: only an actor can be found by one.
   template <auto F, class... A>
   detail::TaskRef<F> task(A&&... arguments) const {
-    return detail::start_task<F>(options_, std::forward<A>(arguments)...);
+    return detail::start_task<F>(detail::for_task(options_), std::forward<A>(arguments)...);
   }
   template <class T, class... A>
   Actor<T> spawn(A&&... arguments) const {

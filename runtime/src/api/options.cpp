@@ -54,4 +54,14 @@ RequestOptions own(const Options& options) {
   return owned;
 }
 
+const RequestOptions& for_task(const RequestOptions& options) {
+  if (!options.name.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "Options::name (\"{}\") is given to a task, which cannot be found by a name: leave it out, or spawn an "
+        "actor with it",
+        options.name));
+  }
+  return options;
+}
+
 }  // namespace troupe::detail

@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/with.hpp>
+
 using troupe::Options;
 using troupe::detail::own;
 using Amounts = std::vector<std::pair<std::string, double>>;
@@ -27,6 +29,16 @@ TEST_CASE("options keep nothing that they were given by reference", "[api][optio
   CHECK(owned.name == kept);
   CHECK(owned.labels.at(0).second == kept);
   CHECK(owned.spread);
+}
+
+TEST_CASE("a name that is given to a task is refused, and what a task can have is not", "[api][options]") {
+  const auto named = troupe::with({.name = "total"});
+  CHECK_THROWS_AS(named.task<[] { return 1; }>(), std::invalid_argument);
+  CHECK_THROWS_WITH(named.task<[] { return 1; }>(), Catch::Contains("Options::name (\"total\")") &&
+                                                        Catch::Contains("leave it out, or spawn an actor with it"));
+  const auto owned =
+      own({.cpus = 2, .retries = 1, .spread = true, .resources = {{"tpu", 1}}, .labels = {{"zone", "a"}}});
+  CHECK(&troupe::detail::for_task(owned) == &owned);
 }
 
 TEST_CASE("an amount that cannot be is refused with its field and its value", "[api][options]") {
