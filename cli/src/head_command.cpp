@@ -24,7 +24,9 @@ std::string reached_at(const std::string& host) {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : host;
 }
 
-void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file) {
+/// `before`: the head that commands without an address meant; empty: none, or this one.
+void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file,
+           const std::string& before) {
   const auto listens = transport::format_endpoint(arguments.host, head.port());
   const auto address = transport::format_endpoint(reached_at(arguments.host), head.port());
   fmt::print(
@@ -33,6 +35,11 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
       "  run a program:  TROUPE_ADDRESS={} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
       kVersion, head.cluster(), listens, address, address, token_file);
+  if (!before.empty()) {
+    fmt::print(
+        "  note:           commands here without --address meant the head at {} until now, and mean this one now\n",
+        before);
+  }
   if (!transport::is_loopback(arguments.host)) {
     fmt::print(
         "  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted "
@@ -42,23 +49,33 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
   std::fflush(stdout);
 }
 
-/// Names this head to `troupe status` and its siblings on this machine, as long as it lives.
+/// Names this head to `troupe status` and its siblings on this machine, as long as it lives and no later one takes its
+/// place.
 class AddressFile {
  public:
-  explicit AddressFile(const std::string& address) : address_(address) {
+  explicit AddressFile(const std::string& address) : address_(address), before_(named()) {
     std::filesystem::create_directories(config::state_directory());
     std::ofstream(address_file()) << address_ << '\n';
   }
   ~AddressFile() {
-    std::string line;
-    if (std::ifstream in(address_file()); std::getline(in, line) && line == address_)
-      std::filesystem::remove(address_file());
+    if (named() == address_) std::filesystem::remove(address_file());
   }
   AddressFile(const AddressFile&) = delete;
   AddressFile& operator=(const AddressFile&) = delete;
 
+  /// The head whose place this one took, which may live on; empty: none.
+  std::string other() const { return before_ == address_ ? std::string() : before_; }
+
  private:
-  std::string address_;
+  static std::string named() {
+    std::string line;
+    std::ifstream in(address_file());
+    std::getline(in, line);
+    return line;
+  }
+
+  const std::string address_;
+  const std::string before_;
 };
 
 }  // namespace
@@ -76,8 +93,6 @@ int run_head(const HeadArguments& arguments) {
                           : arguments.state_directory;
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   head::Head head(loop, options);
-  const AddressFile file(transport::format_endpoint(arguments.host, head.port()));
-
   std::optional<node::Node> node;
   int exit_code = 0;
   bool stopping = false;
@@ -108,7 +123,8 @@ int run_head(const HeadArguments& arguments) {
     if (!error) stop(number == SIGINT ? "interrupted" : "terminated");
   });
   head.on_stop_asked([&] { stop("asked by `troupe stop`"); });
-  greet(head, arguments, token_file);
+  const AddressFile file(transport::format_endpoint(arguments.host, head.port()));
+  greet(head, arguments, token_file, file.other());
   loop.run();
   return exit_code;
 }

@@ -117,6 +117,37 @@ TEST_CASE("stop ends its own cluster and no other", "[cli][cluster]") {
   CHECK(other.run_driver("task").exit_code == 0);
 }
 
+TEST_CASE("a second head says whose place it takes for the commands here, and the end of the first one leaves it that",
+          "[cli][cluster]") {
+  TestCluster first(0);
+  CHECK_THAT(first.head().output(), !Catch::Contains("until now"));
+  const auto named = [&] {
+    std::string address;
+    std::ifstream(first.folder() + "/troupe/address") >> address;
+    return address;
+  };
+  std::vector<std::string> environment{"XDG_STATE_HOME=" + first.folder(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  const auto state = first.folder() + "/second";
+  Child second({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--state-dir", state}, environment);
+  second.wait_for_output("until now");
+  const auto address = named();
+  CHECK(address != first.address());
+  CHECK_THAT(second.output(), Catch::Contains("without --address meant the head at " + first.address() + " until now"));
+
+  const auto refused = run({TROUPE_PROGRAM, "head", "--port", "0", "--state-dir", first.folder() + "/third",
+                            "--spill-directory", "/proc/nowhere"},
+                           environment);
+  CHECK(refused.exit_code == 1);
+  CHECK(named() == address);
+
+  CHECK(run({TROUPE_PROGRAM, "stop", "--address", first.address()}, environment).exit_code == 0);
+  CHECK(first.head().wait());
+  CHECK(named() == address);
+  CHECK(run({TROUPE_PROGRAM, "stop"}, environment).exit_code == 0);
+  CHECK(second.wait());
+  CHECK(named().empty());
+}
+
 TEST_CASE("the token is made on the first start with mode 0600, and never printed", "[cli][cluster][security]") {
   TestCluster cluster(0);
   struct stat status {};
