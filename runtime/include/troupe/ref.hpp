@@ -49,7 +49,8 @@ class Ref {
   /// Refers to nothing; only assignment makes use of it.
   Ref() = default;
 
-  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice.
+  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice. Throws std::logic_error where
+  /// a method of an actor would wait for a call of that very actor, which begins only once the method has returned.
   T get() const { return take(std::nullopt); }
   /// Likewise; throws TimedOut if it is not there in time. The call goes on.
   T get(std::chrono::milliseconds timeout) const { return take(timeout); }

@@ -132,6 +132,7 @@ void Actors::pump(const ActorPtr& actor) {
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
   DirectCall direct{.result = call->result, .receiver = this, .context = actor, .label = call->out.function.label};
   if (call->out.kind == Work::Kind::Constructor) direct.receiver = &constructors_;
+  if (calls_.is_self(*actor->process)) call->result->note_own_call();
   calls_.send(actor->process, call->out, std::move(direct));
   call->out.arguments.clear();
   if (actor->channel_kept) return;

@@ -31,6 +31,7 @@ class Calls {
   /// The receiver of `direct` is called once, and may be within. cancel() of its result takes the call back if it has not
   /// started.
   void send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct);
+  bool is_self(const Address& callee) const { return callee.process == self_->process; }
   OutChannelPtr channel(ProcessId to) const { return peers_.channels().to(to); }
 
  private:

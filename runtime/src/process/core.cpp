@@ -2,6 +2,7 @@
 #include <troupe/detail/core.hpp>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,6 +47,24 @@ struct GangShare {
     });
   }
 };
+
+bool is_own_call(const Process& process, const Object& object) {
+  const auto& channel = object.source.channel;
+  return object.is_own_call() || (channel && channel->callee() == process.identity().self->process);
+}
+
+/// On the thread that runs an actor's methods: fewer than `count` can come before the one that waits for them returns.
+bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects, std::size_t count) {
+  if (!process::Executor::is_this_thread()) return false;
+  const auto own = std::ranges::count_if(
+      objects, [&](const ObjectPtr& object) { return !object->ready() && is_own_call(process, *object); });
+  return objects.size() - static_cast<std::size_t>(own) < count;
+}
+
+constexpr auto kWaitsForItself =
+    "this actor waits for itself: a call of it begins only once its method that waits here has returned. Return the "
+    "Ref "
+    "instead of waiting for it, or call the member function directly";
 
 struct GangMember {
   process::AddressPtr address;
@@ -223,8 +242,10 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
   if (!object->ready()) {
     wait_objects({&object, 1}, 1, timeout);
     if (!object->ready()) {
+      const bool itself = waits_for_itself(Process::current(), {&object, 1}, 1);
       raise({.kind = Failure::Kind::TimedOut,
-             .message = fmt::format("the value was not there within {} ms", timeout->count())});
+             .message = fmt::format("the value was not there within {} ms{}{}", timeout->count(), itself ? ": " : "",
+                                    itself ? kWaitsForItself : "")});
     }
   }
   if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
@@ -246,13 +267,20 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
     if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
   }
   process::Watched watched(process, objects);
+  const auto deadline = process::deadline_after(timeout);
+  bool in_vain = false;  // looked at before a sleep only: a wait that is over soon pays nothing for it
   wait_giving_cpu_back(
       process,
       [&] {
         watched.drain();
-        return ready() >= count;
+        return in_vain || ready() >= count;
       },
-      [&] { watched.before_sleep(); }, process::deadline_after(timeout));
+      [&] {
+        watched.before_sleep();
+        in_vain = !deadline && waits_for_itself(process, objects, count);
+      },
+      deadline);
+  if (in_vain && ready() < count) throw std::logic_error(kWaitsForItself);
   return ready();
 }
 

@@ -38,6 +38,11 @@ void Object::complete(process::Outcome outcome) {
   process->post([self = shared_from_this()] { self->run_hooks(); });
 }
 
+void Object::note_own_call() {
+  state_.fetch_or(kOwnCall, std::memory_order_seq_cst);
+  process::doorbell().ring();  // for who waits for it already
+}
+
 Object::Hooks& Object::hooks() {
   if (!hooks_) hooks_ = std::make_unique<Hooks>();
   return *hooks_;

@@ -67,6 +67,10 @@ class Object : public std::enable_shared_from_this<Object> {
   };
   Source source;
 
+  /// A call of the actor that lives in this process: it begins only once the one that runs there has returned. Any thread.
+  void note_own_call();
+  bool is_own_call() const { return (state_.load(std::memory_order_acquire) & kOwnCall) != 0; }
+
   // ---- the loop's thread only
   /// Calls `then` once ready, at once if it is already.
   void when_ready(std::function<void()> then);
@@ -80,6 +84,7 @@ class Object : public std::enable_shared_from_this<Object> {
   static constexpr std::uint32_t kClaimed = 1;  // by who completes it
   static constexpr std::uint32_t kReady = 2;
   static constexpr std::uint32_t kHooks = 4;  // the loop has hooks to run
+  static constexpr std::uint32_t kOwnCall = 8;
   struct Hooks {
     std::vector<std::function<void()>> waiting;
     std::function<void()> on_cancel;

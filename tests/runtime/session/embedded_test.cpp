@@ -146,6 +146,26 @@ TEST_CASE("an actor handle travels, and a named actor is found", "[runtime][sess
   CHECK_THROWS_AS(second.ready().get(20s), Refused);
 }
 
+TEST_CASE("an actor that waits for a call of its own is told so, one that does not wait gets it done",
+          "[runtime][session][failure]") {
+  auto cluster = init({.cpus = 2});
+  auto loner = spawn<Loner>();
+  for (int i = 0; i < 3; ++i) {
+    try {
+      loner.call<&Loner::waits_for_itself>(loner).get(20s);
+      FAIL("nothing was thrown");
+    } catch (const TaskError& error) {
+      CHECK(error.type() == "std::logic_error");
+      CHECK_THAT(error.what(), Catch::Contains("this actor waits for itself") && Catch::Contains("Return the Ref"));
+    }
+  }
+  CHECK_THROWS_WITH(loner.call<&Loner::waits_for_itself_briefly>(loner).get(20s),
+                    Catch::Contains("not there within") && Catch::Contains("waits for itself"));
+  CHECK(loner.call<&Loner::waits_for_one_of>(loner).get(20s) == 1);
+  const int before = loner.call<&Loner::count>().get(20s);
+  CHECK(loner.call<&Loner::asks_itself>(loner).get(20s).get(20s) == before + 1);
+}
+
 TEST_CASE("what no node can ever hold is refused at once, with the closest node", "[runtime][session]") {
   auto cluster = init({.cpus = 2, .gpus = 0});
   const auto start = std::chrono::steady_clock::now();

@@ -100,6 +100,20 @@ struct Caller {
   Actor<Counter> counter;
 };
 
+/// Calls itself.
+struct Loner {
+  int count() { return ++calls; }
+  int waits_for_itself(Actor<Loner> self) { return self.call<&Loner::count>().get(); }
+  int waits_for_itself_briefly(Actor<Loner> self) { return self.call<&Loner::count>().get(std::chrono::seconds(1)); }
+  Ref<int> asks_itself(Actor<Loner> self) { return self.call<&Loner::count>(); }
+  /// -> how many of a call of itself and a task are there once one of them is
+  int waits_for_one_of(Actor<Loner> self) {
+    const auto found = wait(std::vector<Ref<int>>{self.call<&Loner::count>(), task<twice>(1)}, 1);
+    return static_cast<int>(found.ready.size());
+  }
+  int calls = 0;
+};
+
 struct Rank {
   int rank() const { return this_gang()->rank(); }
   int size() const { return this_gang()->size(); }
