@@ -32,9 +32,11 @@ Failure unknown_function(const std::string& place) {
 /// What large arguments could not be had, which is not the fault of user code.
 std::optional<Failure> bring(std::span<detail::Payload> arguments) {
   try {
+    std::vector<detail::StoredValue*> stored;
     for (const auto& argument : arguments) {
-      if (argument.stored) argument.stored->bring(std::nullopt);
+      if (argument.stored) stored.push_back(argument.stored.get());
     }
+    detail::bring_together(stored);
     return std::nullopt;
   } catch (const Error& error) {
     return error.failure();

@@ -1,5 +1,7 @@
 #include "process/stored.hpp"
 
+#include <algorithm>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,19 +43,30 @@ void StoredValue::arrived(std::variant<process::Seen, store::Refusal> seen) {
 }
 
 void StoredValue::bring(process::Deadline deadline) {
+  if (come(deadline)) return;
+  raise({.kind = Failure::Kind::TimedOut,
+         .message = fmt::format("a value of {} was not brought here in time", store::format_bytes(place_.bytes))});
+}
+
+bool StoredValue::bring_within(std::chrono::milliseconds time) { return come(process::deadline_after(time)); }
+
+void StoredValue::give_back() {
+  const std::lock_guard lock(mutex_);
+  first_ = nullptr;
+}
+
+bool StoredValue::come(process::Deadline deadline) {
   const auto coming = begin();
-  if (!coming) return;
+  if (!coming) return true;
   process::wait_giving_cpu_back(
       process::Process::current(), [&] { return coming->ready(); }, deadline);
   {
     const std::lock_guard lock(mutex_);
     --waiting_;
-    if (coming_ == coming) {
-      raise({.kind = Failure::Kind::TimedOut,
-             .message = fmt::format("a value of {} was not brought here in time", store::format_bytes(place_.bytes))});
-    }
+    if (coming_ == coming) return false;
   }
   if (const auto* failure = std::get_if<Failure>(&coming->outcome())) raise(*failure);
+  return true;
 }
 
 Block StoredValue::open() {
@@ -67,6 +80,22 @@ Block StoredValue::open() {
       }
     }
     bring(std::nullopt);
+  }
+}
+
+void bring_together(std::span<StoredValue* const> values) {
+  if (values.empty()) return;
+  if (values.size() == 1) return values.front()->bring(std::nullopt);
+  thread_local std::minstd_rand random{std::random_device{}()};
+  std::uniform_int_distribution<int> patience(50, 250);  // milliseconds
+  for (StoredValue* alone = values.front();;) {
+    alone->bring(std::nullopt);
+    const auto late = std::ranges::find_if(values, [&](StoredValue* value) {
+      return value != alone && !value->bring_within(std::chrono::milliseconds(patience(random)));
+    });
+    if (late == values.end()) return;
+    for (auto* value : values) value->give_back();
+    alone = *late;
   }
 }
 

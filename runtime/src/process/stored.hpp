@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,11 +43,16 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
 
   /// Blocks until it is here. Throws what became of it instead, or TimedOut.
   void bring(process::Deadline deadline);
+  /// As bring(nullopt), but not for longer than this; -> false: it is still coming.
+  bool bring_within(std::chrono::milliseconds time);
+  /// What was brought and not opened is no longer held: it stays only where memory is not short.
+  void give_back();
   /// As bring, with the bytes.
   Block open();
 
  private:
   ObjectPtr begin();
+  bool come(process::Deadline deadline);
   void arrived(std::variant<process::Seen, store::Refusal> seen);
 
   const store::Wanted place_;
@@ -59,5 +65,10 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
   std::span<const std::byte> bytes_;
   std::weak_ptr<const void> view_;  // of them
 };
+
+/// Brings all of them, each stored. Where memory is so short that one does not come while others are held, those are given
+/// back and it is waited for alone: two calls that each hold what the other one waits for would wait for ever. For how long
+/// is drawn anew each time, so that they do not give back in step. Throws as bring.
+void bring_together(std::span<StoredValue* const> values);
 
 }  // namespace troupe::detail

@@ -52,6 +52,7 @@ struct Keeper {
 struct Waiter {
   int wait(Actor<Counter> gate) { return waits_for_gate(std::move(gate)); }
   double total_of(const Floats& values) const { return total(values); }
+  double total_of_two(const Floats& first, const Floats& second) const { return total(first) + total(second); }
 };
 
 /// Its store finds no disk to write to: the folder for that is gone by the time that memory is full.
@@ -168,6 +169,28 @@ TEST_CASE("arguments of calls whose turn has not come take no memory from others
   CHECK(waits.get(20s) == 1);
   CHECK(first_total.get(20s) == 2.0 * kMiB);
   CHECK(second_total.get(20s) == 4.0 * kMiB);
+}
+
+TEST_CASE("calls with two large arguments each get both, in a store that holds those of one",
+          "[runtime][session][store]") {
+  auto cluster = init({.cpus = 4, .object_store_bytes = 20 * kMiB});
+  auto gate = spawn<Counter>(0);
+  const std::vector<Actor<Waiter>> waiters{spawn<Waiter>(), spawn<Waiter>()};
+  std::vector<Ref<Floats>> values;
+  for (int i = 0; i < 4; ++i) values.push_back(put(floats(2 * kMiB, static_cast<float>(i))));
+  std::vector<Ref<int>> waits;
+  std::vector<Ref<double>> totals;
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    waits.push_back(waiters[i].call<&Waiter::wait>(gate));
+    totals.push_back(waiters[i].call<&Waiter::total_of_two>(values[2 * i], values[2 * i + 1]));
+  }
+  auto first = put(floats(2 * kMiB)).get(20s), second = put(floats(2 * kMiB)).get(20s);  // so both have to wait
+  gate.call<&Counter::add>(1).get(20s);
+  for (auto& wait : waits) CHECK(wait.get(20s) == 1);
+  CHECK(total(first) + total(second) == 4.0 * kMiB);
+  first = second = {};
+  CHECK(totals[0].get(60s) == 2.0 * kMiB);
+  CHECK(totals[1].get(60s) == 10.0 * kMiB);
 }
 
 TEST_CASE("a get that has timed out holds no memory when its value comes", "[runtime][session][store]") {
