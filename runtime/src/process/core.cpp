@@ -63,8 +63,7 @@ bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects
 
 constexpr auto kWaitsForItself =
     "this actor waits for itself: a call of it begins only once its method that waits here has returned. Return the "
-    "Ref "
-    "instead of waiting for it, or call the member function directly";
+    "Ref instead of waiting for it, or call the member function directly";
 
 struct GangMember {
   process::AddressPtr address;

@@ -222,8 +222,7 @@ void check_spill_directory(const std::string& directory) {
   if (const auto why = store::why_no_spilling_to(directory)) {
     refuse(
         fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; name a folder that can "
-                    "be written, or "
-                    "none for {}",
+                    "be written, or none for {}",
                     directory, *why, store::kDefaultSpillParent));
   }
 }
