@@ -37,8 +37,8 @@ class Records {
   bool contains(Id id) const { return find(id) != nullptr; }
   /// nullptr if there is none.
   Record* find(Id id) const {
-    const auto page = pages_.find(id / kPage);
-    return page == pages_.end() ? nullptr : page->second->find(id % kPage);
+    auto* page = page_at(id / kPage);
+    return page == nullptr ? nullptr : page->find(id % kPage);
   }
   /// Asserts that it is there.
   Record& at(Id id) const {
@@ -48,8 +48,13 @@ class Records {
   }
   /// A new one, with its id. Asserts that there is none.
   Record& make(Id id) {
-    auto& page = pages_[id / kPage];
-    if (page == nullptr) page = new (slab_.take()) Page;
+    const auto number = id / kPage;
+    auto* page = page_at(number);
+    if (page == nullptr) {
+      page = new (slab_.take()) Page;
+      pages_.emplace(number, page);
+    }
+    last_ = {number, page};
     const auto index = id % kPage;
     assert(page->find(index) == nullptr);
     auto& record = *new (page->place(index)) Record{};
@@ -66,6 +71,7 @@ class Records {
     page->there &= ~(1U << index);
     --size_;
     if (page->there != 0) return;
+    if (page == last_.page) last_ = {};
     pages_.erase(id / kPage);
     slab_.give(page);
   }
@@ -97,7 +103,17 @@ class Records {
 
   static Page* page_of(Record& record) { return reinterpret_cast<Page*>(&record - record.id % kPage); }
 
+  Page* page_at(Id number) const {
+    if (number == last_.number && last_.page != nullptr) return last_.page;
+    const auto page = pages_.find(number);
+    return page == pages_.end() ? nullptr : page->second;
+  }
+
   boost::unordered_flat_map<Id, Page*> pages_;
+  struct {
+    Id number = 0;
+    Page* page = nullptr;
+  } last_;  // that a record was made in: mostly the next one goes there too
   Slab<Page> slab_;
   std::size_t size_ = 0;
 };
