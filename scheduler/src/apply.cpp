@@ -14,7 +14,7 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
   now_ = std::max(now_, now);
   effects_ = &effects;
   std::visit([this](const auto& e) { on(e); }, event);
-  end_doomed();
+  if (!doomed_.empty()) end_doomed();
 
   const bool time_passes = std::holds_alternative<Tick>(event) || now_ - time_passed_at_ >= kGrain;
   if (time_passes) {

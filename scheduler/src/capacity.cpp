@@ -49,11 +49,15 @@ Share Capacity::take(const Resources& need) {
   assert(fits(need));
   Share share{need, {}};
   const auto gpu = need.of(kGpu);
+  if (gpu.is_zero()) {
+    amounts_ -= need;
+    return share;
+  }
   if (gpu >= kWhole) {
     for (std::size_t i = 0; i < gpus_.size() && share.gpus.size() < static_cast<std::size_t>(rounded_up(gpu)); ++i) {
       if (gpus_[i] == kWhole) share.gpus.push_back(static_cast<GpuIndex>(i));
     }
-  } else if (!gpu.is_zero()) {
+  } else {
     share.gpus.push_back(static_cast<GpuIndex>(fullest_with(gpus_, gpu) - gpus_.begin()));
   }
   take(share);

@@ -71,18 +71,19 @@ Resources Resources::without(const Resources& part) const {
   return left;
 }
 
-Resources& Resources::operator+=(const Resources& more) {
-  cpu_ = cpu_ + more.cpu_;
-  gpu_ = gpu_ + more.gpu_;
+void Resources::add_others(const Resources& more) {
   for (const auto& [name, amount] : more.others_) set_other(name, other(name) + amount);
-  return *this;
 }
 
-Resources& Resources::operator-=(const Resources& less) {
-  cpu_ = cpu_ - less.cpu_;
-  gpu_ = gpu_ - less.gpu_;
+void Resources::subtract_others(const Resources& less) {
   for (const auto& [name, amount] : less.others_) set_other(name, other(name) - amount);
-  return *this;
+}
+
+void Resources::hash_others(std::size_t& hash) const {
+  for (const auto& [name, amount] : others_) {
+    boost::hash_combine(hash, name);
+    boost::hash_combine(hash, amount.ticks());
+  }
 }
 
 Resources times(const Resources& resources, std::int64_t count) {

@@ -20,7 +20,7 @@ std::size_t count_of(const Labels& labels, const Labels& wanted) {
 
 }  // namespace
 
-bool matches(const Labels& labels, const Labels& wanted) { return count_of(labels, wanted) == wanted.size(); }
+bool has_all(const Labels& labels, const Labels& wanted) { return count_of(labels, wanted) == wanted.size(); }
 
 std::vector<Candidate> with_labels(const Labels& wanted, std::span<const Candidate> candidates) {
   std::vector<Candidate> matching;

@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <boost/container/small_vector.hpp>
+#include <boost/container_hash/hash.hpp>
 
 namespace troupe::scheduler {
 
@@ -85,16 +87,35 @@ class Resources {
   /// Ours without `part`, and nothing where `part` has more than we do.
   Resources without(const Resources& part) const;
 
-  Resources& operator+=(const Resources& other);
-  /// Asserts covers(other).
-  Resources& operator-=(const Resources& other);
+  Resources& operator+=(const Resources& more) {
+    cpu_ = cpu_ + more.cpu_;
+    gpu_ = gpu_ + more.gpu_;
+    if (!more.others_.empty()) add_others(more);
+    return *this;
+  }
+  /// Asserts covers(less).
+  Resources& operator-=(const Resources& less) {
+    cpu_ = cpu_ - less.cpu_;
+    gpu_ = gpu_ - less.gpu_;
+    if (!less.others_.empty()) subtract_others(less);
+    return *this;
+  }
   friend bool operator==(const Resources&, const Resources&) = default;
   friend std::strong_ordering operator<=>(const Resources&, const Resources&) = default;
+  friend std::size_t hash_value(const Resources& resources) {
+    auto hash = static_cast<std::size_t>(resources.cpu_.ticks());
+    boost::hash_combine(hash, resources.gpu_.ticks());
+    if (!resources.others_.empty()) resources.hash_others(hash);
+    return hash;
+  }
 
  private:
   Amount other(std::string_view name) const;
   void set_other(std::string_view name, Amount amount);
   bool covers_others(const Resources& part) const;
+  void hash_others(std::size_t& hash) const;
+  void add_others(const Resources& more);
+  void subtract_others(const Resources& less);
 
   // What nearly every need names is compared and added without a look at a name.
   Amount cpu_;
