@@ -15,15 +15,15 @@ class Ordered {
   explicit Ordered(const Need& need) : need_{&need} {
     if (std::ranges::is_sorted(need.labels)) return;
     copy_ = need;
-    std::ranges::sort(copy_.labels);
-    need_ = &copy_;
+    std::ranges::sort(copy_->labels);
+    need_ = &*copy_;
   }
   Ordered(const Ordered&) = delete;
   const Need& operator*() const { return *need_; }
 
  private:
   const Need* need_;
-  Need copy_;
+  std::optional<Need> copy_;
 };
 
 ShapeView single(Kind kind, const Ordered& need) {
@@ -102,7 +102,7 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
 
 std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id, const Process* requester,
                                                      const ShapeView& shape, const Shape* known) const {
-  if (requester == nullptr || requester->job != job || requester->state == ProcessState::Stopping) {
+  if (requester == nullptr || requester->job->id != job || requester->state == ProcessState::Stopping) {
     const auto found = jobs_.find(job);
     if (found == jobs_.end() || found->second.ended) {
       return Objection{Refused::Kind::Failed, fmt::format("job {} is not running", job)};

@@ -127,7 +127,9 @@ class Cluster {
   void add_to_shortlist(Node& node, const Capacity& free) const;
   void add_touched(const ShapeKey& shape) const;
   void add_fitting(const ShapeKey& shape) const;
+  /// What is free there for the shape, perhaps in `scratch_`; nullptr if it may not go there.
   const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
+  bool admits(const Node& node, const ShapeKey& shape) const;
   bool at_lease_bound(const Node& node) const {
     return node.lease_processes >= node.cpus * options_.lease_processes_per_cpu;
   }
@@ -137,9 +139,10 @@ class Cluster {
   void commit(Request& request, const std::vector<NodeId>& nodes);
   void lease(Request& request, Process& process);
   std::vector<Member> take_for(Request& request, const std::vector<NodeId>& nodes);
-  Process& process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible);
-  Process& new_process(JobId job, Node& node, const std::vector<GpuIndex>& visible);
-  Process* spare_for(JobId job, Node& node);
+  /// Moves `share`, of which `visible` may be a part, to the process.
+  Process& process_for(const Request& request, Node& node, Share& share, const std::vector<GpuIndex>& visible);
+  Process& new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible);
+  Process* spare_for(const Job& job, Node& node);
   void became_ready(Process& process);
   void grant(Lease& lease);
   void place(Actor& actor);

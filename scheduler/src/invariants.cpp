@@ -132,7 +132,7 @@ std::optional<std::string> Cluster::broken_holders() const {
   std::size_t processes = 0;
   for (const auto& [id, job] : jobs_) {
     for (const auto& process : job.processes) {
-      if (process.job != id) return fmt::format("process {}: it is listed by job {}", process.id, id);
+      if (process.job != &job) return fmt::format("process {}: it is listed by job {}", process.id, id);
       ++processes;
     }
   }
@@ -159,8 +159,8 @@ std::optional<std::string> Cluster::broken_holders() const {
 }
 
 std::optional<std::string> Cluster::broken(const Process& process) const {
-  const auto job = jobs_.find(process.job);
-  if (job == jobs_.end() || !process.of_job.is_linked()) {
+  const auto job = jobs_.find(process.job->id);
+  if (job == jobs_.end() || &job->second != process.job || !process.of_job.is_linked()) {
     return fmt::format("process {}: no job", process.id);
   }
   if (process.state == ProcessState::Driver) return std::nullopt;
@@ -224,7 +224,7 @@ std::optional<std::string> Cluster::broken(const Shape& shape) const {
   std::size_t size = 0;
   for (const auto& [requester, line] : shape.lines) {
     if (line.shape != &shape || line.requester->id != requester || !line.turn.is_linked() ||
-        line.requester->job != line.of_job->job) {
+        line.requester->job->id != line.of_job->job || line.earliest != line.first().sequence) {
       return fmt::format("the line of process {} is lost", requester);
     }
     std::uint64_t last = 0;
@@ -247,9 +247,11 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
     if (!shape.jobs.contains(job.job) || !std::ranges::is_sorted(job.lines, ByFirst{})) {
       return fmt::format("lines of job {} are not in the order of their first requests", job.job);
     }
+    if (job.earliest != job.first().sequence) return fmt::format("job {}: its turn is another's", job.job);
     lines += job.lines.size();
   }
   if (lines != shape.lines.size() || shape.order.size() != shape.jobs.size()) return "a line is in no order";
+  if (shape.earliest != shape.first().sequence) return "the turn of a shape is another's";
   if (!std::ranges::is_sorted(shape.order, ByFirst{})) return "jobs are not in the order of their first requests";
   return std::nullopt;
 }

@@ -13,7 +13,7 @@ void Cluster::on(const JobStarted& event) {
   job.id = event.job;
   job.driver = event.driver;
   auto& driver = processes_.make(event.driver);
-  driver.job = event.job;
+  driver.job = &job;
   driver.state = ProcessState::Driver;
   job.processes.push_back(driver);
 }

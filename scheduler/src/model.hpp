@@ -7,12 +7,12 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <boost/container/flat_map.hpp>
 #include <boost/container/small_vector.hpp>
+#include <boost/container_hash/hash.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
@@ -40,6 +40,7 @@ using Chain = boost::intrusive::list<Record, boost::intrusive::member_hook<Recor
 /// A place in an order by the first request.
 using Turn = boost::intrusive::set_member_hook<>;
 
+struct Job;
 struct Node;
 struct Process;
 struct Shape;
@@ -87,10 +88,19 @@ struct ShapeView {
 
   Ask ask() const { return {need, size, strategy}; }
 };
-struct ShapeOrder {
+struct ShapeHash {
   using is_transparent = void;
-  bool operator()(const auto& a, const auto& b) const {
-    return std::tie(a.kind, a.size, a.strategy, a.need) < std::tie(b.kind, b.size, b.strategy, b.need);
+  std::size_t operator()(const ShapeView& shape) const {
+    auto hash = hash_value(shape.need.resources);
+    if (!shape.need.labels.empty()) boost::hash_combine(hash, shape.need.labels);
+    boost::hash_combine(hash, shape.size);
+    return hash;
+  }
+};
+struct SameShape {
+  using is_transparent = void;
+  bool operator()(const ShapeView& a, const ShapeView& b) const {
+    return a.kind == b.kind && a.size == b.size && a.strategy == b.strategy && a.need == b.need;
   }
 };
 
@@ -125,6 +135,7 @@ struct Line {
   JobLines* of_job = nullptr;
   Process* requester = nullptr;
   Chain<Request, &Request::in_line> waiting;
+  std::uint64_t earliest = 0;  ///< the sequence of the first one: compared often, and the requests lie elsewhere
   Turn turn;
   Link of_requester;
 
@@ -175,7 +186,7 @@ struct Dependents {
 
 struct Process {
   ProcessId id = 0;
-  JobId job = 0;
+  Job* job = nullptr;
   Node* node = nullptr;       ///< a driver has none
   std::uint64_t subject = 0;  ///< the lease, actor or gang that uses it
   ProcessState state = ProcessState::Starting;

@@ -91,7 +91,7 @@ std::string Cluster::held_by_actors(const Job& job) {
 bool Cluster::is_news(const Request& request) const {
   if (request.shape->kind == Kind::Actor) return true;
   const auto same = request.shape->kind == Kind::Lease ? Role::Lease : Role::Rank;
-  return std::ranges::none_of(jobs_.at(request.requester->job).processes,
+  return std::ranges::none_of(request.requester->job->processes,
                               [same](const Process& process) { return process.role == same; });
 }
 

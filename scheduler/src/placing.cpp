@@ -18,7 +18,7 @@ void Cluster::place_waiting() {
   while (queue_.has_loose() || nodes_.has_touched()) {
     nodes_.take_touched(looked_at_);
     for (auto* shape = queue_.first(); shape != nullptr;) {
-      const auto from = shape->first().sequence;
+      const auto from = shape->earliest;
       const bool hopeless = !shape->possible || (shape->stuck && !touched_has(shape->key->need.resources));
       if (!hopeless && try_place(*shape)) {
         shape = queue_.first_from(from);
@@ -45,6 +45,8 @@ bool Cluster::try_place(Shape& shape) {
 }
 
 Node* Cluster::home_for(const Shape& shape) {
+  // Mostly one lease has been returned, and with one node there is nothing to choose.
+  if (shape.stuck && looked_at_.size() == 1) return admits(*looked_at_[0], *shape.key) ? looked_at_[0] : nullptr;
   const auto candidates = shortlist(*shape.key, shape.stuck);
   if (candidates.empty()) return nullptr;
   const auto* home = place_single(shape.key->ask(), candidates);
@@ -144,6 +146,12 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
   return &scratch_.emplace_back(node.free.without(claimed));
 }
 
+bool Cluster::admits(const Node& node, const ShapeKey& shape) const {
+  if (!scratch_.empty()) scratch_.clear();
+  const auto* free = admitted(node, shape);
+  return free != nullptr && free->fits(shape.need.resources);
+}
+
 void Cluster::count_lease_process(Node& node, bool more) {
   const bool was_bounded = at_lease_bound(node);
   more ? ++node.lease_processes : --node.lease_processes;
@@ -165,8 +173,7 @@ void Cluster::leave_queue(Request& request) {
 void Cluster::commit(Request& request, Node& node) {
   leave_queue(request);
   auto share = nodes_.take(node, request.shape->need.resources);
-  const auto visible = share.gpus;
-  auto& process = process_for(request, node, std::move(share), visible);
+  auto& process = process_for(request, node, share, share.gpus);
   process.rank = 0;
   if (request.shape->kind == Kind::Lease) return lease(request, process);
   auto& actor = actors_.at(request.subject);
@@ -217,16 +224,17 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
     auto& member = members[rank];
     auto& node = *nodes_.find(member.node);
-    auto& process = process_for(request, node, std::move(shares[rank]), visible[member.node]);
+    auto& process = process_for(request, node, shares[rank], visible[member.node]);
     process.rank = static_cast<Rank>(rank);
     member.process = process.id;
   }
   return members;
 }
 
-Process& Cluster::process_for(const Request& request, Node& node, Share share, const std::vector<GpuIndex>& visible) {
-  auto* process = visible.empty() ? spare_for(request.requester->job, node) : nullptr;
-  if (process == nullptr) process = &new_process(request.requester->job, node, visible);
+Process& Cluster::process_for(const Request& request, Node& node, Share& share, const std::vector<GpuIndex>& visible) {
+  auto& job = *request.requester->job;
+  auto* process = visible.empty() ? spare_for(job, node) : nullptr;
+  if (process == nullptr) process = &new_process(job, node, visible);
   process->held = std::move(share);
   process->subject = request.subject;
   switch (request.shape->kind) {
@@ -245,23 +253,23 @@ Process& Cluster::process_for(const Request& request, Node& node, Share share, c
   return *process;
 }
 
-Process& Cluster::new_process(JobId job, Node& node, const std::vector<GpuIndex>& visible) {
+Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible) {
   const auto id = new_process_id();
   auto& process = processes_.make(id);
-  process.job = job;
+  process.job = &job;
   process.node = &node;
   process.sees_gpus = !visible.empty();
   node.processes.push_back(process);
-  jobs_.at(job).processes.push_back(process);
-  emit(StartProcess{id, node.id, node.incarnation, job, visible});
+  job.processes.push_back(process);
+  emit(StartProcess{id, node.id, node.incarnation, job.id, visible});
   return process;
 }
 
 /// The job's last one that is ready, or else the last that will be.
-Process* Cluster::spare_for(JobId job, Node& node) {
+Process* Cluster::spare_for(const Job& job, Node& node) {
   Process* last = nullptr;
   for (auto at = node.spares.rbegin(); at != node.spares.rend(); ++at) {
-    if (at->job != job) continue;
+    if (at->job != job.id) continue;
     if (last == nullptr || at->process->state == ProcessState::Idle) last = at->process;
     if (last->state == ProcessState::Idle) break;
   }

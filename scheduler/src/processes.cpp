@@ -17,13 +17,13 @@ void Cluster::on(const ProcessExited& event) {
   auto* process = find_process(event.process);
   if (process == nullptr) return;
   if (process->state == ProcessState::Driver) {
-    return end_job(jobs_.at(process->job), fmt::format("its driver exited: {}", event.cause));
+    return end_job(*process->job, fmt::format("its driver exited: {}", event.cause));
   }
   process_gone(*process, event.cause, false);
 }
 
 void Cluster::process_gone(Process& process, const std::string& cause, bool with_node) {
-  const auto job = process.job;
+  const auto job = process.job->id;
   process.state = ProcessState::Stopping;  // it is past being kept or stopped
   lose_role(process, cause, with_node);
   end_dependents(process, cause);
@@ -76,7 +76,7 @@ void Cluster::stop(Process& process, std::string why) {
 void Cluster::put_aside(Process& process, std::string_view why) {
   auto& node = *process.node;
   if (process.state == ProcessState::Stopping) return;
-  if (process.sees_gpus || node.lost || jobs_.at(process.job).ended) {
+  if (process.sees_gpus || node.lost || process.job->ended) {
     return stop(process, std::string{why});
   }
   end_wait(process);
@@ -91,7 +91,7 @@ void Cluster::put_aside(Process& process, std::string_view why) {
 void Cluster::become_spare(Process& process) {
   process.since = now_;
   idle_.push_back(process);
-  process.node->spares.push_back({process.job, &process});
+  process.node->spares.push_back({process.job->id, &process});
 }
 
 void Cluster::thin_out(const Node& node) {

@@ -28,7 +28,8 @@ bool leads(const Order<Record>& order, const Record& record) {
 
 /// To where its first request puts it: that has changed, or the record is new. Mostly it is there already.
 template <class Record>
-void settle(Order<Record>& order, Record& record) {
+void settle(Order<Record>& order, Record& record, std::uint64_t earliest) {
+  record.earliest = earliest;
   if (record.turn.is_linked()) {
     const auto at = order.iterator_to(record);
     const auto next = std::next(at);
@@ -40,8 +41,8 @@ void settle(Order<Record>& order, Record& record) {
 }
 
 struct FromSequence {
-  bool operator()(const Shape& shape, std::uint64_t sequence) const { return shape.first().sequence < sequence; }
-  bool operator()(std::uint64_t sequence, const Shape& shape) const { return sequence < shape.first().sequence; }
+  bool operator()(const Shape& shape, std::uint64_t sequence) const { return shape.earliest < sequence; }
+  bool operator()(std::uint64_t sequence, const Shape& shape) const { return sequence < shape.earliest; }
 };
 
 }  // namespace
@@ -77,15 +78,15 @@ Line& Queue::line_for(const Request& request, Shape& shape) {
   auto& line = found->second;
   if (!is_new) return line;
   line.shape = &shape;
-  line.of_job = &shape.jobs[request.requester->job];
-  line.of_job->job = request.requester->job;
+  line.of_job = &shape.jobs[request.requester->job->id];
+  line.of_job->job = request.requester->job->id;
   line.requester = request.requester;
   request.requester->asked().lines.push_back(line);
   return line;
 }
 
 void Queue::add(Request& request, Shape& shape) {
-  const bool leads_shape = shape.size == 0 || request.sequence < shape.first().sequence;
+  const bool leads_shape = shape.size == 0 || request.sequence < shape.earliest;
   auto& line = line_for(request, shape);
   insert(request, line);
   ++shape.size;
@@ -112,14 +113,14 @@ void Queue::settle_in(Line& line) {
   auto& job = *line.of_job;
   auto& shape = *line.shape;
   const bool led_job = line.turn.is_linked() && leads(job.lines, line);
-  settle(job.lines, line);
+  settle(job.lines, line, line.first().sequence);
   if (led_job || leads(job.lines, line)) settle_in(job, shape);
 }
 
 void Queue::settle_in(JobLines& job, Shape& shape) {
   const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
-  settle(shape.order, job);
-  if (led_shape || leads(shape.order, job)) settle(by_first_, shape);
+  settle(shape.order, job, job.lines.begin()->earliest);
+  if (led_shape || leads(shape.order, job)) settle(by_first_, shape, shape.order.begin()->earliest);
 }
 
 void Queue::leave(Line& line) {
@@ -137,7 +138,7 @@ void Queue::leave(JobLines& job, Shape& shape) {
   shape.order.erase(shape.order.iterator_to(job));
   shape.jobs.erase(shape.jobs.find(job.job));
   if (shape.jobs.empty()) return leave(shape);
-  if (led_shape) settle(by_first_, shape);
+  if (led_shape) settle(by_first_, shape, shape.order.begin()->earliest);
 }
 
 void Queue::leave(Shape& shape) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -12,7 +11,7 @@
 namespace troupe::scheduler {
 
 struct ByFirst {
-  bool operator()(const auto& a, const auto& b) const { return a.first().sequence < b.first().sequence; }
+  bool operator()(const auto& a, const auto& b) const { return a.earliest < b.earliest; }
 };
 /// Lines, jobs or shapes, by their first requests.
 template <class Record>
@@ -23,6 +22,7 @@ using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record
 struct JobLines {
   JobId job = 0;
   Order<Line> lines;
+  std::uint64_t earliest = 0;  ///< of the first line
   Turn turn;
 
   Request& first() { return lines.begin()->first(); }
@@ -35,6 +35,7 @@ struct Shape {
   boost::unordered_map<ProcessId, Line> lines;  ///< by requester
   boost::unordered_map<JobId, JobLines> jobs;   ///< the same by job
   Order<JobLines> order;
+  std::uint64_t earliest = 0;  ///< of the first job
   Turn turn;
   std::size_t size = 0;                    ///< the requests in all lines
   bool stuck = false;                      ///< its first fits no node that was not touched since
@@ -54,6 +55,9 @@ struct Shape {
 /// come back before it.
 class Queue {
  public:
+  /// In no order that may show.
+  using Shapes = boost::unordered_map<ShapeKey, Shape, ShapeHash, SameShape>;
+
   /// A shape is made where it is new; a request must be added to it then. `known`: its record, if there is one already.
   Shape& shape_for(const ShapeView& wanted, ShapePtr known = {});
   void add(Request& request, Shape& shape);
@@ -68,7 +72,7 @@ class Queue {
   Shape* first_from(std::uint64_t sequence);
   /// All, by their first request; the pointers live until the queue changes.
   std::vector<Shape*> shapes();
-  const std::map<ShapeKey, Shape, ShapeOrder>& by_key() const { return shapes_; }
+  const Shapes& by_key() const { return shapes_; }
 
   bool has_loose() const { return loose_ > 0; }
   void set_stuck(Shape& shape, bool stuck);
@@ -83,7 +87,7 @@ class Queue {
   void leave(JobLines& job, Shape& shape);
   void leave(Shape& shape);
 
-  std::map<ShapeKey, Shape, ShapeOrder> shapes_;
+  Shapes shapes_;
   Order<Shape> by_first_;
   std::size_t loose_ = 0;  // shapes that are not stuck
 };

@@ -52,7 +52,7 @@ std::vector<PendingView> Cluster::pending() const {
       why = reason(*request);
     }
     views.push_back(
-        {request->id, what(*request), request->requester->job, request->requester->id, request->since, why});
+        {request->id, what(*request), request->requester->job->id, request->requester->id, request->since, why});
   }
   return views;
 }
@@ -90,7 +90,7 @@ ActorView Cluster::view(const Actor& actor) const {
 
 ProcessView Cluster::view(const Process& process) const {
   const auto node = process.node == nullptr ? NodeId{0} : process.node->id;
-  return {process.id, node, process.job, process.state, use_of(process)};
+  return {process.id, node, process.job->id, process.state, use_of(process)};
 }
 
 std::vector<ActorView> Cluster::actors() const {
@@ -111,10 +111,10 @@ std::vector<JobView> Cluster::jobs() const {
   std::map<JobId, JobView> views;
   for (const auto& [id, job] : jobs_)
     views[id] = {id, job.driver, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
-  for (const auto* lease : leases_.all()) ++views[lease->process->job].leases;
+  for (const auto* lease : leases_.all()) ++views[lease->process->job->id].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;
-  for (const auto* request : requests_.all()) ++views[request->requester->job].pending;
+  for (const auto* request : requests_.all()) ++views[request->requester->job->id].pending;
   std::vector<JobView> list;
   for (auto& [id, job] : views) list.push_back(job);
   return list;
