@@ -16,6 +16,7 @@
 #include "cases.hpp"
 #include "counter.hpp"
 #include "processes.hpp"
+#include "start_twenty.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -23,25 +24,7 @@ namespace {
 constexpr std::chrono::seconds kLimit{120};
 constexpr std::size_t kSampled = 200;  // processes whose memory is looked at
 
-/// -> seconds from the first request to the last reply. The actors are gone when it returns.
-double start_twenty() {
-  const auto start = Clock::now();
-  std::vector<Actor<Counter>> actors;
-  for (int i = 0; i < 20; ++i) actors.push_back(with({.cpus = 0.01}).spawn<Counter>());
-  std::vector<Ref<int>> replies;
-  for (const auto& actor : actors) replies.push_back(actor.call<&Counter::add>(1));
-  for (const auto& reply : replies) reply.get();
-  const auto seconds = seconds_since(start);
-
-  std::vector<Ref<int>> pids;
-  for (const auto& actor : actors) pids.push_back(actor.call<&Counter::pid>());
-  const auto known = get(pids);
-  actors.clear();
-  for (const auto pid : known) has_ended(pid, std::chrono::seconds(5));
-  return seconds;
-}
-
-/// The floor of the above: twenty forks of this program that answer one byte each, with no runtime about them.
+/// The floor of start_twenty: twenty forks of this program that answer one byte each, with no runtime about them.
 double fork_twenty() {
   struct Forked {
     pid_t pid = -1;

@@ -1,4 +1,5 @@
-// A real cluster: `troupe head`, `troupe worker` and a driver's program, each executed as a process.
+// A real cluster: `troupe head`, `troupe worker` and a driver's program, each executed as a process; and a program with
+// LibTorch.
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
@@ -62,9 +63,25 @@ void at_rest(const Report& report) {
   report.print("idle_pss_MiB", pss_bytes(processes) / (1 << 20), "MiB", "proportional set size of these");
 }
 
+void start_with_torch(const Report& report) {
+  constexpr auto kName = "actors_started_20_torch";
+  if (!report.wants(kName)) return;
+#ifdef TROUPE_ACTORS_WITH_TORCH
+  Command program({TROUPE_ACTORS_WITH_TORCH, fmt::format("{}", report.options().seconds)}, {});
+  std::istringstream printed(program.wait_for(" rounds", std::chrono::seconds(60)));
+  std::string word;
+  double rate = 0;
+  printed >> word >> rate;
+  report.print(kName, rate, "1/s", "actors_started_20 in a program that has LibTorch");
+#else
+  report.missing(kName, "1/s", "cannot run here: built without LibTorch");
+#endif
+}
+
 }  // namespace
 
 void cluster(const Report& report) {
+  start_with_torch(report);
   start_up(report);
   at_rest(report);
 }
