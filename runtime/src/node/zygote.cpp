@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "node/child.hpp"
+#include "node/huge_pages.hpp"
 #include "node/mark.hpp"
 #include "node/sibling.hpp"
 #include "node/threads.hpp"
@@ -101,6 +102,7 @@ int serve_zygote(int control) {
   answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
   transport::warm_up();  // while the first request is on its way
   if (kMayRehearse) rehearse_threads();
+  gather_huge_pages();
   for (;;) {
     auto received = receive_packet(control, 0);
     if (!received.packet) ::_exit(0);
