@@ -9,6 +9,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "config/json.hpp"
 #include "transport/patience.hpp"
 #include "transport/socket.hpp"
 
@@ -87,7 +88,7 @@ class Session {
 }  // namespace
 
 nlohmann::json ask_head(const FoundHead& head, const transport::Secret& token, const nlohmann::json& request) {
-  return Session(head, token, request.dump()).wait_for_answer(std::chrono::seconds(5));
+  return Session(head, token, config::to_text(request)).wait_for_answer(std::chrono::seconds(5));
 }
 
 nlohmann::json stop_head(const FoundHead& head, const transport::Secret& token) {

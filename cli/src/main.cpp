@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -6,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "config/name.hpp"
 #include "log/log.hpp"
 
 namespace troupe::cli {
@@ -21,15 +21,8 @@ CLI::Validator above_zero() {
       "NUMBER > 0");
 }
 
-/// What `troupe status` prints in one line, it must be able to.
-CLI::Validator one_line() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-        if (text.empty() || text.size() > 255) return "it takes 1 to 255 characters";
-        return std::ranges::any_of(text, is_control) ? "it has a control character" : "";
-      },
-      "");
+CLI::Validator a_name() {
+  return CLI::Validator([](std::string& text) { return config::why_no_name(text); }, "");
 }
 
 void add_node_options(CLI::App& command, NodeArguments& arguments) {
@@ -39,7 +32,7 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
       ->check(CLI::Range(0, 1024));
   command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
   command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
-  command.add_option("--name", arguments.name, "the node's name (default: the host name)")->check(one_line());
+  command.add_option("--name", arguments.name, "the node's name (default: the host name)")->check(a_name());
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
   command.add_option("--object-store-memory", arguments.object_store_memory,

@@ -11,6 +11,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "config/name.hpp"
 #include "config/token.hpp"
 #include "store/spill.hpp"
 
@@ -19,12 +20,19 @@ namespace {
 
 constexpr double kLeastStore = 0x1p20, kMostStore = 0x1p50;
 
-std::pair<std::string, std::string> split(const std::string& text, const char* form) {
+/// `option` takes the form; both parts of its value must be names.
+std::pair<std::string, std::string> split(const std::string& text, const char* option, const char* form) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    raise({.kind = Failure::Kind::Refused, .message = fmt::format("'{}' is not of the form {}", text, form)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("{} '{}' is not of the form {}", option, config::printable(text), form)});
   }
-  return {text.substr(0, equals), text.substr(equals + 1)};
+  std::pair parts{text.substr(0, equals), text.substr(equals + 1)};
+  for (const auto& part : {parts.first, parts.second}) {
+    if (const auto why = config::why_no_name(option, part); !why.empty())
+      raise({.kind = Failure::Kind::Refused, .message = why});
+  }
+  return parts;
 }
 
 double amount(const std::string& text) {
@@ -78,10 +86,10 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
   options.cpus = arguments.cpus;
   options.gpus = arguments.gpus;
   for (const auto& resource : arguments.resources) {
-    const auto [name, units] = split(resource, "NAME=AMOUNT");
+    const auto [name, units] = split(resource, "--resource", "NAME=AMOUNT");
     options.resources.emplace_back(name, amount(units));
   }
-  for (const auto& label : arguments.labels) options.labels.push_back(split(label, "KEY=VALUE"));
+  for (const auto& label : arguments.labels) options.labels.push_back(split(label, "--label", "KEY=VALUE"));
   const auto state = config::state_directory();
   options.log_directory = arguments.log_directory;
   if (options.log_directory.empty()) {

@@ -2,6 +2,7 @@
 
 #include "admin.hpp"
 #include "commands.hpp"
+#include "config/json.hpp"
 #include "config/token.hpp"
 #include "store/types.hpp"
 #include "transport/socket.hpp"
@@ -63,7 +64,7 @@ int run_status(const StatusArguments& arguments) {
   const auto head = find_head(arguments.head);
   const auto status = ask_head(head, config::find_token(arguments.token_file), {{"do", "status"}});
   if (arguments.as_json) {
-    fmt::print("{}\n", status.dump(2));
+    fmt::print("{}\n", config::to_text(status, 2));
     return 0;
   }
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),

@@ -225,7 +225,7 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--spill-directory", file, "'" + file + "'"},
       {"--spill-directory", "/proc/nowhere", "'/proc/nowhere'"},
       {"--spill-directory", cluster.folder() + "/none/spill", "there is no folder " + cluster.folder() + "/none;"},
-      {"--resource", "=1", "'=1' is not of the form NAME=AMOUNT"},
+      {"--resource", "=1", "--resource '=1' is not of the form NAME=AMOUNT"},
       {"--name", "two\nlines", "--name: it has a control character"},
       {"--token-file", "/proc/no/token", "/proc/no/token: No such file or directory; copy it from the head's machine"},
   };

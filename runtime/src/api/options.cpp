@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "config/name.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -35,6 +37,7 @@ RequestOptions own(const Options& options) {
   }
   for (const auto& [name, amount] : options.resources) {
     if (name.empty()) throw std::invalid_argument("Options::resources has an entry without a name");
+    config::check_name("the name in Options::resources", name);
     if (name == "cpu" || name == "gpu" || name == "memory") {
       throw std::invalid_argument(
           fmt::format("Options::resources cannot hold \"{}\"; it has an option of its own", name));
@@ -43,12 +46,15 @@ RequestOptions own(const Options& options) {
   }
   for (const auto& [key, value] : options.labels) {
     if (key.empty()) throw std::invalid_argument("Options::labels has an entry without a name");
+    config::check_name("the name in Options::labels", key);
+    if (!value.empty()) config::check_name("the value in Options::labels", value);
     owned.labels.emplace_back(key, value);
   }
   if (options.retries < -1) {
     throw std::invalid_argument(fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
   }
   owned.retries = options.retries;
+  if (!options.name.empty()) config::check_name("Options::name", options.name);
   owned.name = options.name;
   owned.spread = options.spread;
   return owned;

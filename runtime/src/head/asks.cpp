@@ -1,6 +1,7 @@
 // What processes ask of the head.
 #include <fmt/format.h>
 
+#include "config/name.hpp"
 #include "head/control.hpp"
 #include "process/codec.hpp"
 
@@ -9,9 +10,16 @@ namespace {
 
 scheduler::Need read_need(wire::Request::Reader request) {
   scheduler::Need need;
-  for (auto amount : request.getResources())
-    need.resources.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
-  for (auto label : request.getLabels()) need.labels.emplace_back(label.getKey(), label.getValue());
+  for (auto amount : request.getResources()) {
+    const std::string name = amount.getName();
+    config::check_name("the resource", name);
+    need.resources.set(name, scheduler::Amount::units(amount.getUnits()));
+  }
+  for (auto label : request.getLabels()) {
+    config::check_name("the label", std::string(label.getKey()));
+    if (label.getValue().size() > 0) config::check_name("the label's value", std::string(label.getValue()));
+    need.labels.emplace_back(label.getKey(), label.getValue());
+  }
   std::ranges::sort(need.labels);
   need.spread = request.getSpread();
   return need;
@@ -40,6 +48,7 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
         return apply(scheduler::ActorReleased{.actor = ask.getActorKill(), .why = "killed by its handle"});
       case wire::Ask::ACTOR_FIND: {
         const auto find = ask.getActorFind();
+        if (find.isName()) config::check_name("the actor's name", std::string(find.getName()));
         return find_actor({.asked = who,
                            .job = process->job,
                            .actor = find.isId() ? find.getId() : 0,
@@ -61,7 +70,7 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
       case wire::Ask::STORE:
         return ask_store(who, ask.getStore());
     }
-  } catch (const std::invalid_argument& error) {  // an amount that no request may have
+  } catch (const std::invalid_argument& error) {  // an amount or a name that no request may have
     refuse(who, Failure::Kind::Refused, error.what());
   }
 }
@@ -97,6 +106,7 @@ void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& 
 
 void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask) {
   const auto job = routes_.process(asker)->job;
+  if (ask.getName().size() > 0) config::check_name("the actor's name", std::string(ask.getName()));
   auto need = read_need(ask.getRequest());
   actors_[ask.getActor()] = {.type = ask.getType(), .job = job};
   apply(scheduler::ActorAsked{.request = open_request(asker, id),

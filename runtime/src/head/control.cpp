@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "config/json.hpp"
+#include "config/name.hpp"
 #include "process/codec.hpp"
 
 namespace troupe::head {
@@ -17,6 +19,16 @@ constexpr std::chrono::milliseconds kFatePatience{
 std::int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+/// A node checks what it is given; who speaks its protocol may not.
+void check_names(wire::NodeJoin::Reader join) {
+  config::check_name("the node's name", std::string(join.getName()));
+  for (auto amount : join.getResources()) config::check_name("the resource", std::string(amount.getName()));
+  for (auto label : join.getLabels()) {
+    config::check_name("the label", std::string(label.getKey()));
+    if (label.getValue().size() > 0) config::check_name("the label's value", std::string(label.getValue()));
+  }
 }
 
 }  // namespace
@@ -35,12 +47,13 @@ void Control::flush() {
 }
 
 void Control::record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail) {
-  journal_.append(wall_clock_ns(), kind, subject, detail.dump());
+  journal_.append(wall_clock_ns(), kind, subject, config::to_text(detail));
 }
 
 // ---- nodes -----------------------------------------------------------------------------------------------------
 
 scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection) {
+  check_names(join);
   const auto node = ++last_node_;
   const std::uint64_t incarnation = journal_.epoch() << 32 | node;
   scheduler::NodeJoined event{
@@ -106,7 +119,7 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
               process::write_address(started.initDriver(), *address);
             }});
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
-  jobs_[job] = {.driver = process, .name = driver.getName(), .pid = driver.getPid()};
+  jobs_[job] = {.driver = process, .name = config::printable(std::string(driver.getName())), .pid = driver.getPid()};
 
   record("job started", job, {{"name", jobs_[job].name}, {"pid", driver.getPid()}});
   log_(fmt::format("job {} started: {} (pid {})", job, jobs_[job].name, driver.getPid()));

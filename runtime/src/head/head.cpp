@@ -7,7 +7,8 @@
 
 #include <troupe/errors.hpp>
 
-#include "config/token.hpp"
+#include "config/json.hpp"
+#include "config/name.hpp"
 #include "head/control.hpp"
 
 namespace troupe::head {
@@ -102,8 +103,8 @@ struct Head::Impl {
     scheduler::NodeId node = 0;
     try {
       node = control.node_joined(join, connection);
-    } catch (const std::invalid_argument& error) {  // an amount that no node can have
-      log(fmt::format("refused node '{}': {}", join.getName().cStr(), error.what()));
+    } catch (const std::invalid_argument& error) {  // an amount or a name that no node can have
+      log(fmt::format("refused node '{}': {}", config::printable(std::string(join.getName())), error.what()));
       transport::Outgoing message;
       message.root().setShutdown(error.what());
       connection->send(message);
@@ -192,7 +193,7 @@ struct Head::Impl {
       answer = {{"error", fmt::format("'{}' is nothing that the head does here", what)}};
     }
     transport::Outgoing message;
-    message.root().setAdminReply(answer.dump());
+    message.root().setAdminReply(config::to_text(answer));
     connection->send(message);
     if (what == "stop" && may_stop) stop_asked();
   }

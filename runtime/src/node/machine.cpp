@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "config/name.hpp"
 #include "node/cgroup.hpp"
 #include "node/node.hpp"
 
@@ -32,7 +33,7 @@ std::string machine_id() { return boot_id() + "/" + namespace_id("net"); }
 std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
-  return name.data();
+  return config::printable(name.data());
 }
 
 double usable_cpus() {

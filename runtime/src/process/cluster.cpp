@@ -13,6 +13,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "config/name.hpp"
 #include "config/token.hpp"
 #include "node/zygote.hpp"
 #include "process/driver.hpp"
@@ -66,6 +67,15 @@ std::vector<std::string> command_line() {
   return arguments;
 }
 
+void check_names(const InitOptions& options) {
+  const auto check = [](const char* field, const std::string& name) {
+    if (const auto why = config::why_no_name(field, name); !why.empty())
+      raise({.kind = Failure::Kind::Refused, .message = why});
+  };
+  if (!options.name.empty()) check("InitOptions::name", options.name);
+  for (const auto& [name, amount] : options.resources) check("the name in InitOptions::resources", name);
+}
+
 }  // namespace
 
 struct Cluster::Impl {
@@ -91,6 +101,7 @@ Cluster init(int argc, char** argv, InitOptions options) {
   become_what_it_was_started_as();
   if (process::Process::maybe())
     throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
+  check_names(options);
   if (auto address = argument(argc, argv, "--address")) options.address = *address;
   if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
   if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty())

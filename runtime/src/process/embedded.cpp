@@ -74,7 +74,7 @@ InitOptions from_json(const json& in) {
 }
 
 void say(int socket, const json& message) {
-  const auto text = message.dump();
+  const auto text = json::to_cbor(message);  // not as text: a path may have any bytes
   if (send(socket, text.data(), text.size(), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
@@ -85,7 +85,7 @@ std::optional<json> hear(int socket, std::chrono::milliseconds timeout) {
   std::vector<char> text(64 << 10);
   const auto got = recv(socket, text.data(), text.size(), 0);
   if (got <= 0) return std::nullopt;
-  auto parsed = json::parse(text.begin(), text.begin() + got, nullptr, false);
+  auto parsed = json::from_cbor(text.begin(), text.begin() + got, true, false);
   return parsed.is_discarded() ? std::nullopt : std::optional(std::move(parsed));
 }
 

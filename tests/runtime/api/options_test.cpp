@@ -53,3 +53,16 @@ TEST_CASE("an amount that cannot be is refused with its field and its value", "[
   CHECK_THROWS_AS(own({.labels = {{"", "x"}}}), std::invalid_argument);
   CHECK_THROWS_WITH(own({.retries = -2}), Catch::Contains("Options::retries"));
 }
+
+TEST_CASE("what cannot be a name is refused with its field, what is wrong and what to give", "[api][options]") {
+  const std::string bad = "bad\xff";
+  const auto refusal = Catch::Contains("it is not UTF-8; give 1 to 256 bytes of UTF-8 without control characters");
+  CHECK_THROWS_WITH(own({.name = bad}), Catch::StartsWith("Options::name 'bad") && refusal);
+  CHECK_THROWS_WITH(own({.resources = {{bad, 0}}}), Catch::StartsWith("the name in Options::resources") && refusal);
+  CHECK_THROWS_WITH(own({.labels = {{bad, "x"}}}), Catch::StartsWith("the name in Options::labels") && refusal);
+  CHECK_THROWS_WITH(own({.labels = {{"x", bad}}}), Catch::StartsWith("the value in Options::labels") && refusal);
+  CHECK_THROWS_AS(own({.name = bad}), std::invalid_argument);
+  CHECK_THROWS_WITH(own({.name = "two\nlines"}), Catch::Contains("it has a control character"));
+  CHECK_THROWS_WITH(own({.name = std::string(1'000'000, 'x')}), Catch::Contains("it has 1000000 bytes"));
+  CHECK(own({.name = "Größe", .labels = {{"zone", ""}}}).name == "Größe");
+}
