@@ -3,7 +3,7 @@
 //
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 //     -I runtime/include -I runtime/src -I tests/runtime/api tests/runtime/api/{fuzz_decode,fake_core}.cpp \
-//     runtime/src/api/*.cpp -lfmt -o /tmp/fuzz_decode
+//     runtime/src/api/*.cpp runtime/src/config/name.cpp -lfmt -o /tmp/fuzz_decode
 //   mkdir -p /tmp/corpus && /tmp/fuzz_decode -max_total_time=60 -max_len=4096 /tmp/corpus
 //
 // The first byte says of which type. What is decoded is encoded and decoded again, which must give the same bytes.
