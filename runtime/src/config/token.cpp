@@ -122,11 +122,11 @@ transport::Secret load_or_create_token(const std::string& file) {
 }
 
 transport::Secret find_token(const std::string& file) {
+  if (!file.empty()) return read_token(file);
   if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
     if (auto token = parse_token(given)) return *token;
     refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file holds");
   }
-  if (!file.empty()) return read_token(file);
   if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file());
   refuse(fmt::format(
       "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",

@@ -17,7 +17,7 @@ std::string default_token_file();
 /// made; the message says how to mend it.
 transport::Secret load_or_create_token(const std::string& file);
 
-/// The token to connect with: TROUPE_TOKEN, else `file`, else the default file.
+/// The token to connect with: `file`'s if one is named, else TROUPE_TOKEN, else the default file's.
 /// Throws Refused, naming all three places, where none has one.
 transport::Secret find_token(const std::string& file);
 
