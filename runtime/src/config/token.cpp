@@ -1,7 +1,9 @@
 #include "config/token.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +21,8 @@
 namespace troupe::config {
 namespace {
 
+constexpr off_t kMostTokenFile = 256;  // bytes; a token and a line end are 65
+
 [[noreturn]] void refuse(std::string message) {
   raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
 }
@@ -35,41 +39,59 @@ std::string read_file(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-transport::Secret read_token(const std::string& file) {
+/// Enough of a token to be one that is cut off, or has a digit too many: what else is in a file is none of our business.
+bool resembles_token(const std::string& text) {
+  return std::ranges::all_of(
+      text, [](char c) { return digit(c) >= 0 || std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
+}
+
+/// `of_head`: the head makes its token file, all others copy it.
+transport::Secret read_token(const std::string& file, bool of_head) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
     refuse(fmt::format("token file {}: {}; copy it from the head's machine (mode 0600), or name it with --token-file",
                        file, std::strerror(errno)));
   }
   if (!S_ISREG(status.st_mode)) refuse(fmt::format("{} is no file: name the token file itself", file));
+  if (access(file.c_str(), R_OK) != 0) {
+    refuse(fmt::format("token file {} cannot be read: {}", file, std::strerror(errno)));
+  }
+  const auto text = status.st_size > kMostTokenFile ? std::string() : read_file(file);
+  if (status.st_size > kMostTokenFile || !resembles_token(text)) {
+    refuse(fmt::format("{} is no token file, which holds 64 hexadecimal digits: name another with --token-file", file));
+  }
   if ((status.st_mode & 077) != 0) {
     refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file,
                        status.st_mode & 0777, file));
   }
-  auto token = parse_token(read_file(file));
-  if (!token)
-    refuse(fmt::format("token file {} does not hold 64 hexadecimal digits: copy it from the head again", file));
-  return *token;
+  if (const auto token = parse_token(text)) return *token;
+  refuse(fmt::format("token file {} {}: {}", file, text.empty() ? "is empty" : "does not hold 64 hexadecimal digits",
+                     of_head ? "remove it, and the head makes a new one"
+                             : "copy it from the head's machine again; on that machine, remove it and start the head"));
 }
 
-/// True if this call made the file. O_EXCL: of two heads that start at once, one makes it and both read it.
-bool create_token(const std::string& file) {
+/// Makes the file, unless it is there by then: whole before it has its name, so that of two heads that start at once
+/// one makes it and both read the same.
+void create_token(const std::string& file) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  auto part = file + ".XXXXXX";
+  const int fd = mkostemp(part.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) {
-    if (errno == EEXIST) return false;
     refuse(fmt::format("token file {} cannot be made: {}; name another with --token-file", file, std::strerror(errno)));
   }
   const auto text = format_token(random_token()) + "\n";
-  const bool complete = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  int error = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  if (!complete) {
-    unlink(file.c_str());
-    refuse(fmt::format("token file {} cannot be written: {}; make room there, or name another with --token-file", file,
-                       std::strerror(errno)));
+  // Some file systems know only one of the two.
+  if (error == 0 && renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) != 0) {
+    error = errno == EINVAL && link(part.c_str(), file.c_str()) == 0 ? 0 : errno;
   }
-  return true;
+  unlink(part.c_str());
+  if (error != 0 && error != EEXIST) {
+    refuse(fmt::format("token file {} cannot be written: {}; make room there, or name another with --token-file", file,
+                       std::strerror(error)));
+  }
 }
 
 }  // namespace
@@ -118,16 +140,16 @@ transport::Secret random_token() {
 
 transport::Secret load_or_create_token(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) create_token(file);
-  return read_token(file);
+  return read_token(file, true);
 }
 
 transport::Secret find_token(const std::string& file) {
-  if (!file.empty()) return read_token(file);
+  if (!file.empty()) return read_token(file, false);
   if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
     if (auto token = parse_token(given)) return *token;
     refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file holds");
   }
-  if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file());
+  if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file(), false);
   refuse(fmt::format(
       "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
       default_token_file()));
