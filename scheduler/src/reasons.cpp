@@ -20,6 +20,13 @@ std::string Cluster::reason(const Request& request) const {
   if (const auto* shape = queue_.find(*request.shape); shape != nullptr && !shape->possible) {
     return fmt::format("waits for a node that can hold it: {}", impossible_because(*request.shape));
   }
+  if (only_bounded(*request.shape)) {  // room that is kept for it would not help
+    return fmt::format(
+        "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU: nest fewer "
+        "tasks "
+        "in one another, or add CPUs",
+        options_.lease_processes_per_cpu);
+  }
   if (request.reservation && request.reservation->held()) return reason_of_reservation(request);
   return reason_of_waiting(request);
 }
@@ -46,16 +53,13 @@ std::string Cluster::reason_of_reservation(const Request& request) const {
     if (slots >= ranks) continue;
     lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id), slots, ranks);
   }
-  return fmt::format("nodes are drained for it: {}", lacking.empty() ? "all have room" : lacking);
+  return fmt::format("room is kept free for it, as it has waited long: {}",
+                     lacking.empty() ? "there is enough, and it is about to be placed" : lacking);
 }
 
 std::string Cluster::reason_of_waiting(const Request& request) const {
   const auto& shape = *request.shape;
   const auto& need = shape.need.resources;
-  if (only_bounded(shape)) {
-    return fmt::format("worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU",
-                       options_.lease_processes_per_cpu);
-  }
   const auto judged = scheduler::place(shape.ask(), nodes_.candidates());
   if (const auto* waits = std::get_if<Waits>(&judged)) return waits->because;
   if (const auto* impossible = std::get_if<Impossible>(&judged)) return impossible->because;

@@ -148,7 +148,7 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   const auto gang = world.ask_gang(1, other, 3, cpus(1), Strategy::Pack, 2);
   world.wait(3s);
   CHECK(world.recalled.contains(long_task.lease));
-  CHECK(world.reason_of(gang) == "nodes are drained for it: 'a' (node 1) has room for 2 of 3");
+  CHECK(world.reason_of(gang) == "room is kept free for it, as it has waited long: 'a' (node 1) has room for 2 of 3");
   CHECK(world.node(1).state == "drained for request 2");
 
   const auto small = world.ask_lease(driver, cpus(1));
