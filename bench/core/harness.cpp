@@ -33,10 +33,10 @@ std::string readable(double value) {
 }  // namespace
 
 bool Report::wants(std::string_view name) const {
-  const std::string whole(name);
+  const auto& whole = *asked_.emplace(name).first;
   std::istringstream patterns(options_.only);
   for (std::string pattern; std::getline(patterns, pattern, ',');) {
-    if (fnmatch(pattern.c_str(), whole.c_str(), 0) == 0) return true;
+    if (fnmatch(pattern.c_str(), whole.c_str(), 0) == 0) return matched_ = true;
   }
   return false;
 }

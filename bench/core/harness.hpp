@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class Report {
   const Options& options() const { return options_; }
   bool smoke() const { return options_.smoke; }
   bool wants(std::string_view name) const;
+  /// The names of all cases, once main has come by each, where `only` matched none of them; else empty.
+  std::set<std::string> unmatched() const { return matched_ ? std::set<std::string>{} : asked_; }
   /// True if one of them is.
   bool wants_any(std::span<const std::string_view> names) const;
   bool wants_any(std::initializer_list<std::string_view> names) const { return wants_any(std::span(names)); }
@@ -56,6 +59,8 @@ class Report {
   std::vector<double> repeat(double amount, const std::function<double()>& round) const;
 
   Options options_;
+  mutable std::set<std::string> asked_;
+  mutable bool matched_ = false;
 };
 
 /// Peer's sizes where it counts, small ones for a smoke run.

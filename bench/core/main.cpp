@@ -2,6 +2,9 @@
 // cannot be run has the value null and says why.
 #include <iostream>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <troupe/troupe.hpp>
 
 #include "arguments.hpp"
@@ -48,5 +51,10 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::cerr << "core_bench: " << error.what() << '\n';
     return 1;
+  }
+  if (const auto names = report.unmatched(); !names.empty()) {
+    std::cerr << fmt::format("core_bench: no case matches --only '{}'; there are: {}\n", options.only,
+                             fmt::join(names, ", "));
+    return 2;
   }
 }
