@@ -16,9 +16,16 @@ CLI::Validator above_zero() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         double value = 0;
-        return CLI::detail::lexical_cast(text, value) && value > 0 ? "" : "'" + text + "' is not a number above 0";
+        if (!CLI::detail::lexical_cast(text, value) || !(value > 0)) return "'" + text + "' is not a number above 0";
+        return value < kLeastAmount ? "'" + text + "' rounds to nothing: amounts are counted in ten-thousandths" : "";
       },
       "NUMBER > 0");
+}
+
+/// An empty value is a variable that is not set in somebody's script, and not "as if it were not said".
+CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& text) -> std::string { return text.empty() ? "was given an empty value" : ""; },
+                        "");
 }
 
 CLI::Validator a_name() {
@@ -54,7 +61,8 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there");
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there")
+      ->check(not_empty());
   const auto of_head = command.get_options().size();
   add_node_options(command, arguments.node);
   const auto all = command.get_options();
@@ -63,20 +71,21 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
 }
 
 void add_options(CLI::App& command, WorkerArguments& arguments) {
-  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret, copied from the head");
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret, copied from the head")
+      ->check(not_empty());
   add_node_options(command, arguments.node);
 }
 
 void add_options(CLI::App& command, StatusArguments& arguments) {
-  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret");
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret")->check(not_empty());
   command.add_flag("--json", arguments.as_json, "everything, as JSON");
 }
 
 void add_options(CLI::App& command, StopArguments& arguments) {
-  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT");
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret");
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret")->check(not_empty());
 }
 
 template <class Arguments>

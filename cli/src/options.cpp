@@ -42,7 +42,19 @@ double amount(const std::string& text) {
     raise({.kind = Failure::Kind::Refused,
            .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
   }
+  if (value > 0 && value < kLeastAmount) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("'{}' rounds to nothing: amounts are counted in ten-thousandths", text)});
+  }
   return value;
+}
+
+template <class Value>
+void add(std::vector<std::pair<std::string, Value>>& to, const char* option, std::string name, Value value) {
+  if (std::ranges::any_of(to, [&](const auto& there) { return there.first == name; })) {
+    raise({.kind = Failure::Kind::Refused, .message = fmt::format("{} '{}' is given twice", option, name)});
+  }
+  to.emplace_back(std::move(name), std::move(value));
 }
 
 /// "500MB" and "1.5GB" are powers of ten, "4GiB" of two.
@@ -87,9 +99,12 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
   options.gpus = arguments.gpus;
   for (const auto& resource : arguments.resources) {
     const auto [name, units] = split(resource, "--resource", "NAME=AMOUNT");
-    options.resources.emplace_back(name, amount(units));
+    add(options.resources, "--resource", name, amount(units));
   }
-  for (const auto& label : arguments.labels) options.labels.push_back(split(label, "--label", "KEY=VALUE"));
+  for (const auto& label : arguments.labels) {
+    const auto [key, value] = split(label, "--label", "KEY=VALUE");
+    add(options.labels, "--label", key, value);
+  }
   const auto state = config::state_directory();
   options.log_directory = arguments.log_directory;
   if (options.log_directory.empty()) {

@@ -16,6 +16,8 @@ namespace troupe::cli {
 
 inline constexpr const char* kVersion = "0.1.0";
 inline constexpr std::uint16_t kDefaultPort = 7420;
+/// Of a resource: amounts are counted in ten-thousandths, and what is less than a half of one is nothing.
+inline constexpr double kLeastAmount = 0.5e-4;
 
 /// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own node.
 struct NodeArguments {
@@ -31,7 +33,7 @@ struct NodeArguments {
   std::string spill_directory;
 };
 
-/// Throws Refused where a resource, a label or a size is malformed.
+/// Throws Refused where a resource, a label or a size is malformed, or a name is given twice.
 node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
                                const transport::Secret& token);
 

@@ -218,6 +218,10 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
   const std::vector<Bad> all{
       {"--cpus", "0", "'0' is not a number above 0"},
       {"--cpus", "many", "'many' is not a number above 0"},
+      {"--cpus", "0.00001", "'0.00001' rounds to nothing"},
+      {"--resource", "disk=0.00001", "'0.00001' rounds to nothing"},
+      {"--head", "", "--head: was given an empty value"},
+      {"--token-file", "", "--token-file: was given an empty value"},
       {"--object-store-memory", "-5", "'-5' is not a size"},
       {"--object-store-memory", "1", "'1' is not a size from 1MiB"},
       {"--object-store-memory", "18446744073709551616", "is not a size"},
@@ -230,12 +234,16 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--token-file", "/proc/no/token", "/proc/no/token: No such file or directory; copy it from the head's machine"},
   };
   for (const auto& bad : all) {
-    const auto worker =
-        run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), bad.option, bad.value}, cluster.environment());
+    const auto worker = run({TROUPE_PROGRAM, "worker", bad.option, bad.value}, cluster.environment());
     INFO(bad.option << ' ' << bad.value << ": " << worker.output);
     CHECK((worker.exit_code == 1 || worker.exit_code == 2));
     CHECK_THAT(worker.output, Catch::Contains(bad.named));
     CHECK(worker.output.size() < 400);
+  }
+  for (const std::string option : {"--resource", "--label"}) {
+    const auto twice = run({TROUPE_PROGRAM, "worker", option, "foo=1", option, "foo=2"}, cluster.environment());
+    CHECK(twice.exit_code == 1);
+    CHECK_THAT(twice.output, Catch::Contains(option + " 'foo' is given twice"));
   }
   const auto both = run({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--cpus", "2"}, cluster.environment());
   CHECK(both.exit_code == 2);
