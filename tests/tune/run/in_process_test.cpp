@@ -171,6 +171,12 @@ TEST_CASE("options that can not be are refused before anything runs", "[tune][ru
       "field 'batch' takes an integer, not the real number 0.5");
 }
 
+TEST_CASE("options of the trials' gangs that no gang can have are refused before anything runs", "[tune][run]") {
+  CHECK_THROWS_WITH(
+      tune::run<train>({.trials = 1, .metric = "accuracy", .each = {.each = {.cpus = -1}}, .show = tune::Show::None}),
+      "tune: .each.each: Options::cpus must be between 0 and 10^12, not -1");
+}
+
 TEST_CASE("where no trial has a value, asking for the best says why", "[tune][run]") {
   const auto results = tune::run<fails_on_large_batches>(
       {.space = {{"batch", 128}}, .trials = 1, .metric = "accuracy", .show = tune::Show::None, .in_process = true});

@@ -105,6 +105,14 @@ RunInfo info_of(const Launch& launch, const std::filesystem::path& folder, std::
 
 }  // namespace
 
+void check(const Each& each) {
+  try {
+    troupe::detail::own(each.each);
+  } catch (const std::invalid_argument& refused) {
+    throw std::invalid_argument(fmt::format("tune: .each.each: {}", refused.what()));
+  }
+}
+
 std::string describe(const Trial& trial, const Objective& objective) {
   const auto config = trial.config.empty() ? "" : " with " + short_text(trial.config);
   if (!trial.best)

@@ -85,6 +85,7 @@ void run_here(const troupe::detail::trainable_config<fn>& config, const RunInfo&
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> run(Options<troupe::detail::trainable_config<fn>> options) {
   using Config = troupe::detail::trainable_config<fn>;
+  if (!options.in_process) detail::check(options.each);
   const detail::Plan plan{.space = checked(options.space),
                           .trials = options.trials,
                           .samples = options.samples,

@@ -52,6 +52,9 @@ struct Plan {
   Show show = Show::Auto;
 };
 
+/// Throws std::invalid_argument where no gang can ever be asked for with these options.
+void check(const Each& each);
+
 /// Runs the search to its end. Blocks.
 Outcome search(const Plan& plan, const RunAttempt& run_attempt);
 
