@@ -6,16 +6,16 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
-
-#include "node/unique_fd.hpp"
 
 namespace troupe::node {
 namespace {
@@ -161,6 +161,38 @@ bool is_ours(const fs::path& directory) {
   return path_in("") == "/" && ::access("/run/systemd/system", F_OK) != 0;
 }
 
+constexpr std::string_view kNodePrefix = "troupe-";
+constexpr int kMostAttempts = 5;
+
+bool names_node_cgroup(const std::string& name, std::size_t cookie_size) {
+  return name.starts_with(kNodePrefix) && name.size() == kNodePrefix.size() + cookie_size &&
+         name.find_first_not_of("0123456789abcdef", kNodePrefix.size()) == std::string::npos;
+}
+
+UniqueFd lock_directory(const fs::path& directory, int how) {
+  UniqueFd lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (lock && ::flock(lock.get(), how) != 0) lock.reset();
+  return lock;
+}
+
+/// What still has a process stays: its guardian may be at work.
+void remove_abandoned(const fs::path& parent, std::size_t cookie_size) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent, error)) {
+    if (names_node_cgroup(entry.path().filename(), cookie_size)) found.push_back(entry.path());
+  }
+  for (const auto& one : found) {
+    if (const auto lock = lock_directory(one, LOCK_EX | LOCK_NB)) remove_cgroup(one);
+  }
+}
+
+bool is_still_at(const fs::path& directory, const UniqueFd& opened) {
+  struct stat here {
+  }, there{};
+  return ::fstat(opened.get(), &here) == 0 && ::stat(directory.c_str(), &there) == 0 && here.st_ino == there.st_ino;
+}
+
 }  // namespace
 
 std::optional<double> cgroup_cpu_limit() {
@@ -190,12 +222,18 @@ std::optional<MemoryCgroup> tightest_memory_cgroup() {
   return tightest;
 }
 
-std::string make_node_cgroup(const std::string& cookie) {
+NodeCgroup make_node_cgroup(const std::string& cookie) {
   const auto own = own_directory("");
   if (!own || !is_ours(*own)) return {};
-  const auto directory = *own / ("troupe-" + cookie);
-  if (::mkdir(directory.c_str(), 0755) != 0) return {};
-  if (::access((directory / "cgroup.kill").c_str(), W_OK) == 0) return directory;
+  remove_abandoned(*own, cookie.size());
+  const auto directory = *own / (std::string(kNodePrefix) + cookie);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    if (::mkdir(directory.c_str(), 0755) != 0) return {};
+    if (::access((directory / "cgroup.kill").c_str(), W_OK) != 0) break;
+    // Another node that starts now may have taken it for an abandoned one, and holds the lock until it has removed it.
+    auto lock = lock_directory(directory, LOCK_EX);
+    if (lock && is_still_at(directory, lock)) return {directory, std::move(lock)};
+  }
   ::rmdir(directory.c_str());
   return {};
 }

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "node/unique_fd.hpp"
+
 namespace troupe::node {
 
 /// Limits that cgroups (version 1 or 2) set on this process; nullopt: none.
@@ -19,10 +21,16 @@ struct MemoryCgroup {
 /// Of this process's cgroup and those above it the one that leaves least; nullopt: none has a limit.
 std::optional<MemoryCgroup> tightest_memory_cgroup();
 
+/// A node's cgroup, locked (flock) as long as the node lives; one whose lock is free is of a dead node.
+struct NodeCgroup {
+  std::string directory = {};  // empty: none
+  UniqueFd lock = {};
+};
 /// A cgroup v2 directory below this process's own, for one life of a node, made now: where it may be made and has a
 /// cgroup.kill (Linux 5.14), and is ours to use: delegated by systemd, owned by this user, or the root of a container.
-/// Empty where any of that is lacking: then the guardian alone ends what is left behind.
-std::string make_node_cgroup(const std::string& cookie);
+/// Empty where any of that is lacking: then the guardian alone ends what is left behind. Removes those that dead nodes
+/// left there without a process, as where a guardian was killed.
+NodeCgroup make_node_cgroup(const std::string& cookie);
 
 /// Below the node's, for one worker process at a time. Empty: there is none, as for number 0.
 std::string process_cgroup(const std::string& node_cgroup, std::int32_t number);

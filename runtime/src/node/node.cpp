@@ -54,7 +54,7 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
       name_(options_.name.empty() ? host_name() : options_.name),
       cookie_(throw_if_threads()),
       cgroup_(make_node_cgroup(cookie_)),
-      guardian_(cookie_, cgroup_),
+      guardian_(cookie_, cgroup_.directory),
       reaper_(loop),
       workers_(loop, reaper_, guardian_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
       beat_timer_(loop),
@@ -81,7 +81,7 @@ WorkersOptions Node::Impl::workers_options() const {
   WorkersOptions options;
   options.where = "node " + name_;
   options.log_directory = options_.log_directory;
-  options.cgroup = cgroup_;
+  options.cgroup = cgroup_.directory;
   options.start_limit = options_.program_start;
   return options;
 }

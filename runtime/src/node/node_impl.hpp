@@ -10,6 +10,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "node/cgroup.hpp"
 #include "node/gpus.hpp"
 #include "node/guardian.hpp"
 #include "node/launcher.hpp"
@@ -74,7 +75,7 @@ struct Node::Impl {
   NodeOptions options_;
   std::string name_;
   std::string cookie_;
-  std::string cgroup_;
+  NodeCgroup cgroup_;
   Guardian guardian_;
   Reaper reaper_;
   Workers workers_;

@@ -22,15 +22,16 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 /// A node's cgroup; gone, with what is below it, when this is.
-struct NodeCgroup {
+struct OneNode {
   const std::string cookie = make_cookie();
-  const std::string directory = make_node_cgroup(cookie);
+  NodeCgroup made = make_node_cgroup(cookie);
+  const std::string directory = made.directory;
   ProcessCgroups groups{directory};
 
-  NodeCgroup() {
+  OneNode() {
     if (directory.empty()) WARN("this process may make no cgroup");
   }
-  ~NodeCgroup() {
+  ~OneNode() {
     if (!directory.empty()) remove_cgroup(directory);
   }
 };
@@ -68,7 +69,7 @@ class Member {
 }  // namespace
 
 TEST_CASE("a cgroup in which nothing was left is used again", "[node][cgroup]") {
-  NodeCgroup node;
+  OneNode node;
   if (node.directory.empty()) return;
   const auto first = node.groups.take();
   const auto second = node.groups.take();
@@ -81,7 +82,7 @@ TEST_CASE("a cgroup in which nothing was left is used again", "[node][cgroup]") 
 }
 
 TEST_CASE("a cgroup that has members, or another cgroup below it, is not used again", "[node][cgroup]") {
-  NodeCgroup node;
+  OneNode node;
   if (node.directory.empty()) return;
   const auto first = node.groups.take();
   {
@@ -96,7 +97,7 @@ TEST_CASE("a cgroup that has members, or another cgroup below it, is not used ag
 }
 
 TEST_CASE("the guardian ends the members of a cgroup that it is to sweep, and removes it", "[node][cgroup][guardian]") {
-  NodeCgroup node;
+  OneNode node;
   if (node.directory.empty()) return;
   Guardian guardian(node.cookie, node.directory);
   const auto group = node.groups.take();
@@ -113,6 +114,20 @@ TEST_CASE("the guardian ends the members of a cgroup that it is to sweep, and re
   guardian.release();
   ::waitpid(guardian.pid(), nullptr, 0);
   CHECK_FALSE(is_cgroup(node.directory));
+}
+
+TEST_CASE("a node removes what dead nodes left without a process, and nothing of those that live", "[node][cgroup]") {
+  OneNode dead, busy, living;
+  if (dead.directory.empty()) return;
+  dead.groups.take();
+  dead.made.lock.reset();
+  const Member member(busy.groups.directory(busy.groups.take()));
+  busy.made.lock.reset();
+  const OneNode next;
+  CHECK_FALSE(is_cgroup(dead.directory));
+  CHECK(is_cgroup(busy.directory));
+  CHECK(is_cgroup(living.directory));
+  CHECK(is_cgroup(next.directory));
 }
 
 TEST_CASE("without a cgroup of the node its worker processes have none", "[node][cgroup]") {
