@@ -22,9 +22,8 @@ std::string Cluster::reason(const Request& request) const {
   }
   if (only_bounded(*request.shape)) {  // room that is kept for it would not help
     return fmt::format(
-        "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU: nest fewer "
-        "tasks "
-        "in one another, or add CPUs",
+        "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU: nest "
+        "fewer tasks in one another, or add CPUs",
         options_.lease_processes_per_cpu);
   }
   if (request.reservation && request.reservation->held()) return reason_of_reservation(request);
