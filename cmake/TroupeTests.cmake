@@ -11,11 +11,14 @@ set(_troupe_test_environment
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
 
-# Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast.
+# Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast or checked.
 function(_troupe_test_runner)
   if(NOT TARGET troupe_test_runner)
     add_library(troupe_test_runner STATIC ${_troupe_test_support}/run_tests.cpp)
     target_compile_options(troupe_test_runner PRIVATE -O0 -g0)
+    if(TROUPE_SANITIZER)
+      target_compile_options(troupe_test_runner PRIVATE -fno-sanitize=all)
+    endif()
     target_include_directories(troupe_test_runner PUBLIC ${_troupe_test_support})
     target_link_libraries(troupe_test_runner PUBLIC Catch2::Catch2)
   endif()

@@ -48,7 +48,7 @@ class Records {
   }
   /// A new one, with its id. Asserts that there is none.
   Record& make(Id id) {
-    const auto number = id / kPage;
+    const auto number = static_cast<Id>(id / kPage);
     auto* page = page_at(number);
     if (page == nullptr) {
       page = new (slab_.take()) Page;

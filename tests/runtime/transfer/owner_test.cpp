@@ -13,7 +13,8 @@ namespace {
 /// The head, with nodes and drivers that are a connection each, on one loop.
 struct Cluster {
   boost::asio::io_context loop{1};
-  head::Head head{loop, {.host = "127.0.0.1", .port = 0, .token = token(), .directory = {}, .log = {}}};
+  head::Head head{loop,
+                  {.host = "127.0.0.1", .port = 0, .unix_name = {}, .token = token(), .directory = {}, .log = {}}};
 
   bool until(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + 1min;
