@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -266,7 +267,7 @@ bool remove_cgroup(const std::string& directory) {
     if (entry.is_directory(error)) below.push_back(entry.path());
   }
   for (const auto& one : below) remove_cgroup(one);
-  return remove_empty_cgroup(directory);
+  return remove_empty_cgroup(directory) || errno == ENOENT;
 }
 
 }  // namespace troupe::node

@@ -42,7 +42,8 @@ bool is_untouched_cgroup(const std::string& directory);
 void kill_cgroup(const std::string& directory);
 /// Removes the directory, if it has no members and none below it. -> whether it is gone.
 bool remove_empty_cgroup(const std::string& directory);
-/// Removes the directory and those below it, which have no members any more. -> whether it is gone.
+/// Removes the directory and those below it, which have no members any more. -> whether it is gone, by whomever: the
+/// guardian of a killed node and the next node may both be at it.
 bool remove_cgroup(const std::string& directory);
 
 }  // namespace troupe::node

@@ -116,6 +116,17 @@ TEST_CASE("the guardian ends the members of a cgroup that it is to sweep, and re
   CHECK_FALSE(is_cgroup(node.directory));
 }
 
+TEST_CASE("a guardian whose node's cgroup was removed by another ends at once", "[node][cgroup][guardian]") {
+  OneNode node;
+  if (node.directory.empty()) return;
+  Guardian guardian(node.cookie, node.directory);
+  REQUIRE(remove_cgroup(node.directory));
+  guardian.release();
+  const bool ended = within(5s, [&] { return ::waitpid(guardian.pid(), nullptr, WNOHANG) == guardian.pid(); });
+  CHECK(ended);
+  if (!ended) ::waitpid(guardian.pid(), nullptr, 0);
+}
+
 TEST_CASE("a node removes what dead nodes left without a process, and nothing of those that live", "[node][cgroup]") {
   OneNode dead, busy, living;
   if (dead.directory.empty()) return;
