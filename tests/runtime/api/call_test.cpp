@@ -15,7 +15,7 @@ using troupe::task;
 
 namespace {
 
-struct Point {
+struct Spot {
   double x = 0, y = 0;
   std::string tag = "p";
 };
@@ -56,7 +56,7 @@ struct Service : Base {
   std::size_t length(std::string_view s) { return s.size(); }
   std::string_view shown() const { return name; }
   const std::string& by_reference() const { return name; }
-  Point join(const Point& p, Point q) { return {p.x + q.x, p.y + q.y, p.tag + q.tag}; }
+  Spot join(const Spot& p, Spot q) { return {p.x + q.x, p.y + q.y, p.tag + q.tag}; }
   int open(std::unique_ptr<int> p) { return *p; }
   std::unique_ptr<int> close(int x) { return std::make_unique<int>(x); }
   int weigh(Parcel p) { return *p.content + p.weight; }
@@ -124,7 +124,7 @@ TEST_CASE("arguments convert as in a plain call, and results come back as values
   CHECK(service.call<&Service::shown>().get() == "svc");
   service.call<&Service::set>("new").get();
   CHECK(service.call<&Service::by_reference>().get() == "new");
-  CHECK(service.call<&Service::join>(Point{1, 2, "a"}, Point{.x = 3}).get().tag == "ap");
+  CHECK(service.call<&Service::join>(Spot{1, 2, "a"}, Spot{.x = 3}).get().tag == "ap");
   CHECK(service.call<&Service::take>(std::vector{1, 2, 3}).get() == 3);
 }
 
