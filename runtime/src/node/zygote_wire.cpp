@@ -3,8 +3,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
+#include <vector>
 
-#include <sys/socket.h>
+#include "transport/descriptors.hpp"
 
 namespace troupe::node {
 namespace {
@@ -42,38 +44,19 @@ std::optional<ZygotePacket> decode(const char* data, std::size_t size) {
 int send_packet(int socket, const std::string& bytes, int fd, int flags) {
   if (bytes.size() > kZygotePacketBytes) return EMSGSIZE;
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (fd >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    auto* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
   ssize_t sent;
   do {
-    sent = ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+    sent = transport::send_pieces(socket, {&part, 1}, {&fd, fd < 0 ? 0U : 1U}, flags);
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? errno : 0;
 }
 
 Received receive_packet(int socket, int flags) {
   std::array<char, kZygotePacketBytes> bytes;  // not cleared: a zygote would copy its pages after every fork
-  iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  std::vector<UniqueFd> descriptors;
   ssize_t got;
   do {
-    got = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+    got = transport::receive_piece(socket, bytes, descriptors, flags);
   } while (got < 0 && errno == EINTR);
 
   Received received;
@@ -82,12 +65,7 @@ Received receive_packet(int socket, int flags) {
     received.error = errno == ECONNRESET ? 0 : errno;
     return received;
   }
-  for (auto* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    received.fd.reset(fd);
-  }
+  if (!descriptors.empty()) received.fd = std::move(descriptors.back());
   if (got == 0) return received;
   received.packet = decode(bytes.data(), static_cast<std::size_t>(got));
   if (!received.packet) received.error = EBADMSG;

@@ -1,9 +1,9 @@
 #include "transport/connection.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -15,6 +15,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "transport/descriptors.hpp"
 #include "transport/frame.hpp"
 #include "transport/outbox.hpp"
 #include "transport/socket.hpp"
@@ -122,7 +123,6 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void wait_to_write();
   void read_turn();
   bool read_once(std::size_t& turn);
-  ssize_t receive(std::span<char> space);
   ssize_t transmit();
   void deliver();
   void deliver(std::span<const capnp::word> body);
@@ -181,35 +181,10 @@ void Connection::Impl::read_turn() {
   }
 }
 
-/// As recv(); what descriptors come along are kept. More than may wait break the connection: EBADMSG.
-ssize_t Connection::Impl::receive(std::span<char> space) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
-  iovec piece{.iov_base = space.data(), .iov_len = space.size()};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const auto got = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) return got;
-  for (auto* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
-      int descriptor = -1;
-      std::memcpy(&descriptor, CMSG_DATA(part) + at, sizeof descriptor);
-      descriptors_.emplace_back(descriptor);
-    }
-  }
-  if ((message.msg_flags & MSG_CTRUNC) == 0 && descriptors_.size() <= kMostDescriptors) return got;
-  descriptors_.clear();
-  errno = EBADMSG;
-  return -1;
-}
-
 /// False where there is nothing more to read now, or ever.
 bool Connection::Impl::read_once(std::size_t& turn) {
   const auto space = reader_.space();
-  const auto got = receive(space);
+  const auto got = receive_piece(socket_.native_handle(), space, descriptors_, MSG_DONTWAIT);
   if (got > 0) {
     reader_.filled(static_cast<std::size_t>(got));
     turn += static_cast<std::size_t>(got);
@@ -275,24 +250,11 @@ void Connection::Impl::wait_to_write() {
 /// One write of what is next in the outbox, with its descriptors.
 ssize_t Connection::Impl::transmit() {
   std::array<iovec, 16> pieces;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = outbox_.gather(pieces);
-  if (const auto descriptors = outbox_.descriptors(); !descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-    auto* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    auto* at = CMSG_DATA(part);
-    for (const auto& descriptor : descriptors) {
-      const int number = descriptor.get();
-      std::memcpy(std::exchange(at, at + sizeof number), &number, sizeof number);
-    }
-  }
-  return ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  std::array<int, kMostDescriptors> descriptors;
+  const auto with = outbox_.descriptors();
+  std::ranges::transform(with, descriptors.begin(), &node::UniqueFd::get);
+  return send_pieces(socket_.native_handle(), std::span(pieces).first(outbox_.gather(pieces)),
+                     std::span(descriptors).first(with.size()), MSG_DONTWAIT);
 }
 
 void Connection::Impl::flush() {

@@ -12,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "node/unique_fd.hpp"
+#include "transport/descriptors.hpp"
 #include "wire/message.capnp.h"
 
 namespace troupe::transport {
@@ -69,11 +70,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// is large. One above the limits closes the connection, and on_closed is called later, from the loop.
   void send(Outgoing& message);
   void send(Outgoing&& message);
-  /// Likewise, with descriptors that arrive with it (take_descriptors). Unix sockets only, kMostDescriptors at most.
+  /// Likewise, with descriptors that arrive with it (take_descriptors). Unix sockets only; kMostDescriptors at most, of one
+  /// message and of what waits to be taken.
   void send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
   /// For the handler of a message: the descriptors that have arrived up to now and that nobody has taken, in order.
   std::vector<node::UniqueFd> take_descriptors();
-  static constexpr std::size_t kMostDescriptors = 8;  ///< of one message, and that wait to be taken
   /// The process at the other end of a unix socket; 0: not known here.
   int peer_pid() const;
   /// Sends what is queued and gives the socket away, for bytes that are no messages; closed here then, and on_closed is

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "transport/descriptors.hpp"
 #include "transport/socket.hpp"
 
 namespace troupe::store::test {
@@ -23,34 +24,16 @@ namespace {
 
 void send_descriptor(int line, int fd) {
   char byte = 'd';
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  auto* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-  if (::sendmsg(line, &message, 0) != 1) throw std::runtime_error("the descriptor was not sent");
+  iovec piece{&byte, 1};
+  if (transport::send_pieces(line, {&piece, 1}, {&fd, 1}, 0) != 1)
+    throw std::runtime_error("the descriptor was not sent");
 }
 
 node::UniqueFd receive_descriptor(int line) {
   char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  if (::recvmsg(line, &message, MSG_CMSG_CLOEXEC) != 1 || CMSG_FIRSTHDR(&message) == nullptr) return {};
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-  return node::UniqueFd(fd);
+  std::vector<node::UniqueFd> descriptors;
+  if (transport::receive_piece(line, {&byte, 1}, descriptors, 0) != 1 || descriptors.empty()) return {};
+  return std::move(descriptors.front());
 }
 
 transport::ConnectionPtr connect(boost::asio::io_context& loop, node::UniqueFd socket) {
