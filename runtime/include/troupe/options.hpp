@@ -31,7 +31,7 @@ struct Options {
   double cpus = 1;             ///< cores; a fraction shares one
   double gpus = 0;             ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;        ///< main memory in 10^9 bytes, for placement only
-  int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never
+  int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never. Actors: never
   std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; a task has none
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
@@ -52,5 +52,7 @@ struct RequestOptions {
 RequestOptions own(const Options& options);
 /// Throws std::invalid_argument, naming the field, where a task cannot have what is asked for.
 const RequestOptions& for_task(const RequestOptions& options);
+/// Likewise of an actor.
+const RequestOptions& for_actor(const RequestOptions& options);
 }  // namespace detail
 }  // namespace troupe

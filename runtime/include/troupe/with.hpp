@@ -18,9 +18,10 @@ class With {
   detail::TaskRef<F> task(A&&... arguments) const {
     return detail::start_task<F>(detail::for_task(options_), std::forward<A>(arguments)...);
   }
+  /// Throws std::invalid_argument where there are retries: an actor is not started again.
   template <class T, class... A>
   Actor<T> spawn(A&&... arguments) const {
-    return detail::start_actor<T>(options_, std::forward<A>(arguments)...);
+    return detail::start_actor<T>(detail::for_actor(options_), std::forward<A>(arguments)...);
   }
 
  private:

@@ -70,4 +70,14 @@ const RequestOptions& for_task(const RequestOptions& options) {
   return options;
 }
 
+const RequestOptions& for_actor(const RequestOptions& options) {
+  if (options.retries > 0) {
+    throw std::invalid_argument(
+        fmt::format("Options::retries ({}) is given to an actor, which is not started again since its state is lost: "
+                    "leave it out, catch ActorDied and spawn another",
+                    options.retries));
+  }
+  return options;
+}
+
 }  // namespace troupe::detail
