@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <troupe/errors.hpp>
+
 #include "config/json.hpp"
 
 namespace troupe::config {
@@ -60,6 +62,10 @@ std::string why_no_name(std::string_view field, std::string_view text) {
 
 void check_name(std::string_view field, std::string_view text) {
   if (const auto why = why_no_name(field, text); !why.empty()) throw std::invalid_argument(why);
+}
+
+void require_name(std::string_view field, std::string_view text) {
+  if (const auto why = why_no_name(field, text); !why.empty()) raise({.kind = Failure::Kind::Refused, .message = why});
 }
 
 std::string printable(std::string_view text, std::size_t most) {

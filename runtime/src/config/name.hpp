@@ -15,8 +15,10 @@ inline constexpr std::size_t kMostNameBytes = 256;
 std::string why_no_name(std::string_view text);
 /// Likewise, with where it was given and its beginning before it: "FIELD 'TEXT': WHY".
 std::string why_no_name(std::string_view field, std::string_view text);
-/// Throws that as std::invalid_argument.
+/// Throws that as std::invalid_argument: of a program's code, and of what arrives.
 void check_name(std::string_view field, std::string_view text);
+/// Throws that as Refused: of options that people give.
+void require_name(std::string_view field, std::string_view text);
 
 /// `text` as a name, for what no rule can choose, as a file's name: U+FFFD for each control character and for bytes that
 /// are not UTF-8, and cut, with an ellipsis, to `most` bytes (at least 8). Empty only if `text` is.

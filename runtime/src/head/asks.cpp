@@ -1,23 +1,20 @@
 // What processes ask of the head.
 #include <fmt/format.h>
 
-#include "config/name.hpp"
 #include "head/control.hpp"
+#include "head/names.hpp"
 #include "process/codec.hpp"
 
 namespace troupe::head {
 namespace {
 
 scheduler::Need read_need(wire::Request::Reader request) {
+  check_names(request.getResources(), request.getLabels());
   scheduler::Need need;
   for (auto amount : request.getResources()) {
-    const std::string name = amount.getName();
-    config::check_name("the resource", name);
-    need.resources.set(name, scheduler::Amount::units(amount.getUnits()));
+    need.resources.set(std::string(amount.getName()), scheduler::Amount::units(amount.getUnits()));
   }
   for (auto label : request.getLabels()) {
-    config::check_name("the label", std::string(label.getKey()));
-    if (label.getValue().size() > 0) config::check_name("the label's value", std::string(label.getValue()));
     need.labels.emplace_back(label.getKey(), label.getValue());
   }
   std::ranges::sort(need.labels);
@@ -48,7 +45,7 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
         return apply(scheduler::ActorReleased{.actor = ask.getActorKill(), .why = "killed by its handle"});
       case wire::Ask::ACTOR_FIND: {
         const auto find = ask.getActorFind();
-        if (find.isName()) config::check_name("the actor's name", std::string(find.getName()));
+        if (find.isName()) check_name("the actor's name", find.getName());
         return find_actor({.asked = who,
                            .job = process->job,
                            .actor = find.isId() ? find.getId() : 0,
@@ -106,7 +103,7 @@ void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& 
 
 void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask) {
   const auto job = routes_.process(asker)->job;
-  if (ask.getName().size() > 0) config::check_name("the actor's name", std::string(ask.getName()));
+  if (ask.getName().size() > 0) check_name("the actor's name", ask.getName());
   auto need = read_need(ask.getRequest());
   actors_[ask.getActor()] = {.type = ask.getType(), .job = job};
   apply(scheduler::ActorAsked{.request = open_request(asker, id),

@@ -7,7 +7,7 @@
 #include <boost/asio/post.hpp>
 
 #include "config/json.hpp"
-#include "config/name.hpp"
+#include "head/names.hpp"
 #include "process/codec.hpp"
 
 namespace troupe::head {
@@ -19,16 +19,6 @@ constexpr std::chrono::milliseconds kFatePatience{
 std::int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-/// A node checks what it is given; who speaks its protocol may not.
-void check_names(wire::NodeJoin::Reader join) {
-  config::check_name("the node's name", std::string(join.getName()));
-  for (auto amount : join.getResources()) config::check_name("the resource", std::string(amount.getName()));
-  for (auto label : join.getLabels()) {
-    config::check_name("the label", std::string(label.getKey()));
-    if (label.getValue().size() > 0) config::check_name("the label's value", std::string(label.getValue()));
-  }
 }
 
 }  // namespace
@@ -53,7 +43,9 @@ void Control::record(std::string_view kind, std::uint64_t subject, const nlohman
 // ---- nodes -----------------------------------------------------------------------------------------------------
 
 scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection) {
-  check_names(join);
+  // A node checks what it is given; who speaks its protocol may not.
+  check_name("the node's name", join.getName());
+  check_names(join.getResources(), join.getLabels());
   const auto node = ++last_node_;
   const std::uint64_t incarnation = journal_.epoch() << 32 | node;
   scheduler::NodeJoined event{

@@ -24,25 +24,21 @@ void check_offer(const NodeOptions& options) {
   const auto refuse = [](const std::string& what) {
     raise({.kind = Failure::Kind::Refused, .message = "a node cannot offer " + what});
   };
-  const auto check = [](const char* what, const std::string& name) {
-    if (const auto why = config::why_no_name(what, name); !why.empty())
-      raise({.kind = Failure::Kind::Refused, .message = why});
-  };
   if (!std::isfinite(options.cpus) || options.cpus < 0) refuse(fmt::format("{} cpus", options.cpus));
   if (options.gpus && (*options.gpus < 0 || *options.gpus > kMostGpus)) {
     refuse(fmt::format("{} gpus: give a number from 0 to {}", *options.gpus, kMostGpus));
   }
   for (const auto& [name, units] : options.resources) {
     if (name.empty()) refuse("a custom resource without a name");
-    check("the resource", name);
+    config::require_name("the resource", name);
     if (!std::isfinite(units) || units < 0) refuse(fmt::format("{} of resource '{}'", units, name));
     if (name == "cpu" || name == "gpu")
       refuse(fmt::format("'{}' as a custom resource: it has an option of its own", name));
   }
-  if (!options.name.empty()) check("the node's name", options.name);
+  if (!options.name.empty()) config::require_name("the node's name", options.name);
   for (const auto& [key, value] : options.labels) {
-    check("the label", key);
-    if (!value.empty()) check("the label's value", value);
+    config::require_name("the label", key);
+    if (!value.empty()) config::require_name("the label's value", value);
   }
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string_view>
+
+#include "config/name.hpp"
+#include "wire/message.capnp.h"
+
+/// Names as they arrive at the head. Each throws std::invalid_argument for one that is none.
+namespace troupe::head {
+
+inline void check_name(std::string_view field, capnp::Text::Reader text) {
+  config::check_name(field, std::string_view(text.begin(), text.size()));
+}
+
+inline void check_names(capnp::List<wire::Amount>::Reader resources, capnp::List<wire::Label>::Reader labels) {
+  for (auto amount : resources) check_name("the resource", amount.getName());
+  for (auto label : labels) {
+    check_name("the label", label.getKey());
+    if (label.getValue().size() > 0) check_name("the label's value", label.getValue());
+  }
+}
+
+}  // namespace troupe::head
