@@ -26,10 +26,11 @@ bool say(const std::string& line) {
 /// One connection of an administrator, and the loop that runs it while somebody waits.
 class Session {
  public:
-  Session(const FoundHead& head, const transport::Secret& token, std::string request) : head_(head) {
+  Session(const FoundHead& head, const config::FoundToken& token, std::string request) : head_(head) {
     transport::ClientOptions client;
     client.self.role = wire::Role::ADMIN;
-    client.key = token;
+    client.key = token.secret;
+    client.key_from = token.from;
     transport::connect_patiently(
         loop_, head.at, client, {.again = say},
         [this, request = std::move(request)](transport::ConnectionPtr open, const transport::Accepted&) {
@@ -87,11 +88,11 @@ class Session {
 
 }  // namespace
 
-nlohmann::json ask_head(const FoundHead& head, const transport::Secret& token, const nlohmann::json& request) {
+nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token, const nlohmann::json& request) {
   return Session(head, token, config::to_text(request)).wait_for_answer(std::chrono::seconds(5));
 }
 
-nlohmann::json stop_head(const FoundHead& head, const transport::Secret& token) {
+nlohmann::json stop_head(const FoundHead& head, const config::FoundToken& token) {
   Session session(head, token, R"({"do": "stop"})");
   auto answer = session.wait_for_answer(std::chrono::seconds(5));
   session.wait_for_end(std::chrono::seconds(10));

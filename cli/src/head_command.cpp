@@ -107,7 +107,7 @@ int run_head(const HeadArguments& arguments) {
   };
   if (!arguments.no_node) {
     node.emplace(loop, node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
-                                    options.token));
+                                    {.secret = options.token, .from = "token file " + token_file}));
     node->start([](std::uint32_t) {},
                 [&](const std::string& why, bool failed) {
                   if (failed && !stopping) {

@@ -17,7 +17,7 @@ CLI::Validator above_zero() {
       [](std::string& text) -> std::string {
         double value = 0;
         if (!CLI::detail::lexical_cast(text, value) || !(value > 0)) return "'" + text + "' is not a number above 0";
-        return value < kLeastAmount ? "'" + text + "' rounds to nothing: amounts are counted in ten-thousandths" : "";
+        return why_nothing(text, value);
       },
       "NUMBER > 0");
 }

@@ -18,6 +18,7 @@
 namespace troupe::cli {
 namespace {
 
+constexpr double kLeastAmount = 0.5e-4;
 constexpr double kLeastStore = 0x1p20, kMostStore = 0x1p50;
 
 /// `option` takes the form; both parts of its value must be names.
@@ -28,10 +29,7 @@ std::pair<std::string, std::string> split(const std::string& text, const char* o
            .message = fmt::format("{} '{}' is not of the form {}", option, config::printable(text), form)});
   }
   std::pair parts{text.substr(0, equals), text.substr(equals + 1)};
-  for (const auto& part : {parts.first, parts.second}) {
-    if (const auto why = config::why_no_name(option, part); !why.empty())
-      raise({.kind = Failure::Kind::Refused, .message = why});
-  }
+  for (const auto& part : {parts.first, parts.second}) config::require_name(option, part);
   return parts;
 }
 
@@ -42,10 +40,7 @@ double amount(const std::string& text) {
     raise({.kind = Failure::Kind::Refused,
            .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
   }
-  if (value > 0 && value < kLeastAmount) {
-    raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("'{}' rounds to nothing: amounts are counted in ten-thousandths", text)});
-  }
+  if (const auto why = why_nothing(text, value); !why.empty()) raise({.kind = Failure::Kind::Refused, .message = why});
   return value;
 }
 
@@ -88,11 +83,17 @@ void check_spill_directory(const std::string& directory) {
 
 }  // namespace
 
+std::string why_nothing(const std::string& text, double amount) {
+  if (amount == 0 || amount >= kLeastAmount) return {};
+  return fmt::format("'{}' rounds to nothing: amounts are counted in ten-thousandths", text);
+}
+
 node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
-                               const transport::Secret& token) {
+                               const config::FoundToken& token) {
   node::NodeOptions options;
   options.head = head;
-  options.token = token;
+  options.token = token.secret;
+  options.token_from = token.from;
   options.host = arguments.host;
   options.name = arguments.name;
   options.cpus = arguments.cpus;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/token.hpp"
 #include "node/node.hpp"
 #include "transport/handshake.hpp"
 
@@ -16,8 +17,10 @@ namespace troupe::cli {
 
 inline constexpr const char* kVersion = "0.1.0";
 inline constexpr std::uint16_t kDefaultPort = 7420;
-/// Of a resource: amounts are counted in ten-thousandths, and what is less than a half of one is nothing.
-inline constexpr double kLeastAmount = 0.5e-4;
+
+/// Of a resource: amounts are counted in ten-thousandths, and less than a half of one would be none. Empty where `amount`,
+/// given as `text`, is zero or more than that.
+std::string why_nothing(const std::string& text, double amount);
 
 /// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own node.
 struct NodeArguments {
@@ -35,7 +38,7 @@ struct NodeArguments {
 
 /// Throws Refused where a resource, a label or a size is malformed, or a name is given twice.
 node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
-                               const transport::Secret& token);
+                               const config::FoundToken& token);
 
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();

@@ -90,14 +90,16 @@ TEST_CASE("a wrong token is refused on both sides, in one message each, within a
   environment.erase(environment.begin() + 1);
   const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", cluster.address()}, environment);
   CHECK(worker.exit_code == 1);
-  CHECK_THAT(worker.output, Catch::Contains("token"));
+  CHECK_THAT(worker.output, Catch::Contains("the token differs") && Catch::Contains("is from TROUPE_TOKEN"));
   CHECK(took < 2s);
   cluster.head().wait_for_output("token differs");
 
   const auto [driver, later] = timed({TROUPE_TEST_DRIVER, "task", "--address", cluster.address()}, environment);
   CHECK(driver.exit_code == 1);
-  CHECK_THAT(driver.output, Catch::Contains("driver: Refused:") && Catch::Contains("token"));
+  CHECK_THAT(driver.output, Catch::Contains("driver: Refused:") && Catch::Contains("is from TROUPE_TOKEN"));
   CHECK(later < 2s);
+
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, environment).output, Catch::Contains("is from TROUPE_TOKEN"));
 }
 
 TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refusal]") {

@@ -143,13 +143,14 @@ transport::Secret load_or_create_token(const std::string& file) {
   return read_token(file, true);
 }
 
-transport::Secret find_token(const std::string& file) {
-  if (!file.empty()) return read_token(file, false);
+FoundToken find_token(const std::string& file) {
+  const auto from_file = [](const std::string& at) { return FoundToken{read_token(at, false), "token file " + at}; };
+  if (!file.empty()) return from_file(file);
   if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
-    if (auto token = parse_token(given)) return *token;
+    if (auto token = parse_token(given)) return {*token, "TROUPE_TOKEN"};
     refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file holds");
   }
-  if (access(default_token_file().c_str(), F_OK) == 0) return read_token(default_token_file(), false);
+  if (access(default_token_file().c_str(), F_OK) == 0) return from_file(default_token_file());
   refuse(fmt::format(
       "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
       default_token_file()));

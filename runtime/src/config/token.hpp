@@ -17,9 +17,14 @@ std::string default_token_file();
 /// made; the message says how to mend it.
 transport::Secret load_or_create_token(const std::string& file);
 
+/// A token, and where it was read: "token file /home/me/..." or "TROUPE_TOKEN".
+struct FoundToken {
+  transport::Secret secret{};
+  std::string from;
+};
 /// The token to connect with: `file`'s if one is named, else TROUPE_TOKEN, else the default file's.
 /// Throws Refused, naming all three places, where none has one.
-transport::Secret find_token(const std::string& file);
+FoundToken find_token(const std::string& file);
 
 /// nullopt unless it is 64 hexadecimal digits (white space around them is ignored).
 std::optional<transport::Secret> parse_token(std::string_view text);

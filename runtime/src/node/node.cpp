@@ -98,6 +98,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   transport::ClientOptions client;
   client.self.role = wire::Role::NODE;
   client.key = options_.token;
+  client.key_from = options_.token_from;
   transport::Patience patience;
   patience.again = [this, alive = std::weak_ptr(alive_)](const std::string& line) {
     if (alive.expired() || is_stopping()) return false;

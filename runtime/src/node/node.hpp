@@ -22,6 +22,7 @@ struct NodeOptions {
   transport::Endpoint head;
   std::string head_advice;  ///< ends the message that the head could not be reached
   transport::Secret token{};
+  std::string token_from;   ///< where it was read
   std::string host;         ///< where its worker processes listen and are called; empty: the one that reaches the head
   std::string name;         ///< empty: the host name
   double cpus = 0;          ///< 0: as many as this process may use

@@ -68,12 +68,8 @@ std::vector<std::string> command_line() {
 }
 
 void check_names(const InitOptions& options) {
-  const auto check = [](const char* field, const std::string& name) {
-    if (const auto why = config::why_no_name(field, name); !why.empty())
-      raise({.kind = Failure::Kind::Refused, .message = why});
-  };
-  if (!options.name.empty()) check("InitOptions::name", options.name);
-  for (const auto& [name, amount] : options.resources) check("the name in InitOptions::resources", name);
+  if (!options.name.empty()) config::require_name("InitOptions::name", options.name);
+  for (const auto& [name, amount] : options.resources) config::require_name("the name in InitOptions::resources", name);
 }
 
 }  // namespace
@@ -118,7 +114,9 @@ Cluster init(int argc, char** argv, InitOptions options) {
     driver.token = impl->embedded->token();
   } else {
     driver.head = config::parse_address(options.address);
-    driver.token = config::find_token(options.token_file);
+    auto found = config::find_token(options.token_file);
+    driver.token = found.secret;
+    driver.token_from = std::move(found.from);
   }
   impl->head = driver.head;
   impl->driver = std::make_unique<process::Driver>(driver);

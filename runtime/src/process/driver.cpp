@@ -30,6 +30,7 @@ Driver::Driver(const DriverOptions& options) : token_(options.token) {
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
   client.key = token_;
+  client.key_from = options.token_from;
   transport::connect_patiently(
       loop_, options.head, client, patience(),
       [this, &options](transport::ConnectionPtr connection, const transport::Accepted&) {

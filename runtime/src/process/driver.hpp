@@ -16,6 +16,7 @@ namespace troupe::process {
 struct DriverOptions {
   transport::Endpoint head;
   transport::Secret token{};
+  std::string token_from;  ///< where it was read
   node::Program program;
   std::string name;  ///< of the job
   std::chrono::milliseconds timeout{5000};

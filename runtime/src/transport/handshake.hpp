@@ -69,6 +69,7 @@ void accept(Socket socket, ServerOptions options, std::function<void(ConnectionP
 struct ClientOptions {
   Caller self;
   Secret key{};
+  std::string key_from = {};               ///< where it was read, for the message that it differs; may be empty
   std::chrono::milliseconds timeout{900};  ///< so that whoever asks hears why within a second
   /// Accepted with its own proof on the way: the server has proven itself, and reads what follows once it has seen that
   /// the caller did too. Its Welcome is a message that comes some time; a refusal instead of it closes the connection.

@@ -148,7 +148,9 @@ class Client : public std::enable_shared_from_this<Client> {
     write(message.root().initRefusal(), mismatch, Side::Caller);
     connection_->send(std::move(message));
     connection_->finish();
-    deny_as({.why = describe(mismatch, Side::Caller, name_of(to_)), .refused = true});
+    auto why = describe(mismatch, Side::Caller, name_of(to_));
+    if (mismatch.reason == "token" && !options_.key_from.empty()) why += "; this side's is from " + options_.key_from;
+    deny_as({.why = std::move(why), .refused = true});
   }
 
   std::string describe_end(std::string_view why) const {
