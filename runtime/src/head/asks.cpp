@@ -66,6 +66,8 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
         return ask_fate(who, ask.getFate());
       case wire::Ask::STORE:
         return ask_store(who, ask.getStore());
+      case wire::Ask::NODE_END:
+        return ask_node_end(who, ask.getNodeEnd());
     }
   } catch (const std::invalid_argument& error) {  // an amount or a name that no request may have
     refuse(who, Failure::Kind::Refused, error.what());
@@ -139,6 +141,15 @@ void Control::ask_store(const Asked& asked, const std::string& machine) {
   }
   routes_.tell(asked.asker, asked.id,
                [&](wire::Tell::Builder tell) { process::write_address(tell.initStore(), found); });
+}
+
+void Control::ask_node_end(const Asked& asked, scheduler::NodeId node) {
+  if (!routes_.node(node)) return answer_done(asked);
+  node_ends_asked_[node].push_back(asked);
+}
+
+void Control::answer_done(const Asked& asked) {
+  routes_.tell(asked.asker, asked.id, [](wire::Tell::Builder tell) { tell.setDone(); });
 }
 
 void Control::find_actor(const Search& search) {

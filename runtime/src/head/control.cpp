@@ -90,6 +90,11 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   }
   routes_.remove_node(node);
   owner_watches_.node_lost(node);
+  node_watches_.node_lost(node);
+  for (const auto watcher : node_watches_.ended(node)) tell_node_ended(watcher, node);
+  if (const auto asked = node_ends_asked_.extract(node); !asked.empty()) {
+    for (const auto& who : asked.mapped()) answer_done(who);
+  }
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});
 }
 
@@ -162,6 +167,9 @@ void Control::settle_fate(ProcessId process, Failure how) {
     }
   }
   for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
+  for (auto& [node, asked] : node_ends_asked_) {
+    std::erase_if(asked, [process](const Asked& who) { return who.asker == process; });
+  }
   fates_.process_ended(process, std::move(how));
   resuming_.erase(process);
   routes_.remove_process(process);
@@ -177,6 +185,19 @@ void Control::tell_owner_ended(scheduler::NodeId id, ProcessId owner) {
   if (!node) return;
   transport::Outgoing message;
   message.root().setOwnerEnded(owner);
+  node->connection->send(message);
+}
+
+void Control::node_watched(scheduler::NodeId node, scheduler::NodeId watched) {
+  if (!routes_.node(watched)) return tell_node_ended(node, watched);
+  node_watches_.add(watched, node);
+}
+
+void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
+  const auto* node = routes_.node(id);
+  if (!node) return;
+  transport::Outgoing message;
+  message.root().setNodeEnded(ended);
   node->connection->send(message);
 }
 

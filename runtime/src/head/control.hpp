@@ -18,8 +18,8 @@
 
 #include "head/fates.hpp"
 #include "head/journal.hpp"
-#include "head/owner_watches.hpp"
 #include "head/routes.hpp"
+#include "head/watches.hpp"
 #include "transport/standstill.hpp"
 
 namespace troupe::head {
@@ -51,6 +51,8 @@ class Control {
   void process_exited(wire::ProcessExited::Reader exited);
   /// The node is told once that process has ended; at once, where it has.
   void owner_watched(scheduler::NodeId node, ProcessId owner);
+  /// Likewise, of another node.
+  void node_watched(scheduler::NodeId node, scheduler::NodeId watched);
   void tick();
 
   // ---- what is asked (asks.cpp)
@@ -96,6 +98,7 @@ class Control {
   void forgive_own_silence();
   void look_for_silent_nodes();
   void tell_owner_ended(scheduler::NodeId node, ProcessId owner);
+  void tell_node_ended(scheduler::NodeId node, scheduler::NodeId ended);
 
   // asks.cpp
   scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
@@ -107,6 +110,8 @@ class Control {
   bool answer_search(const Search& search);
   void ask_store(const Asked& asked, const std::string& machine);
   void ask_fate(const Asked& asked, ProcessId process);
+  void ask_node_end(const Asked& asked, scheduler::NodeId node);
+  void answer_done(const Asked& asked);
   void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
 
   // effects.cpp
@@ -148,7 +153,8 @@ class Control {
   std::unordered_map<scheduler::GangId, std::vector<scheduler::Member>> gangs_;
   std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
   Fates fates_;
-  OwnerWatches owner_watches_;
+  Watches owner_watches_, node_watches_;
+  std::unordered_map<scheduler::NodeId, std::vector<Asked>> node_ends_asked_;
   std::unordered_map<ProcessId, std::vector<FateAsked>> fates_asked_;
 };
 

@@ -136,6 +136,8 @@ struct Head::Impl {
       }
       case wire::Message::OWNER_WATCH:
         return control.owner_watched(id, message.getOwnerWatch());
+      case wire::Message::NODE_WATCH:
+        return control.node_watched(id, message.getNodeWatch());
       case wire::Message::STORE_USAGE: {
         const auto usage = message.getStoreUsage();
         node->usage = {.capacity = usage.getCapacity(),

@@ -81,6 +81,7 @@ void StoreHost::ended(std::uint64_t process) {
 
 void StoreHost::job_ended(std::uint64_t job) {
   if (service_) service_->job_ended(job);
+  if (exchange_) exchange_->job_ended(job);
 }
 
 std::optional<store::Statistics> StoreHost::statistics() const {

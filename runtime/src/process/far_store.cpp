@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "store/codec.hpp"
 #include "transfer/pull.hpp"
 
 namespace troupe::process {
@@ -40,12 +39,6 @@ void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
   pull->start();
 }
 
-void FarStore::free(const store::Wanted& place) {
-  transport::Outgoing message;
-  auto free = message.root().initTransferFree();
-  free.setJob(as_.self.job);
-  store::write_object(free.initObject(), place.object);
-  links_.send(node_of(place), std::move(message));
-}
+void FarStore::free(const store::Wanted& place) { links_.free(node_of(place), as_.self.job, place.object); }
 
 }  // namespace troupe::process

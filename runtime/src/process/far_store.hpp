@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 
 #include <boost/asio/io_context.hpp>
@@ -26,11 +27,12 @@ using OnSeen = std::function<void(std::variant<Seen, store::Refusal>)>;
 class FarStore {
  public:
   /// `as`: how it proves itself to nodes.
-  FarStore(boost::asio::io_context& loop, const transport::ClientOptions& as)
-      : loop_(loop), as_(as), links_(loop, as) {}
+  FarStore(boost::asio::io_context& loop, const transport::ClientOptions& as, transfer::Links::Watch watch)
+      : loop_(loop), as_(as), links_(loop, {.as = as}, std::move(watch)) {}
 
   void view(const store::Wanted& wanted, const OnSeen& done);
   void free(const store::Wanted& place);
+  void node_ended(std::uint32_t node) { links_.node_ended(node); }
 
  private:
   boost::asio::io_context& loop_;

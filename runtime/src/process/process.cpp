@@ -65,6 +65,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                    .self = identity_.self,
                    .connect = std::move(to_store),
                    .orphaned = [this](const std::vector<store::ObjectId>& objects) { orphans_.named(objects); },
+                   .watch_node = [this](std::uint32_t node) { watch_node(node); },
                    .to_nodes = {.self = {.role = wire::Role::PROCESS,
                                          .cluster = identity_.cluster,
                                          .job = identity_.job,
@@ -331,6 +332,11 @@ void Process::on_tell(wire::Tell::Reader tell) {
     default:
       return;
   }
+}
+
+void Process::watch_node(std::uint32_t node) {
+  head_.ask([node](wire::Ask::Builder ask) { ask.setNodeEnd(node); },
+            [this, node](wire::Tell::Reader) { store_link_.node_ended(node); }, [](const Failure&) {});
 }
 
 void Process::gang_broken(wire::GangBroken::Reader broken) {

@@ -36,7 +36,7 @@ Failure failure_of(const store::Refusal& refusal) {
   return failure;
 }
 
-StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes) {}
+StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes, ways_.watch_node) {}
 StoreLink::~StoreLink() { note_numbers(); }
 
 void StoreLink::note_numbers() {

@@ -43,6 +43,8 @@ class StoreLink {
     std::function<void(Connected)> connect;
     /// The loop: what processes that have ended wrote for this one.
     std::function<void(const std::vector<store::ObjectId>&)> orphaned = {};
+    /// The loop: node_ended() is to be called once that node has.
+    std::function<void(std::uint32_t node)> watch_node = {};
     transport::ClientOptions to_nodes = {};  ///< how it proves itself to nodes of other machines
   };
   explicit StoreLink(Ways ways);
@@ -66,6 +68,7 @@ class StoreLink {
   /// False: it is not of the store.
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void closed(const std::string& why);
+  void node_ended(std::uint32_t node) { far_.node_ended(node); }
 
  private:
   enum class Stage : int { Unused, Asking, Attached, None };

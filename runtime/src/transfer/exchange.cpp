@@ -37,14 +37,6 @@ void refuse(const transport::ConnectionPtr& connection, const Refusal& why) {
   answer(connection, std::move(message));
 }
 
-transport::Outgoing free_message(store::JobId job, store::ObjectId object) {
-  transport::Outgoing message;
-  auto free = message.root().initTransferFree();
-  free.setJob(job);
-  store::write_object(free.initObject(), object);
-  return message;
-}
-
 }  // namespace
 
 Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, ExchangeOptions options, ToHead to_head)
@@ -52,7 +44,8 @@ Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, Excha
       service_(service),
       options_(filled_in(std::move(options))),
       to_head_(std::move(to_head)),
-      links_(loop, {.self = as_node(options_), .key = options_.token, .nobody_there = "that node has ended"}) {
+      links_(loop, {.as = {.self = as_node(options_), .key = options_.token, .nobody_there = "that node has ended"}},
+             [this](std::uint32_t node) { watch_node(node); }) {
   service_.set_elsewhere(this, options_.self.node);
 }
 
@@ -137,7 +130,11 @@ void Exchange::on_message(transport::ConnectionPtr connection, const transport::
   if (message.isTransferFree()) {
     const auto free = message.getTransferFree();
     if (caller.role == wire::Role::PROCESS && caller.job != free.getJob()) return;
-    return service_.free(free.getJob(), store::read_object(free.getObject()));
+    service_.free(free.getJob(), store::read_object(free.getObject()));
+    if (free.getNumber() == 0) return;
+    transport::Outgoing done;
+    done.root().setTransferFreed(free.getNumber());
+    return connection->send(std::move(done));
   }
   accepted_.erase(connection);
   if (!message.isTransferRequest()) return connection->close();
@@ -299,7 +296,7 @@ void Exchange::freed(store::JobId job, store::ObjectId object, bool is_copy) {
   for_each_sent(object, [](Sending& sending) { sending.stop(); });
   const auto receivers = receivers_.extract(object);
   if (receivers && !is_copy) {
-    for (const auto& receiver : receivers.mapped()) links_.send(receiver.at, free_message(job, object));
+    for (const auto& receiver : receivers.mapped()) links_.free(receiver.at, job, object);
   }
   const auto found = fetched_.find(object);
   if (found == fetched_.end()) return;
@@ -313,8 +310,10 @@ void Exchange::freed(store::JobId job, store::ObjectId object, bool is_copy) {
 }
 
 void Exchange::free(store::JobId job, store::ObjectId object, const store::NodeAddress& at) {
-  links_.send(at, free_message(job, object));
+  links_.free(at, job, object);
 }
+
+// ---- what the head knows ---------------------------------------------------------------------------------------
 
 void Exchange::watch(store::ProcessId owner) {
   if (!watched_.insert(owner).second || !to_head_) return;
@@ -323,7 +322,18 @@ void Exchange::watch(store::ProcessId owner) {
   to_head_(message);
 }
 
+void Exchange::watch_node(std::uint32_t node) {
+  if (!to_head_) return;
+  transport::Outgoing message;
+  message.root().setNodeWatch(node);
+  to_head_(message);
+}
+
 bool Exchange::on_head_message(wire::Message::Reader message) {
+  if (message.isNodeEnded()) {
+    links_.node_ended(message.getNodeEnded());
+    return true;
+  }
   if (!message.isOwnerEnded()) return false;
   watched_.erase(message.getOwnerEnded());
   service_.owner_ended(message.getOwnerEnded());

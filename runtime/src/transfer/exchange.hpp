@@ -48,7 +48,8 @@ struct ExchangeOptions {
 /// node in the tree fails goes back to where the object was written, and is served there.
 ///
 /// Free goes from the owner's node to the node where the object was written, and from there to all that ever asked it,
-/// which are all that have a copy. That an owner has ended is told by the head, which each node asks once an owner.
+/// which are all that have a copy; each of these is told until it has acknowledged it (Links). That an owner has ended is
+/// told by the head, which each node asks once an owner, and so is the end of a node that cannot be told of a free.
 class Exchange final : public store::Elsewhere {
  public:
   using ToHead = std::function<void(transport::Outgoing&)>;
@@ -61,6 +62,8 @@ class Exchange final : public store::Elsewhere {
   void accept(const transport::ConnectionPtr& connection, const transport::Caller& caller);
   /// A message that came on such a connection, of which no more has been read.
   void on_message(transport::ConnectionPtr connection, const transport::Caller& caller, wire::Message::Reader message);
+  /// Nothing of it is left to be freed, here or elsewhere.
+  void job_ended(store::JobId job) { links_.job_ended(job); }
   /// False: the message is not for this object.
   bool on_head_message(wire::Message::Reader message);
 
@@ -72,6 +75,7 @@ class Exchange final : public store::Elsewhere {
 
   std::size_t sending() const { return sent_.size(); }
   std::size_t fetching() const { return fetched_.size(); }
+  std::size_t freeing() const { return links_.listed(); }  ///< that other nodes have not acknowledged
 
  private:
   using SentId = std::uint64_t;
@@ -108,6 +112,8 @@ class Exchange final : public store::Elsewhere {
   void start_pull(Fetched& fetched);
   void progressed(store::ObjectId object, std::uint64_t number, std::uint64_t verified);
   void fetch_ended(store::ObjectId object, std::uint64_t number, const std::optional<store::Refusal>& failure);
+
+  void watch_node(std::uint32_t node);
 
   // Sending.
   void requested(const transport::ConnectionPtr& connection, const Request& request);

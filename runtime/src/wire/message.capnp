@@ -75,6 +75,10 @@ struct Message {
     ownerWatch @54 :UInt64;                # node to head, once a process: objects of it lie here, and it runs elsewhere
     ownerEnded @55 :UInt64;                # head to node: it has ended
     storeUsage @56 :StoreUsage;            # node to head, behind a heartbeat: it is not what it was
+    transferFreed @57 :UInt64;             # the answer to transferFree: those of this connection up to that number are done
+    orphaned @58 :Orphans;                 # node to head: for a process that is not attached to this node
+    nodeWatch @59 :UInt32;                 # node to head: that node cannot be told what was freed
+    nodeEnded @60 :UInt32;                 # head to node: it has ended
   }
 }
 
@@ -194,6 +198,7 @@ struct Ask {
     unblocked @10 :Void;      # answered by `resumed`
     fate @11 :UInt64;         # how a process died; answered once it is known
     store @12 :Text;          # a node's object store on this machine; answered by its address, or one without a unix name
+    nodeEnd @13 :UInt32;      # answered by `done` once that node has ended
   }
 }
 struct ActorAsk { request @0 :Request; name @1 :Text; type @2 :Text; actor @3 :UInt64; }  # ids are made by who asks
@@ -217,6 +222,7 @@ struct Tell {
     done @11 :Void;
     store @12 :Address;
     stillWaits @13 :Text;     # to a driver: what of its job has waited for long, and why; a line for people
+    orphans @14 :Orphans;     # written for this process on another node than its own: as those of an ObjectRecall
   }
 }
 struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }
@@ -326,6 +332,12 @@ struct ObjectRecall {
     orphans @3 :List(ObjectKey);  # written for this process by one that has ended: it frees what it was never told of
   }
 }
+struct Orphans {              # what a process that has ended wrote for another one, and may not have told it of
+  owner @0 :UInt64;           # for whom
+  writer @1 :UInt64;
+  numbers @2 :List(UInt64);   # of the writer's objects
+  at @3 :Address;             # the store of its node; filled in by the head
+}
 struct StoreUsage {           # in bytes, of one node
   capacity @0 :UInt64;
   used @1 :UInt64;            # by objects in memory
@@ -344,4 +356,8 @@ struct TransferRequest {
   receiver @4 :Address;       # the store that will have it too; node 0: none will
   failed @5 :UInt32;          # the node that it was sent on to, and that did not have it or has ended; 0: none
 }
-struct TransferFree { job @0 :UInt64; object @1 :ObjectKey; }
+struct TransferFree {
+  job @0 :UInt64;
+  object @1 :ObjectKey;
+  number @2 :UInt64;          # ascends; answered by transferFreed; 0: no answer is wanted
+}

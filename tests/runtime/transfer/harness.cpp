@@ -113,20 +113,21 @@ Node::Node(std::uint32_t number, NodeOptions options) : options_(std::move(optio
   store.spill_bytes = options_.spill_directory.empty() ? 0 : std::uint64_t{1} << 30;
   store.patience = 2s;
   service_ = std::make_unique<store::Service>(loop_, store);
-  listener_ = transport::Listener::tcp(loop_, "127.0.0.1", 0,
-                                       [this](transport::Socket socket) { on_socket(std::move(socket)); });
-  address_.port = listener_->port();
+  listen();
   auto exchange = options_.exchange;
   exchange.cluster = kCluster;
   exchange.token = options_.key;
   exchange.self = address_;
   exchange.pull.connect = 20s;  // however busy the machine is
-  exchange_ = std::make_unique<Exchange>(loop_, *service_, exchange, [this](transport::Outgoing& message) {
-    const auto sent = message.root().asReader();
-    REQUIRE(sent.isOwnerWatch());
-    CHECK(watched_.insert(sent.getOwnerWatch()).second);
-  });
+  exchange_ = std::make_unique<Exchange>(loop_, *service_, exchange,
+                                         [this](transport::Outgoing& message) { on_word_to_head(message.root()); });
   thread_ = std::thread([this] { loop_.run(); });
+}
+
+void Node::listen() {
+  listener_ = transport::Listener::tcp(loop_, "127.0.0.1", address_.port,
+                                       [this](transport::Socket socket) { on_socket(std::move(socket)); });
+  address_.port = listener_->port();
 }
 
 Node::~Node() {
@@ -151,6 +152,13 @@ void Node::stop_listening() {
   });
 }
 
+void Node::listen_again() {
+  on_loop([this] {
+    listen();
+    return true;
+  });
+}
+
 void Node::on_socket(transport::Socket socket) {
   transport::accept(
       std::move(socket), server_options(options_.key),
@@ -159,6 +167,15 @@ void Node::on_socket(transport::Socket socket) {
         if (exchange_) exchange_->accept(connection, who.caller);
       },
       [](const transport::Denied&) {});
+}
+
+void Node::on_word_to_head(wire::Message::Reader message) {
+  if (message.isNodeWatch()) {
+    nodes_watched_.insert(message.getNodeWatch());
+  } else {
+    REQUIRE(message.isOwnerWatch());
+    CHECK(watched_.insert(message.getOwnerWatch()).second);
+  }
 }
 
 void Node::attach(ProcessId process, JobId job) {
@@ -297,6 +314,14 @@ std::size_t Node::sending() {
   return on_loop([this] { return exchange_ ? exchange_->sending() : 0; });
 }
 
+std::size_t Node::freeing() {
+  return on_loop([this] { return exchange_ ? exchange_->freeing() : 0; });
+}
+
+std::set<std::uint32_t> Node::nodes_watched() {
+  return on_loop([this] { return nodes_watched_; });
+}
+
 std::set<ProcessId> Node::watched() {
   return on_loop([this] { return watched_; });
 }
@@ -309,16 +334,26 @@ void Node::owner_ended(ProcessId owner) {
   });
 }
 
+void Node::node_ended(std::uint32_t node) {
+  on_loop([&] {
+    transport::Outgoing message;
+    message.root().setNodeEnded(node);
+    return exchange_->on_head_message(message.root().asReader());
+  });
+}
+
 void Node::job_ended(JobId job) {
   on_loop([&] {
     service_->job_ended(job);
+    exchange_->job_ended(job);
     return true;
   });
 }
 
 // ---- Proxy -----------------------------------------------------------------------------------------------------
 
-Proxy::Proxy(const NodeAddress& to, OnBytes on_bytes) : to_(to), on_bytes_(std::move(on_bytes)) {
+Proxy::Proxy(const NodeAddress& to, OnBytes on_bytes, OnBytes on_forward)
+    : to_(to), on_bytes_(std::move(on_bytes)), on_forward_(std::move(on_forward)) {
   listening_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   set_room(listening_);
   std::string error;
@@ -350,14 +385,18 @@ void Proxy::serve(int listening) {
 
 void Proxy::pass(int client, int number) {
   const int server = connected_to(to_);
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0, forwarded = 0;
   std::vector<char> bytes(64 << 10);
   while (server >= 0 && !ends_) {
     std::array<pollfd, 2> ready{pollfd{client, POLLIN, 0}, pollfd{server, POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), 20) < 0) break;
     if (ready[0].revents != 0) {
       const auto got = ::recv(client, bytes.data(), bytes.size(), 0);
-      if (got <= 0 || !write_all(server, std::span(bytes).first(static_cast<std::size_t>(got)))) break;
+      if (got <= 0) break;
+      const auto part = std::span(bytes).first(static_cast<std::size_t>(got));
+      if (on_forward_ && !on_forward_(number, forwarded, part)) break;
+      if (!write_all(server, part)) break;
+      forwarded += part.size();
     }
     if (ready[1].revents != 0) {
       const auto got = ::recv(server, bytes.data(), bytes.size(), 0);

@@ -79,10 +79,15 @@ class Node {
   store::Statistics statistics();
   std::size_t sending();
   int accepted() const { return accepted_; }
-  std::set<ProcessId> watched();  ///< owners that the head was asked about
+  std::size_t freeing();
+  // What was said to the head, and what it says.
+  std::set<ProcessId> watched();            ///< owners that it was asked about
+  std::set<std::uint32_t> nodes_watched();  ///< nodes likewise
   void owner_ended(ProcessId owner);
+  void node_ended(std::uint32_t node);
   void job_ended(JobId job = kJob);
   void stop_listening();
+  void listen_again();
   /// Every connection is cut, as where the process was killed.
   void kill();
 
@@ -102,8 +107,9 @@ class Node {
     std::map<store::RequestId, std::promise<Answer>> asked;
     std::uint64_t last_object = 0;
   };
-  void open();
+  void listen();
   void on_socket(transport::Socket socket);
+  void on_word_to_head(wire::Message::Reader message);
   void told(ProcessId process, transport::Outgoing&& message);
   void say(ProcessId from, const std::function<void(wire::Message::Builder)>& write);
 
@@ -117,6 +123,7 @@ class Node {
   std::map<ProcessId, Process> processes_;
   store::RequestId last_request_ = 0;
   std::set<ProcessId> watched_;
+  std::set<std::uint32_t> nodes_watched_;
   std::atomic<int> accepted_ = 0;
   std::thread thread_;
 };
@@ -126,7 +133,8 @@ class Proxy {
  public:
   /// Of the bytes that come back on a connection, which is numbered from 1 on: those from `offset`. False: cut it.
   using OnBytes = std::function<bool(int connection, std::uint64_t offset, std::span<char> bytes)>;
-  Proxy(const NodeAddress& to, OnBytes on_bytes);
+  /// `on_forward`: likewise, of the bytes that go to the node; none: they pass.
+  Proxy(const NodeAddress& to, OnBytes on_bytes, OnBytes on_forward = {});
   ~Proxy();
   NodeAddress address() const { return {.node = to_.node, .host = "127.0.0.1", .port = port_}; }
   std::uint64_t came_back() const { return came_back_; }
@@ -137,7 +145,7 @@ class Proxy {
   void pass(int client, int number);
 
   const NodeAddress to_;
-  const OnBytes on_bytes_;
+  const OnBytes on_bytes_, on_forward_;
   std::uint16_t port_ = 0;
   int listening_ = -1;
   std::atomic<int> connections_ = 0;

@@ -3,7 +3,7 @@
 
 #include "harness.hpp"
 #include "head/head.hpp"
-#include "head/owner_watches.hpp"
+#include "head/watches.hpp"
 
 using namespace troupe;
 using namespace troupe::transfer::test;
@@ -41,24 +41,32 @@ struct Cluster {
 struct JoinedNode {
   transport::ConnectionPtr connection;
   std::vector<ProcessId> ended;
-  bool joined = false;
+  std::vector<std::uint32_t> nodes_ended;
+  std::uint32_t number = 0;
 
   explicit JoinedNode(Cluster& cluster) : connection(cluster.connect(wire::Role::NODE)) {
     connection->hand_over(
         {},
         [this](wire::Message::Reader message) {
-          joined = joined || message.isNodeJoined();
+          if (message.isNodeJoined()) number = message.getNodeJoined().getNode();
+          if (message.isNodeEnded()) nodes_ended.push_back(message.getNodeEnded());
           if (message.isOwnerEnded()) ended.push_back(message.getOwnerEnded());
         },
         [](const std::string&) {});
     transport::Outgoing join;
-    join.root().initNodeJoin().setName("test");
+    auto node = join.root().initNodeJoin();
+    node.setName("test");
     connection->send(std::move(join));
-    REQUIRE(cluster.until([this] { return joined; }));
+    REQUIRE(cluster.until([this] { return number != 0; }));
   }
   void watch(ProcessId owner) const {
     transport::Outgoing message;
     message.root().setOwnerWatch(owner);
+    connection->send(std::move(message));
+  }
+  void watch_node(std::uint32_t node) const {
+    transport::Outgoing message;
+    message.root().setNodeWatch(node);
     connection->send(std::move(message));
   }
 };
@@ -66,18 +74,29 @@ struct JoinedNode {
 struct Driver {
   transport::ConnectionPtr connection;
   ProcessId process = 0;
+  std::set<std::uint64_t> done;  // asks
 
   explicit Driver(Cluster& cluster) : connection(cluster.connect(wire::Role::DRIVER)) {
     connection->hand_over(
         {},
         [this](wire::Message::Reader message) {
           if (message.isRegistered()) process = message.getRegistered().getProcess();
+          if (!message.isTell()) return;
+          const auto tell = message.getTell();
+          if (tell.isDone()) done.insert(tell.getId());
         },
         [](const std::string&) {});
     transport::Outgoing message;
     message.root().initRegister().setName("test");
     connection->send(std::move(message));
     REQUIRE(cluster.until([this] { return process != 0; }));
+  }
+  void ask(std::uint64_t id, const std::function<void(wire::Ask::Builder)>& fill) const {
+    transport::Outgoing message;
+    auto ask = message.root().initAsk();
+    ask.setId(id);
+    fill(ask);
+    connection->send(std::move(message));
   }
 };
 
@@ -104,7 +123,7 @@ TEST_CASE("the head tells each node that asked when an owner has ended", "[trans
 }
 
 TEST_CASE("the head forgets what a node asked with the node", "[transfer][head]") {
-  head::OwnerWatches watches;
+  head::Watches watches;
   watches.add(1, 7);
   watches.add(1, 8);
   watches.add(2, 7);
@@ -113,4 +132,27 @@ TEST_CASE("the head forgets what a node asked with the node", "[transfer][head]"
   CHECK(watches.ended(2).empty());
   CHECK(watches.ended(1) == std::set<std::uint32_t>{8});
   CHECK(watches.ended(1).empty());
+}
+
+TEST_CASE("the head tells each node and each process that asked when a node has ended", "[transfer][head]") {
+  Cluster cluster;
+  JoinedNode one(cluster), two(cluster), gone(cluster);
+  Driver driver(cluster), left(cluster);
+  const auto ask_about = [](const Driver& who, std::uint32_t node) {
+    who.ask(7, [node](wire::Ask::Builder ask) { ask.setNodeEnd(node); });
+  };
+  one.watch_node(gone.number);
+  two.watch_node(12'345);  // which never was
+  ask_about(driver, gone.number);
+  ask_about(left, gone.number);
+  REQUIRE(cluster.until([&] { return !two.nodes_ended.empty(); }));
+  CHECK(two.nodes_ended == std::vector<std::uint32_t>{12'345});
+  CHECK(one.nodes_ended.empty());
+  CHECK(driver.done.empty());
+  left.connection->close();
+  gone.connection->close();
+  REQUIRE(cluster.until([&] { return !one.nodes_ended.empty() && !driver.done.empty(); }));
+  CHECK(one.nodes_ended == std::vector<std::uint32_t>{gone.number});
+  CHECK(driver.done == std::set<std::uint64_t>{7});
+  CHECK(two.nodes_ended.size() == 1);
 }

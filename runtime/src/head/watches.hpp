@@ -8,17 +8,18 @@
 
 namespace troupe::head {
 
-/// Which nodes hold objects that processes elsewhere own, and have to learn when such a process has ended. A value.
-class OwnerWatches {
+/// Which nodes have to learn when something has ended: a process elsewhere that owns objects on them, or another node. A
+/// value.
+class Watches {
  public:
-  void add(std::uint64_t process, std::uint32_t node) { nodes_[process].insert(node); }
+  void add(std::uint64_t watched, std::uint32_t node) { nodes_[watched].insert(node); }
   /// -> who is to be told; nobody a second time.
-  std::set<std::uint32_t> ended(std::uint64_t process) {
-    auto found = nodes_.extract(process);
+  std::set<std::uint32_t> ended(std::uint64_t watched) {
+    auto found = nodes_.extract(watched);
     return found.empty() ? std::set<std::uint32_t>() : std::move(found.mapped());
   }
   void node_lost(std::uint32_t node) {
-    for (auto& [process, nodes] : nodes_) nodes.erase(node);
+    for (auto& [watched, nodes] : nodes_) nodes.erase(node);
     std::erase_if(nodes_, [](const auto& watched) { return watched.second.empty(); });
   }
   std::size_t size() const { return nodes_.size(); }
