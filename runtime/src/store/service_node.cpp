@@ -73,7 +73,9 @@ void Service::copied(ObjectId object, const std::optional<Refusal>& failure) {
   perform(catalog_.copied(object, failure));
 }
 void Service::free(JobId job, ObjectId object) {
-  if (catalog_.job_of(object) == job) perform(catalog_.free(0, object, false));
+  // The writer's create comes by another way, and may be later.
+  const auto of = catalog_.knows(object) ? catalog_.job_of(object) : catalog_.job_of(object.process);
+  if (of == job) perform(catalog_.free(0, object, false));
 }
 
 /// Memory for a copy.

@@ -226,3 +226,14 @@ TEST_CASE("copies are freed on nodes that could not be reached when the object w
   here.listen_again();
   CHECK(is_at_rest(here, before));
 }
+
+TEST_CASE("a free that comes before the create is not forgotten on another node either", "[transfer][exchange][free]") {
+  Node origin(1), owner(4);
+  origin.attach(10);
+  owner.attach(40);
+  const auto before = origin.statistics();
+  owner.free(40, {10, 1}, origin.address());
+  REQUIRE(eventually([&] { return owner.freeing() == 0; }));
+  CHECK(origin.put(10, kMiB, 40) == ObjectId{10, 1});
+  CHECK(is_at_rest(origin, before));
+}
