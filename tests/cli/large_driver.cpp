@@ -167,6 +167,36 @@ void calls_that_come_to_nothing(int round) {
   for (auto& result : results) result.wait_for(kLimit);
 }
 
+/// Results of processes on another node that die, told and untold. The job has two values of 1 MiB left there in the end, and
+/// one of 12 MiB: a node that says so has seen the end of all others.
+int lets_go_afar() {
+  std::vector<troupe::Ref<Floats>> kept;
+  for (int i = 0; i < 2; ++i) {
+    auto maker = far().spawn<Maker>();
+    const int pid = maker.call<&Maker::pid>().get(kLimit);
+    kept.push_back(maker.call<&Maker::make>(0));
+    check(kept.back().wait_for(kLimit), "it is told");
+    ::kill(pid, SIGKILL);
+  }
+  for (int i = 0; i < 3; ++i) {
+    auto maker = far().spawn<Maker>();
+    try {
+      maker.call<&Maker::last_words>().get(kLimit);
+      check(false, "it died before it answered");
+    } catch (const troupe::ActorDied&) {
+    }
+  }
+  const auto last = far().task<made>(3 * kMiB, 1.0F);
+  check(last.wait_for(kLimit), "the last one");
+  static volatile std::sig_atomic_t goes_on = 0;
+  std::signal(SIGUSR1, [](int) { goes_on = 1; });  // once the rest has left the nodes
+  std::cout << "let go" << std::endl;
+  while (goes_on == 0) usleep(10'000);
+  for (const auto& ref : kept) check(total(ref.get(kLimit)) == kMiB / 4, "what was told stays");
+  std::cout << "read" << std::endl;
+  return failures;
+}
+
 /// The job goes on, and has one value left: a node that says so has seen the end of all others.
 int lets_go() {
   for (int round = 0; round < 8; ++round) calls_that_come_to_nothing(round);
@@ -194,6 +224,7 @@ int main(int argc, char** argv) {
     if (what == "from_afar") return from_afar();
     if (what == "lost") return lost();
     if (what == "lets_go") return lets_go();
+    if (what == "lets_go_afar") return lets_go_afar();
     std::cerr << "no such thing to do: " << what << '\n';
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << '\n';

@@ -90,6 +90,27 @@ TEST_CASE("a job that lives on leaves nothing behind of calls that were cancelle
   CHECK(shared_memory() == before);
 }
 
+TEST_CASE("what a process on another node had not told its caller of goes with it, and what it had stays",
+          "[cli][cluster][store][failure]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "2", "--label", "host=near"});  // where the driver has its store
+  cluster.add_worker({"--cpus", "2", "--label", "host=far"});
+  Child driver({TROUPE_TEST_LARGE_DRIVER, "lets_go_afar"}, cluster.environment());
+  driver.wait_for_output("let go");
+  const auto is_clean = [&] {
+    const auto left = usage(cluster);
+    return left.objects == 3 && left.used >= 14 << 20;
+  };
+  CHECK(eventually(is_clean, std::chrono::seconds(10)));
+  const auto left = usage(cluster);
+  INFO(left.objects << " objects, " << left.used << " bytes");
+  CHECK(is_clean());
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("read");
+  CHECK(driver.wait() == 0);
+  CHECK(driver.output().find("not so") == std::string::npos);
+}
+
 TEST_CASE("large values cross hosts, are let go on both, and short tasks stand in line there",
           "[cli][network][store]") {
   TwoNodes scene;

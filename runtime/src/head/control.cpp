@@ -201,6 +201,20 @@ void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
   node->connection->send(message);
 }
 
+/// A node names what its own processes wrote, and no more: what its word lets others free lies with it.
+void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
+  const auto* node = routes_.node(id);
+  const auto* writer = routes_.process(orphans.getWriter());
+  const auto* owner = routes_.process(orphans.getOwner());
+  if (!node || !node->store || !writer || !owner || writer->node != id || writer->job != owner->job) return;
+  auto at = *node->store;
+  at.node = id;
+  routes_.tell(orphans.getOwner(), 0, [&](wire::Tell::Builder tell) {
+    tell.setOrphans(orphans);
+    process::write_address(tell.getOrphans().initAt(), at);
+  });
+}
+
 void Control::answer_overdue_fates() {
   const auto now = Clock::now();
   for (auto& [process, asked] : fates_asked_) {

@@ -53,6 +53,8 @@ class Control {
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
   void node_watched(scheduler::NodeId node, scheduler::NodeId watched);
+  /// A process of that node has ended, and left what it wrote for a process elsewhere, which is told.
+  void orphaned(scheduler::NodeId node, wire::Orphans::Reader orphans);
   void tick();
 
   // ---- what is asked (asks.cpp)

@@ -138,6 +138,8 @@ struct Head::Impl {
         return control.owner_watched(id, message.getOwnerWatch());
       case wire::Message::NODE_WATCH:
         return control.node_watched(id, message.getNodeWatch());
+      case wire::Message::ORPHANED:
+        return control.orphaned(id, message.getOrphaned());
       case wire::Message::STORE_USAGE: {
         const auto usage = message.getStoreUsage();
         node->usage = {.capacity = usage.getCapacity(),

@@ -2,12 +2,13 @@
 
 namespace troupe::process {
 
-void Orphans::named(const std::vector<store::ObjectId>& objects) {
+void Orphans::named(const std::vector<store::ObjectId>& objects, const AddressPtr& at) {
   for (const auto& object : objects) {
+    store::Wanted place{.object = object, .at = at};
     if (ways_.may_answer(object.process)) {
-      waiting_[object.process].push_back(object);
+      waiting_[object.process].push_back(std::move(place));
     } else {
-      settle(object);
+      settle(place);
     }
   }
 }
@@ -15,11 +16,11 @@ void Orphans::named(const std::vector<store::ObjectId>& objects) {
 void Orphans::lost(ProcessId writer) {
   const auto waiting = waiting_.extract(writer);
   if (!waiting) return;
-  for (const auto& object : waiting.mapped()) settle(object);
+  for (const auto& place : waiting.mapped()) settle(place);
 }
 
-void Orphans::settle(store::ObjectId object) {
-  if (!ways_.is_known(object)) ways_.free(object);
+void Orphans::settle(const store::Wanted& place) {
+  if (!ways_.is_known(place.object)) ways_.free(place);
 }
 
 }  // namespace troupe::process

@@ -5,31 +5,33 @@
 #include <vector>
 
 #include "process/address.hpp"
-#include "store/types.hpp"
+#include "store/client.hpp"
 
 namespace troupe::process {
 
-/// Stored results that processes which have ended wrote for this one: the node names them, since one that was killed
-/// between the writing and the reply has told nobody. What this process does not know of by the time when nothing more can
-/// come from the writer is freed. Belongs to the loop.
+/// Stored results that processes which have ended wrote for this one: their node names them, through the head where it is
+/// another one, since one that was killed between the writing and the reply has told nobody. What this process does not know
+/// of by the time when nothing more can come from the writer is freed: the naming and what the writer has sent take different
+/// ways, and either may come first. Belongs to the loop.
 class Orphans {
  public:
   struct Ways {
     std::function<bool(ProcessId writer)> may_answer;  ///< what it has sent may still arrive
     std::function<bool(store::ObjectId)> is_known;     ///< a handle of it lives here
-    std::function<void(store::ObjectId)> free;
+    std::function<void(const store::Wanted&)> free;
   };
   explicit Orphans(Ways ways) : ways_(std::move(ways)) {}
 
-  void named(const std::vector<store::ObjectId>& objects);
+  /// `at`: the store where they lie; nullptr: that of this node.
+  void named(const std::vector<store::ObjectId>& objects, const AddressPtr& at);
   /// Nothing more comes from this process.
   void lost(ProcessId writer);
 
  private:
-  void settle(store::ObjectId object);
+  void settle(const store::Wanted& place);
 
   Ways ways_;
-  std::unordered_map<ProcessId, std::vector<store::ObjectId>> waiting_;  // by writer
+  std::unordered_map<ProcessId, std::vector<store::Wanted>> waiting_;  // by writer
 };
 
 }  // namespace troupe::process

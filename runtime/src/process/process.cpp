@@ -64,7 +64,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       store_link_({.loop = loop_,
                    .self = identity_.self,
                    .connect = std::move(to_store),
-                   .orphaned = [this](const std::vector<store::ObjectId>& objects) { orphans_.named(objects); },
+                   .orphaned = [this](const auto& objects) { orphans_.named(objects, nullptr); },
                    .watch_node = [this](std::uint32_t node) { watch_node(node); },
                    .to_nodes = {.self = {.role = wire::Role::PROCESS,
                                          .cluster = identity_.cluster,
@@ -86,7 +86,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .release = &release_borrowed}),
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
-                .free = [this](store::ObjectId object) { store_link_.free({.object = object}); }}),
+                .free = [this](const store::Wanted& place) { store_link_.free(place); }}),
       executor_(loop_, place_of(*identity_.self)),
       peers_({.loop = loop_,
               .self = identity_.self,
@@ -326,12 +326,21 @@ void Process::on_tell(wire::Tell::Reader tell) {
     }
     case wire::Tell::GANG_BROKEN:
       return gang_broken(tell.getGangBroken());
+    case wire::Tell::ORPHANS:
+      return on_orphans(tell.getOrphans());
     case wire::Tell::STILL_WAITS:
       return log::warn(std::string(tell.getStillWaits()) +
                        " (`troupe status` and Cluster::status_json() say who has what)");
     default:
       return;
   }
+}
+
+void Process::on_orphans(wire::Orphans::Reader orphans) {
+  if (orphans.getWriter() == identity_.self->process) return;
+  std::vector<store::ObjectId> objects;
+  for (const auto number : orphans.getNumbers()) objects.push_back({orphans.getWriter(), number});
+  orphans_.named(objects, read_address(orphans.getAt()));
 }
 
 void Process::watch_node(std::uint32_t node) {

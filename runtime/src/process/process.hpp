@@ -112,6 +112,7 @@ class Process {
   void on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request);
   void on_tell(wire::Tell::Reader tell);
   void enter_gang(wire::GangInfo::Reader gang);
+  void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(std::uint32_t node);
   void gang_broken(wire::GangBroken::Reader broken);
   void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome);

@@ -62,7 +62,8 @@ struct Recall {
   std::uint64_t round;
   std::optional<ObjectId> view;
 };
-/// A process has ended that wrote these for `to`, and may have ended before it said so: who was never told frees them.
+/// A process has ended that wrote these for `to`, attached or not, and may have ended before it said so: who was never told
+/// frees them. At least one.
 struct Orphans {
   ProcessId to;
   std::vector<ObjectId> objects;

@@ -56,7 +56,7 @@ void Catalog::tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effec
   std::map<ProcessId, std::vector<ObjectId>> orphans;
   for (const auto& id : objects) {
     const auto* entry = find(id);
-    const bool is_left = entry != nullptr && !entry->second.freed && processes_.contains(entry->second.owner);
+    const bool is_left = entry != nullptr && !entry->second.freed;
     if (is_left) orphans[entry->second.owner].push_back(id);
   }
   for (auto& [owner, left] : orphans) out.push_back(Orphans{owner, std::move(left)});
@@ -95,6 +95,7 @@ Effects Catalog::job_ended(JobId job) {
     if (process.job == job && !is_node(number)) processes.push_back(number);
   }
   for (const auto number : processes) end_process(number, out);
+  std::erase_if(out, [](const Effect& effect) { return std::holds_alternative<Orphans>(effect); });  // freed below
   const std::vector<ObjectId> objects(found->second.objects.begin(), found->second.objects.end());
   found->second.ended = true;  // before it is empty: what is under way for some of its objects may take a while
   for (const auto& id : objects) free(*find(id), "its job has ended", out);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "store/arena.hpp"
 #include "store/types.hpp"
@@ -25,7 +26,7 @@ struct Copy {
 };
 
 /// What the store of a node asks of those of other nodes. Belongs to the service's loop, on which all of it is called, and
-/// not by a call of Service itself but for free() and watch(), which do not call back.
+/// not by a call of Service itself but for free(), watch() and orphaned(), which do not call back.
 class Elsewhere {
  public:
   virtual ~Elsewhere() = default;
@@ -38,6 +39,9 @@ class Elsewhere {
   virtual void free(JobId job, ObjectId object, const NodeAddress& at) = 0;
   /// Objects of this process are here, and it is not attached: Service::owner_ended has to be called when it has ended.
   virtual void watch(ProcessId owner) = 0;
+  /// A process of this node that has ended wrote these for this owner, which is not attached: it shall free what it was
+  /// never told of. At least one.
+  virtual void orphaned(ProcessId owner, const std::vector<ObjectId>& objects) = 0;
 };
 
 }  // namespace troupe::store

@@ -189,6 +189,10 @@ void Service::perform(const Recall& effect) {
 }
 
 void Service::perform(const Orphans& effect) {
+  if (!processes_.contains(effect.to)) {
+    if (elsewhere_ != nullptr) elsewhere_->orphaned(effect.to, effect.objects);
+    return;
+  }
   transport::Outgoing message;
   auto orphans = message.root().initObjectRecall().initOrphans(static_cast<unsigned>(effect.objects.size()));
   for (unsigned i = 0; i < orphans.size(); ++i) write_object(orphans[i], effect.objects[i]);

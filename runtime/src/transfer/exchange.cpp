@@ -329,6 +329,17 @@ void Exchange::watch_node(std::uint32_t node) {
   to_head_(message);
 }
 
+void Exchange::orphaned(store::ProcessId owner, const std::vector<store::ObjectId>& objects) {
+  if (!to_head_) return;
+  transport::Outgoing message;
+  auto orphans = message.root().initOrphaned();
+  orphans.setOwner(owner);
+  orphans.setWriter(objects.front().process);
+  auto numbers = orphans.initNumbers(static_cast<unsigned>(objects.size()));
+  for (unsigned i = 0; i < numbers.size(); ++i) numbers.set(i, objects[i].number);
+  to_head_(message);
+}
+
 bool Exchange::on_head_message(wire::Message::Reader message) {
   if (message.isNodeEnded()) {
     links_.node_ended(message.getNodeEnded());

@@ -72,6 +72,7 @@ class Exchange final : public store::Elsewhere {
   void freed(store::JobId job, store::ObjectId object, bool is_copy) override;
   void free(store::JobId job, store::ObjectId object, const store::NodeAddress& at) override;
   void watch(store::ProcessId owner) override;
+  void orphaned(store::ProcessId owner, const std::vector<store::ObjectId>& objects) override;
 
   std::size_t sending() const { return sent_.size(); }
   std::size_t fetching() const { return fetched_.size(); }

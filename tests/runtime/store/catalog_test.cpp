@@ -205,9 +205,11 @@ TEST_CASE("what a process wrote for another is named to that one when it ends", 
 
   const auto orphans = world.of<Orphans>(world.catalog.process_ended(2));
 
-  REQUIRE(orphans.size() == 1);
+  REQUIRE(orphans.size() == 2);
   CHECK(orphans[0].to == 1);
   CHECK(orphans[0].objects == std::vector<ObjectId>{{2, 1}});
+  CHECK(orphans[1].to == 9);
+  CHECK(orphans[1].objects == std::vector<ObjectId>{{2, 4}});
   CHECK(world.catalog.knows({2, 1}));
   world.catalog.free(1, {2, 1}, false);
   CHECK_FALSE(world.catalog.knows({2, 1}));

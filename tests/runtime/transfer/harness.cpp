@@ -172,6 +172,10 @@ void Node::on_socket(transport::Socket socket) {
 void Node::on_word_to_head(wire::Message::Reader message) {
   if (message.isNodeWatch()) {
     nodes_watched_.insert(message.getNodeWatch());
+  } else if (message.isOrphaned()) {
+    const auto orphans = message.getOrphaned();
+    for (const auto number : orphans.getNumbers())
+      orphaned_[orphans.getOwner()].push_back({orphans.getWriter(), number});
   } else {
     REQUIRE(message.isOwnerWatch());
     CHECK(watched_.insert(message.getOwnerWatch()).second);
@@ -320,6 +324,10 @@ std::size_t Node::freeing() {
 
 std::set<std::uint32_t> Node::nodes_watched() {
   return on_loop([this] { return nodes_watched_; });
+}
+
+std::map<ProcessId, std::vector<ObjectId>> Node::orphaned() {
+  return on_loop([this] { return orphaned_; });
 }
 
 std::set<ProcessId> Node::watched() {

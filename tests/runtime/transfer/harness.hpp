@@ -83,6 +83,7 @@ class Node {
   // What was said to the head, and what it says.
   std::set<ProcessId> watched();            ///< owners that it was asked about
   std::set<std::uint32_t> nodes_watched();  ///< nodes likewise
+  std::map<ProcessId, std::vector<ObjectId>> orphaned();
   void owner_ended(ProcessId owner);
   void node_ended(std::uint32_t node);
   void job_ended(JobId job = kJob);
@@ -124,6 +125,7 @@ class Node {
   store::RequestId last_request_ = 0;
   std::set<ProcessId> watched_;
   std::set<std::uint32_t> nodes_watched_;
+  std::map<ProcessId, std::vector<ObjectId>> orphaned_;
   std::atomic<int> accepted_ = 0;
   std::thread thread_;
 };

@@ -237,3 +237,19 @@ TEST_CASE("a free that comes before the create is not forgotten on another node 
   CHECK(origin.put(10, kMiB, 40) == ObjectId{10, 1});
   CHECK(is_at_rest(origin, before));
 }
+
+TEST_CASE("what a process leaves to an owner that is not here is named to the head", "[transfer][exchange][free]") {
+  Node origin(1);
+  origin.attach(10);
+  origin.attach(11);
+  const auto far = origin.put(10, kMiB, 40);
+  origin.put(10, kMiB, 11);
+  origin.put(10, kMiB);
+  origin.detach(10);
+  CHECK(origin.orphaned() == std::map<ProcessId, std::vector<ObjectId>>{{40, {far}}});
+  CHECK(origin.statistics().objects == 2);
+  origin.put(11, kMiB, 40);
+  origin.job_ended();
+  CHECK(origin.orphaned().size() == 1);
+  CHECK(origin.orphaned().at(40).size() == 1);
+}

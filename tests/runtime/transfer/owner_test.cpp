@@ -42,6 +42,7 @@ struct JoinedNode {
   transport::ConnectionPtr connection;
   std::vector<ProcessId> ended;
   std::vector<std::uint32_t> nodes_ended;
+  std::vector<ProcessId> started;
   std::uint32_t number = 0;
 
   explicit JoinedNode(Cluster& cluster) : connection(cluster.connect(wire::Role::NODE)) {
@@ -50,12 +51,17 @@ struct JoinedNode {
         [this](wire::Message::Reader message) {
           if (message.isNodeJoined()) number = message.getNodeJoined().getNode();
           if (message.isNodeEnded()) nodes_ended.push_back(message.getNodeEnded());
+          if (message.isStartProcess()) started.push_back(message.getStartProcess().getProcess());
           if (message.isOwnerEnded()) ended.push_back(message.getOwnerEnded());
         },
         [](const std::string&) {});
     transport::Outgoing join;
     auto node = join.root().initNodeJoin();
     node.setName("test");
+    auto resources = node.initResources(1);
+    resources[0].setName("cpu");
+    resources[0].setUnits(1);
+    node.initStore().setPort(4711);
     connection->send(std::move(join));
     REQUIRE(cluster.until([this] { return number != 0; }));
   }
@@ -69,11 +75,22 @@ struct JoinedNode {
     message.root().setNodeWatch(node);
     connection->send(std::move(message));
   }
+  void name_orphan(ProcessId owner, ProcessId writer, std::uint64_t object) const {
+    transport::Outgoing message;
+    auto orphans = message.root().initOrphaned();
+    orphans.setOwner(owner);
+    orphans.setWriter(writer);
+    orphans.initNumbers(1).set(0, object);
+    orphans.initAt().setPort(1);  // which is not its to say
+    connection->send(std::move(message));
+  }
 };
 
 struct Driver {
   transport::ConnectionPtr connection;
   ProcessId process = 0;
+  std::vector<ObjectId> orphans;
+  NodeAddress orphans_at;
   std::set<std::uint64_t> done;  // asks
 
   explicit Driver(Cluster& cluster) : connection(cluster.connect(wire::Role::DRIVER)) {
@@ -84,6 +101,11 @@ struct Driver {
           if (!message.isTell()) return;
           const auto tell = message.getTell();
           if (tell.isDone()) done.insert(tell.getId());
+          if (!tell.isOrphans()) return;
+          for (const auto number : tell.getOrphans().getNumbers())
+            orphans.push_back({tell.getOrphans().getWriter(), number});
+          const auto at = tell.getOrphans().getAt();
+          orphans_at = {.node = at.getNode(), .host = {}, .port = at.getPort()};
         },
         [](const std::string&) {});
     transport::Outgoing message;
@@ -97,6 +119,13 @@ struct Driver {
     ask.setId(id);
     fill(ask);
     connection->send(std::move(message));
+  }
+  void ask_for_cpu(std::uint64_t id) const {
+    ask(id, [](wire::Ask::Builder out) {
+      auto resources = out.initLease().initResources(1);
+      resources[0].setName("cpu");
+      resources[0].setUnits(1);
+    });
   }
 };
 
@@ -155,4 +184,30 @@ TEST_CASE("the head tells each node and each process that asked when a node has 
   CHECK(one.nodes_ended == std::vector<std::uint32_t>{gone.number});
   CHECK(driver.done == std::set<std::uint64_t>{7});
   CHECK(two.nodes_ended.size() == 1);
+}
+
+TEST_CASE("what a process left to an owner elsewhere is named to that one, and by its own node alone",
+          "[transfer][head]") {
+  Cluster cluster;
+  JoinedNode one(cluster);
+  Driver driver(cluster), other(cluster);
+  driver.ask_for_cpu(1);
+  REQUIRE(cluster.until([&] { return !one.started.empty(); }));
+  JoinedNode two(cluster);
+  const auto writer = one.started.front();
+  two.name_orphan(driver.process, writer, 1);  // not its process
+  one.name_orphan(other.process, writer, 2);   // of another job
+  one.name_orphan(driver.process, 12'345, 3);  // there is none
+  one.name_orphan(driver.process, driver.process, 4);
+  one.name_orphan(12'345, writer, 5);
+  one.name_orphan(driver.process, writer, 6);
+  REQUIRE(cluster.until([&] { return !driver.orphans.empty(); }));
+  CHECK(driver.orphans == std::vector<ObjectId>{{writer, 6}});
+  CHECK(driver.orphans_at.node == one.number);
+  CHECK(driver.orphans_at.port == 4711);
+  // What the head was told before is dealt with once it has answered what came after.
+  for (auto* node : {&one, &two}) node->watch_node(12'345);
+  REQUIRE(cluster.until([&] { return !one.nodes_ended.empty() && !two.nodes_ended.empty(); }));
+  CHECK(driver.orphans.size() == 1);
+  CHECK(other.orphans.empty());
 }
