@@ -1,10 +1,13 @@
 // What the head tells of the cluster.
+#include "config/name.hpp"
 #include "head/control.hpp"
 
 namespace troupe::head {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kMostTypeBytes = 1024;  // of an actor: a template's name may be long
 
 json to_json(const scheduler::Resources& resources) {
   json out = json::object();
@@ -57,14 +60,15 @@ json Control::status() const {
   for (const auto& actor : state_.actors()) {
     const auto known = actors_.find(actor.actor);
     const auto* process = routes_.process(actor.process);
-    out["actors"].push_back({{"actor", actor.actor},
-                             {"type", known == actors_.end() ? "" : known->second.type},
-                             {"name", actor.name},
-                             {"job", actor.job},
-                             {"state", scheduler::to_string(actor.stage)},
-                             {"node", actor.node},
-                             {"process", actor.process},
-                             {"pid", process ? process->pid : 0}});
+    out["actors"].push_back(
+        {{"actor", actor.actor},
+         {"type", known == actors_.end() ? "" : config::printable(known->second.type, kMostTypeBytes)},
+         {"name", actor.name},
+         {"job", actor.job},
+         {"state", scheduler::to_string(actor.stage)},
+         {"node", actor.node},
+         {"process", actor.process},
+         {"pid", process ? process->pid : 0}});
   }
   for (const auto& gang : state_.gangs()) {
     out["gangs"].push_back(

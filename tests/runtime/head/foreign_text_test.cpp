@@ -175,7 +175,7 @@ TEST_CASE("what a driver asks for with names that are none is refused, and the h
   }
 }
 
-TEST_CASE("text that is not UTF-8 in what a peer says does not end the head", "[head][name][failure]") {
+TEST_CASE("text that is not UTF-8, or steers a terminal, does no harm in what a peer says", "[head][name][failure]") {
   Scene scene;
   Peer administrator(scene, wire::Role::ADMIN);
   administrator.say(
@@ -186,12 +186,12 @@ TEST_CASE("text that is not UTF-8 in what a peer says does not end the head", "[
   driver.register_job("job");
   driver.say([](wire::Message::Builder message) {  // an actor whose type comes back in the status
     auto actor = message.initAsk().initActor();
-    actor.setType(kBad);
+    actor.setType(kBad + "\x1b[2J");
     actor.setName("a");
     actor.setActor(9);
   });
   CHECK(driver.status()["jobs"][0]["name"] == "job");
   const auto actors = administrator.status()["actors"];
   REQUIRE(actors.size() == 1);
-  CHECK(actors[0]["type"] == "bad\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(actors[0]["type"] == "bad\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd[2J");
 }
