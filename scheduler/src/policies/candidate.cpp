@@ -46,4 +46,13 @@ Waits waits_for_room(const Ask& ask, std::span<const Candidate> candidates) {
                       to_string(ask.each))};
 }
 
+std::optional<Placement> lack_of_room(const Ask& ask, std::span<const Candidate> candidates,
+                                      std::span<const Room> rooms) {
+  if (total_slots(rooms) >= ask.count) return std::nullopt;
+  const auto most = total_slots(rooms_idle(ask, candidates));
+  if (most >= ask.count) return waits_for_room(ask, candidates);
+  return Impossible{fmt::format("all nodes together hold {} of the {} ranks of {}, even when idle", most, ask.count,
+                                to_string(ask.each))};
+}
+
 }  // namespace troupe::scheduler

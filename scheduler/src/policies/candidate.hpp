@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -62,5 +63,10 @@ std::size_t total_slots(std::span<const Room> rooms);
 
 /// What a gang says that finds room for some of its ranks, or a single process that finds none.
 Waits waits_for_room(const Ask& ask, std::span<const Candidate> candidates);
+
+/// Of a gang that may be on any number of nodes, with what they have room for now: why they cannot hold it together, now or
+/// ever; nullopt where they can.
+std::optional<Placement> lack_of_room(const Ask& ask, std::span<const Candidate> candidates,
+                                      std::span<const Room> rooms);
 
 }  // namespace troupe::scheduler

@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace troupe::scheduler {
 
 Placement place_spread(const Ask& ask, std::span<const Candidate> candidates) {
   auto rooms = rooms_now(ask, candidates);
-  if (total_slots(rooms) < ask.count) {
-    const auto most = total_slots(rooms_idle(ask, candidates));
-    if (most >= ask.count) return waits_for_room(ask, candidates);
-    return Impossible{fmt::format("all nodes together hold {} of the {} ranks of {}, even when idle", most, ask.count,
-                                  to_string(ask.each))};
-  }
+  if (auto lack = lack_of_room(ask, candidates, rooms)) return std::move(*lack);
 
   std::ranges::stable_sort(rooms, std::ranges::greater{}, &Room::slots);
   std::vector<std::size_t> ranks(rooms.size());
