@@ -459,4 +459,14 @@ FakeNode::~FakeNode() {
   listener_.reset();
 }
 
+bool runs_until(boost::asio::io_context& loop, const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 1min;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    loop.restart();
+    loop.run_one_for(10ms);
+  }
+  return true;
+}
+
 }  // namespace troupe::transfer::test

@@ -182,4 +182,7 @@ class FakeNode {
 /// As it was before anybody asked for anything.
 bool is_at_rest(Node& node, const store::Statistics& before);
 
+/// Runs the loop until then, or for a minute. -> whether it came to that.
+bool runs_until(boost::asio::io_context& loop, const std::function<bool()>& condition);
+
 }  // namespace troupe::transfer::test

@@ -53,15 +53,7 @@ struct Peer {
             .longest_wait = 20ms};
   }
 
-  bool until(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + 1min;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      loop.restart();
-      loop.run_one_for(10ms);
-    }
-    return true;
-  }
+  bool until(const std::function<bool()>& condition) { return runs_until(loop, condition); }
 };
 
 }  // namespace

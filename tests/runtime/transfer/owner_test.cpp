@@ -16,15 +16,7 @@ struct Cluster {
   head::Head head{loop,
                   {.host = "127.0.0.1", .port = 0, .unix_name = {}, .token = token(), .directory = {}, .log = {}}};
 
-  bool until(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + 1min;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      loop.restart();
-      loop.run_one_for(10ms);
-    }
-    return true;
-  }
+  bool until(const std::function<bool()>& condition) { return runs_until(loop, condition); }
 
   transport::ConnectionPtr connect(wire::Role role) {
     transport::ConnectionPtr made;
