@@ -117,7 +117,7 @@ class Cluster {
 
   // placing.cpp
   void place_waiting();
-  bool touched_has(const Resources& need) const;
+  bool may_place() const;
   bool try_place(Shape& shape);
   bool try_place_gang(Shape& shape);
   Node* home_for(const Shape& shape);
@@ -127,7 +127,7 @@ class Cluster {
   void add_to_shortlist(Node& node, const Capacity& free) const;
   void add_touched(const ShapeKey& shape) const;
   void add_fitting(const ShapeKey& shape) const;
-  /// What is free there for the shape, perhaps in `scratch_`; nullptr if it may not go there.
+  /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there, or none fits.
   const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
   bool admits(const Node& node, const ShapeKey& shape) const;
   bool at_lease_bound(const Node& node) const {

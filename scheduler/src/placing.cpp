@@ -17,10 +17,9 @@ void Cluster::place_waiting() {
   // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
   while (queue_.has_loose() || nodes_.has_touched()) {
     nodes_.take_touched(looked_at_);
-    for (auto* shape = queue_.first(); shape != nullptr;) {
+    for (auto* shape = queue_.first(); shape != nullptr && may_place();) {
       const auto from = shape->earliest;
-      const bool hopeless = !shape->possible || (shape->stuck && !touched_has(shape->key->need.resources));
-      if (!hopeless && try_place(*shape)) {
+      if (shape->possible && try_place(*shape)) {
         shape = queue_.first_from(from);
         continue;
       }
@@ -30,9 +29,11 @@ void Cluster::place_waiting() {
   }
 }
 
-/// Whether one of the nodes that were touched has that much free, leaving out all else that a request asks for.
-bool Cluster::touched_has(const Resources& need) const {
-  return std::ranges::any_of(looked_at_, [&](const Node* node) { return node->free.fits(need); });
+/// False where all that wait have been tried since, and the nodes that were touched are full. So, mostly, it ends: of
+/// many shapes, those behind the ones that fill the node are not looked at.
+bool Cluster::may_place() const {
+  if (queue_.has_loose() || queue_.has_needless()) return true;
+  return std::ranges::any_of(looked_at_, [](const Node* node) { return !node->free.amounts().empty(); });
 }
 
 bool Cluster::try_place(Shape& shape) {
@@ -109,10 +110,9 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
   const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
   const auto visit = [&](NodeId id) {
     auto& node = *nodes_.find(id);
-    if (const auto* free = admitted(node, shape);
-        free != nullptr && free->slots(shape.need.resources, slots) >= slots) {
-      add_to_shortlist(node, *free);
-    }
+    const auto* free = admitted(node, shape);
+    const bool enough = free != nullptr && (slots == 1 || free->slots(shape.need.resources, slots) >= slots);
+    if (enough) add_to_shortlist(node, *free);
     return shortlist_.size() < most;
   };
   const bool fullest_first = on_one_node || (single && shape.strategy != Strategy::Spread);
@@ -125,10 +125,8 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
 }
 
 void Cluster::add_touched(const ShapeKey& shape) const {
-  const auto& need = shape.need.resources;
   for (auto* node : looked_at_) {
-    if (!node->free.fits(need)) continue;
-    if (const auto* free = admitted(*node, shape); free != nullptr && free->fits(need)) add_to_shortlist(*node, *free);
+    if (const auto* free = admitted(*node, shape)) add_to_shortlist(*node, *free);
   }
 }
 
@@ -143,13 +141,13 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
     if (*claim.shape != shape) claimed += claim.resources;
   }
   if (!claimed.overlaps(need)) return &node.free;
-  return &scratch_.emplace_back(node.free.without(claimed));
+  const auto& left = scratch_.emplace_back(node.free.without(claimed));
+  return left.fits(need) ? &left : nullptr;
 }
 
 bool Cluster::admits(const Node& node, const ShapeKey& shape) const {
   if (!scratch_.empty()) scratch_.clear();
-  const auto* free = admitted(node, shape);
-  return free != nullptr && free->fits(shape.need.resources);
+  return admitted(node, shape) != nullptr;
 }
 
 void Cluster::count_lease_process(Node& node, bool more) {

@@ -70,6 +70,7 @@ Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
   auto& shape = shapes_[*known];
   shape.key = std::move(known);
   ++loose_;
+  if (shape.key->need.resources.empty()) ++needless_;
   return shape;
 }
 
@@ -144,6 +145,7 @@ void Queue::leave(JobLines& job, Shape& shape) {
 void Queue::leave(Shape& shape) {
   by_first_.erase(by_first_.iterator_to(shape));
   if (!shape.stuck) --loose_;
+  if (shape.key->need.resources.empty()) --needless_;
   const auto key = shape.key;
   shapes_.erase(shapes_.find(*key));
 }

@@ -75,6 +75,8 @@ class Queue {
   const Shapes& by_key() const { return shapes_; }
 
   bool has_loose() const { return loose_ > 0; }
+  /// Whether somebody waits who needs nothing, and so may fit on a full node.
+  bool has_needless() const { return needless_ > 0; }
   void set_stuck(Shape& shape, bool stuck);
 
  private:
@@ -89,7 +91,8 @@ class Queue {
 
   Shapes shapes_;
   Order<Shape> by_first_;
-  std::size_t loose_ = 0;  // shapes that are not stuck
+  std::size_t loose_ = 0;     // shapes that are not stuck
+  std::size_t needless_ = 0;  // shapes that need nothing
 };
 
 }  // namespace troupe::scheduler
