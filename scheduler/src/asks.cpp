@@ -82,7 +82,8 @@ template <class Asked>
 Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint64_t subject) {
   if (requests_.contains(event.request)) return nullptr;
   auto* requester = find_process(event.requester);
-  auto* shape = queue_.find(wanted);
+  auto* line = requester == nullptr ? nullptr : Queue::line_of(*requester, wanted);
+  auto* shape = line != nullptr ? line->shape : queue_.find(wanted);
   if (auto no = objection(event.job, event.requester, requester, wanted, shape)) {
     emit(Refused{event.request, event.requester, no->kind, std::move(no->reason)});
     return nullptr;
@@ -96,7 +97,7 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   request.since = now_;
   if (nodes_.empty()) request.patient_until = now_ + options_.join_patience;
   shape->possible = !nodes_.empty();
-  queue_.add(request, *shape);
+  line != nullptr ? queue_.add(request, *line) : queue_.add(request, *shape);
   return requester;
 }
 

@@ -10,6 +10,9 @@
 namespace troupe::scheduler {
 namespace {
 
+// Of a requester, before the shape is looked up: more than most have, and cheaper to compare than a look-up is.
+constexpr auto kLinesTried = 4;
+
 /// At its place: at the end, or near the front where it was before.
 void insert(Request& request, Line& line) {
   auto& waiting = line.waiting;
@@ -74,6 +77,15 @@ Shape& Queue::shape_for(const ShapeView& wanted, ShapePtr known) {
   return shape;
 }
 
+Line* Queue::line_of(Process& requester, const ShapeView& wanted) {
+  auto left = kLinesTried;
+  for (auto& line : requester.asked().lines) {
+    if (SameShape{}(*line.shape->key, wanted)) return &line;
+    if (--left == 0) return nullptr;
+  }
+  return nullptr;
+}
+
 Line& Queue::line_for(const Request& request, Shape& shape) {
   auto [found, is_new] = shape.lines.try_emplace(request.requester->id);
   auto& line = found->second;
@@ -86,9 +98,11 @@ Line& Queue::line_for(const Request& request, Shape& shape) {
   return line;
 }
 
-void Queue::add(Request& request, Shape& shape) {
+void Queue::add(Request& request, Shape& shape) { add(request, line_for(request, shape)); }
+
+void Queue::add(Request& request, Line& line) {
+  auto& shape = *line.shape;
   const bool leads_shape = shape.size == 0 || request.sequence < shape.earliest;
-  auto& line = line_for(request, shape);
   insert(request, line);
   ++shape.size;
   if (&line.first() == &request) settle_in(line);

@@ -61,7 +61,11 @@ class Queue {
   /// A shape is made where it is new; a request must be added to it then. `known`: its record, if there is one already.
   Shape& shape_for(const ShapeView& wanted, ShapePtr known = {});
   void add(Request& request, Shape& shape);
+  /// To a line of its requester.
+  void add(Request& request, Line& line);
   void remove(Request& request);
+  /// The requester's line of that shape, if it is one of its first few: mostly it asks again for what it waits for.
+  static Line* line_of(Process& requester, const ShapeView& wanted);
   Shape* find(const ShapeView& wanted);
   const Shape* find(const ShapeView& wanted) const;
 
