@@ -45,14 +45,9 @@ std::size_t Capacity::slots(const Resources& need, std::size_t limit) const {
   return slots;
 }
 
-Share Capacity::take(const Resources& need) {
-  assert(fits(need));
+Share Capacity::take_with_gpus(const Resources& need) {
   Share share{need, {}};
   const auto gpu = need.of(kGpu);
-  if (gpu.is_zero()) {
-    amounts_ -= need;
-    return share;
-  }
   if (gpu >= kWhole) {
     for (std::size_t i = 0; i < gpus_.size() && share.gpus.size() < static_cast<std::size_t>(rounded_up(gpu)); ++i) {
       if (gpus_[i] == kWhole) share.gpus.push_back(static_cast<GpuIndex>(i));
@@ -69,8 +64,7 @@ void Capacity::take(const Share& share) {
   for (auto gpu : share.gpus) gpus_[gpu] = gpus_[gpu] - of_each(share);
 }
 
-void Capacity::give(const Share& share) {
-  amounts_ += share.resources;
+void Capacity::give_gpus(const Share& share) {
   for (auto gpu : share.gpus) gpus_[gpu] = gpus_[gpu] + of_each(share);
 }
 

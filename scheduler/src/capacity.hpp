@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,6 +14,11 @@ namespace troupe::scheduler {
 struct Share {
   Resources resources;
   std::vector<GpuIndex> gpus;
+
+  void clear() {
+    resources.clear();
+    gpus.clear();
+  }
 };
 
 /// What is free on a node (or would be, when idle): named amounts, and how much of each GPU. "gpu" among the amounts is
@@ -36,10 +42,18 @@ class Capacity {
   std::size_t slots(const Resources& need, std::size_t limit) const;
 
   /// Asserts fits(need). A fraction goes to the fullest GPU that has room, so that untouched ones stay untouched.
-  Share take(const Resources& need);
+  Share take(const Resources& need) {
+    assert(fits(need));
+    if (!need.of(kGpu).is_zero()) return take_with_gpus(need);
+    amounts_ -= need;
+    return {need, {}};
+  }
   /// Takes just these amounts of just these GPUs. Asserts that they are free.
   void take(const Share& share);
-  void give(const Share& share);
+  void give(const Share& share) {
+    amounts_ += share.resources;
+    if (!share.gpus.empty()) give_gpus(share);
+  }
   void take_cpu(Amount amount);
   void give_cpu(Amount amount);
 
@@ -49,6 +63,8 @@ class Capacity {
 
  private:
   bool has_gpus(Amount gpu) const;
+  Share take_with_gpus(const Resources& need);
+  void give_gpus(const Share& share);
 
   Resources amounts_;
   std::vector<Amount> gpus_;

@@ -28,17 +28,6 @@ void NodeTable::remove(NodeId id) {
   nodes_.erase(*node);
 }
 
-Share NodeTable::take(Node& node, const Resources& need) {
-  changed(node);
-  return node.free.take(need);
-}
-
-void NodeTable::give(Node& node, const Share& share) {
-  node.free.give(share);
-  changed(node);
-  touch(node);
-}
-
 void NodeTable::take_cpu(Node& node, Amount amount) {
   node.free.take_cpu(amount);
   changed(node);

@@ -24,8 +24,15 @@ class NodeTable {
   std::size_t size() const { return nodes_.size(); }
   bool empty() const { return size() == 0; }
 
-  Share take(Node& node, const Resources& need);
-  void give(Node& node, const Share& share);
+  Share take(Node& node, const Resources& need) {
+    changed(node);
+    return node.free.take(need);
+  }
+  void give(Node& node, const Share& share) {
+    node.free.give(share);
+    changed(node);
+    touch(node);
+  }
   void take_cpu(Node& node, Amount amount);
   void give_cpu(Node& node, Amount amount);
 

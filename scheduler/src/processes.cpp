@@ -82,7 +82,7 @@ void Cluster::put_aside(Process& process, std::string_view why) {
   end_wait(process);
   clear_role(process);
   nodes_.give(node, process.held);
-  process.held = {};
+  process.held.clear();
   if (process.state == ProcessState::InUse) process.state = ProcessState::Idle;
   become_spare(process);
   thin_out(node);

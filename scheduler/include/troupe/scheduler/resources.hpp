@@ -53,6 +53,14 @@ inline constexpr std::string_view kGpu = "gpu";
 class Resources {
  public:
   Resources() = default;
+  // Copied with every request and share, and mostly without others: a copied vector costs more, also where it is empty.
+  Resources(const Resources& from) : cpu_{from.cpu_}, gpu_{from.gpu_} {
+    if (!from.others_.empty()) others_ = from.others_;
+  }
+  Resources(Resources&&) noexcept = default;
+  Resources& operator=(const Resources&) = default;
+  Resources& operator=(Resources&&) noexcept = default;
+  ~Resources() = default;
   /// Throws std::invalid_argument as Amount::units does. A name given twice counts twice.
   Resources(std::initializer_list<std::pair<std::string_view, double>> units);
 
@@ -69,6 +77,10 @@ class Resources {
     } else {
       set_other(name, amount);
     }
+  }
+  void clear() {
+    cpu_ = gpu_ = {};
+    others_.clear();
   }
   bool empty() const { return cpu_.is_zero() && gpu_.is_zero() && others_.empty(); }
 
