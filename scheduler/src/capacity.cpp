@@ -23,7 +23,7 @@ auto fullest_with(auto& gpus, Amount fraction) {
 std::size_t gpu_slots(const std::vector<Amount>& gpus, Amount each) {
   if (each >= kWhole) return static_cast<std::size_t>(std::ranges::count(gpus, kWhole) / rounded_up(each));
   std::int64_t slots = 0;
-  for (auto free : gpus) slots += free.ticks() / each.ticks();
+  for (auto free : gpus) slots += free / each;
   return static_cast<std::size_t>(slots);
 }
 
@@ -36,13 +36,9 @@ Capacity::Capacity(Resources total, std::uint32_t gpus) : amounts_{std::move(tot
 bool Capacity::has_gpus(Amount gpu) const { return gpu_slots(gpus_, gpu) > 0; }
 
 std::size_t Capacity::slots(const Resources& need, std::size_t limit) const {
-  auto slots = limit;
-  for (const auto& [name, amount] : need.entries()) {
-    const auto most =
-        name == kGpu ? gpu_slots(gpus_, amount) : static_cast<std::size_t>(amounts_.of(name).ticks() / amount.ticks());
-    slots = std::min(slots, most);
-  }
-  return slots;
+  const auto slots = amounts_.count(need, limit);
+  const auto gpu = need.of(kGpu);
+  return gpu.is_zero() ? slots : std::min(slots, gpu_slots(gpus_, gpu));
 }
 
 Share Capacity::take_with_gpus(const Resources& need) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <compare>
 #include <cstddef>
@@ -38,6 +39,11 @@ class Amount {
     return Amount{a.ticks_ - b.ticks_};
   }
   friend constexpr Amount operator*(Amount a, std::int64_t count) { return Amount{a.ticks_ * count}; }
+  /// How many times b is in a. Asserts that it is not zero.
+  friend constexpr std::int64_t operator/(Amount a, Amount b) {
+    assert(!b.is_zero());
+    return a.ticks_ / b.ticks_;
+  }
   friend constexpr auto operator<=>(Amount, Amount) = default;
 
  private:
@@ -91,6 +97,14 @@ class Resources {
   /// True if each amount of `part` is at most ours.
   bool covers(const Resources& part) const {
     return cpu_ >= part.cpu_ && gpu_ >= part.gpu_ && (part.others_.empty() || covers_others(part));
+  }
+  /// How many times `part` is in ours, at most `limit`.
+  std::size_t count(const Resources& part, std::size_t limit) const {
+    auto most = static_cast<std::int64_t>(limit);
+    if (!part.cpu_.is_zero()) most = std::min(most, cpu_ / part.cpu_);
+    if (!part.gpu_.is_zero()) most = std::min(most, gpu_ / part.gpu_);
+    for (const auto& [name, amount] : part.others_) most = std::min(most, other(name) / amount);
+    return static_cast<std::size_t>(most);
   }
   /// By how much each amount of `part` exceeds ours; empty if covers(part).
   Resources missing(const Resources& part) const { return part.without(*this); }
