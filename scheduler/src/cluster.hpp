@@ -129,11 +129,14 @@ class Cluster {
   void add_fitting(const ShapeKey& shape) const;
   /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there, or none fits.
   const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
-  bool admits(const Node& node, const ShapeKey& shape) const;
-  bool at_lease_bound(const Node& node) const {
-    return node.lease_processes >= node.cpus * options_.lease_processes_per_cpu;
+  const Capacity* left_by_claims(const Node& node, const ShapeKey& shape) const;
+  std::size_t lease_bound(const Node& node) const { return node.cpus * options_.lease_processes_per_cpu; }
+  bool at_lease_bound(const Node& node) const { return node.lease_processes >= lease_bound(node); }
+  void count_lease_process(Node& node, bool more) {
+    const auto bound = lease_bound(node);
+    const bool crossed = more ? ++node.lease_processes == bound : node.lease_processes-- == bound;
+    if (crossed) more ? ++bounded_nodes_ : --bounded_nodes_;
   }
-  void count_lease_process(Node& node, bool more);
   void leave_queue(Request& request);
   void commit(Request& request, Node& node);
   void commit(Request& request, const std::vector<NodeId>& nodes);

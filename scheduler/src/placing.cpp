@@ -47,7 +47,10 @@ bool Cluster::try_place(Shape& shape) {
 
 Node* Cluster::home_for(const Shape& shape) {
   // Mostly one lease has been returned, and with one node there is nothing to choose.
-  if (shape.stuck && looked_at_.size() == 1) return admits(*looked_at_[0], *shape.key) ? looked_at_[0] : nullptr;
+  if (shape.stuck && looked_at_.size() == 1) {
+    if (!scratch_.empty()) scratch_.clear();
+    return admitted(*looked_at_[0], *shape.key) != nullptr ? looked_at_[0] : nullptr;
+  }
   const auto candidates = shortlist(*shape.key, shape.stuck);
   if (candidates.empty()) return nullptr;
   const auto* home = place_single(shape.key->ask(), candidates);
@@ -135,7 +138,11 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
   if (!node.free.fits(need) || !matches(node.labels, shape.need.labels)) return nullptr;
   if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
   if (shape.kind == Kind::Lease && at_lease_bound(node)) return nullptr;
-  if (node.claims.empty()) return &node.free;
+  return node.claims.empty() ? &node.free : left_by_claims(node, shape);
+}
+
+const Capacity* Cluster::left_by_claims(const Node& node, const ShapeKey& shape) const {
+  const auto& need = shape.need.resources;
   Resources claimed;
   for (const auto& [request, claim] : node.claims) {
     if (*claim.shape != shape) claimed += claim.resources;
@@ -143,18 +150,6 @@ const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const
   if (!claimed.overlaps(need)) return &node.free;
   const auto& left = scratch_.emplace_back(node.free.without(claimed));
   return left.fits(need) ? &left : nullptr;
-}
-
-bool Cluster::admits(const Node& node, const ShapeKey& shape) const {
-  if (!scratch_.empty()) scratch_.clear();
-  return admitted(node, shape) != nullptr;
-}
-
-void Cluster::count_lease_process(Node& node, bool more) {
-  const bool was_bounded = at_lease_bound(node);
-  more ? ++node.lease_processes : --node.lease_processes;
-  if (at_lease_bound(node) == was_bounded) return;
-  was_bounded ? --bounded_nodes_ : ++bounded_nodes_;
 }
 
 void Cluster::leave_queue(Request& request) {
@@ -265,14 +260,19 @@ Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>&
 
 /// The job's last one that is ready, or else the last that will be.
 Process* Cluster::spare_for(const Job& job, Node& node) {
-  Process* last = nullptr;
-  for (auto at = node.spares.rbegin(); at != node.spares.rend(); ++at) {
+  auto& spares = node.spares;
+  auto last = spares.end();
+  for (auto at = spares.end(); at != spares.begin();) {
+    --at;
     if (at->job != job.id) continue;
-    if (last == nullptr || at->process->state == ProcessState::Idle) last = at->process;
-    if (last->state == ProcessState::Idle) break;
+    if (last == spares.end() || at->process->state == ProcessState::Idle) last = at;
+    if (last->process->state == ProcessState::Idle) break;
   }
-  if (last != nullptr) leave_spare(*last);
-  return last;
+  if (last == spares.end()) return nullptr;
+  auto& process = *last->process;
+  process.by_idleness.unlink();
+  spares.erase(last);
+  return &process;
 }
 
 void Cluster::back_to_waiting(Request& request) {
