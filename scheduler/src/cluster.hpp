@@ -116,6 +116,7 @@ class Cluster {
   void run_in_debt();
 
   // placing.cpp
+  /// One pass over who waits.
   void place_waiting();
   bool may_place() const;
   bool try_place(Shape& shape);

@@ -41,13 +41,6 @@ void NodeTable::give_cpu(Node& node, Amount amount) {
 
 void NodeTable::sort_touched() { std::ranges::sort(touched_, {}, &Node::id); }
 
-void NodeTable::take_touched(std::vector<Node*>& nodes) {
-  nodes.clear();
-  touched();
-  nodes.swap(touched_);
-  for (auto* node : nodes) node->touched = false;
-}
-
 const FreeIndex& NodeTable::by_free() const {
   for (auto* node : stale_) {
     by_free_.update(node->id, node->free.amounts());

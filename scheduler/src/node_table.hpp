@@ -49,7 +49,12 @@ class NodeTable {
     return touched_;
   }
   /// The same, moved to `nodes`.
-  void take_touched(std::vector<Node*>& nodes);
+  void take_touched(std::vector<Node*>& nodes) {
+    nodes.clear();
+    touched();
+    nodes.swap(touched_);
+    for (auto* node : nodes) node->touched = false;
+  }
 
   const FreeIndex& by_free() const;
   const FreeIndex& by_total() const { return by_total_; }

@@ -14,15 +14,12 @@ constexpr std::size_t kShortlist = 8;
 }  // namespace
 
 void Cluster::place_waiting() {
-  // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
-  while (queue_.has_loose() || nodes_.has_touched()) {
-    nodes_.take_touched(looked_at_);
-    for (auto* shape = queue_.first(); shape != nullptr && may_place();) {
-      const auto from = shape->earliest;
-      if (shape->possible && try_place(*shape)) {
-        shape = queue_.first_from(from);
-        continue;
-      }
+  nodes_.take_touched(looked_at_);
+  for (auto* shape = queue_.first(); shape != nullptr;) {
+    const auto from = shape->earliest;
+    if (shape->possible && try_place(*shape)) {
+      shape = may_place() ? queue_.first_from(from) : nullptr;
+    } else {
       queue_.set_stuck(*shape, true);
       shape = queue_.next(*shape);
     }

@@ -192,10 +192,4 @@ std::vector<Shape*> Queue::shapes() {
   return all;
 }
 
-void Queue::set_stuck(Shape& shape, bool stuck) {
-  if (shape.stuck == stuck) return;
-  shape.stuck = stuck;
-  stuck ? --loose_ : ++loose_;
-}
-
 }  // namespace troupe::scheduler

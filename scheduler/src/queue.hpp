@@ -81,7 +81,11 @@ class Queue {
   bool has_loose() const { return loose_ > 0; }
   /// Whether somebody waits who needs nothing, and so may fit on a full node.
   bool has_needless() const { return needless_ > 0; }
-  void set_stuck(Shape& shape, bool stuck);
+  void set_stuck(Shape& shape, bool stuck) {
+    if (shape.stuck == stuck) return;
+    shape.stuck = stuck;
+    stuck ? --loose_ : ++loose_;
+  }
 
  private:
   Line& line_for(const Request& request, Shape& shape);
