@@ -250,3 +250,20 @@ TEST_CASE("what came later than together with the first lease never passes it", 
   CHECK(world.lease_of(cold));
   CHECK_FALSE(world.lease_of(later));
 }
+
+TEST_CASE("what needs nothing goes to a node that the request before it has filled", "[scheduler][fairness]") {
+  Options options;
+  options.lease_processes_per_cpu = 2;
+  World world{options};
+  world.join("a", {{"cpu", 1}});
+  const auto first = world.start_job(1);
+  const auto second = world.start_job(2);
+  REQUIRE(world.lease_of(world.ask_lease(first, {})));
+  REQUIRE(world.lease_of(world.ask_lease(first, {})));
+  const auto filling = world.ask_lease(second, cpus(1), 2);
+  const auto needless = world.ask_lease(second, {}, 2);
+  CHECK_FALSE(world.lease_of(filling));
+  world.step(JobEnded{1, "done"});
+  CHECK(world.lease_of(filling));
+  CHECK(world.lease_of(needless));
+}
