@@ -160,6 +160,20 @@ TEST_CASE("the token is made on the first start with mode 0600, and never printe
   CHECK(cluster.head().output().find(token) == std::string::npos);
 }
 
+TEST_CASE("a node has as many worker processes as its hard limit of open files allows, and they the soft one",
+          "[cli][cluster]") {
+  TestCluster cluster(0);
+  Child worker({"/bin/sh", "-c", "ulimit -Sn 100; exec \"$0\" worker --head \"$1\"", TROUPE_PROGRAM, cluster.address()},
+               cluster.environment());
+  worker.wait_for_output("of the cluster at");
+  const auto driver = cluster.run_driver("many");
+  INFO(driver.output);
+  CHECK(driver.exit_code == 0);
+  CHECK_THAT(driver.output, Catch::Contains("files 100"));
+  worker.signal(SIGTERM);
+  CHECK(worker.wait());
+}
+
 TEST_CASE("the log folders of ended nodes go but for the last ones, those of living nodes stay", "[cli][cluster]") {
   TestCluster cluster(1);
   const auto logs = std::filesystem::path(cluster.folder()) / "troupe" / "logs";

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <string>
 
+#include <sys/resource.h>
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
@@ -22,6 +23,11 @@ struct Holder {
       _exit(127);
     }
     return child;
+  }
+  long most_open_files() const {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return static_cast<long>(limit.rlim_cur);
   }
   int sleeps() {
     sleep(600);
@@ -60,6 +66,16 @@ int gang(troupe::Cluster&) {
   return 0;
 }
 
+/// Sixty actors at once.
+int many(troupe::Cluster&) {
+  std::vector<troupe::Actor<Holder>> holders;
+  for (int i = 0; i < 60; ++i) holders.push_back(troupe::with({.cpus = 0.01}).spawn<Holder>());
+  long files = 0;
+  for (auto& holder : holders) files = holder.call<&Holder::most_open_files>().get();
+  print("files", static_cast<int>(files));
+  return 0;
+}
+
 int task(troupe::Cluster&) {
   print("task", troupe::task<process_id>().get());
   return 0;
@@ -74,6 +90,7 @@ int main(int argc, char** argv) {
     if (what == "use_all") return use_all(cluster);
     if (what == "hold") return hold(cluster);
     if (what == "gang") return gang(cluster);
+    if (what == "many") return many(cluster);
     if (what == "task") return task(cluster);
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;

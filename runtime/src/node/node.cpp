@@ -17,6 +17,7 @@
 #include "node/machine.hpp"
 #include "node/mark.hpp"
 #include "node/node_impl.hpp"
+#include "node/open_files.hpp"
 #include "node/threads.hpp"
 #include "transport/patience.hpp"
 
@@ -90,6 +91,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   joined_ = std::move(joined);
   stopped_ = std::move(stopped);
   state_ = State::Joining;
+  raise_open_files_limit();
   if (!options_.log_directory.empty()) {
     if (auto why = logs_.open(options_.log_directory); !why.empty()) return stop(std::move(why), true);
   }

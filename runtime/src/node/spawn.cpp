@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "node/child.hpp"
+#include "node/open_files.hpp"
 #include "node/unique_fd.hpp"
 
 namespace troupe::node {
@@ -35,6 +36,7 @@ Report execute(const Spawn& what, pid_t parent, char* const* arguments, char* co
   belong_to(parent);
   if (!what.cgroup.empty()) join_cgroup(what.cgroup.c_str());
   default_signals();
+  restore_open_files_limit();
   detach_stdin();
   if (what.output >= 0) {
     ::dup2(what.output, STDOUT_FILENO);

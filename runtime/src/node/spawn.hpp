@@ -9,7 +9,8 @@
 namespace troupe::node {
 
 /// A program to be run as a child of this process. Its stdin is /dev/null, its signals are at their defaults, it
-/// leads a process group of its own and dies with the thread that started it.
+/// leads a process group of its own and dies with the thread that started it. It may open as many files as this process might
+/// at its start.
 struct Spawn {
   int program = -1;  ///< descriptor to execute; -1: `path`
   std::string path;

@@ -84,8 +84,10 @@ void Workers::launch(const WorkerPtr& worker) {
   request.environment = worker->environment;
   request.link = open_link(worker);
   if (!request.link) {
-    return report(*worker, failure_of(Failure::Kind::Program, fmt::format("no socket for process {}: {}",
-                                                                          worker->process, std::strerror(errno))));
+    return report(*worker,
+                  failure_of(Failure::Kind::Program,
+                             fmt::format("no socket for process {}: {}{}", worker->process, std::strerror(errno),
+                                         errno == EMFILE ? ": raise the limit of open files there (ulimit -Hn)" : "")));
   }
   if (!options_.log_directory.empty()) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
