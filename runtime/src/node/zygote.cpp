@@ -34,8 +34,10 @@ constexpr bool kMayRehearse = false;  // with the first thread it starts one of 
 constexpr bool kMayRehearse = true;
 #endif
 constexpr std::size_t kThreadBytes = 4096;
-constexpr int kShortLooks = 100, kMostLooks = 300;  // for the end of a thread; those after the short ones last 1 ms
-constexpr int kFirstToGo = 500;                     // of 1,000, see proc(5)
+// For the end of a thread; those after the short ones last 1 ms. One that was joined may take a while to leave where the
+// cores are busy.
+constexpr int kShortLooks = 100, kMostLooks = 1100;
+constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
 
 /// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
 void prepare() {
@@ -55,7 +57,7 @@ void prepare() {
 void rehearse_threads() {
   for (int i = 0; i < 2 && !has_other_threads(); ++i) {
     try {
-      std::thread([] { std::make_unique<std::string>(kThreadBytes, ' ').reset(); }).detach();
+      std::thread([] { std::make_unique<std::string>(kThreadBytes, ' ').reset(); }).join();
     } catch (const std::system_error&) {
       return;  // missed, and told, by the worker processes
     }
