@@ -106,7 +106,7 @@ Actor<T> spawn(A&&... arguments) {
 }
 
 /// The actor of that name (Options::name) in this cluster. Throws TimedOut if there is none in time, Refused
-/// if it is no T.
+/// if it is no T, or if no actor can have that name.
 template <class T>
 Actor<T> find(std::string_view name, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   return detail::actor_of<T>(detail::find_actor(name, detail::type_name<T>, timeout));

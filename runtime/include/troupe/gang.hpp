@@ -72,7 +72,7 @@ Gang<T> gang(const GangOptions& options, A&&... arguments) {
   const detail::GangRequest request{static_cast<std::uint32_t>(options.size), options.strategy};
   auto states =
       detail::spawn_gang(detail::make_constructor_call<T>(std::forward<A>(arguments)...), detail::type_name<T>, request,
-                         detail::for_actor(detail::own(options.each)), options.timeout);
+                         detail::for_rank(detail::own(options.each)), options.timeout);
   std::vector<Actor<T>> ranks;
   ranks.reserve(states.size());
   for (auto& state : states) ranks.push_back(detail::actor_of<T>(std::move(state)));

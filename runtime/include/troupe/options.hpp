@@ -32,7 +32,7 @@ struct Options {
   double gpus = 0;             ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;        ///< main memory in 10^9 bytes, for placement only
   int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never. Actors: never
-  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; a task has none
+  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; no task or rank has one
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
   std::initializer_list<NamedLabel> labels = {};      ///< only on nodes that carry all of these
@@ -54,5 +54,7 @@ RequestOptions own(const Options& options);
 const RequestOptions& for_task(const RequestOptions& options);
 /// Likewise of an actor.
 const RequestOptions& for_actor(const RequestOptions& options);
+/// Likewise of each rank of a gang.
+const RequestOptions& for_rank(const RequestOptions& options);
 }  // namespace detail
 }  // namespace troupe

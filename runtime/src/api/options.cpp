@@ -80,4 +80,14 @@ const RequestOptions& for_actor(const RequestOptions& options) {
   return options;
 }
 
+const RequestOptions& for_rank(const RequestOptions& options) {
+  if (!options.name.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "Options::name (\"{}\") is given to each rank of a gang, and a name is of one actor: leave it out, ranks "
+        "are reached by their handles",
+        options.name));
+  }
+  return for_actor(options);
+}
+
 }  // namespace troupe::detail

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "config/name.hpp"
 #include "process/blocking.hpp"
 #include "process/codec.hpp"
 #include "process/stored.hpp"
@@ -127,6 +128,7 @@ ActorPtr adopt_actor(ActorId id, std::string_view type) {
 }
 
 ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout) {
+  config::require_name("the name to find", name);
   auto& process = Process::current();
   auto found = Object::pending(0);
   auto id = std::make_shared<ActorId>(0);

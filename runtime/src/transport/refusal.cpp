@@ -14,7 +14,7 @@ std::string range(std::uint16_t min, std::uint16_t max, std::string_view version
 }
 
 constexpr std::string_view kCopyToken =
-    "copy the head's token file to the caller's machine (~/.local/state/troupe/token, mode 0600), or set TROUPE_TOKEN "
+    "copy the head's token file to the caller's machine (mode 0600) and name it with --token-file, or set TROUPE_TOKEN "
     "there";
 constexpr std::string_view kOtherLife =
     "one of the two processes belongs to another cluster or to an earlier job; start the program again";

@@ -42,13 +42,15 @@ TEST_CASE("a name that is given to a task is refused, and what a task can have i
   CHECK(&troupe::detail::for_task(owned) == &owned);
 }
 
-TEST_CASE("an actor cannot be given retries, alone or in a gang", "[api][options]") {
+TEST_CASE("an actor cannot be given retries, nor a rank of a gang a name", "[api][options]") {
   struct Counter {};
   CHECK_THROWS_WITH(troupe::with({.retries = 2}).spawn<Counter>(),
                     Catch::Contains("Options::retries (2)") && Catch::Contains("catch ActorDied and spawn another"));
   CHECK_THROWS_WITH(troupe::gang<Counter>({.size = 2, .each = {.retries = 1}}),
                     Catch::Contains("Options::retries (1)"));
   CHECK_NOTHROW(troupe::with({.retries = 0}).spawn<Counter>());
+  CHECK_THROWS_WITH(troupe::gang<Counter>({.size = 2, .each = {.name = "a"}}),
+                    Catch::Contains("Options::name (\"a\")") && Catch::Contains("each rank"));
 }
 
 TEST_CASE("an amount that cannot be is refused with its field and its value", "[api][options]") {

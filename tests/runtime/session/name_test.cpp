@@ -28,6 +28,7 @@ TEST_CASE("an actor's name that is none is refused, and its cluster serves on", 
   const auto cluster = init({.cpus = 1});
   CHECK_THROWS_AS(with({.name = "\xff\xfe"}).spawn<Counter>(0), std::invalid_argument);
   CHECK_THROWS_AS(find<Counter>("\xff\xfe", 5s), Refused);
+  CHECK_THROWS_AS(find<Counter>(std::string_view("a\0b", 3), 5s), Refused);
   CHECK(nlohmann::json::parse(cluster.status_json())["actors"].empty());
   CHECK(task<twice>(1).get(20s) == 2);
 }
