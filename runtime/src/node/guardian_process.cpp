@@ -39,12 +39,19 @@ constexpr int kRestPerWork = 4;
 
 using Marks = std::vector<std::vector<std::string>>;
 
+/// What is in a file of /proc, as far as it can be read: the process may end meanwhile, and reading then fails.
+std::string read_all(std::ifstream& file) {
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 /// The variables of a process, each closed by NUL and the whole opened by one; nothing if they may not be read, or it is
 /// dead or the kernel's; empty if it is between two programs, or has none.
 std::optional<std::string> environment_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
   if (!file) return std::nullopt;
-  std::string variables(std::istreambuf_iterator<char>(file), {});
+  const auto variables = read_all(file);
   return variables.empty() ? variables : std::string(1, '\0') + variables;
 }
 
@@ -53,7 +60,7 @@ std::optional<std::string> environment_of(pid_t pid) {
 bool in_exec(pid_t pid) {
   constexpr std::size_t kMemory = 20, kVariables = 47, kVariablesEnd = 48;  // as in proc(5), from field 3, the state
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string fields(std::istreambuf_iterator<char>(file), {});
+  auto fields = read_all(file);
   fields.erase(0, fields.rfind(')') + 1);  // the name may hold anything
   std::istringstream rest(fields);
   const std::vector<std::string> values(std::istream_iterator<std::string>(rest), {});
