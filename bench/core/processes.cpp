@@ -22,8 +22,9 @@ namespace troupe::bench {
 namespace {
 
 pid_t parent_of(pid_t pid) {
-  std::ifstream in(fmt::format("/proc/{}/stat", pid));
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::ostringstream read;  // as far as it can be: the process may end meanwhile
+  read << std::ifstream(fmt::format("/proc/{}/stat", pid)).rdbuf();
+  const auto text = read.str();
   const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   char state = 0;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -119,9 +120,19 @@ Finished run(std::vector<std::string> arguments, const std::vector<std::string>&
 
 void pause_briefly() { poll(nullptr, 0, 5); }
 
+namespace {
+
+/// As far as it can be read: a process may end meanwhile.
+std::string read_proc(pid_t pid, const char* file) {
+  std::ostringstream text;
+  text << std::ifstream("/proc/" + std::to_string(pid) + "/" + file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
 bool is_alive(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto text = read_proc(pid, "stat");
   const auto name_end = text.rfind(')');
   return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z';
 }
@@ -131,14 +142,7 @@ std::vector<pid_t> processes_with(const std::string& entry) {
   for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(folder.path().filename().c_str());
     if (pid <= 0 || pid == getpid() || !is_alive(pid)) continue;
-    std::ifstream in(folder.path() / "environ", std::ios::binary);
-    std::string text;
-    try {
-      text.assign(std::istreambuf_iterator<char>(in), {});
-    } catch (const std::ios_base::failure&) {
-      continue;  // it ended while it was read
-    }
-    if (('\0' + text).find('\0' + entry + '\0') != std::string::npos) found.push_back(pid);
+    if (('\0' + read_proc(pid, "environ")).find('\0' + entry + '\0') != std::string::npos) found.push_back(pid);
   }
   return found;
 }

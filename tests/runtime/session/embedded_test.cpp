@@ -1,6 +1,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -33,8 +34,9 @@ bool eventually(Done done, std::chrono::milliseconds timeout = 5s) {
 }
 
 bool is_alive(int pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(in)), {});
+  std::ostringstream read;  // as far as it can be: the process may end meanwhile
+  read << std::ifstream("/proc/" + std::to_string(pid) + "/stat").rdbuf();
+  const auto text = read.str();
   const auto end = text.rfind(')');
   return end != std::string::npos && text[end + 2] != 'Z';
 }
