@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 
 #include "cases.hpp"
 #include "counter.hpp"
+#include "node/open_files.hpp"
 #include "processes.hpp"
 #include "start_twenty.hpp"
 
@@ -53,13 +53,6 @@ double fork_twenty() {
   for (const auto& one : all) ::waitpid(one.pid, nullptr, 0);
   if (!answered) throw std::runtime_error("a forked process did not answer");
   return seconds;
-}
-
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 struct Alive {
@@ -104,7 +97,7 @@ void actors(const Report& report) {
 
 void many_actors(const Report& report) {
   if (!report.wants_any({"actors_alive", "actor_memory_KiB"})) return;
-  allow_many_descriptors();
+  node::raise_open_files_limit();  // this process has a connection to each
   const auto cluster = init({.cpus = 2});
   std::vector<Actor<Counter>> actors;
   const auto alive = start_many(static_cast<std::size_t>(sized(report, 10'000, 50)), actors);

@@ -131,7 +131,6 @@ void Exchange::on_message(transport::ConnectionPtr connection, const transport::
     const auto free = message.getTransferFree();
     if (caller.role == wire::Role::PROCESS && caller.job != free.getJob()) return;
     service_.free(free.getJob(), store::read_object(free.getObject()));
-    if (free.getNumber() == 0) return;
     transport::Outgoing done;
     done.root().setTransferFreed(free.getNumber());
     return connection->send(std::move(done));

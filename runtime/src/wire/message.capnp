@@ -359,5 +359,5 @@ struct TransferRequest {
 struct TransferFree {
   job @0 :UInt64;
   object @1 :ObjectKey;
-  number @2 :UInt64;          # ascends; answered by transferFreed; 0: no answer is wanted
+  number @2 :UInt64;          # from 1 on, ascends; answered by transferFreed
 }
