@@ -51,6 +51,22 @@ TEST_CASE("a gang spreads over two nodes", "[cli][cluster][gang]") {
   CHECK(cluster.all_is_free());
 }
 
+TEST_CASE("a task, an actor and a rank are kept on the node whose number they ask for", "[cli][cluster][labels]") {
+  TestCluster cluster(2);
+  const auto done = cluster.run_driver("by_node");
+  INFO(done.output);
+  REQUIRE(done.exit_code == 0);
+  for (const std::size_t worker : {0, 1}) {
+    const auto number = std::to_string(worker + 1);
+    CHECK(number_after(done.output, "task " + number) == cluster.worker(worker).pid());
+    CHECK(number_after(done.output, "actor " + number) == cluster.worker(worker).pid());
+    CHECK(number_after(done.output, "rank " + number) == static_cast<int>(worker) + 1);
+  }
+  CHECK_THAT(done.output,
+             Catch::Contains("impossible: ") && Catch::Contains("no node has troupe.node=3; the closest is"));
+  CHECK(cluster.all_is_free());
+}
+
 TEST_CASE("SIGKILL of the driver frees its workers and what they started", "[cli][cluster][failure]") {
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");

@@ -10,10 +10,12 @@
 namespace {
 
 int process_id() { return getpid(); }
+int parent_id() { return getppid(); }
 
 struct Holder {
   int pid() const { return getpid(); }
   int parent() const { return getppid(); }  // its node's agent
+  int node() const { return static_cast<int>(troupe::this_gang()->node()); }
   /// Starts a program in a session of its own, as user code may.
   int starts_a_sleeper() {
     const int child = fork();
@@ -66,6 +68,23 @@ int gang(troupe::Cluster&) {
   return 0;
 }
 
+/// A task, an actor and a rank on each of two nodes, by the node's number, and a task for a third node.
+int by_node(troupe::Cluster&) {
+  for (const std::string number : {"1", "2"}) {
+    const auto there = troupe::with({.cpus = 0, .labels = {{"troupe.node", number}}});
+    print("task " + number, there.task<parent_id>().get());
+    print("actor " + number, there.spawn<Holder>().call<&Holder::parent>().get());
+    const auto ranks = troupe::gang<Holder>({.size = 1, .each = {.cpus = 0, .labels = {{"troupe.node", number}}}});
+    print("rank " + number, ranks.rank(0).call<&Holder::node>().get());
+  }
+  try {
+    troupe::with({.cpus = 0, .labels = {{"troupe.node", "3"}}}).task<parent_id>().get();
+  } catch (const troupe::Impossible& error) {
+    std::cout << "impossible: " << error.what() << std::endl;
+  }
+  return 0;
+}
+
 /// Sixty actors at once.
 int many(troupe::Cluster&) {
   std::vector<troupe::Actor<Holder>> holders;
@@ -90,6 +109,7 @@ int main(int argc, char** argv) {
     if (what == "use_all") return use_all(cluster);
     if (what == "hold") return hold(cluster);
     if (what == "gang") return gang(cluster);
+    if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);
     if (what == "task") return task(cluster);
     std::cerr << "no such thing to do: " << what << '\n';

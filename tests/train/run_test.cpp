@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include <torch/nn/functional/loss.h>
@@ -50,6 +51,20 @@ double fit_line(train::Context& ctx, const Config& config) {
   }
   return loss;
 }
+
+/// One backward of a model whose gradient is the rank's input: `lr` on rank 0, twice that on rank 1. Reports the gradient
+/// that this rank has then, and sums over the ranks of gradients and of process ids.
+double average_once(train::Context& ctx, const Config& config) {
+  auto net = ctx.prepare(Net(std::vector<std::int64_t>{1, 1}));
+  net->layers[0]->forward(torch::full({1, 1}, config.lr * (ctx.rank() + 1), torch::kFloat64)).sum().backward();
+  const double gradient = net->layers[0]->weight.grad().item<double>();
+  std::vector<double> sums{gradient, static_cast<double>(::getpid())};
+  ctx.communicator().all_reduce(std::span(sums));
+  ctx.report({{"gradient", gradient}, {"gradients", sums[0]}, {"processes", sums[1]}, {"seed", ctx.seed()}});
+  return gradient;
+}
+
+std::uint64_t seed_of(train::Context& ctx, const Config&) { return ctx.seed(); }
 
 /// A network's parameters, as a parameter server hands them out.
 struct Parameters {
@@ -118,6 +133,33 @@ TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {
   CHECK(endless.history.size() == 2);
 }
 
+TEST_CASE("data-parallel runs follow one another in the processes of one gang", "[train][run]") {
+  auto cluster = init({.cpus = 2});
+  using Worker = troupe::detail::TrainableWorker<average_once>;
+  const auto ranks = gang<Worker>({.size = 2}, Config{.lr = 1}, troupe::detail::RunInfo{.seed = 1});
+  double processes = 0;
+  for (const int number : {1, 2, 3}) {
+    if (number > 1) {
+      const troupe::detail::RunInfo info{.seed = static_cast<std::uint64_t>(number)};
+      for (const auto& renewed : ranks.all<&Worker::renew>(Config{.lr = 1.0 * number}, info)) {
+        renewed.get(std::chrono::seconds(20));
+      }
+    }
+    troupe::detail::TrialRun<average_once> run(ranks);
+    const auto event = run.wait();
+    train::Report report;
+    report.metrics = event.metrics;
+    CHECK(value(report, "gradient") == 1.5 * number);
+    CHECK(value(report, "gradients") == 3.0 * number);
+    CHECK(value(report, "seed") == number);
+    if (number == 1) processes = value(report, "processes");
+    CHECK(value(report, "processes") == processes);
+    run.answer(Verdict::Continue);
+    CHECK(run.wait().returned);
+    CHECK(run.result() == 1.5 * number);
+  }
+}
+
 TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
   const int rank = GENERATE(0, 1);
   const std::string when = GENERATE("throw", "throw early");
@@ -176,6 +218,8 @@ TEST_CASE("in this process a run needs no cluster", "[train][run]") {
   CHECK(*result.value < 0.1);
   CHECK(result.history.size() == 3);
   CHECK(value(result.history[0], "world") == 1);
+  CHECK(*train::run<seed_of>(Config{}, {.where = train::Where::InProcess, .seed = 7}).value == 7);
+  CHECK(*train::run<seed_of>(Config{}, {.where = train::Where::InProcess}).value == 0);
 }
 
 TEST_CASE("a tensor travels with its type and sizes, small or large, alone or inside a value", "[train][tensor]") {

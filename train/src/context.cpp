@@ -88,6 +88,7 @@ Context::~Context() = default;
 int Context::rank() const { return impl_->member.gang().rank(); }
 int Context::local_rank() const { return impl_->member.gang().local_rank(); }
 int Context::world_size() const { return impl_->member.gang().size(); }
+std::uint64_t Context::seed() const { return impl_->member.seed(); }
 c10::Device Context::device() const { return impl_->device; }
 
 Communicator& Context::communicator() {
@@ -147,6 +148,7 @@ bool Context::begin_epoch(int epoch) {
 }
 
 DistributedSampler Context::sampler(std::size_t rows, SamplerOptions options) const {
+  options.seed += seed();
   return DistributedSampler(rows, rank(), world_size(), options);
 }
 

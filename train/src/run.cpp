@@ -26,7 +26,7 @@ Cluster private_cluster(const RunOptions& options) {
 }
 
 troupe::detail::RunInfo info_of(const RunOptions& options) {
-  return {.storage = options.storage, .restore_from = options.restore_from, .name = options.name, .seed = 0};
+  return {.storage = options.storage, .restore_from = options.restore_from, .name = options.name, .seed = options.seed};
 }
 
 }  // namespace troupe::train::detail

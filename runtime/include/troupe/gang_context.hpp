@@ -25,6 +25,8 @@ class GangContext {
   virtual int node_count() const = 0;
   virtual std::vector<int> node_ranks() const = 0;  ///< for every rank, its node_rank: size() entries
 
+  /// This node's number in the cluster, as its label troupe.node has it; 0 without a cluster.
+  virtual std::uint32_t node() const = 0;
   /// Where this node's processes listen for those of other nodes, e.g. "10.0.0.5"; "127.0.0.1" in a private cluster.
   virtual std::string host() const = 0;
 

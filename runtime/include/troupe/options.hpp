@@ -35,7 +35,8 @@ struct Options {
   std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; no task or rank has one
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
-  std::initializer_list<NamedLabel> labels = {};      ///< only on nodes that carry all of these
+  /// Only on nodes that carry all of these. Each node carries troupe.node=<its number>, besides those that it was given.
+  std::initializer_list<NamedLabel> labels = {};
 };
 static_assert(std::is_trivially_destructible_v<Options>);
 

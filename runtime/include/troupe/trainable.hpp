@@ -41,6 +41,7 @@ class Member {
   virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
   virtual const std::string& storage() const = 0;  ///< directory of this run for checkpoints; empty: none was asked for
   virtual const std::string& restore_from() const = 0;  ///< checkpoint directory to go on from; empty: start anew
+  virtual std::uint64_t seed() const = 0;               ///< of this run, the same on every rank
 };
 
 }  // namespace troupe

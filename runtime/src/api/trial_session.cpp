@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "api/run_gang.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -31,12 +33,14 @@ std::string verdict_key(std::uint64_t report) { return fmt::format("verdict/{}",
 /// The function's side, and what both sides share.
 class TrialSession::Core final : public Member {
  public:
-  Core(GangContext& gang, RunInfo info) : gang_(gang), info_(std::move(info)) {}
+  Core(GangContext& gang, RunInfo info, std::uint32_t run)
+      : gang_(run > 1 ? later_.emplace(gang, run) : gang), info_(std::move(info)) {}
 
   GangContext& gang() override { return gang_; }
   Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
   const std::string& storage() const override { return info_.storage; }
   const std::string& restore_from() const override { return info_.restore_from; }
+  std::uint64_t seed() const override { return info_.seed; }
 
   void run(const std::function<void(Member&)>& body);
   TrialEvent next(std::optional<Verdict> verdict);
@@ -54,7 +58,8 @@ class TrialSession::Core final : public Member {
   Verdict judged_by_rank_0(const std::string& key);
   void say_last_report(const char* end);
 
-  GangContext& gang_;
+  std::optional<RunGang> later_;  ///< of a later run than the first
+  GangContext& gang_;             ///< as this run sees it
   const RunInfo info_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
@@ -197,7 +202,8 @@ void TrialSession::Core::say_last_report(const char* end) {
   }
 }
 
-TrialSession::TrialSession(GangContext& gang, RunInfo info) : core_(std::make_shared<Core>(gang, std::move(info))) {}
+TrialSession::TrialSession(GangContext& gang, RunInfo info, std::uint32_t run)
+    : core_(std::make_shared<Core>(gang, std::move(info), run)) {}
 
 TrialSession::~TrialSession() {
   if (!thread_.joinable()) return;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
 constexpr std::size_t kMostQuoted = 64;  // in a message
+constexpr std::string_view kLabelsOfHead = "troupe.";
 
 bool is_plain(unsigned char c) { return c >= ' ' && c < 0x7f; }
 
@@ -66,6 +67,13 @@ void check_name(std::string_view field, std::string_view text) {
 
 void require_name(std::string_view field, std::string_view text) {
   if (const auto why = why_no_name(field, text); !why.empty()) raise({.kind = Failure::Kind::Refused, .message = why});
+}
+
+std::string why_not_given(std::string_view key) {
+  if (!key.starts_with(kLabelsOfHead)) return {};
+  return fmt::format(
+      "the label '{}': the head itself gives nodes the labels whose names begin with '{}'; choose another name",
+      printable(key, kMostQuoted), kLabelsOfHead);
 }
 
 std::string printable(std::string_view text, std::size_t most) {

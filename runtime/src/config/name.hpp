@@ -20,6 +20,11 @@ void check_name(std::string_view field, std::string_view text);
 /// Throws that as Refused: of options that people give.
 void require_name(std::string_view field, std::string_view text);
 
+/// The label whose value is the number of the node that carries it.
+inline constexpr std::string_view kNodeLabel = "troupe.node";
+/// Empty where a node may be given a label `key`. Else why not: those whose names begin with "troupe." are the head's.
+std::string why_not_given(std::string_view key);
+
 /// `text` as a name, for what no rule can choose, as a file's name: U+FFFD for each control character and for bytes that
 /// are not UTF-8, and cut, with an ellipsis, to `most` bytes (at least 8). Empty only if `text` is.
 std::string printable(std::string_view text, std::size_t most = kMostNameBytes);

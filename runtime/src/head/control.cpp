@@ -46,6 +46,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   // A node checks what it is given; who speaks its protocol may not.
   check_name("the node's name", join.getName());
   check_names(join.getResources(), join.getLabels());
+  check_given(join.getLabels());
   const auto node = ++last_node_;
   const std::uint64_t incarnation = journal_.epoch() << 32 | node;
   scheduler::NodeJoined event{
@@ -53,6 +54,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   for (auto amount : join.getResources())
     event.total.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
   for (auto label : join.getLabels()) event.labels.emplace_back(label.getKey(), label.getValue());
+  event.labels.emplace_back(config::kNodeLabel, fmt::to_string(node));
   std::ranges::sort(event.labels);
   event.gpus = join.getGpus().size();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdexcept>
 #include <string_view>
 
 #include "config/name.hpp"
@@ -17,6 +18,14 @@ inline void check_names(capnp::List<wire::Amount>::Reader resources, capnp::List
   for (auto label : labels) {
     check_name("the label", label.getKey());
     if (label.getValue().size() > 0) check_name("the label's value", label.getValue());
+  }
+}
+
+/// Of a node that joins: a label that only the head gives is none for it.
+inline void check_given(capnp::List<wire::Label>::Reader labels) {
+  for (auto label : labels) {
+    const auto why = config::why_not_given(label.getKey().cStr());
+    if (!why.empty()) throw std::invalid_argument("a node cannot offer " + why);
   }
 }
 

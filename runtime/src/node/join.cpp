@@ -38,6 +38,7 @@ void check_offer(const NodeOptions& options) {
   if (!options.name.empty()) config::require_name("the node's name", options.name);
   for (const auto& [key, value] : options.labels) {
     config::require_name("the label", key);
+    if (const auto why = config::why_not_given(key); !why.empty()) refuse(why);
     if (!value.empty()) config::require_name("the label's value", value);
   }
 }

@@ -9,8 +9,8 @@
 
 namespace troupe::node {
 
-/// Throws Refused, naming the field, where the options offer what no machine has: amounts that are negative or not finite,
-/// more than kMostGpus.
+/// Throws Refused, naming the field, where the options offer what no machine has (amounts that are negative or not finite,
+/// more than kMostGpus), or a label that only the head gives.
 inline constexpr int kMostGpus = 1024;
 void check_offer(const NodeOptions& options);
 

@@ -61,6 +61,7 @@ class RankContext final : public GangContext, public Rendezvous {
   int node_rank() const override { return members_[rank_].node_rank; }
   int node_count() const override;
   std::vector<int> node_ranks() const override;
+  std::uint32_t node() const override { return members_[rank_].process->node; }
   std::string host() const override { return members_[rank_].process->host; }
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }

@@ -20,7 +20,8 @@ struct Context {
 };
 
 int count(Context& context, const int& most) {
-  for (int i = 0; i < most; ++i) context.member.report({{"i", i}}, context.member.restore_from());
+  const double first = context.member.seed() + context.member.gang().node();
+  for (int i = 0; i < most; ++i) context.member.report({{"i", first + i}}, context.member.restore_from());
   return context.member.gang().size() * most;
 }
 void fail(Context&, const int&) { throw std::range_error("no"); }
@@ -29,12 +30,12 @@ void fail(Context&, const int&) { throw std::range_error("no"); }
 
 TEST_CASE("a trainable runs in this process without a cluster, as a gang of one", "[api][local]") {
   std::vector<double> seen;
-  const auto result = run_locally<count>(3, {.restore_from = "there"}, [&](const TrialEvent& event) {
+  const auto result = run_locally<count>(3, {.restore_from = "there", .seed = 4}, [&](const TrialEvent& event) {
     CHECK(event.checkpoint == "there");
     seen.push_back(event.metrics.at(0).value);
     return Verdict::Continue;
   });
-  CHECK(seen == std::vector<double>{0, 1, 2});
+  CHECK(seen == std::vector<double>{4, 5, 6});
   CHECK(result.value == 3);
   CHECK(result.finished.returned);
   CHECK(result.finished.index == 3);

@@ -208,6 +208,30 @@ TEST_CASE("a report that rank 0 does not come to any more ends with why", "[api]
   }
 }
 
+TEST_CASE("a later run of a gang sees the same gang, and keys of its own", "[api][trainable]") {
+  const auto table = std::make_shared<fake::GangTable>();
+  fake::GangOfThreads context(table, 1, 2);
+  const auto run = [&](std::uint32_t number, const std::string& value) {
+    TrialSession session(context, {.seed = number}, number);
+    session.start([&](Member& member) {
+      auto& gang = member.gang();
+      gang.rendezvous().set("key", value);
+      const bool same = gang.id() == context.id() && gang.rank() == 1 && gang.size() == 2 && gang.local_rank() == 1 &&
+                        gang.local_size() == 2 && gang.node_rank() == 0 && gang.node_count() == 1 &&
+                        gang.node_ranks() == context.node_ranks() && gang.node() == context.node() &&
+                        gang.host() == context.host() && &gang.broken() == &context.broken() &&
+                        gang.why_broken().message == table->why && member.seed() == number;
+      if (!same || gang.rendezvous().get("key", std::chrono::seconds(1)) != value) throw std::logic_error(value);
+    });
+    session.finish();
+  };
+  run(1, "first");
+  run(2, "second");
+  run(3, "third");
+  CHECK(table->rendezvous.get("key", std::chrono::milliseconds(0)) == "first");
+  CHECK(table->rendezvous.get("run 3/key", std::chrono::milliseconds(0)) == "third");
+}
+
 TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller", "[api][trainable]") {
   fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
   TrialSession session(context, {});

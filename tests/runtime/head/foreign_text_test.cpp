@@ -150,6 +150,20 @@ TEST_CASE("a node whose names are none is refused with the reason, and the head 
   }
 }
 
+TEST_CASE("a node that names its own number, or any label of the head's, is refused with the reason",
+          "[head][labels][refusal]") {
+  Scene scene;
+  Peer administrator(scene, wire::Role::ADMIN);
+  for (const std::string key : {"troupe.node", "troupe.zone"}) {
+    Peer node(scene, wire::Role::NODE);
+    node.join([&](auto join) { join.initLabels(1)[0].setKey(key); });
+    CHECK_FALSE(node.joined);
+    CHECK_THAT(node.shutdown, Catch::StartsWith("a node cannot offer the label '" + key + "'") &&
+                                  Catch::Contains("choose another name"));
+    CHECK(administrator.status()["nodes"].empty());
+  }
+}
+
 TEST_CASE("what a driver asks for with names that are none is refused, and the head serves on",
           "[head][name][refusal]") {
   Scene scene;

@@ -135,6 +135,19 @@ TEST_CASE("a node whose host is no address of this machine is refused before it 
   cluster.stop();
 }
 
+TEST_CASE("a node that is given a label of the head's is refused before it joins", "[node][join][labels]") {
+  Cluster cluster;
+  cluster.options.labels = {{"zone", "b"}, {"troupe.node", "7"}};
+  CHECK_THROWS_WITH(Node(cluster.loop, cluster.options),
+                    Catch::StartsWith("a node cannot offer the label 'troupe.node': the head itself gives") &&
+                        Catch::EndsWith("choose another name"));
+  CHECK(cluster.head.joined.empty());
+  cluster.options.labels = {{"troupe", "a"}, {"troupes.node", "b"}};
+  cluster.join();
+  CHECK(cluster.head.joined.at(0).labels == std::map<std::string, std::string>{{"troupe", "a"}, {"troupes.node", "b"}});
+  cluster.stop();
+}
+
 TEST_CASE("a worker process starts, is asked through its node, and its exit is reported once", "[node][process]") {
   Cluster cluster;
   cluster.join();

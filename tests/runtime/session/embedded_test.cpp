@@ -225,6 +225,7 @@ TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
   auto ranks = gang<Rank>({.size = 3});
   CHECK(get(ranks.all<&Rank::rank>()) == std::vector<int>{0, 1, 2});
   CHECK(get(ranks.all<&Rank::size>()) == std::vector<int>{3, 3, 3});
+  CHECK(get(ranks.all<&Rank::node>()) == std::vector<std::uint32_t>{1, 1, 1});
   CHECK(get(ranks.all<&Rank::host>()) == std::vector<std::string>(3, "127.0.0.1"));
   CHECK(get(ranks.all<&Rank::exchanges>()) == std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
 }

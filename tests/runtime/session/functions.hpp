@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -118,6 +119,7 @@ struct Rank {
   int rank() const { return this_gang()->rank(); }
   int size() const { return this_gang()->size(); }
   int local_rank() const { return this_gang()->local_rank(); }
+  std::uint32_t node() const { return this_gang()->node(); }
   std::string host() const { return this_gang()->host(); }
   std::string gpus() const { return visible_gpus(); }
   int pid() const { return getpid(); }

@@ -160,6 +160,28 @@ TEST_CASE("the loaders of all ranks see every row once, on the rank's device", "
         })) == "");
 }
 
+TEST_CASE("the order of a run's data follows the run's seed, which is added to the sampler's",
+          "[train][context][loader]") {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
+          const auto order = [&gang](std::uint64_t run_seed, SamplerOptions options = {}) {
+            TestMember member(gang);
+            member.run_seed = run_seed;
+            Context ctx(member);
+            std::vector<std::int64_t> seen;
+            for (auto& batch : ctx.loader({torch::zeros({40, 1}), torch::arange(40)}, 8, 0, options)) {
+              for (std::int64_t i = 0; i < batch.target.size(0); ++i)
+                seen.push_back(batch.target[i].item<std::int64_t>());
+            }
+            return seen;
+          };
+          expect(order(5) == order(5), "one order for one seed");
+          expect(order(5) != order(6), "another order for another seed");
+          expect(order(5, {.seed = 2}) == order(7), "the sum of both seeds");
+          expect(order(0) == DistributedSampler(40, 0, 1).indices(), "the sampler's own order without a run's seed");
+          expect(order(5, {.shuffle = false}) == order(6, {.shuffle = false}), "no order of a seed without shuffling");
+        })) == "");
+}
+
 TEST_CASE("a loader refuses what cannot be", "[train][context][loader]") {
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext&) {
           auto refused = [](std::int64_t rows, std::int64_t targets, std::int64_t batch) {

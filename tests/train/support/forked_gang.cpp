@@ -103,6 +103,7 @@ class Context final : public GangContext {
   int node_rank() const override { return nodes_[static_cast<std::size_t>(rank_)]; }
   int node_count() const override { return *std::max_element(nodes_.begin(), nodes_.end()) + 1; }
   std::vector<int> node_ranks() const override { return nodes_; }
+  std::uint32_t node() const override { return static_cast<std::uint32_t>(node_rank()) + 1; }
   std::string host() const override { return "127.0.0.1"; }
   Rendezvous& rendezvous() override { return table_; }
   const std::atomic<std::uint32_t>& broken() const override { return board_.broken; }

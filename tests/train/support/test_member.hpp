@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,13 +22,15 @@ class TestMember final : public Member {
   }
   const std::string& storage() const override { return storage_; }
   const std::string& restore_from() const override { return restore_from_; }
+  std::uint64_t seed() const override { return run_seed; }
 
   struct Reported {
     Metrics metrics;
     std::string checkpoint;
   };
   std::vector<Reported> reports;
-  int stop_at = 0;  ///< the report, from 1, that is answered with Stop; 0: none
+  int stop_at = 0;             ///< the report, from 1, that is answered with Stop; 0: none
+  std::uint64_t run_seed = 0;  ///< of the run
 
  private:
   GangContext& gang_;

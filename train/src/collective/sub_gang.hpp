@@ -23,6 +23,7 @@ class SubGang final : public GangContext {
   int node_rank() const override { return nodes_[static_cast<std::size_t>(rank_)]; }
   int node_count() const override;
   std::vector<int> node_ranks() const override { return nodes_; }
+  std::uint32_t node() const override { return whole_.node(); }
   std::string host() const override { return whole_.host(); }
   Rendezvous& rendezvous() override { return whole_.rendezvous(); }
   const std::atomic<std::uint32_t>& broken() const override { return whole_.broken(); }

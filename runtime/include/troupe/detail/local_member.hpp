@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ class LocalGang final : public GangContext {
   int node_rank() const override { return 0; }
   int node_count() const override { return 1; }
   std::vector<int> node_ranks() const override { return {0}; }
+  std::uint32_t node() const override { return 0; }
   std::string host() const override { return "127.0.0.1"; }
   Rendezvous& rendezvous() override { return rendezvous_; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
@@ -61,6 +63,7 @@ class LocalMember final : public Member {
   Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
   const std::string& storage() const override { return info_.storage; }
   const std::string& restore_from() const override { return info_.restore_from; }
+  std::uint64_t seed() const override { return info_.seed; }
 
   std::uint64_t reports() const { return reports_; }
   bool stopped() const { return stopped_; }

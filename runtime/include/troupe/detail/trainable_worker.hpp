@@ -1,14 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include <troupe/detail/local_member.hpp>
 #include <troupe/detail/signature.hpp>
+#include <troupe/detail/surroundings.hpp>
 #include <troupe/detail/trial_session.hpp>
 #include <troupe/gang_context.hpp>
 
@@ -60,7 +63,8 @@ void run_trainable(Member& member, const trainable_config<F>& config, ResultSlot
   }
 }
 
-/// The actor that is one rank of a run. Its methods are called by the driver's TrialRun only.
+/// The actor that is one rank of a run, or of several runs that follow one another in the processes of one gang. The
+/// methods from start() to result() are called by the driver's TrialRun only.
 template <auto F>
 class TrainableWorker {
  public:
@@ -68,18 +72,38 @@ class TrainableWorker {
   using Result = trainable_result<F>;
 
   TrainableWorker(Config config, RunInfo info)
-      : work_(std::make_shared<Work>(Work{std::move(config), {}})), session_(context(), std::move(info)) {}
+      : gang_(context()), work_(std::make_shared<Work>(Work{std::move(config), {}})) {
+    session_.emplace(gang_, std::move(info), run_);
+  }
 
   void start() {
-    session_.start([work = work_](Member& member) { run_trainable<F>(member, work->config, work->result); });
+    session_->start([work = work_](Member& member) { run_trainable<F>(member, work->config, work->result); });
   }
-  TrialEvent next(std::optional<Verdict> verdict) { return session_.next(verdict); }
-  void finish() { session_.finish(); }
+  TrialEvent next(std::optional<Verdict> verdict) { return session_->next(verdict); }
+  void finish() { session_->finish(); }
 
   /// Of rank 0, once it has finished with a value.
   decltype(auto) result() const {
     if (!work_->result) throw std::logic_error("the function was stopped before it returned a value");
     if constexpr (!std::is_void_v<Result>) return static_cast<const Result&>(*work_->result);
+  }
+
+  /// Makes this worker as it was when it was constructed, with these, for another run in the same process. The last run
+  /// has ended on every rank: TrialRun::result() has waited for that. The session of the last run is destroyed first, and
+  /// waits for a function that has not ended as ~TrialSession says. All ranks are renewed the same number of times: the
+  /// number of the run stands before every key of the rendezvous that a later run than the first uses through
+  /// Member::gang(), so that run meets no communicator, verdict or key of an earlier one. this_gang() has the keys of the
+  /// first run, in every run.
+  void renew(Config config, RunInfo info) {
+    session_.reset();
+    work_ = std::make_shared<Work>(Work{std::move(config), {}});
+    session_.emplace(gang_, std::move(info), ++run_);
+  }
+
+  std::uint32_t node() const { return gang_.node(); }  ///< GangContext::node()
+  /// What this rank sees of a file `marker` and of a directory or file `checkpoint`. Never throws.
+  Surroundings look(const std::string& marker, const std::string& checkpoint) const {
+    return detail::look(gang_, marker, checkpoint);
   }
 
  private:
@@ -95,8 +119,10 @@ class TrainableWorker {
     return *gang;
   }
 
+  GangContext& gang_;
+  std::uint32_t run_ = 1;
   std::shared_ptr<Work> work_;
-  TrialSession session_;
+  std::optional<TrialSession> session_;  // of this run; there is always one
 };
 
 template <class R>

@@ -26,13 +26,16 @@ bool has_failed(const ObjectPtr& ref);
 ///   for (auto event = run.wait(); event.kind == Kind::Report; event = run.wait()) run.answer(verdict on event);
 ///   auto value = run.result();
 ///
+/// Another run in the processes of the same gang is another TrialRun, made once this one's result() is over and
+/// TrainableWorker::renew was called on every rank.
+///
 /// With several runs: collect() what they wait for, wait_objects() on all of it, then poll() each.
 template <auto F>
 class TrialRun {
  public:
   using Worker = TrainableWorker<F>;
 
-  /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info).
+  /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info), or have been renewed since.
   explicit TrialRun(Gang<Worker> gang) : gang_(std::move(gang)) {
     for (const auto& start : gang_.template all<&Worker::start>()) starts_.push_back(object_of(start));
     for (std::size_t rank = 1; rank < gang_.size(); ++rank) {

@@ -55,8 +55,10 @@ struct Stopped {};
 /// theirs to say.
 class TrialSession {
  public:
-  /// `gang` outlives the function.
-  TrialSession(GangContext& gang, RunInfo info);
+  /// `gang` outlives the function. `run` numbers the runs that follow one another in the gang, from 1, and is the same on
+  /// every rank. A later run than the first meets no key of the rendezvous that an earlier one has set: its function sees
+  /// a gang that puts "run <number>/" before each key.
+  TrialSession(GangContext& gang, RunInfo info, std::uint32_t run = 1);
   TrialSession(const TrialSession&) = delete;
   TrialSession& operator=(const TrialSession&) = delete;
   /// Waits up to a second for the function to leave its next report; one that does not is left to the end of its

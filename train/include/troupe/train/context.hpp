@@ -68,6 +68,7 @@ class Context {
   int rank() const;        ///< 0 .. world_size() - 1
   int local_rank() const;  ///< among the ranks on this node
   int world_size() const;
+  std::uint64_t seed() const;  ///< of the run, the same on every rank: RunOptions::seed, or the trial's own
   c10::Device device()
       const;  ///< cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the CPU
   /// Made at its first use, which is collective therefore. Throws as make_host_communicator and make_nccl_communicator do.
@@ -110,7 +111,7 @@ class Context {
   class Epochs;
   Epochs epochs(int count);
 
-  /// This rank's rows of a data set, shuffled by the epoch.
+  /// This rank's rows of a data set, shuffled by the epoch and by seed(), which is added to SamplerOptions::seed.
   DistributedSampler sampler(std::size_t rows, SamplerOptions options = {}) const;
   /// This rank's batches of an epoch: sampler(rows) with set_epoch(epoch), on device().
   Loader loader(const Dataset& data, std::int64_t batch, int epoch, SamplerOptions options = {}) const;

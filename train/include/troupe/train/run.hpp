@@ -39,6 +39,7 @@ struct RunOptions {
   std::string storage = {};       ///< directory for checkpoints, as rank 0's node sees it; empty: none are written
   std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
   std::string name = {};          ///< of the run, for people
+  std::uint64_t seed = 0;         ///< of the run: its data order follows it
   std::optional<std::chrono::milliseconds> placement_timeout =
       {};  ///< for the gang's placement; none: as long as it takes
   std::function<Verdict(const Report&)> on_report =

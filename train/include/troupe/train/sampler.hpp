@@ -8,7 +8,7 @@ namespace troupe::train {
 
 struct SamplerOptions {
   bool shuffle = true;
-  std::uint64_t seed = 0;  ///< the same on every rank
+  std::uint64_t seed = 0;  ///< the same on every rank; Context::sampler and Context::loader add the run's seed to it
   bool drop_last = false;  ///< true: leave the tail out instead of repeating the head
 };
 
