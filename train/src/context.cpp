@@ -129,7 +129,13 @@ void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
   const auto bytes = rank() == 0 ? read_file(fs::path(from) / fmt::format("optimizer{}.pt", number)) : "";
+  std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
+  for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
   load_optimizer(optimizer, broadcast_bytes(communicator(), bytes, device(), 0), device());
+  if (!impl_->member.reconfigured()) return;
+  // The checkpoint has the options of who wrote it. The function has just made the optimizer with those of its configuration.
+  for (std::size_t group = 0; group < own.size(); ++group)
+    optimizer.param_groups()[group].set_options(std::move(own[group]));
 }
 
 Context::NoSync::NoSync(Context& context) : context_(context) { context_.set_synchronized(false); }

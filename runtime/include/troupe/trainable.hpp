@@ -40,6 +40,8 @@ class Member {
   /// Throws GangBroken once a rank has died, and where rank 0 has ended before its k-th report.
   virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
   virtual const std::string& storage() const = 0;  ///< directory of this run for checkpoints; empty: none was asked for
+  /// Whether that checkpoint was written with another configuration than this run has.
+  virtual bool reconfigured() const = 0;
   virtual const std::string& restore_from() const = 0;  ///< checkpoint directory to go on from; empty: start anew
   virtual std::uint64_t seed() const = 0;               ///< of this run, the same on every rank
 };

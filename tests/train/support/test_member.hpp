@@ -22,6 +22,7 @@ class TestMember final : public Member {
   }
   const std::string& storage() const override { return storage_; }
   const std::string& restore_from() const override { return restore_from_; }
+  bool reconfigured() const override { return false; }
   std::uint64_t seed() const override { return run_seed; }
 
   struct Reported {

@@ -63,6 +63,7 @@ class LocalMember final : public Member {
   Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
   const std::string& storage() const override { return info_.storage; }
   const std::string& restore_from() const override { return info_.restore_from; }
+  bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
 
   std::uint64_t reports() const { return reports_; }

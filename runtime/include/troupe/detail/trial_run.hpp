@@ -81,6 +81,14 @@ class TrialRun {
     return gang_.rank(0).template call<&Worker::result>().get();
   }
 
+  /// Waits until no rank has a call of this run under way, whatever became of it: the function has ended everywhere, or the
+  /// gang has.
+  void settle() const {
+    auto objects = starts_;
+    for (const auto& object : watched()) objects.push_back(object);
+    wait_objects(objects, objects.size(), std::nullopt);
+  }
+
   /// Whether the function is known to have begun on every rank. Until then a rank that dies did so before it.
   bool begun() const {
     return std::all_of(starts_.begin(), starts_.end(),
@@ -98,10 +106,16 @@ class TrialRun {
   std::vector<ObjectPtr> watched() const {
     auto objects = others_;
     if (pending_) objects.push_back(object_of(pending_));
+    for (const auto& start : starts_) {
+      if (!is_ready(*start) || has_failed(start)) objects.push_back(start);
+    }
     return objects;
   }
   /// Forgets the ranks that have finished; throws for one that has failed.
   void watch_others() {
+    for (const auto& start : starts_) {
+      if (is_ready(*start) && has_failed(start)) raise_cause(watched(), kPatience);
+    }
     std::vector<ObjectPtr> running;
     for (const auto& object : others_) {
       if (!is_ready(*object)) {

@@ -26,6 +26,7 @@ struct RunInfo {
   std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
   std::string name = {};          ///< of the run or the trial, for people
   std::uint64_t seed = 0;
+  bool reconfigured = false;  ///< the checkpoint was written with another configuration
 };
 
 /// What rank 0 has to say next. A value that crosses to the driver.
@@ -61,7 +62,7 @@ class TrialSession {
   TrialSession(GangContext& gang, RunInfo info, std::uint32_t run = 1);
   TrialSession(const TrialSession&) = delete;
   TrialSession& operator=(const TrialSession&) = delete;
-  /// Waits up to a second for the function to leave its next report; one that does not is left to the end of its
+  /// Waits up to three seconds for the function to leave its next report; one that does not is left to the end of its
   /// process.
   ~TrialSession();
 

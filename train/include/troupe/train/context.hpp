@@ -83,7 +83,9 @@ class Context {
     prepare_module(detail::module_of(model));
     return model;
   }
-  /// Gives the optimizer its state in the checkpoint that the run goes on from, if any. Its step() needs no wait of its
+  /// Gives the optimizer its state and its options (learning rate, ...) in the checkpoint that the run goes on from, if any.
+  /// A trial that took over another's checkpoint has a configuration of its own: its optimizer gets the state only, and keeps
+  /// the options that it was made with. Its step() needs no wait of its
   /// own, since gradients are averages once backward() has returned. Make it after the model was prepared: moving a model
   /// to a GPU gives it new parameters.
   template <detail::OptimizerLike O>
