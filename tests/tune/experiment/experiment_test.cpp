@@ -6,9 +6,10 @@
 
 #include <troupe/tune/asha.hpp>
 
+#include "support/scheduler.hpp"
+
 using namespace troupe;
 using namespace troupe::tune;
-using Action = Decision::Action;
 
 namespace {
 
@@ -64,8 +65,8 @@ TEST_CASE("a trial that never reports the metric is errored and told what it did
   CHECK(experiment.trials()[silent].error == "it returned without a report; call ctx.report with 'loss'");
 
   const auto decision = experiment.report(misspelt, 1, {{"epoch", 1}, {"los", 0.1}}, {}, Seconds(1));
-  CHECK(decision.action == Action::Continue);
-  CHECK(decision.reason == "the report has no 'loss'; it has epoch, los");
+  CHECK(goes_on(decision));
+  CHECK(why_of(decision) == "the report has no 'loss'; it has epoch, los");
   experiment.ended(misspelt, Seconds(1));
   CHECK(experiment.trials()[misspelt].error == "it never reported 'loss'; its reports have epoch, los");
   CHECK(experiment.best() == nullptr);
@@ -74,7 +75,7 @@ TEST_CASE("a trial that never reports the metric is errored and told what it did
 TEST_CASE("a trial whose every report was nan is no error, and not the best", "[tune][experiment]") {
   auto experiment = search_for(1);
   const auto trial = launched(experiment);
-  CHECK(reported(experiment, trial, 1, std::numeric_limits<double>::quiet_NaN()).action == Action::Stop);
+  CHECK(stops(reported(experiment, trial, 1, std::numeric_limits<double>::quiet_NaN())));
   experiment.ended(trial, Seconds(1));
   CHECK(experiment.trials()[trial].status == Status::Stopped);
   CHECK(experiment.trials()[trial].reason == "stopped at rung 0 (t=1): loss is nan");
@@ -103,8 +104,8 @@ TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
   auto experiment = search_for(3, {.max_failures = 5});
   const auto good = launched(experiment), bad = launched(experiment);
   reported(experiment, good, 1, 0.1);
-  CHECK(reported(experiment, bad, 1, 0.9).action == Action::Stop);
-  CHECK(reported(experiment, bad, 2, 0.9).action == Action::Stop);
+  CHECK(stops(reported(experiment, bad, 1, 0.9)));
+  CHECK(stops(reported(experiment, bad, 2, 0.9)));
   experiment.failed(bad, "killed by signal 9", Fault::Trial, Seconds(2));
   CHECK(experiment.trials()[bad].status == Status::Stopped);
   CHECK(experiment.trials()[bad].failures == 0);
@@ -118,7 +119,7 @@ TEST_CASE("a closed experiment launches nothing, stops every report and says why
   experiment.close("enough", Seconds(1));
 
   CHECK(experiment.trials()[waiting].status == Status::Stopped);
-  CHECK(reported(experiment, running, 1, 0.1).reason == "the run ended: enough");
+  CHECK(why_of(reported(experiment, running, 1, 0.1)) == "the run ended: enough");
   CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(2))));
   experiment.ended(running, Seconds(2));
   CHECK(experiment.trials()[running].status == Status::Stopped);

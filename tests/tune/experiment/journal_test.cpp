@@ -146,8 +146,41 @@ TEST_CASE("an event reads back as it was written", "[tune][journal]") {
   Event report{.kind = Event::Kind::Reported, .trial = 3, .attempt = 2, .t = 9};
   report.metrics = {{"a \"b\"", std::numeric_limits<double>::infinity()}, {"c", 0.1}};
   report.checkpoint = "x/y";
-  report.decision = {Decision::Action::Stop, "no, \n", 2};
+  report.decision = Stop{"no, \n", 2};
   report.now = Seconds(0.1);
   CHECK(to_line(event_from(to_line(report))) == to_line(report));
   CHECK(event_from(to_line(report)).metrics[0].value == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("a decision of every kind reads back as it was written", "[tune][journal]") {
+  const Exploit exploit{.donor = 3,
+                        .checkpoint = "node 1:/x/y",
+                        .checkpoint_t = 7,
+                        .donor_takeovers = 2,
+                        .config = {{"lr", 0.1}, {"batch", 64}},
+                        .why = "it is \"worse\""};
+  auto in_turn = exploit;
+  in_turn.in_turn = true;
+  const std::vector<Decision> decisions{
+      GoOn{}, GoOn{"passed", 1, "note, \n"}, Stop{}, Stop{"no, \n", 2}, Finish{"enough"}, Pause{"behind"}, exploit,
+      in_turn};
+  for (const auto& decision : decisions) {
+    CAPTURE(name_of(decision));
+    Event report{.kind = Event::Kind::Reported, .trial = 3, .attempt = 2, .t = 9};
+    report.decision = decision;
+    CHECK(event_from(to_line(report)).decision == decision);
+
+    Event gone{.kind = Event::Kind::Failed, .trial = 3, .attempt = 2, .text = "x is gone", .fault = Fault::Checkpoint};
+    gone.decision = decision;
+    CHECK(event_from(to_line(gone)).decision == decision);
+    CHECK(event_from(to_line(gone)).fault == Fault::Checkpoint);
+  }
+
+  Event launch{.kind = Event::Kind::Launched, .trial = 3, .attempt = 2, .t = 7, .config = exploit.config};
+  launch.checkpoint = exploit.checkpoint;
+  launch.decision = exploit;
+  const auto again = event_from(to_line(launch));
+  CHECK(again.decision == Decision{exploit});
+  CHECK(again.t == 7);
+  CHECK(again.checkpoint == exploit.checkpoint);
 }

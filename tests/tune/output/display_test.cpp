@@ -75,6 +75,20 @@ TEST_CASE("a pipe gets lines without a single escape", "[tune][display]") {
         "  1 terminated, 0 stopped, 0 errored\n");
 }
 
+TEST_CASE("what people should know is a line of its own, but not into a table", "[tune][display]") {
+  const auto shown = [](Display::Kind kind) {
+    Ends ends;
+    std::array<int, 2> pipe_ends{};
+    REQUIRE(pipe(pipe_ends.data()) == 0);
+    ends.ours = pipe_ends[0];
+    ends.displays = pipe_ends[1];
+    Display(kind, ends.displays, false).note("the nodes do not share the folder", Seconds(1));
+    return all_from(ends);
+  };
+  CHECK(shown(Display::Kind::Lines) == "[  1.0 s] note: the nodes do not share the folder\n");
+  CHECK(shown(Display::Kind::Table) == "");
+}
+
 TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 ms", "[tune][display]") {
   setenv("TERM", "xterm", 1);
   setenv("NO_COLOR", "1", 1);

@@ -56,6 +56,25 @@ Trial trial_seven() {
   return trial;
 }
 
+/// After it took over trial 2.
+Trial trial_five() {
+  Trial trial{.id = 5, .config = {{"lr", 0.037}, {"momentum", 0.9}}, .status = Status::Running, .attempt = 2, .t = 8};
+  trial.takeovers = {{.t = 8,
+                      .donor = 2,
+                      .checkpoint_t = 8,
+                      .checkpoint = "trials/2/8",
+                      .donor_config = {{"lr", 0.031}, {"momentum", 0.9}},
+                      .before = {{"lr", 0.5}, {"momentum", 0.1}},
+                      .after = trial.config}};
+  return trial;
+}
+
+std::string line_about_decision(Event::Kind kind, const Trial& trial, Decision decision) {
+  Event event{.kind = kind, .trial = trial.id, .attempt = trial.attempt, .now = Seconds(3.21)};
+  event.decision = std::move(decision);
+  return render_event(event, &trial, nullptr, {"accuracy", Max}).value_or("(nothing)\n");
+}
+
 std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1, std::string text = {},
                        Fault fault = Fault::Trial) {
   Event event{.kind = kind, .trial = trial.id, .attempt = attempt, .text = std::move(text), .now = Seconds(3.21)};
@@ -119,6 +138,7 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
   using Kind = Event::Kind;
 
   CHECK(line_about(Kind::Started, trial, nullptr) == "[  3.2 s] trial 7 started: lr=0.0312, batch=64\n");
+  trial.retried = true;
   CHECK(line_about(Kind::Started, trial, nullptr, 2) == "[  3.2 s] trial 7 started (attempt 2): lr=0.0312, batch=64\n");
   CHECK(line_about(Kind::Launched, trial, nullptr) == "(nothing)\n");
   CHECK(line_about(Kind::Reported, trial, nullptr) == "(nothing)\n");
@@ -142,6 +162,54 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
         "[  3.2 s] trial 7 errored: std::runtime_error: no data. No best yet.\n");
   CHECK(line_about(Kind::Closed, trial, nullptr, 0, "interrupted by SIGINT") ==
         "[  3.2 s] the run ends: interrupted by SIGINT\n");
+}
+
+TEST_CASE("a takeover is a line with both trials and what changed", "[tune][render]") {
+  using Kind = Event::Kind;
+  auto trial = trial_five();
+  const Exploit exploit{.donor = 2, .checkpoint = "trials/2/8", .checkpoint_t = 8, .config = trial.config};
+  const std::string line = "[  3.2 s] trial 5 takes over trial 2 at t=8: lr 0.031 -> 0.037, momentum kept\n";
+
+  CHECK(line_about_decision(Kind::Reported, trial, exploit) == line);
+  CHECK(line_about_decision(Kind::Launched, trial, exploit) == line);  // it was paused until now
+  trial.takeovers[0].checkpoint_t = 6;
+  CHECK(line_about_decision(Kind::Reported, trial, exploit) ==
+        "[  3.2 s] trial 5 takes over trial 2 at t=8 (from its t=6): lr 0.031 -> 0.037, momentum kept\n");
+}
+
+TEST_CASE("trials that take turns leave no lines", "[tune][render]") {
+  using Kind = Event::Kind;
+  auto trial = trial_five();
+  CHECK(line_about_decision(Kind::Reported, trial, Pause{"others are behind"}) == "(nothing)\n");
+  CHECK(line_about_decision(Kind::Launched, trial, GoOn{}) == "(nothing)\n");
+  CHECK(line_about(Kind::Started, trial, nullptr, 2) == "(nothing)\n");
+
+  trial.takeovers.clear();
+  trial.status = Status::Paused;
+  trial.pauses = 1;
+  CHECK(line_about(Kind::Ended, trial, nullptr) == "(nothing)\n");
+  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "killed") == "(nothing)\n");  // it did not end by itself
+  trial.status = Status::Running;
+  CHECK(line_about(Kind::Started, trial, nullptr, 2) == "(nothing)\n");
+}
+
+TEST_CASE("what people should know is a line, and so is a checkpoint that is gone", "[tune][render]") {
+  using Kind = Event::Kind;
+  auto trial = trial_five();
+  CHECK(line_about_decision(Kind::Reported, trial, GoOn{.why = "judged at t=8"}) == "(nothing)\n");
+  CHECK(line_about_decision(Kind::Reported, trial, GoOn{.notice = "the report has no checkpoint"}) ==
+        "[  3.2 s] trial 5: the report has no checkpoint\n");
+
+  trial.status = Status::Pending;
+  Event gone{.kind = Kind::Failed, .trial = 5, .attempt = 2, .text = "rank 0 does not find x", .now = Seconds(3.21)};
+  gone.fault = Fault::Checkpoint;
+  gone.decision = GoOn{.why = "it goes on from its own t=6"};
+  CHECK(render_event(gone, &trial, nullptr, {}) ==
+        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); it goes on from its own t=6\n");
+  gone.decision = Exploit{.donor = 2};
+  CHECK(render_event(gone, &trial, nullptr, {}) ==
+        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); trial 5 takes over trial 2 at t=8: "
+        "lr 0.031 -> 0.037, momentum kept\n");
 }
 
 TEST_CASE("lines show real numbers with four digits", "[tune][render]") {
@@ -174,6 +242,40 @@ TEST_CASE("the summary says what won and why the others stopped", "[tune][render
         "    rung 2 (t=9): 0 judged, 0 stopped\n"
         "    trial 4 errored: std::runtime_error: no data\n"
         "  results: results/run-1\n");
+}
+
+TEST_CASE("the summary of a population shows the schedule that won, takeovers, pauses and notices", "[tune][render]") {
+  Overview overview{.objective = {"accuracy", Max}, .elapsed = Seconds(20)};
+  overview.by_status = {0, 0, 4, 0, 0, 0};
+  overview.fields = {"lr", "momentum"};
+  overview.best = Overview::Row{.trial = 5, .best = 0.75, .best_t = 12, .values = {"0.037", "0.9"}};
+  overview.takeovers = 3;
+  overview.pauses = 1;
+  overview.schedule = {{0, 2, {{"lr", 0.031}, {"momentum", 0.9}}}, {8, 5, {{"lr", 0.037}, {"momentum", 0.9}}}};
+  overview.notices = {"the nodes do not share the run's folder", "the report has no checkpoint"};
+  CHECK(render_summary(overview, {}) ==
+        "tune: 4 trials in 20.0 s\n"
+        "  best: trial 5, accuracy 0.75 at t=12\n"
+        "    lr = 0.037\n"
+        "    momentum = 0.9\n"
+        "    its schedule:\n"
+        "      from the start: lr=0.031, momentum=0.9 (trial 2)\n"
+        "      after t=8: lr=0.037, momentum=0.9 (trial 5)\n"
+        "  4 terminated, 0 stopped, 0 errored\n"
+        "  3 takeovers, 1 pause\n"
+        "  note: the nodes do not share the run's folder\n"
+        "  note: the report has no checkpoint\n");
+}
+
+TEST_CASE("a table shows who is paused, and why", "[tune][render]") {
+  Overview overview{.objective = {"accuracy", Max}};
+  overview.by_status = {0, 1, 0, 0, 0, 2};
+  overview.rows = {{.trial = 5, .status = Status::Paused, .t = 8, .note = "others are behind"}};
+  CHECK(render_table(overview, {}) ==
+        "tune: max accuracy, 0.0 s, 3 trials: 1 running, 2 paused\n"
+        "best: none yet\n"
+        "trial  status  t  accuracy  best  why\n"
+        "    5  paused  8         -     -  others are behind\n");
 }
 
 TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][render]") {

@@ -8,6 +8,7 @@
 
 #include "experiment/journal.hpp"
 #include "support/python.hpp"
+#include "support/scheduler.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe;
@@ -92,6 +93,49 @@ TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
 
   CHECK(replay(journal, again) == journal.size());
   CHECK(again.save() == experiment.save());
+}
+
+TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][reports]") {
+  TemporaryFolder folder;
+  const SearchSpace space{{"lr", grid({0.5, 0.031})}, {"momentum", 0.9}};
+  const Configuration changed{{"lr", 0.037}, {"momentum", 0.9}};
+  const auto takes_over_once = [&](const Trial& trial, const Population&) -> Decision {
+    if (trial.id != 0 || trial.t != 2 || !trial.takeovers.empty()) return GoOn{};
+    return Exploit{.donor = 1, .checkpoint = "trials/1/1", .checkpoint_t = 1, .config = changed, .why = "it is worse"};
+  };
+  Experiment experiment({.objective = {"accuracy", Max}}, std::make_unique<GridSearcher>(space, 1, 1),
+                        std::make_unique<ScriptedScheduler>(takes_over_once));
+  ReportFiles files(folder.path(), space, {}, "{}");
+  experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
+  for (TrialId trial = 0; trial < 2; ++trial) {
+    experiment.next(Seconds(0));
+    experiment.started(trial, Seconds(0));
+    experiment.report(trial, 1, {{"accuracy", 0.25}}, "trials/" + std::to_string(trial) + "/1", Seconds(1));
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "pbt.jsonl"));
+
+  experiment.report(0, 2, {{"accuracy", 0.25}}, {}, Seconds(2));
+  experiment.relaunch(0, Seconds(2));
+  experiment.started(0, Seconds(2));
+  experiment.report(0, 2, {{"accuracy", 0.75}}, {}, Seconds(3));
+  for (TrialId trial = 0; trial < 2; ++trial) experiment.ended(trial, Seconds(3));
+  files.write_summary(experiment, Seconds(4));
+
+  CHECK(python(folder.path(), R"(
+import json
+first, second = [{'lr': lr, 'momentum': 0.9} for lr in (0.5, 0.031)]
+changed = {'lr': 0.037, 'momentum': 0.9}
+lines = [json.loads(line) for line in open('pbt.jsonl')]
+assert lines == [{'to': 0, 'time_s': 2, 'takeover': 1, 't': 2, 'from': 1, 'from_t': 1, 'from_takeovers': 0,
+                  'checkpoint': 'trials/1/1', 'own': first, 'old': second, 'new': changed,
+                  'reason': 'it is worse'}], lines
+summary = json.load(open('summary.json'))
+assert summary['best']['trial'] == 0 and summary['best']['best'] == 0.75
+assert summary['schedule'] == [{'after_t': 0, 'trial': 1, 'config': second},
+                               {'after_t': 1, 'trial': 0, 'config': changed}], summary['schedule']
+reports = [json.loads(line) for line in open('reports.jsonl')]
+print([(r['trial'], r['t'], r['config']['lr'], r['decision']) for r in reports])
+)") == "[(0, 1, 0.5, 'continue'), (1, 1, 0.031, 'continue'), (0, 2, 0.5, 'exploit'), (0, 2, 0.037, 'continue')]\n");
 }
 
 TEST_CASE("a run never writes into the folder of another", "[tune][reports]") {

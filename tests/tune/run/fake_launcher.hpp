@@ -28,8 +28,12 @@ class FakeLauncher final : public Launcher {
       return std::nullopt;
     };
     Fault fault = Fault::Trial;  ///< of such an exception
-    bool checkpoints = false;    ///< with every report
-    bool deaf = false;           ///< goes on after Stop
+    /// Whether a checkpoint can be read by the attempt that is to go on from it.
+    std::function<bool(const std::string&)> is_there = [](auto&) { return true; };
+    /// What is reported with t; empty: nothing.
+    std::function<std::string(const Launch&, std::int64_t t)> checkpoint = {};
+    bool checkpoints = false;  ///< with every report
+    bool deaf = false;         ///< goes on after Stop
     bool impossible = false;
     std::string metric = "accuracy";
   };
@@ -53,6 +57,7 @@ class FakeLauncher final : public Launcher {
     now_ = event.key().first;
     auto& what = event.mapped();
     if (what.kind == GangEvent::Kind::Placed) step(running_.at(what.trial));
+    if (seen) seen(what);
     const bool over = what.kind == GangEvent::Kind::Ended || what.kind == GangEvent::Kind::Failed;
     if (over && running_.erase(what.trial) > 0) place();
     ++events_seen;
@@ -68,6 +73,15 @@ class FakeLauncher final : public Launcher {
     step(gang);
   }
 
+  void replace(const Launch& launch, std::int64_t k) override {
+    if (ended.contains(launch.trial)) return;  // its Failed is on its way
+    auto& gang = running_.at(launch.trial);
+    if (gang.k != k) FAIL("an answer to a report that was not made");
+    ++replaced;
+    gang = {launch};
+    if (!script_.deaf) begin(launch);
+  }
+
   void end(TrialId trial) override {
     const bool waits = waiting_ && waiting_->trial == trial;
     if (!waits && !running_.contains(trial)) return;  // over
@@ -81,6 +95,8 @@ class FakeLauncher final : public Launcher {
 
   std::size_t events_seen = 0;
   std::size_t most_running = 0;
+  std::size_t replaced = 0;
+  std::function<void(const GangEvent&)> seen = {};  ///< called with each event before it is returned
   std::set<TrialId> ended;
 
  private:
@@ -97,7 +113,18 @@ class FakeLauncher final : public Launcher {
     if (!waiting_ || running_.size() >= script_.capacity) return;
     const auto launch = *std::exchange(waiting_, std::nullopt);
     running_[launch.trial] = {launch};
-    schedule(0, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
+    begin(launch);
+  }
+
+  void begin(const Launch& launch) {
+    ended.erase(launch.trial);
+    if (launch.checkpoint.empty() || script_.is_there(launch.checkpoint)) {
+      return schedule(0, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
+    }
+    schedule(0, {.kind = GangEvent::Kind::Failed,
+                 .trial = launch.trial,
+                 .text = launch.checkpoint + " is gone",
+                 .fault = Fault::Checkpoint});
   }
 
   void step(Gang& gang) {
@@ -111,6 +138,7 @@ class FakeLauncher final : public Launcher {
     if (t > script_.reports) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
     GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
     report.metrics = {{script_.metric.c_str(), script_.value(launch, t)}};
+    if (script_.checkpoint) report.checkpoint = script_.checkpoint(launch, t);
     if (script_.checkpoints)
       report.checkpoint = "checkpoints/" + std::to_string(launch.trial) + "/" + std::to_string(t);
     schedule(delay, std::move(report));

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/detail/checkpoints.hpp>
+
 #include "run/thread_launcher.hpp"
 
 using namespace troupe;
@@ -19,7 +21,7 @@ Fault fault(Kind kind, int signal, int exit_code, bool begun) {
 
 /// What becomes of an attempt that does this.
 GangEvent outcome_of(tune::detail::RunAttempt attempt) {
-  ThreadLauncher launcher(std::move(attempt), [](const Launch&) { return tune::detail::RunInfo(); });
+  ThreadLauncher launcher(std::move(attempt), [](const Launch&) { return tune::detail::Work(); });
   launcher.launch({.trial = 3});
   while (true) {
     const auto event = launcher.wait(Seconds(30));
@@ -59,9 +61,8 @@ TEST_CASE("what ends by itself or throws is the trial's fault", "[tune][fault]")
 }
 
 TEST_CASE("an attempt on a thread ends with the fault of what it threw", "[tune][fault]") {
-  using Config = Configuration;
-  using Info = tune::detail::RunInfo;
-  const auto killed_early = outcome_of([](const Config&, const Info&, tune::detail::Attempt& attempt) {
+  using tune::detail::Work;
+  const auto killed_early = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
     attempt.placed([] {});
     die(SIGKILL);
   });
@@ -69,22 +70,29 @@ TEST_CASE("an attempt on a thread ends with the fault of what it threw", "[tune]
   CHECK(killed_early.fault == Fault::System);
   CHECK(killed_early.text == "process 7 was killed");
 
-  const auto killed_late = outcome_of([](const Config&, const Info&, tune::detail::Attempt& attempt) {
+  const auto killed_late = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
     attempt.placed([] {});
     attempt.begun();
     die(SIGKILL);
   });
   CHECK(killed_late.fault == Fault::Trial);
 
-  const auto never_placed = outcome_of([](const Config&, const Info&, tune::detail::Attempt&) {
+  const auto never_placed = outcome_of([](const Work&, tune::detail::Attempt&) {
     raise({.kind = Kind::Program, .message = "worker process 9 on node 1 did not start: signal 9"});
   });
   CHECK(never_placed.fault == Fault::System);
 
-  const auto threw = outcome_of([](const Config&, const Info&, tune::detail::Attempt& attempt) {
+  const auto threw = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
     attempt.begun();
     throw std::runtime_error("no data");
   });
   CHECK(threw.fault == Fault::Trial);
   CHECK(threw.text == "no data");
+
+  const auto gone = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
+    attempt.placed([] {});
+    throw tune::detail::CheckpointGone("the checkpoint x is gone");
+  });
+  CHECK(gone.fault == Fault::Checkpoint);
+  CHECK(gone.text == "the checkpoint x is gone");
 }

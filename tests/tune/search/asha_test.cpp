@@ -6,9 +6,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/scheduler.hpp"
+
 using namespace troupe;
 using namespace troupe::tune;
-using Action = Decision::Action;
 
 namespace {
 
@@ -24,8 +25,7 @@ std::string one_rung(int eta, const std::vector<double>& losses) {
   Asha asha({.max_t = 100, .eta = eta}, {"loss", Min}, 1);
   std::string letters;
   for (std::size_t trial = 0; trial < losses.size(); ++trial) {
-    const auto decision = asha.on_report(trial, 1, {{"loss", losses[trial]}});
-    letters += decision.action == Action::Continue ? 'c' : 's';
+    letters += goes_on(on_report(asha, trial, 1, {{"loss", losses[trial]}})) ? 'c' : 's';
   }
   return letters;
 }
@@ -79,65 +79,65 @@ TEST_CASE("what is not finite is the worst of its rung and stops, the first tria
   CHECK(one_rung(3, {kNan, .9, kInf, .9, -kInf}) == "scscs");
 
   auto asha = max_accuracy({.max_t = 27, .eta = 3});
-  const auto decision = asha.on_report(0, 1, accuracy(kNan));
-  CHECK(decision == Decision{Action::Stop, "stopped at rung 0 (t=1): accuracy is nan", 0});
-  CHECK(asha.on_report(1, 1, accuracy(-5)).action == Action::Continue);
+  const auto decision = on_report(asha, 0, 1, accuracy(kNan));
+  CHECK(decision == Decision{Stop{"stopped at rung 0 (t=1): accuracy is nan", 0}});
+  CHECK(goes_on(on_report(asha, 1, 1, accuracy(-5))));
   CHECK(asha.rungs()[0].not_finite == 1);
 }
 
 TEST_CASE("a stop says where, by how much and against how many", "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 27, .eta = 3});
   for (TrialId trial = 0; trial < 9; ++trial)
-    asha.on_report(trial, 1, accuracy(0.5 + 0.05 * static_cast<double>(trial)));
+    on_report(asha, trial, 1, accuracy(0.5 + 0.05 * static_cast<double>(trial)));
 
-  const auto decision = asha.on_report(9, 1, accuracy(0.41));
+  const auto decision = on_report(asha, 9, 1, accuracy(0.41));
 
-  CHECK(decision.action == Action::Stop);
-  CHECK(decision.rung == 0);
-  CHECK(decision.reason == "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.766667, the best 1/3 of 9");
+  CHECK(stops(decision));
+  CHECK(rung_of(decision) == 0);
+  CHECK(why_of(decision) == "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.766667, the best 1/3 of 9");
 }
 
 TEST_CASE("Ray's own vectors hold", "[tune][asha]") {
   SECTION("a grace period and a reduction factor of 3") {
     auto asha = max_accuracy({.max_t = 100, .eta = 3, .grace = 3});
-    for (int i = 1; i < 10; ++i) CHECK(asha.on_report(1, i, accuracy(i * 100)).action == Action::Continue);
-    for (int i = 1; i < 5; ++i) CHECK(asha.on_report(2, i, accuracy(450)).action == Action::Continue);
-    CHECK(asha.on_report(3, 1, accuracy(10)).action == Action::Continue);
-    CHECK(asha.on_report(3, 2, accuracy(10)).action == Action::Continue);
-    CHECK(asha.on_report(3, 3, accuracy(10)).action == Action::Stop);
+    for (int i = 1; i < 10; ++i) CHECK(goes_on(on_report(asha, 1, i, accuracy(i * 100))));
+    for (int i = 1; i < 5; ++i) CHECK(goes_on(on_report(asha, 2, i, accuracy(450))));
+    CHECK(goes_on(on_report(asha, 3, 1, accuracy(10))));
+    CHECK(goes_on(on_report(asha, 3, 2, accuracy(10))));
+    CHECK(stops(on_report(asha, 3, 3, accuracy(10))));
   }
   SECTION("a reduction factor of 2") {
     auto asha = max_accuracy({.max_t = 100, .eta = 2});
-    for (int i = 1; i < 10; ++i) CHECK(asha.on_report(1, i, accuracy(i * 100)).action == Action::Continue);
-    for (int i = 1; i < 5; ++i) CHECK(asha.on_report(2, i, accuracy(450)).action == Action::Continue);
-    CHECK(asha.on_report(3, 1, accuracy(260)).action == Action::Stop);
-    CHECK(asha.on_report(4, 2, accuracy(260)).action == Action::Stop);
+    for (int i = 1; i < 10; ++i) CHECK(goes_on(on_report(asha, 1, i, accuracy(i * 100))));
+    for (int i = 1; i < 5; ++i) CHECK(goes_on(on_report(asha, 2, i, accuracy(450))));
+    CHECK(stops(on_report(asha, 3, 1, accuracy(260))));
+    CHECK(stops(on_report(asha, 4, 2, accuracy(260))));
   }
   SECTION("at max_t every trial is finished, in every bracket") {
     auto asha = max_accuracy({.max_t = 10, .eta = 2, .brackets = 4});
     for (TrialId trial = 0; trial < 20; ++trial) {
-      const auto decision = asha.on_report(trial, 10, accuracy(1));
-      CHECK(decision == Decision{Action::Finish, "trained to max_t=10", std::nullopt});
+      const auto decision = on_report(asha, trial, 10, accuracy(1));
+      CHECK(decision == Decision{Finish{"trained to max_t=10"}});
     }
   }
 }
 
 TEST_CASE("a repeated report changes nothing", "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 27, .eta = 3});
-  asha.on_report(0, 1, accuracy(0.5));
-  asha.on_report(0, 2, accuracy(0.6));
+  on_report(asha, 0, 1, accuracy(0.5));
+  on_report(asha, 0, 2, accuracy(0.6));
   const auto before = asha.save();
 
-  CHECK(asha.on_report(0, 1, accuracy(0.1)) == Decision{});
-  CHECK(asha.on_report(0, 2, accuracy(0.1)) == Decision{});
+  CHECK(on_report(asha, 0, 1, accuracy(0.1)) == Decision{});
+  CHECK(on_report(asha, 0, 2, accuracy(0.1)) == Decision{});
 
   CHECK(asha.save() == before);
 }
 
 TEST_CASE("a trial that jumps over rungs is judged once, in the highest", "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 27, .eta = 3});
-  CHECK(asha.on_report(0, 10, accuracy(0.5)).rung == 2);
-  CHECK(asha.on_report(0, 11, accuracy(0.5)) == Decision{});
+  CHECK(rung_of(on_report(asha, 0, 10, accuracy(0.5))) == 2);
+  CHECK(on_report(asha, 0, 11, accuracy(0.5)) == Decision{});
   CHECK(asha.rungs()[0].reached == 0);
   CHECK(asha.rungs()[1].reached == 0);
   CHECK(asha.rungs()[2].reached == 1);
@@ -145,14 +145,14 @@ TEST_CASE("a trial that jumps over rungs is judged once, in the highest", "[tune
 
 TEST_CASE("a report without the metric waits with the rung for the next one", "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 27, .eta = 3});
-  CHECK(asha.on_report(0, 1, {{"loss", 1}}) == Decision{});
-  CHECK(asha.on_report(0, 2, accuracy(0.5)).rung == 0);
+  CHECK(on_report(asha, 0, 1, {{"loss", 1}}) == Decision{});
+  CHECK(rung_of(on_report(asha, 0, 2, accuracy(0.5))) == 0);
 }
 
 TEST_CASE("brackets are drawn by a softmax over their rungs, from the seed and the trial", "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 100, .eta = 4, .brackets = 3}, 3);
   constexpr int trials = 20'000;
-  for (TrialId trial = 0; trial < trials; ++trial) asha.on_report(trial, 64, accuracy(0));
+  for (TrialId trial = 0; trial < trials; ++trial) on_report(asha, trial, 64, accuracy(0));
   const auto rungs = asha.rungs();
   CHECK(static_cast<double>(rungs[3].reached) / trials == Approx(.6652).margin(.015));
   CHECK(static_cast<double>(rungs[6].reached) / trials == Approx(.2447).margin(.015));
@@ -180,7 +180,7 @@ TEST_CASE("at every moment a saved scheduler goes on as the one that saved it", 
     if (over.contains(trial)) continue;
     const auto value = random.below(10) == 0 ? kNan : random.unit();
     const auto before = original.rungs();
-    const auto decision = original.on_report(trial, ++t[trial], accuracy(value));
+    const auto decision = on_report(original, trial, ++t[trial], accuracy(value));
     const auto after = original.rungs();
     std::size_t entered = 0, stopped = 0;
     for (std::size_t i = 0; i < after.size(); ++i) {
@@ -188,12 +188,12 @@ TEST_CASE("at every moment a saved scheduler goes on as the one that saved it", 
       stopped += after[i].stopped + after[i].not_finite - before[i].stopped - before[i].not_finite;
       REQUIRE(after[i].stopped + after[i].not_finite <= after[i].reached);
     }
-    REQUIRE(entered == (decision.rung ? 1 : 0));
-    REQUIRE(stopped == (decision.action == Action::Stop ? 1 : 0));
-    REQUIRE((decision.action == Action::Finish) == (t[trial] >= options.max_t));
-    if (decision.action == Action::Continue) continue;
-    REQUIRE_FALSE(decision.reason.empty());
-    original.on_end(trial);
+    REQUIRE(entered == (rung_of(decision) ? 1 : 0));
+    REQUIRE(stopped == (stops(decision) ? 1 : 0));
+    REQUIRE(finishes(decision) == (t[trial] >= options.max_t));
+    if (goes_on(decision)) continue;
+    REQUIRE_FALSE(why_of(decision).empty());
+    on_end(original, trial);
     over.insert(trial);
   }
 }

@@ -4,6 +4,8 @@
 #include <troupe/tune/asha.hpp>
 #include <troupe/tune/context.hpp>
 #include <troupe/tune/options.hpp>
+#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/replay.hpp>
 #include <troupe/tune/results.hpp>
 #include <troupe/tune/run.hpp>
 #include <troupe/tune/searcher.hpp>

@@ -1,20 +1,18 @@
 #include <troupe/tune/experiment.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
-#include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "experiment/journal.hpp"
-#include "text/json.hpp"
+#include "text/format.hpp"
 
 namespace troupe::tune {
 namespace {
-
-using Action = Decision::Action;
 
 void check(const ExperimentOptions& options) {
   if (options.objective.metric.empty()) throw std::invalid_argument("tune: .metric has to name the metric to look at");
@@ -29,21 +27,11 @@ void check(const ExperimentOptions& options) {
   }
 }
 
-std::string names_of(const Metrics& metrics) {
-  std::string names;
-  for (const auto& metric : metrics) names += (names.empty() ? "" : ", ") + metric.name;
-  return names.empty() ? "nothing" : names;
-}
-
-std::string never_reported(const Trial& trial, const std::string& metric) {
-  if (trial.t == 0) return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
-  return fmt::format("it never reported '{}'; its reports have {}", metric, names_of(trial.last));
-}
-
 }  // namespace
 
 std::string_view to_string(Status status) {
-  constexpr std::string_view names[] = {"pending", "running", "terminated", "stopped", "errored"};
+  constexpr std::array<std::string_view, kStatuses> names{"pending", "running", "terminated",
+                                                          "stopped", "errored", "paused"};
   return names[static_cast<std::size_t>(status)];
 }
 
@@ -64,91 +52,204 @@ void Experiment::tell(const Event& event) {
   observer_(event, about_trial ? &trials_[event.trial] : nullptr);
 }
 
-Next Experiment::next(Seconds now) {
-  TrialId id = trials_.size();
+Population Experiment::population() const {
+  if (exhausted_ || closed_) return {trials_, 0};
+  const auto size = searcher_->size();
+  return {trials_, size ? *size - std::min<std::uint64_t>(*size, trials_.size()) : 1};
+}
+
+// ---- launches ------------------------------------------------------------------------------------------------------
+
+TrialId Experiment::begin(Configuration config) {
+  const TrialId id = trials_.size();
+  trials_.push_back({.id = id, .config = std::move(config)});
+  return id;
+}
+
+/// Who is to be launched next, and with what; none for now.
+std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
   if (!again_.empty()) {
-    id = again_.front();
+    const auto id = again_.front();
     again_.pop_front();
-  } else {
-    auto config = exhausted_ || closed_ ? std::nullopt : searcher_->suggest(id);
-    if (!config) {
-      exhausted_ = true;
-      if (in_flight_ > 0) return Wait{};
-      return Done{};
-    }
-    trials_.push_back({.id = id, .config = *std::move(config)});
+    return id;
   }
-  auto& trial = trials_[id];
-  trial.in_flight = true;
+  if (closed_) return std::nullopt;
+  const auto turn = scheduler_->on_place(population());
+  if (const auto* resume = std::get_if<Resume>(&turn)) {
+    const auto& trial = known(resume->trial);
+    if (trial.status != Status::Paused) {
+      throw std::logic_error(
+          fmt::format("the scheduler resumes trial {}, which is {}", trial.id, to_string(trial.status)));
+    }
+    exploit = resume->exploit;
+    return trial.id;
+  }
+  const bool is_idle = in_flight_ == 0;
+  if (std::holds_alternative<Begin>(turn) || is_idle) {
+    auto config = exhausted_ ? std::nullopt : searcher_->suggest(trials_.size());
+    if (config) return begin(*std::move(config));
+    const bool was_known = std::exchange(exhausted_, true);
+    if (!was_known) return chosen(exploit);  // the scheduler knows now that nothing is to come
+  }
+  const auto* behind = is_idle ? furthest_behind(trials_) : nullptr;
+  return behind ? std::optional(behind->id) : std::nullopt;
+}
+
+Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now) {
+  if (exploit) take_over(trial, *exploit);
+  trial.outcome = Status::Terminated;
+  trial.reason.clear();
   trial.launch = ++launches_;
-  ++in_flight_;
-  Launch launch{id, trial.attempt(), trial.config, trial.checkpoint, trial.checkpoint_t};
-  tell({.kind = Event::Kind::Launched, .trial = id, .attempt = launch.attempt, .config = trial.config, .now = now});
+  trial.launched_from = trial.checkpoint;
+  ++trial.attempt;
+  const bool reconfigured =
+      !trial.checkpoint.empty() && !trial.takeovers.empty() && trial.takeovers.back().checkpoint == trial.checkpoint;
+  const Launch launch{.trial = trial.id,
+                      .attempt = trial.attempt,
+                      .config = trial.config,
+                      .checkpoint = trial.checkpoint,
+                      .after_t = trial.checkpoint_t,
+                      .takeovers = trial.takeovers.size(),
+                      .reconfigured = reconfigured};
+  Event event{.kind = Event::Kind::Launched,
+              .trial = trial.id,
+              .attempt = trial.attempt,
+              .t = launch.after_t,
+              .config = trial.config,
+              .checkpoint = launch.checkpoint,
+              .now = now};
+  if (exploit) event.decision = *exploit;
+  tell(event);
   return launch;
+}
+
+Next Experiment::next(Seconds now) {
+  std::optional<Exploit> exploit;
+  const auto id = chosen(exploit);
+  if (!id) {
+    if (in_flight_ > 0) return Wait{};
+    return Done{};
+  }
+  auto& trial = trials_[*id];
+  trial.status = Status::Pending;
+  trial.in_flight = true;
+  ++in_flight_;
+  return launch(trial, exploit, now);
+}
+
+Launch Experiment::relaunch(TrialId id, Seconds now) {
+  auto& trial = known(id);
+  if (!trial.replaced) throw std::invalid_argument(fmt::format("trial {} was not told to take over another", id));
+  trial.replaced = false;
+  return launch(trial, std::nullopt, now);
 }
 
 void Experiment::started(TrialId id, Seconds now) {
   auto& trial = known(id);
   assert(trial.in_flight);
-  if (trial.attempt() == 1) trial.started = now;
+  if (trial.attempt == 1) trial.started = now;
   trial.status = Status::Running;
-  tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt(), .now = now});
+  tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt, .now = now});
 }
 
-Decision Experiment::decide(const Trial& trial, std::int64_t t, const Metrics& metrics) {
-  if (closed_) return {Action::Stop, "the run ended: " + why_closed_, std::nullopt};
-  const auto judged =
-      scheduler_->on_report(trial.id, t, metrics);  // is told of every report, whatever comes of it here
+// ---- reports -------------------------------------------------------------------------------------------------------
+
+Decision Experiment::decide(const Trial& trial) {
+  if (closed_) return Stop{"the run ended: " + why_closed_, std::nullopt};
+  auto judged = scheduler_->on_report(trial, population());  // is told of every report, whatever comes of it here
   const auto& [metric, mode] = options_.objective;
-  const auto value = options_.objective.value_in(metrics);
+  const auto value = options_.objective.value_in(trial.last);
   if (const auto goal = options_.stop.reaches; goal && value && std::isfinite(*value)) {
     if (!options_.objective.better(*goal, *value)) {
-      return {Action::Finish, fmt::format("{} {:.6g} reached {:.6g}", metric, *value, *goal), std::nullopt};
+      return Finish{fmt::format("{} {:.6g} reached {:.6g}", metric, *value, *goal)};
     }
   }
-  if (options_.stop.reports > 0 && t >= options_.stop.reports) {
-    return {Action::Finish, fmt::format("made {} reports", t), std::nullopt};
+  if (options_.stop.reports > 0 && trial.t >= options_.stop.reports) {
+    return Finish{fmt::format("made {} reports", trial.t)};
   }
-  if (!value && judged.reason.empty()) {
-    return {judged.action, fmt::format("the report has no '{}'; it has {}", metric, names_of(metrics)), std::nullopt};
+  auto* go_on = std::get_if<GoOn>(&judged);
+  if (!value && go_on && go_on->why.empty()) {
+    go_on->why = fmt::format("the report has no '{}'; it has {}", metric, names_of(trial.last));
   }
   return judged;
 }
 
 void Experiment::note(Trial& trial, const Event& report) {
   trial.t = report.t;
+  trial.retried = false;
   trial.last = report.metrics;
   if (!report.checkpoint.empty()) {
     trial.checkpoint = report.checkpoint;
     trial.checkpoint_t = report.t;
   }
   const auto value = options_.objective.value_in(report.metrics);
-  if (value && std::isfinite(*value) && (!trial.best || options_.objective.better(*value, *trial.best))) {
-    trial.best = value;
-    trial.best_t = report.t;
-    const auto* leader = best();
-    if (!leader || options_.objective.better(*value, *leader->best)) best_ = trial.id;
+  if (!value) return;
+  trial.history.push_back({report.t, *value});
+  if (!std::isfinite(*value) || (trial.best && !options_.objective.better(*value, *trial.best))) return;
+  trial.best = value;
+  trial.best_t = report.t;
+  trial.best_takeovers = trial.takeovers.size();
+  const auto* leader = best();
+  if (!leader || leader == &trial || options_.objective.better(*value, *leader->best)) best_ = trial.id;
+}
+
+void Experiment::take_over(Trial& trial, const Exploit& exploit) {
+  assert(exploit.donor < trials_.size());
+  trial.takeovers.push_back({.t = trial.t,
+                             .donor = exploit.donor,
+                             .checkpoint_t = exploit.checkpoint_t,
+                             .donor_takeovers = exploit.donor_takeovers,
+                             .checkpoint = exploit.checkpoint,
+                             .donor_config = config_after(trials_[exploit.donor], exploit.donor_takeovers),
+                             .before = trial.config,
+                             .after = exploit.config,
+                             .why = exploit.why,
+                             .own_checkpoint = trial.checkpoint,
+                             .own_checkpoint_t = trial.checkpoint_t});
+  trial.config = exploit.config;
+  trial.checkpoint = exploit.checkpoint;
+  trial.checkpoint_t = exploit.checkpoint_t;
+  trial.t = exploit.checkpoint_t;
+}
+
+void Experiment::add_notice(std::string notice) {
+  if (notices_.size() == kMostNotices || std::ranges::count(notices_, notice) > 0) return;
+  notices_.push_back(std::move(notice));
+}
+
+void Experiment::act_on(Trial& trial, const Decision& decision) {
+  if (const auto* go_on = std::get_if<GoOn>(&decision)) {
+    if (!go_on->notice.empty()) add_notice(go_on->notice);
+    return;
   }
-  if (report.decision.action == Action::Continue) return;
+  trial.reason = why_of(decision);
+  if (const auto* exploit = std::get_if<Exploit>(&decision)) {
+    take_over(trial, *exploit);
+    trial.replaced = !exploit->in_turn;
+    if (trial.replaced) return;
+  }
   trial.stopping = true;
-  trial.reason = report.decision.reason;
-  trial.outcome = report.decision.action == Action::Stop ? Status::Stopped : Status::Terminated;
+  trial.outcome = std::holds_alternative<Stop>(decision)     ? Status::Stopped
+                  : std::holds_alternative<Finish>(decision) ? Status::Terminated
+                                                             : Status::Paused;
 }
 
 Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics, const std::string& checkpoint,
                             Seconds now) {
   auto& trial = known(id);
-  if (trial.stopping || trial.over()) return {Action::Stop, trial.reason, std::nullopt};
-  if (t <= trial.t && !closed_) return {};
+  if (trial.stopping || trial.replaced || trial.over()) return Stop{trial.reason, std::nullopt};
+  if (t <= trial.t && !closed_) return GoOn{};
   Event event{.kind = Event::Kind::Reported,
               .trial = id,
-              .attempt = trial.attempt(),
+              .attempt = trial.attempt,
               .t = std::max(t, trial.t),
+              .config = trial.config,
               .metrics = metrics,
               .checkpoint = checkpoint,
               .now = now};
-  event.decision = decide(trial, t, metrics);
   note(trial, event);
+  event.decision = decide(trial);
+  act_on(trial, event.decision);
   const auto goal = options_.stop.reaches;
   const bool reached = goal && !closed_ && trial.best && !options_.objective.better(*goal, *trial.best);
   if (reached) shut(fmt::format("trial {}: {}", id, trial.reason), now);
@@ -157,157 +258,24 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics, 
   return event.decision;
 }
 
-void Experiment::take_back(Trial& trial) {
-  assert(trial.in_flight);
-  trial.in_flight = false;
-  --in_flight_;
-}
-
-void Experiment::finish(Trial& trial, Status status, Seconds now) {
-  trial.status = status;
-  trial.stopping = false;
-  trial.ended = now;
-  scheduler_->on_end(trial.id);
-  searcher_->on_end(trial.id, trial.best);
-}
-
-void Experiment::ended(TrialId id, Seconds now) {
-  auto& trial = known(id);
-  take_back(trial);
-  const bool told_nothing = !trial.best && !options_.objective.value_in(trial.last);
-  if (trial.outcome == Status::Terminated && told_nothing) {
-    trial.error = never_reported(trial, options_.objective.metric);
-    trial.outcome = Status::Errored;
-  }
-  finish(trial, trial.outcome, now);
-  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt(), .now = now});
-}
-
-void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds now) {
-  auto& trial = known(id);
-  take_back(trial);
-  const auto attempt = trial.attempt();
-  if (fault == Fault::System && trial.restarts >= options_.system_retries) fault = Fault::Trial;
-  if (trial.stopping) {
-    finish(trial, trial.outcome, now);
-  } else if (closed_) {
-    trial.reason = "the run ended: " + why_closed_;
-    finish(trial, Status::Stopped, now);
-  } else if (fault == Fault::System) {
-    trial.restart_reason = why;
-    ++trial.restarts;
-    trial.status = Status::Pending;
-    again_.push_back(id);
-  } else {
-    trial.error = why;
-    ++trial.failures;
-    if (fault != Fault::Final && trial.failures <= options_.max_failures) {
-      trial.status = Status::Pending;
-      again_.push_back(id);
-    } else {
-      finish(trial, Status::Errored, now);
-    }
-  }
-  tell({.kind = Event::Kind::Failed, .trial = id, .attempt = attempt, .text = why, .fault = fault, .now = now});
-}
-
-void Experiment::shut(const std::string& why, Seconds now) {
-  closed_ = true;
-  why_closed_ = why;
-  for (const auto id : again_) {
-    trials_[id].reason = "the run ended: " + why;
-    finish(trials_[id], Status::Stopped, now);
-  }
-  again_.clear();
-}
-
-void Experiment::close(const std::string& why, Seconds now) {
-  if (closed_) return;
-  shut(why, now);
-  tell({.kind = Event::Kind::Closed, .text = why, .now = now});
-}
+// ---- questions -----------------------------------------------------------------------------------------------------
 
 const Trial* Experiment::best() const { return best_ ? &trials_[*best_] : nullptr; }
 
-void Experiment::requeue(TrialId id, Seconds now) {
-  auto& trial = known(id);
-  take_back(trial);
-  if (trial.stopping) {
-    finish(trial, trial.outcome, now);
-  } else if (closed_) {
-    trial.reason = "the run ended: " + why_closed_;
-    finish(trial, Status::Stopped, now);
-  } else {
-    trial.status = Status::Pending;
-    again_.push_front(id);
-  }
-  tell({.kind = Event::Kind::Requeued, .trial = id, .attempt = trial.attempt(), .now = now});
-}
-
-void Experiment::requeue_running(Seconds now) {
-  std::vector<TrialId> running;
+std::vector<std::string> Experiment::pinned() const {
+  auto names = scheduler_->checkpoints();
   for (const auto& trial : trials_) {
-    if (trial.in_flight) running.push_back(trial.id);
+    if (trial.over()) continue;
+    if (!trial.checkpoint.empty()) names.push_back(trial.checkpoint);
+    // To go back to where the donor's turns out to be gone before there is another.
+    const bool has_own = trial.takeovers.empty() || trial.takeovers.back().checkpoint != trial.checkpoint;
+    if (!has_own && !trial.takeovers.back().own_checkpoint.empty())
+      names.push_back(trial.takeovers.back().own_checkpoint);
   }
-  // Each goes to the front of the queue: the last launched first, so that the launches come in the old order.
-  std::ranges::sort(running, std::greater{}, [&](TrialId id) { return trials_[id].launch; });
-  for (const auto id : running) requeue(id, now);
-}
-
-void Experiment::apply(const Event& event) {
-  Observer observer;
-  std::swap(observer, observer_);
-  struct Restore {
-    Observer& from;
-    Observer& to;
-    ~Restore() { std::swap(from, to); }
-  } restore{observer, observer_};
-
-  const bool about_gang = event.kind != Event::Kind::Launched && event.kind != Event::Kind::Closed;
-  if (about_gang && !known(event.trial).in_flight) {
-    throw std::invalid_argument(fmt::format("trial {} is in no gang at this place of the journal", event.trial));
-  }
-  switch (event.kind) {
-    case Event::Kind::Launched: {
-      const auto again = next(event.now);
-      const auto* launch = std::get_if<Launch>(&again);
-      if (launch && launch->trial == event.trial && launch->attempt == event.attempt &&
-          launch->config == event.config) {
-        return;
-      }
-      throw std::invalid_argument(fmt::format("the journal launched trial {} (attempt {}) with {}; this search {}",
-                                              event.trial, event.attempt, to_string(event.config),
-                                              launch ? "has " + to_string(launch->config) : "launches nothing"));
-    }
-    case Event::Kind::Started:
-      return started(event.trial, event.now);
-    case Event::Kind::Reported: {
-      const auto decision = report(event.trial, event.t, event.metrics, event.checkpoint, event.now);
-      if (decision == event.decision) return;
-      throw std::invalid_argument(fmt::format("trial {}, t={}: the journal's decision was '{}', this search's is '{}'",
-                                              event.trial, event.t, event.decision.reason, decision.reason));
-    }
-    case Event::Kind::Ended:
-      return ended(event.trial, event.now);
-    case Event::Kind::Failed:
-      return failed(event.trial, event.text, event.fault, event.now);
-    case Event::Kind::Requeued:
-      return requeue(event.trial, event.now);
-    case Event::Kind::Closed:
-      return close(event.text, event.now);
-  }
-}
-
-std::string Experiment::save() const {
-  auto trials = Json::array();
-  for (const auto& trial : trials_) trials.push_back(to_json(trial));
-  return dump({{"trials", trials},
-               {"again", std::vector<TrialId>(again_.begin(), again_.end())},
-               {"in_flight", in_flight_},
-               {"best", best_ ? Json(*best_) : Json()},
-               {"closed", closed_ ? Json(why_closed_) : Json()},
-               {"searcher", parse(searcher_->save(), "a searcher's state")},
-               {"scheduler", parse(scheduler_->save(), "a scheduler's state")}});
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
 }
 
 }  // namespace troupe::tune

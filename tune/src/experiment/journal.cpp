@@ -6,14 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "experiment/decision_json.hpp"
+
 namespace troupe::tune {
 namespace {
 
 constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
                                                   "failed",   "requeued", "closed"};
-constexpr std::array<std::string_view, 3> kActions{"continue", "stop", "finish"};
-constexpr std::array<std::string_view, 3> kFaults{"trial", "system", "final"};
-constexpr int kVersion = 1;
+constexpr std::array<std::string_view, 4> kFaults{"trial", "system", "final", "checkpoint"};
+constexpr int kVersion = 2;
 
 template <class Enum, std::size_t size>
 Enum named(const std::array<std::string_view, size>& names, const Json& json) {
@@ -37,7 +38,12 @@ Event parsed(const Json& json) {
   }
   event.trial = json.at("trial").get<TrialId>();
   event.attempt = json.at("attempt").get<int>();
-  if (event.kind == Event::Kind::Launched) event.config = configuration_from(json.at("config"));
+  if (json.contains("decision")) event.decision = decision_from(json);
+  if (event.kind == Event::Kind::Launched) {
+    event.config = configuration_from(json.at("config"));
+    event.checkpoint = json.value("checkpoint", "");
+    event.t = json.value("after_t", std::int64_t{0});
+  }
   if (event.kind == Event::Kind::Failed) {
     event.text = json.at("why").get<std::string>();
     event.fault = named<Fault>(kFaults, json.at("fault"));
@@ -46,9 +52,7 @@ Event parsed(const Json& json) {
     event.t = json.at("t").get<std::int64_t>();
     event.metrics = metrics_from(json.at("metrics"));
     event.checkpoint = json.value("checkpoint", "");
-    event.decision.action = named<Decision::Action>(kActions, json.at("decision"));
-    event.decision.reason = json.value("reason", "");
-    if (json.contains("rung")) event.decision.rung = json.at("rung").get<int>();
+    json.at("decision");
   }
   return event;
 }
@@ -64,6 +68,8 @@ Json to_json(const Trial& trial) {
             {"t", trial.t},
             {"last", to_json(trial.last)},
             {"reason", trial.reason},
+            {"takeovers", Json::array()},
+            {"pauses", trial.pauses},
             {"failures", trial.failures},
             {"error", trial.error},
             {"restarts", trial.restarts},
@@ -72,8 +78,11 @@ Json to_json(const Trial& trial) {
             {"checkpoint_t", trial.checkpoint_t},
             {"started", trial.started.count()},
             {"ended", trial.ended.count()}};
+  if (!trial.takeovers.empty()) json["best_config"] = to_json(config_of_best(trial));
+  for (const auto& takeover : trial.takeovers) json["takeovers"].push_back(to_json(takeover));
   if (trial.in_flight) json["in_flight"] = trial.launch;
   if (trial.stopping) json["stopping"] = true;
+  if (trial.replaced) json["replaced"] = true;
   return json;
 }
 
@@ -99,18 +108,23 @@ std::string to_line(const Event& event) {
   }
   json["trial"] = event.trial;
   json["attempt"] = event.attempt;
-  if (event.kind == Event::Kind::Launched) json["config"] = to_json(event.config);
+  const bool is_exploit = std::holds_alternative<Exploit>(event.decision);
+  if (event.kind == Event::Kind::Launched) {
+    json["config"] = to_json(event.config);
+    if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
+    if (event.t > 0) json["after_t"] = event.t;
+    if (is_exploit) json.update(to_json(event.decision));
+  }
   if (event.kind == Event::Kind::Failed) {
     json["why"] = event.text;
     json["fault"] = name_in(kFaults, event.fault);
+    if (event.fault == Fault::Checkpoint) json.update(to_json(event.decision));
   }
   if (event.kind == Event::Kind::Reported) {
     json["t"] = event.t;
     json["metrics"] = to_json(event.metrics);
     if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
-    json["decision"] = name_in(kActions, event.decision.action);
-    if (!event.decision.reason.empty()) json["reason"] = event.decision.reason;
-    if (event.decision.rung) json["rung"] = *event.decision.rung;
+    json.update(to_json(event.decision));
   }
   return dump(json);
 }

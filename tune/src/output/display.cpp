@@ -10,11 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "text/format.hpp"
+
 namespace troupe::tune {
 namespace {
 
 constexpr Seconds kBetweenDraws{0.2};
-constexpr std::size_t kLinesAboveRows = 3;
+constexpr std::size_t kLinesAboveRows = 4;
 constexpr std::size_t kMostRows = 40;
 
 struct Size {
@@ -56,6 +58,10 @@ void Display::show(const Event& event, const Trial* trial, const Experiment& exp
   if (kind_ != Kind::Lines) return;
   const auto line = render_event(event, trial, experiment.best(), experiment.options().objective);
   if (line) write(*line);
+}
+
+void Display::note(const std::string& notice, Seconds now) {
+  if (kind_ == Kind::Lines) write(fmt::format("[{:>7}] note: {}\n", short_time(now), notice));
 }
 
 void Display::draw(const Experiment& experiment, Seconds now) {

@@ -18,6 +18,8 @@ class Display {
   static Display for_descriptor(int fd);
 
   void show(const Event& event, const Trial* trial, const Experiment& experiment);
+  /// A line of what people should know; beside a table it comes in the summary.
+  void note(const std::string& notice, Seconds now);
   /// Draws the table again if the last time is 200 ms ago.
   void tick(const Experiment& experiment, Seconds now);
   /// The last state of the table, and the summary below it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -14,6 +16,11 @@ Overview::Row row_of(const Trial& trial, const Objective& objective) {
   row.last = objective.value_in(trial.last);
   for (const auto& [name, value] : trial.config) row.values.push_back(short_text(value));
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
+  if (!trial.over() && !trial.takeovers.empty() && row.note.empty()) {
+    const auto& last = trial.takeovers.back();
+    row.note = fmt::format("took over trial {} at t={}: {}", last.donor, last.checkpoint_t,
+                           describe_change(last.donor_config, last.after));
+  }
   return row;
 }
 
@@ -21,7 +28,7 @@ Overview::Row row_of(const Trial& trial, const Objective& objective) {
 std::vector<const Trial*> shown(const std::vector<Trial>& trials, std::size_t most) {
   std::vector<const Trial*> chosen;
   for (const auto& trial : trials) {
-    if (trial.in_flight || trial.over()) chosen.push_back(&trial);
+    if (trial.in_flight || trial.over() || trial.status == Status::Paused) chosen.push_back(&trial);
   }
   const auto before = [](const Trial* a, const Trial* b) {
     if (a->over() != b->over()) return b->over();
@@ -45,6 +52,9 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     ++overview.by_status[static_cast<std::size_t>(trial.status)];
     const bool room = overview.errored.size() < Overview::kMostErrors;
     if (trial.status == Status::Errored && room) overview.errored.push_back(row_of(trial, objective));
+    const auto is_other = [&](const Takeover& takeover) { return takeover.donor != trial.id; };
+    overview.takeovers += static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
+    overview.pauses += static_cast<std::size_t>(trial.pauses);
     if (trial.restarts == 0) continue;
     overview.restarts += static_cast<std::size_t>(trial.restarts);
     overview.restarted = {trial.id, trial.restart_reason};
@@ -53,7 +63,15 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     for (const auto& [name, value] : experiment.trials().front().config) overview.fields.push_back(name);
   }
   for (const auto* trial : shown(experiment.trials(), most_rows)) overview.rows.push_back(row_of(*trial, objective));
-  if (const auto* best = experiment.best()) overview.best = row_of(*best, objective);
+  if (const auto* best = experiment.best()) {
+    overview.best = row_of(*best, objective);
+    const auto takeovers = std::min(best->best_takeovers, best->takeovers.size());
+    // What it has now may be another configuration than the one that its best report came from.
+    overview.best->values.clear();
+    for (const auto& [name, value] : config_of_best(*best)) overview.best->values.push_back(short_text(value));
+    if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
+  }
+  overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
   overview.ended_early = experiment.why_closed();
   return overview;

@@ -20,13 +20,13 @@ struct Overview {
     std::optional<double> best = {};
     std::int64_t best_t = 0;
     std::vector<std::string> values = {};  ///< in the order of `fields`
-    std::string note = {};                 ///< why it was stopped, or its error
+    std::string note = {};                 ///< why it was stopped or paused, its error, or whom it took over
   };
 
   Objective objective = {};
   Seconds elapsed{0};
-  std::array<std::size_t, 5> by_status{};  ///< trials, by Status
-  std::vector<std::string> fields = {};    ///< the searched ones
+  std::array<std::size_t, kStatuses> by_status{};  ///< trials, by Status
+  std::vector<std::string> fields = {};            ///< the searched ones
   std::optional<Row> best = {};
   std::vector<Row> rows = {};
   std::vector<Row> errored = {};  ///< at most kMostErrors of them
@@ -37,8 +37,12 @@ struct Overview {
   };
   Restarted restarted = {};  ///< the last such trial by id
   std::vector<RungSummary> rungs = {};
-  std::string ended_early = {};  ///< why; empty: it did not
-  std::string folder = {};       ///< of the results; empty: none
+  std::size_t takeovers = 0;  ///< of one trial's checkpoint by another trial
+  std::size_t pauses = 0;
+  std::vector<Segment> schedule = {};     ///< that led to the best trial's best report; empty: it never changed
+  std::vector<std::string> notices = {};  ///< what people should know
+  std::string ended_early = {};           ///< why; empty: it did not
+  std::string folder = {};                ///< of the results; empty: none
 
   static constexpr std::size_t kMostErrors = 5;
   std::size_t count(Status status) const { return by_status[static_cast<std::size_t>(status)]; }

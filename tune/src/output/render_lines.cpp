@@ -30,10 +30,35 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best, c
     return fmt::format("was lost by the cluster (attempt {}), will be started again: {}", event.attempt,
                        clipped(event.text, 500));
   }
+  if (event.kind == Kind::Failed && event.fault == Fault::Checkpoint && !trial.over()) {
+    const auto* exploit = std::get_if<Exploit>(&event.decision);
+    const auto instead = exploit ? describe(trial.takeovers.back(), trial.id) : why_of(event.decision);
+    return fmt::format("lost its checkpoint ({}); {}", clipped(event.text, 500), instead);
+  }
   if (event.kind == Kind::Failed && !trial.over()) {
     return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));
   }
   return how_it_ended(trial, objective) + ". " + best_so_far(best, objective);
+}
+
+/// A line about a report, of those that people are shown.
+std::optional<std::string> about_report(const Event& event, const Trial& trial) {
+  if (std::holds_alternative<Exploit>(event.decision)) return describe(trial.takeovers.back(), trial.id);
+  const auto* go_on = std::get_if<GoOn>(&event.decision);
+  if (!go_on || go_on->notice.empty()) return std::nullopt;
+  return fmt::format("trial {}: {}", trial.id, go_on->notice);
+}
+
+/// Taking turns is no news.
+bool is_routine(const Event& event, const Trial& trial) {
+  if (event.kind == Event::Kind::Started) return event.attempt > 1 && !trial.retried;
+  return trial.status == Status::Paused;
+}
+
+std::string schedule_text(const std::vector<Segment>& schedule) {
+  std::string text;
+  for (const auto& segment : schedule) text += fmt::format("      {}\n", describe(segment));
+  return text;
 }
 
 std::string rung_line(const RungSummary& rung, const Objective& objective, bool many_brackets) {
@@ -67,7 +92,11 @@ std::optional<std::string> render_event(const Event& event, const Trial* trial, 
   using Kind = Event::Kind;
   const auto time = fmt::format("[{:>7}] ", short_time(event.now));
   if (event.kind == Kind::Closed) return fmt::format("{}the run ends: {}\n", time, event.text);
-  if (event.kind == Kind::Launched || event.kind == Kind::Reported) return std::nullopt;
+  if (event.kind == Kind::Reported || event.kind == Kind::Launched) {
+    const auto line = about_report(event, *trial);
+    return line ? std::optional(fmt::format("{}{}\n", time, *line)) : std::nullopt;
+  }
+  if (is_routine(event, *trial)) return std::nullopt;
   return fmt::format("{}trial {} {}\n", time, event.trial, text_of(event, *trial, best, objective));
 }
 
@@ -77,6 +106,7 @@ std::string render_summary(const Overview& overview, const Look& look) {
               '\n';
   if (!overview.ended_early.empty()) text += fmt::format("  ended early: {}\n", overview.ended_early);
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
+  if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
   text += fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
                       overview.count(Status::Stopped), overview.count(Status::Errored));
   if (overview.restarts > 0) {
@@ -84,6 +114,10 @@ std::string render_summary(const Overview& overview, const Look& look) {
                         counted(overview.restarts, "restart"), overview.restarted.trial,
                         clipped(overview.restarted.why, 500));
   }
+  if (overview.takeovers + overview.pauses > 0) {
+    text += fmt::format("  {}, {}\n", counted(overview.takeovers, "takeover"), counted(overview.pauses, "pause"));
+  }
+  for (const auto& notice : overview.notices) text += fmt::format("  note: {}\n", notice);
   const bool many_brackets = !overview.rungs.empty() && overview.rungs.back().bracket > 0;
   for (const auto& rung : overview.rungs) text += rung_line(rung, overview.objective, many_brackets);
   for (const auto& row : overview.errored) {

@@ -26,6 +26,7 @@ Colour colour_of(Status status) {
     case Status::Terminated:
       return Colour::Green;
     case Status::Stopped:
+    case Status::Paused:
       return Colour::Yellow;
     case Status::Errored:
       return Colour::Red;
@@ -92,7 +93,8 @@ std::string head_line(const Overview& overview) {
   auto line = fmt::format("tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
                           overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
   std::string counts;
-  for (auto status : {Status::Running, Status::Pending, Status::Terminated, Status::Stopped, Status::Errored}) {
+  for (auto status :
+       {Status::Running, Status::Pending, Status::Paused, Status::Terminated, Status::Stopped, Status::Errored}) {
     if (overview.count(status) == 0) continue;
     counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status), to_string(status));
   }
@@ -115,6 +117,10 @@ std::string best_line(const Overview& overview) {
 std::string render_table(const Overview& overview, const Look& look) {
   auto text = coloured(clipped(head_line(overview), look.width), Colour::Bold, look.colour) + '\n' +
               clipped(best_line(overview), look.width) + '\n';
+  if (!overview.notices.empty()) {
+    const auto notice = "note: " + overview.notices.back();
+    text += coloured(clipped(notice, look.width), Colour::Yellow, look.colour) + '\n';
+  }
   if (overview.rows.empty()) return text;
 
   auto columns = columns_of(overview);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
 
 namespace troupe::tune {
@@ -30,9 +31,12 @@ std::string metric_column(const std::string& name) {
   return taken ? "metric/" + name : name;
 }
 
-std::string_view name_of(Decision::Action action) {
-  constexpr std::array<std::string_view, 3> names{"continue", "stop", "finish"};
-  return names[static_cast<std::size_t>(action)];
+Json to_json(const std::vector<Segment>& schedule) {
+  auto json = Json::array();
+  for (const auto& [from_t, trial, config] : schedule) {
+    json.push_back({{"after_t", from_t}, {"trial", trial}, {"config", tune::to_json(config)}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -61,25 +65,47 @@ ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space,
 }
 
 void ReportFiles::write(const Event& event, const Trial* trial) {
-  if (event.kind == Event::Kind::Reported) write_report(event, *trial);
+  if (event.kind == Event::Kind::Reported) write_report(event);
+  if (trial) write_lineage(event, *trial);
   journal_.append(to_line(event) + "\n");
 }
 
-void ReportFiles::write_report(const Event& event, const Trial& trial) {
-  const auto action = name_of(event.decision.action);
-  Json line{{"trial", event.trial},        {"attempt", event.attempt},        {"t", event.t},
-            {"time_s", event.now.count()}, {"config", to_json(trial.config)}, {"metrics", to_json(event.metrics)},
+void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
+  auto& written = takeovers_[trial.id];
+  const auto& now = trial.takeovers;
+  const bool is_undone = now.size() < written.size();
+  if (!is_undone && (now.empty() || (now.size() == written.size() && now.back() == written.back()))) return;
+  Json line{{"to", trial.id}, {"takeover", now.size() + (is_undone ? 1 : 0)}, {"time_s", event.now.count()}};
+  if (is_undone) {
+    line["undone"] = event.text;
+  } else {
+    line.update(to_json(now.back()));
+  }
+  written = now;
+  if (!lineage_) lineage_.emplace(folder_ / "pbt.jsonl");
+  lineage_->append(dump(line) + "\n");
+}
+
+void ReportFiles::write_report(const Event& event) {
+  const auto action = name_of(event.decision);
+  const auto& why = why_of(event.decision);
+  Json line{{"trial", event.trial},
+            {"attempt", event.attempt},
+            {"t", event.t},
+            {"time_s", event.now.count()},
+            {"config", tune::to_json(event.config)},
+            {"metrics", to_json(event.metrics)},
             {"decision", action}};
   std::vector<CsvFile::Cell> cells{{"trial", std::to_string(event.trial)}, {"attempt", std::to_string(event.attempt)},
                                    {"t", std::to_string(event.t)},         {"time_s", to_string(event.now.count())},
-                                   {"decision", std::string(action)},      {"reason", event.decision.reason}};
-  if (event.decision.rung) {
-    line["rung"] = *event.decision.rung;
-    cells.emplace_back("rung", std::to_string(*event.decision.rung));
+                                   {"decision", std::string(action)},      {"reason", why}};
+  if (const auto rung = rung_of(event.decision)) {
+    line["rung"] = *rung;
+    cells.emplace_back("rung", std::to_string(*rung));
   }
-  if (!event.decision.reason.empty()) line["reason"] = event.decision.reason;
+  if (!why.empty()) line["reason"] = why;
   if (!event.checkpoint.empty()) line["checkpoint"] = event.checkpoint;
-  for (const auto& [name, value] : trial.config) cells.emplace_back("config/" + name, to_string(value));
+  for (const auto& [name, value] : event.config) cells.emplace_back("config/" + name, to_string(value));
   for (const auto& metric : event.metrics) cells.emplace_back(metric_column(metric.name), to_string(metric.value));
   lines_.append(dump(line) + "\n");
   table_.append(cells);
@@ -105,6 +131,7 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
                      {"seconds", now.count()},
                      {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
                      {"best", best ? to_json(*best) : Json()},
+                     {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
                      {"rungs", rungs},
                      {"trials", trials}};
   replace_file(folder_ / "summary.json", summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");

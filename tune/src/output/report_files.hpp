@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 
 #include <troupe/tune/experiment.hpp>
@@ -22,7 +25,11 @@ std::filesystem::path make_run_folder(const std::filesystem::path& storage);
 ///   reports.jsonl  a report a line: trial, t, configuration, metrics, decision and why
 ///   reports.csv    the same as a table; configuration in columns "config/NAME", a metric in a column of its own name
 ///                  ("metric/NAME" where that is another column's), new columns at the right end
-///   summary.json   at the end: the best trial, and each trial with status, reason, error
+///   pbt.jsonl      a line for each time that a trial went on from another's checkpoint: t, from, to, the report of the
+///                  donor's that it went on from, the donor's old configuration, the new one, the trial's own before, and
+///                  why. `takeover` counts them for each trial: a later line of the same number is instead of the earlier
+///                  one, one with "undone" takes it back
+///   summary.json   at the end: the best trial and its schedule, and each trial with status, reason, error
 class ReportFiles {
  public:
   ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params, const std::string& header);
@@ -34,12 +41,15 @@ class ReportFiles {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  void write_report(const Event& event, const Trial& trial);
+  void write_report(const Event& event);
+  void write_lineage(const Event& event, const Trial& trial);
 
   std::filesystem::path folder_;
   AppendFile journal_;
   AppendFile lines_;
   CsvFile table_;
+  std::map<TrialId, std::vector<Takeover>> takeovers_;  // that lineage_ has
+  std::optional<AppendFile> lineage_;                   // from the first takeover on
 };
 
 }  // namespace troupe::tune

@@ -1,6 +1,7 @@
 #include "run/drive.hpp"
 
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -68,6 +69,7 @@ class Driver {
       if (now < since || now - since < limits_.stop_grace) continue;
       launcher_.end(trial);
       since = Seconds::max();
+      if (replaced_.contains(trial)) deaf_.insert(trial);
     }
   }
 
@@ -81,9 +83,14 @@ class Driver {
 
   void take(const GangEvent& event) {
     const auto now = launcher_.now();
-    if (unplaced_ == event.trial && event.kind != GangEvent::Kind::Reported) unplaced_.reset();
+    const bool says_something = event.kind == GangEvent::Kind::Reported || event.kind == GangEvent::Kind::Notice;
+    if (unplaced_ == event.trial && !says_something) unplaced_.reset();
     switch (event.kind) {
+      case GangEvent::Kind::Notice:
+        if (hooks_.notice) hooks_.notice(event.text);
+        return;
       case GangEvent::Kind::Placed:
+        if (replaced_.erase(event.trial) > 0) told_to_stop_.erase(event.trial);
         return experiment_.started(event.trial, now);
       case GangEvent::Kind::Reported:
         return judge(event, now);
@@ -91,8 +98,7 @@ class Driver {
         forget(event.trial);
         return experiment_.ended(event.trial, now);
       case GangEvent::Kind::Failed:
-        forget(event.trial);
-        return experiment_.failed(event.trial, event.text, event.fault, now);
+        return fail(event, now);
       case GangEvent::Kind::Impossible:
         impossible_ = event.text;
         experiment_.close(event.text, now);
@@ -101,16 +107,34 @@ class Driver {
     }
   }
 
+  void fail(const GangEvent& event, Seconds now) {
+    const bool was_deaf = deaf_.contains(event.trial);
+    forget(event.trial);
+    if (!was_deaf) return experiment_.failed(event.trial, event.text, event.fault, now);
+    const auto why =
+        fmt::format("its attempt that was to end had not, {} after it was told to; its processes were ended",
+                    short_time(limits_.stop_grace));
+    experiment_.failed(event.trial, why, Fault::System, now);
+  }
+
   void forget(TrialId trial) {
     after_t_.erase(trial);
     told_to_stop_.erase(trial);
+    replaced_.erase(trial);
+    deaf_.erase(trial);
   }
 
   void judge(const GangEvent& event, Seconds now) {
     const auto t = after_t_[event.trial] + event.k;
     const auto decision = experiment_.report(event.trial, t, event.metrics, event.checkpoint, now);
-    const bool goes_on = decision.action == Decision::Action::Continue;
+    const bool goes_on = std::holds_alternative<GoOn>(decision);
     if (!goes_on) told_to_stop_.try_emplace(event.trial, now);
+    if (const auto* exploit = std::get_if<Exploit>(&decision); exploit && !exploit->in_turn) {
+      const auto launch = experiment_.relaunch(event.trial, now);
+      after_t_[event.trial] = launch.after_t;
+      replaced_.insert(event.trial);
+      return launcher_.replace(launch, event.k);
+    }
     launcher_.answer(event.trial, event.k, goes_on ? Verdict::Continue : Verdict::Stop);
   }
 
@@ -121,6 +145,10 @@ class Driver {
   std::optional<TrialId> unplaced_;
   std::map<TrialId, std::int64_t> after_t_;
   std::map<TrialId, Seconds> told_to_stop_;
+  // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or, once stop_grace is over, deaf_
+  // -> Failed of the next one, which is the system's fault.
+  std::set<TrialId> replaced_;
+  std::set<TrialId> deaf_;
   std::optional<Seconds> closed_at_;
   bool ended_all_ = false;
   std::optional<std::string> impossible_;

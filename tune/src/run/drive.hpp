@@ -20,6 +20,7 @@ struct DriveLimits {
 struct DriveHooks {
   std::function<void(Seconds now)> tick = {};  ///< called at least every 250 ms of the launcher's time
   std::function<std::optional<std::string>()> interrupted = {};  ///< why the run has to end at once, if it has
+  std::function<void(const std::string&)> notice = {};           ///< what people should know
 };
 
 /// Runs the experiment to its end: one gang asked for at any time that there is something to launch, so that the cluster

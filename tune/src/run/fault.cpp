@@ -16,6 +16,9 @@ Fault fault_of(const Failure& failure, bool begun) {
     case Kind::Disconnected:
     case Kind::Program:  // of user code's own errors it is none: those come home as Task
       return Fault::System;
+    case Kind::ObjectLost:  // a checkpoint on its way, as long as the function has not begun
+    case Kind::StoreFull:
+      return begun ? Fault::Trial : Fault::System;
     case Kind::ProcessDied:
     case Kind::ActorDied:
     case Kind::GangBroken:

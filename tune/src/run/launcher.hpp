@@ -16,6 +16,7 @@ struct GangEvent {
     Ended,       ///< the function returned on all ranks
     Failed,      ///< it threw, a rank died, or end() was called
     Impossible,  ///< the cluster can never place such a gang
+    Notice,      ///< text: what people should know
   };
   Kind kind = Kind::Failed;
   TrialId trial = 0;
@@ -27,7 +28,8 @@ struct GangEvent {
 };
 
 /// Turns launches into gangs: the cluster in a program, virtual time in a test. Used by one thread. Every launch is
-/// answered by Placed and then Ended or Failed, or by Failed or Impossible alone, at any later time.
+/// answered by Placed and then Ended or Failed, or by Failed or Impossible alone, at any later time. One that replaces
+/// another answers for both: the one that it replaces has no end of its own.
 class Launcher {
  public:
   virtual ~Launcher() = default;
@@ -38,6 +40,8 @@ class Launcher {
   virtual std::optional<GangEvent> wait(Seconds timeout) = 0;
   /// The verdict about the report that the trial's gang waits with.
   virtual void answer(TrialId trial, std::int64_t k, Verdict verdict) = 0;
+  /// Tells the attempt that waits with report k to end, and begins `launch`, of the same trial, in its place as soon as it has.
+  virtual void replace(const Launch& launch, std::int64_t k) = 0;
   /// Ends the gang now, or takes the request for it back.
   virtual void end(TrialId trial) = 0;
   /// Since the run began.

@@ -1,7 +1,9 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include <algorithm>
+#include <random>
 #include <stdexcept>
+#include <utility>
 
 #include <unistd.h>
 
@@ -40,6 +42,37 @@ void check(const Plan& plan) {
   }
 }
 
+/// What the scheduler needs of the run, before anything is launched.
+void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
+  if (plan.check_fields) plan.check_fields(needs.mutations);
+  if (needs.own_search && plan.searcher) {
+    refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
+  }
+  if (needs.checkpoints && plan.storage.empty()) {
+    refuse(
+        "this .scheduler moves checkpoints from trial to trial, and without .storage none are written; name a folder");
+  }
+  if (const auto size = searcher.size(); size && *size < needs.least_trials) {
+    refuse(fmt::format("this .scheduler needs at least {}, and .trials makes {}", counted(needs.least_trials, "trial"),
+                       *size));
+  }
+  if (plan.stop.reports > 0 && needs.first_judged_t >= plan.stop.reports) {
+    refuse(
+        fmt::format("nobody would be judged: the first time is at t={} (interval, burn_in), and trials end at "
+                    ".stop.reports = {}",
+                    needs.first_judged_t, plan.stop.reports));
+  }
+}
+
+/// With the fields that the scheduler changes, and the space does not have.
+SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
+  for (const auto& dimension : mutations) {
+    if (std::ranges::count(space, dimension.name, &Dimension::name) == 0) space.push_back(dimension);
+  }
+  return space;
+}
+
 Json params_of(const Plan& plan, const Experiment& experiment) {
   auto params = parse(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()), "a header");
   params["space"] = to_json(plan.space);
@@ -63,6 +96,12 @@ class Witness {
     const auto folder = make_run_folder(std::filesystem::absolute(plan.storage));
     const auto header = journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
     files_.emplace(folder, plan.space, params_of(plan, experiment), header);
+    marker_ = folder / fmt::format(".seen-{:016x}", std::random_device()() * 0x9e3779b97f4a7c15u);
+    AppendFile{marker_};
+  }
+  ~Witness() {
+    std::error_code ignored;
+    if (!marker_.empty()) std::filesystem::remove(marker_, ignored);
   }
 
   void see(const Event& event, const Trial* trial) {
@@ -70,6 +109,12 @@ class Witness {
     display_.show(event, trial, experiment_);
   }
   void tick(Seconds now) { display_.tick(experiment_, now); }
+  void note(const std::string& notice, Seconds now) {
+    notices_.push_back(notice);
+    display_.note(notice, now);
+  }
+  /// A file that only who shares the run's folder sees; empty: there is no folder.
+  const std::filesystem::path& marker() const { return marker_; }
 
   std::filesystem::path folder() const { return files_ ? files_->folder() : std::filesystem::path(); }
 
@@ -77,6 +122,7 @@ class Witness {
     if (files_) files_->write_summary(experiment_, now);
     auto overview = overview_of(experiment_, now, 0);
     overview.folder = folder().string();
+    overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
     display_.finish(experiment_, overview);
     const auto* best = experiment_.best();
     return {.objective = experiment_.options().objective,
@@ -93,14 +139,25 @@ class Witness {
   const Experiment& experiment_;
   Display display_;
   std::optional<ReportFiles> files_;
+  std::filesystem::path marker_;
+  std::vector<std::string> notices_;
 };
 
-RunInfo info_of(const Launch& launch, const std::filesystem::path& folder, std::uint64_t seed) {
-  const auto own = folder.empty() ? std::string() : (folder / "trials" / std::to_string(launch.trial)).string();
-  return {.storage = own,
-          .restore_from = launch.checkpoint,
-          .name = fmt::format("trial {}", launch.trial),
-          .seed = Random(seed, launch.trial, "trial").next()};
+/// After a takeover a trial writes to another folder: what it wrote before may be somebody's checkpoint, and t may go back.
+std::filesystem::path folder_of(const Launch& launch, const std::filesystem::path& run) {
+  if (run.empty()) return {};
+  const auto own = run / "trials" / std::to_string(launch.trial);
+  return launch.takeovers == 0 ? own : own / fmt::format("takeover-{}", launch.takeovers);
+}
+
+Work work_of(const Launch& launch, const Witness& witness, std::uint64_t seed) {
+  return {.config = launch.config,
+          .info = {.storage = folder_of(launch, witness.folder()).string(),
+                   .restore_from = launch.checkpoint,
+                   .name = fmt::format("trial {}", launch.trial),
+                   .seed = Random(seed, launch.trial, "trial").next(),
+                   .reconfigured = launch.reconfigured},
+          .marker = witness.marker().string()};
 }
 
 }  // namespace
@@ -114,7 +171,8 @@ void check(const Each& each) {
 }
 
 std::string describe(const Trial& trial, const Objective& objective) {
-  const auto config = trial.config.empty() ? "" : " with " + short_text(trial.config);
+  const auto& values = config_of_best(trial);
+  const auto config = values.empty() ? "" : " with " + short_text(values);
   if (!trial.best)
     return fmt::format("trial {}: {}, no finite {}{}", trial.id, to_string(trial.status), objective.metric, config);
   return fmt::format("trial {}: {} {} at t={}{}", trial.id, objective.metric, short_number(*trial.best), trial.best_t,
@@ -132,18 +190,24 @@ void refuse_best(const Outcome& outcome) {
       fmt::format("no best trial: none reported a finite '{}'; {}", outcome.objective.metric, why));
 }
 
-Outcome search(const Plan& plan, const RunAttempt& run_attempt) {
-  check(plan);
+Outcome search(const Plan& wanted, const RunAttempt& run_attempt) {
+  check(wanted);
+  auto scheduler = wanted.scheduler(wanted.objective, wanted.seed);
+  const auto needs = scheduler->needs();
+  auto plan = wanted;
+  plan.space = with_mutations(std::move(plan.space), needs.mutations);
+  auto searcher = searcher_of(plan);
+  check(plan, needs, *searcher);
   const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.system_retries, plan.stop};
-  Experiment experiment(options, searcher_of(plan), plan.scheduler(plan.objective, plan.seed));
+  Experiment experiment(options, std::move(searcher), std::move(scheduler));
   Witness witness(plan, experiment);
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });
 
   const InterruptWatch interrupt;
-  ThreadLauncher launcher(run_attempt,
-                          [&](const Launch& launch) { return info_of(launch, witness.folder(), plan.seed); });
+  ThreadLauncher launcher(run_attempt, [&](const Launch& launch) { return work_of(launch, witness, plan.seed); });
   const DriveHooks hooks{.tick = [&](Seconds now) { witness.tick(now); },
-                         .interrupted = [&] { return interrupt.noted(); }};
+                         .interrupted = [&] { return interrupt.noted(); },
+                         .notice = [&](const std::string& notice) { witness.note(notice, launcher.now()); }};
   try {
     drive(experiment, launcher, {plan.max_concurrent, plan.time_budget, plan.stop_grace}, hooks);
   } catch (const Impossible&) {

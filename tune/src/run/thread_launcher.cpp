@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include <troupe/tune/detail/checkpoints.hpp>
+
 #include "run/fault.hpp"
 
 namespace troupe::tune {
@@ -12,6 +14,7 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
  public:
   ThreadAttempt(ThreadLauncher& launcher, TrialId trial) : launcher_{launcher}, trial_{trial} {}
 
+  TrialId trial() const { return trial_; }
   bool is_over() const override {
     const std::lock_guard lock(launcher_.mutex_);
     return over_;
@@ -27,6 +30,9 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
   }
 
   void begun() override { begun_ = true; }
+  void say(std::string notice) override {
+    launcher_.push({.kind = GangEvent::Kind::Notice, .trial = trial_, .text = std::move(notice)});
+  }
   bool has_begun() const { return begun_; }
 
   Verdict judge(const detail::TrialEvent& report) override {
@@ -37,9 +43,20 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
     return std::exchange(verdict_, std::nullopt).value_or(Verdict::Stop);
   }
 
-  void answer(Verdict verdict) {
+  std::optional<detail::Work> replacement() override {
+    const std::lock_guard lock(launcher_.mutex_);
+    if (over_ && next_) raise({.kind = Failure::Kind::Cancelled, .message = "ended", .type = {}, .where = {}});
+    return std::exchange(next_, std::nullopt);
+  }
+  bool is_replaced() const override {
+    const std::lock_guard lock(launcher_.mutex_);
+    return next_.has_value();
+  }
+
+  void answer(Verdict verdict, std::optional<detail::Work> next) {
     const std::lock_guard lock(launcher_.mutex_);
     verdict_ = verdict;
+    next_ = std::move(next);
     answered_.notify_all();
   }
 
@@ -61,13 +78,14 @@ class ThreadLauncher::ThreadAttempt final : public detail::Attempt {
   const TrialId trial_;
   std::condition_variable answered_;
   std::optional<Verdict> verdict_;
+  std::optional<detail::Work> next_;
   std::function<void()> kill_;
   bool over_ = false;
   bool begun_ = false;  // its own thread's
 };
 
-ThreadLauncher::ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::RunInfo(const Launch&)> info_of)
-    : run_attempt_{std::move(run_attempt)}, info_of_{std::move(info_of)} {}
+ThreadLauncher::ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::Work(const Launch&)> work_of)
+    : run_attempt_{std::move(run_attempt)}, work_of_{std::move(work_of)} {}
 
 ThreadLauncher::~ThreadLauncher() {
   for (auto& [trial, attempt] : attempts_) attempt->end();
@@ -82,11 +100,14 @@ void ThreadLauncher::push(GangEvent event) {
   happened_.notify_one();
 }
 
-void ThreadLauncher::run(const Launch& launch, ThreadAttempt& attempt) {
-  GangEvent last{.kind = GangEvent::Kind::Failed, .trial = launch.trial};
+void ThreadLauncher::run(const detail::Work& work, ThreadAttempt& attempt) {
+  GangEvent last{.kind = GangEvent::Kind::Failed, .trial = attempt.trial()};
   try {
-    run_attempt_(launch.config, info_of_(launch), attempt);
+    run_attempt_(work, attempt);
     last.kind = GangEvent::Kind::Ended;
+  } catch (const detail::CheckpointGone& gone) {
+    last.text = gone.what();
+    last.fault = Fault::Checkpoint;
   } catch (const Impossible& impossible) {
     last.kind = GangEvent::Kind::Impossible;
     last.text = impossible.what();
@@ -103,7 +124,7 @@ void ThreadLauncher::run(const Launch& launch, ThreadAttempt& attempt) {
 
 void ThreadLauncher::launch(const Launch& launch) {
   auto& attempt = attempts_[launch.trial] = std::make_unique<ThreadAttempt>(*this, launch.trial);
-  attempt->thread = std::thread([this, launch, at = attempt.get()] { run(launch, *at); });
+  attempt->thread = std::thread([this, work = work_of_(launch), at = attempt.get()] { run(work, *at); });
 }
 
 std::optional<GangEvent> ThreadLauncher::wait(Seconds timeout) {
@@ -112,8 +133,9 @@ std::optional<GangEvent> ThreadLauncher::wait(Seconds timeout) {
   auto event = std::move(events_.front());
   events_.pop_front();
   lock.unlock();
-  const bool goes_on = event.kind == GangEvent::Kind::Placed || event.kind == GangEvent::Kind::Reported;
-  if (!goes_on) join(event.trial);
+  using Kind = GangEvent::Kind;
+  const bool is_last = event.kind == Kind::Ended || event.kind == Kind::Failed || event.kind == Kind::Impossible;
+  if (is_last) join(event.trial);
   return event;
 }
 
@@ -124,7 +146,12 @@ void ThreadLauncher::join(TrialId trial) {
 }
 
 void ThreadLauncher::answer(TrialId trial, std::int64_t /*k*/, Verdict verdict) {
-  if (const auto at = attempts_.find(trial); at != attempts_.end()) at->second->answer(verdict);
+  if (const auto at = attempts_.find(trial); at != attempts_.end()) at->second->answer(verdict, std::nullopt);
+}
+
+void ThreadLauncher::replace(const Launch& launch, std::int64_t /*k*/) {
+  const auto at = attempts_.find(launch.trial);
+  if (at != attempts_.end()) at->second->answer(Verdict::Stop, work_of_(launch));
 }
 
 void ThreadLauncher::end(TrialId trial) {

@@ -19,26 +19,27 @@ namespace troupe::tune {
 /// owns this; the attempts' threads touch only what the lock guards.
 class ThreadLauncher final : public Launcher {
  public:
-  /// `info_of` says what the ranks of a launch are told.
-  ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::RunInfo(const Launch&)> info_of);
+  /// `work_of` says what a launch runs.
+  ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::Work(const Launch&)> work_of);
   /// Ends what still runs, and waits for it.
   ~ThreadLauncher() override;
 
   void launch(const Launch& launch) override;
   std::optional<GangEvent> wait(Seconds timeout) override;
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override;
+  void replace(const Launch& launch, std::int64_t k) override;
   void end(TrialId trial) override;
   Seconds now() const override { return std::chrono::steady_clock::now() - began_; }
 
  private:
   class ThreadAttempt;
 
-  void run(const Launch& launch, ThreadAttempt& attempt);
+  void run(const detail::Work& work, ThreadAttempt& attempt);
   void push(GangEvent event);
   void join(TrialId trial);
 
   const detail::RunAttempt run_attempt_;
-  const std::function<detail::RunInfo(const Launch&)> info_of_;
+  const std::function<detail::Work(const Launch&)> work_of_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   std::mutex mutex_;  ///< guards events_ and what the attempts share with their threads

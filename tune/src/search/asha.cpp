@@ -85,28 +85,25 @@ Decision Asha::judge(int index, Rung& rung, double value) {
   const auto place = fmt::format("rung {} (t={})", index, rung.t);
   if (!std::isfinite(value)) {
     ++rung.not_finite;
-    return {Decision::Action::Stop, fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)),
-            index};
+    return Stop{fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)), index};
   }
   if (needed && score < *needed) {
     ++rung.stopped;
-    return {Decision::Action::Stop,
-            fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
-                        objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
-                        value_of(*needed, objective_.mode), options_.eta, before),
-            index};
+    return Stop{fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
+                            objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
+                            value_of(*needed, objective_.mode), options_.eta, before),
+                index};
   }
-  return {Decision::Action::Continue, fmt::format("passed {}", place), index};
+  return GoOn{fmt::format("passed {}", place), index, {}};
 }
 
-Decision Asha::on_report(TrialId trial, std::int64_t t, const Metrics& metrics) {
-  auto& progress = progress_of(trial);
+Decision Asha::on_report(const Trial& trial, const Population&) {
+  auto& progress = progress_of(trial.id);
+  const auto t = trial.t;
   if (t <= progress.last_t) return {};
   progress.last_t = t;
-  if (t >= options_.max_t) {
-    return {Decision::Action::Finish, fmt::format("trained to max_t={}", options_.max_t), std::nullopt};
-  }
-  const auto value = objective_.value_in(metrics);
+  if (t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  const auto value = objective_.value_in(trial.last);
   if (!value) return {};
   auto& rungs = brackets_[progress.bracket];
   const auto reached = std::ranges::count_if(rungs, [&](const Rung& rung) { return rung.t <= t; });
@@ -116,7 +113,7 @@ Decision Asha::on_report(TrialId trial, std::int64_t t, const Metrics& metrics) 
   return judge(highest, rungs[static_cast<std::size_t>(highest)], *value);
 }
 
-void Asha::on_end(TrialId trial) { running_.erase(trial); }
+void Asha::on_end(TrialId trial, const Population&) { running_.erase(trial); }
 
 std::vector<RungSummary> Asha::rungs() const {
   std::vector<RungSummary> all;

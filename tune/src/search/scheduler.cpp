@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe::tune {
 
@@ -19,12 +20,28 @@ double Objective::score(double value) const {
   return mode == Mode::Max ? value : -value;
 }
 
+Turn TrialScheduler::on_place(const Population& population) {
+  if (population.to_come > 0) return Begin{};
+  const auto* trial = furthest_behind(population.trials);
+  if (!trial) return Nobody{};
+  return Resume{trial->id, std::nullopt};
+}
+
+const Trial* furthest_behind(const std::vector<Trial>& trials) {
+  const Trial* found = nullptr;
+  for (const auto& trial : trials) {
+    if (trial.status != Status::Paused || trial.in_flight) continue;
+    if (!found || std::pair(trial.t, trial.launch) < std::pair(found->t, found->launch)) found = &trial;
+  }
+  return found;
+}
+
 namespace {
 
 class Fifo final : public TrialScheduler {
  public:
-  Decision on_report(TrialId, std::int64_t, const Metrics&) override { return {}; }
-  void on_end(TrialId) override {}
+  Decision on_report(const Trial&, const Population&) override { return {}; }
+  void on_end(TrialId, const Population&) override {}
   std::string save() const override { return R"({"scheduler":"fifo"})"; }
   void load(std::string_view saved) override {
     if (saved != save()) throw std::invalid_argument("saved by another scheduler than fifo: " + std::string(saved));

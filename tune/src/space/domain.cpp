@@ -1,6 +1,7 @@
 #include <troupe/tune/domain.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <stdexcept>
 
@@ -75,6 +76,16 @@ bool Domain::contains(const Scalar& value) const {
     return number && low <= *number && (*number < high || low == high);
   }
   return std::ranges::find(values_, value) != values_.end();
+}
+
+Scalar Domain::nearest(double x) const {
+  assert(kind_ == Kind::Uniform || kind_ == Kind::LogUniform || kind_ == Kind::Integer);
+  if (kind_ != Kind::Integer) return clamped(x, real(values_[0]), real(values_[1]));
+  const auto low = whole(values_[0]), high = whole(values_[1]);
+  // Compared as real numbers first: one beyond 2^63 has no integer.
+  if (x <= static_cast<double>(low)) return low;
+  if (x >= static_cast<double>(high)) return high;
+  return std::clamp(static_cast<std::int64_t>(std::llround(x)), low, high);
 }
 
 Domain uniform(double low, double high) { return {Domain::Kind::Uniform, {low, high}}; }

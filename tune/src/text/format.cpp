@@ -29,6 +29,12 @@ std::string short_text(const Configuration& configuration) {
   return text;
 }
 
+std::string names_of(const Metrics& metrics) {
+  std::string names;
+  for (const auto& metric : metrics) names += (names.empty() ? "" : ", ") + metric.name;
+  return names.empty() ? "nothing" : names;
+}
+
 std::string short_time(Seconds time) {
   const auto seconds = time.count();
   if (seconds < 99.95) return fmt::format("{:.1f} s", seconds);

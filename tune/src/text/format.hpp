@@ -15,6 +15,8 @@ std::string short_number(double number);
 /// "lr=0.0278, batch=64": real numbers with short_number.
 std::string short_text(const Scalar& value);
 std::string short_text(const Configuration& configuration);
+/// "epoch, loss"; "nothing" if there are none.
+std::string names_of(const Metrics& metrics);
 /// "0.8 s", "41.3 s", "12 min 5 s", "3 h 2 min".
 std::string short_time(Seconds time);
 /// "1 trial", "3 trials".

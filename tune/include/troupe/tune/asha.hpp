@@ -36,8 +36,8 @@ class Asha final : public TrialScheduler {
   /// rung (with one bracket there may be none: max_t <= grace).
   Asha(AshaOptions options, Objective objective, std::uint64_t seed);
 
-  Decision on_report(TrialId trial, std::int64_t t, const Metrics& metrics) override;
-  void on_end(TrialId trial) override;
+  Decision on_report(const Trial& trial, const Population& population) override;
+  void on_end(TrialId trial, const Population& population) override;
   std::vector<RungSummary> rungs() const override;
   std::string save() const override;
   void load(std::string_view saved) override;

@@ -21,13 +21,16 @@ class Context {
   /// throw it out. Every rank calls it equally often and gets the same verdict; rank 0's metrics count. Throws GangBroken
   /// if a rank has died.
   Verdict report(const Metrics& metrics) { return member_.report(metrics, {}); }
-  /// Likewise, with a directory in storage() that an attempt after a failure can go on from.
+  /// The same report, with a directory in storage() that an attempt after a failure can go on from.
   Verdict report(const Metrics& metrics, const std::string& checkpoint) { return member_.report(metrics, checkpoint); }
 
-  /// A directory of this trial's own; empty if the run has no storage. The function makes it if it needs it.
+  /// A directory of this trial's own, another one after each takeover; empty if the run has no storage. The function makes
+  /// it if it needs it, and leaves the checkpoints in it that it has reported: others may go on from them.
   const std::string& storage() const { return member_.storage(); }
   /// The checkpoint to go on from; empty: from the start.
   const std::string& restore_from() const { return member_.restore_from(); }
+  /// Of the trial, the same on every rank and in each of its attempts.
+  std::uint64_t seed() const { return member_.seed(); }
 
  private:
   Member& member_;

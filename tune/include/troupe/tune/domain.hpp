@@ -28,6 +28,8 @@ class Domain {
   Scalar sample(Random& random) const;
   /// True for every value that sample can return.
   bool contains(const Scalar& value) const;
+  /// Of a range (uniform, loguniform, integer): the value in it that is nearest to a finite x.
+  Scalar nearest(double x) const;
 
   friend bool operator==(const Domain&, const Domain&) = default;
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include <troupe/tune/scheduler.hpp>
 #include <troupe/tune/trial.hpp>
 
 namespace troupe::tune {
@@ -23,9 +24,10 @@ struct StopWhen {
 
 /// Whose an attempt's failure is.
 enum class Fault : std::uint8_t {
-  Trial,   ///< its function threw, or a process that ran it died: counts against max_failures
-  System,  ///< its gang did not start, or a node or a connection was lost: not counted, as often as system_retries
-  Final,   ///< whatever it is, it would be the same again
+  Trial,       ///< its function threw, or a process that ran it died: counts against max_failures
+  System,      ///< its gang did not start, or a node or a connection was lost: not counted, as often as system_retries
+  Final,       ///< whatever it is, it would be the same again
+  Checkpoint,  ///< the checkpoint that it was to go on from is gone: not counted, it goes on from another, or from before
 };
 
 struct ExperimentOptions {
@@ -45,20 +47,24 @@ struct Launch {
   Configuration config = {};
   std::string checkpoint = {};  ///< to go on from; empty: from the start
   std::int64_t after_t = 0;     ///< the gang's k-th report is the trial's report after_t + k
+  std::size_t takeovers = 0;    ///< of the trial, so far
+  bool reconfigured = false;    ///< the checkpoint was written with another configuration
   friend bool operator==(const Launch&, const Launch&) = default;
 };
-struct Wait {};  ///< nothing to launch until a running trial ends or fails
+struct Wait {};  ///< nothing to launch until a running trial reports, ends or fails
 struct Done {};  ///< nothing runs, and nothing is left to launch
 using Next = std::variant<Launch, Wait, Done>;
 
 /// One thing that happened, as the journal holds it: enough to make every decision again.
 struct Event {
   enum class Kind : std::uint8_t {
-    Launched,  ///< next() handed it out: config, attempt
+    Launched,  ///< next() or relaunch() handed it out: config, attempt, checkpoint, t after which it goes on; decision:
+               ///< Exploit where it was paused and takes over another
     Started,   ///< its gang was placed
-    Reported,  ///< t, metrics, checkpoint, decision; only reports that count, repetitions leave no event
-    Ended,     ///< the function returned on all ranks
-    Failed,    ///< text: why; fault: what it was counted as; status tells whether it is tried again
+    Reported,  ///< t, metrics, checkpoint, config, decision; only reports that count, repetitions leave no event
+    Ended,     ///< the function returned on all ranks; status tells whether it is paused
+    Failed,    ///< text: why; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
+               ///< where its checkpoint is gone and it takes over another
     Requeued,  ///< its gang is gone without a fault of its own: the run was interrupted and taken up again
     Closed,    ///< no further launches; text: why
   };
@@ -66,7 +72,7 @@ struct Event {
   TrialId trial = 0;
   int attempt = 0;
   std::int64_t t = 0;
-  Configuration config = {};
+  Configuration config = {};  ///< of Reported: what the attempt ran with; not in the journal
   Metrics metrics = {};
   std::string checkpoint = {};
   std::string text = {};
@@ -89,15 +95,19 @@ class Experiment {
 
   void observe(Observer observer) { observer_ = std::move(observer); }
 
-  /// What a free gang should run. Retries come before new trials.
+  /// What a free gang should run. Retries come first, then what the scheduler says.
   Next next(Seconds now);
+  /// After a report was answered Exploit that is not in turn: the trial's next attempt, to begin in the same step in place of
+  /// the one that reported.
+  Launch relaunch(TrialId trial, Seconds now);
   void started(TrialId trial, Seconds now);
-  /// The trial's report number t. A t that was reported before (by an attempt that failed) is answered Continue and
-  /// changes nothing.
+  /// The trial's report number t. A t that was reported before (by an attempt that failed) is answered GoOn and changes
+  /// nothing. After any other answer the attempt is to end, which ended() or failed() tells.
   Decision report(TrialId trial, std::int64_t t, const Metrics& metrics, const std::string& checkpoint, Seconds now);
   void ended(TrialId trial, Seconds now);
   /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the system, unless the
-  /// fault is Final. A trial that was stopping is Stopped (or Terminated), not failed.
+  /// fault is Final. A trial that was stopping is Stopped (or Terminated, or Paused), not failed. One whose checkpoint is
+  /// gone takes over another, or goes on from what it had before it took over the gone one, or from its start.
   void failed(TrialId trial, const std::string& why, Fault fault, Seconds now);
   /// No further launches, and every report is answered Stop. A trial that fails or is launched but not started is then
   /// Stopped. Does nothing if closed.
@@ -113,6 +123,12 @@ class Experiment {
   const ExperimentOptions& options() const { return options_; }
   const std::vector<Trial>& trials() const { return trials_; }  ///< by id
   const Trial* best() const;  ///< with the best value so far, the first of equals; nullptr if none has one
+  /// Checkpoints that an attempt goes on from or may have to: of trials that are not over, of donors that were decided on and
+  /// of those that the scheduler may still name. Whoever deletes checkpoints leaves these. Sorted.
+  std::vector<std::string> pinned() const;
+  /// What people should know of the search, each once, kMostNotices at most.
+  const std::vector<std::string>& notices() const { return notices_; }
+  static constexpr std::size_t kMostNotices = 20;
   std::size_t in_flight() const { return in_flight_; }  ///< trials given to a gang, or waiting for one to be placed
   bool closed() const { return closed_; }
   const std::string& why_closed() const { return why_closed_; }
@@ -126,12 +142,27 @@ class Experiment {
  private:
   Trial& known(TrialId trial);
   void tell(const Event& event);
-  Decision decide(const Trial& trial, std::int64_t t, const Metrics& metrics);
+  Population population() const;
+  std::optional<TrialId> chosen(std::optional<Exploit>& exploit);
+  TrialId begin(Configuration config);
+  Launch launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now);
+  Decision decide(const Trial& trial);
   void note(Trial& trial, const Event& report);
+  void act_on(Trial& trial, const Decision& decision);
+  void take_over(Trial& trial, const Exploit& exploit);
+  Decision go_on_without_checkpoint(Trial& trial);
+  void undo_takeover_of(const std::string& gone, Trial& trial);
+  void go_back(Trial& trial);
+  void add_notice(std::string notice);
+  Fault count(Trial& trial, const std::string& why, Fault fault, Seconds now);
   void take_back(Trial& trial);
+  void conclude(Trial& trial, Seconds now);
   void finish(Trial& trial, Status status, Seconds now);
   void requeue(TrialId trial, Seconds now);
   void shut(const std::string& why, Seconds now);
+  void apply_launch(const Event& event);
+  void apply_report(const Event& event);
+  void apply_failure(const Event& event);
 
   ExperimentOptions options_;
   std::unique_ptr<Searcher> searcher_;
@@ -139,6 +170,7 @@ class Experiment {
   Observer observer_;
   std::vector<Trial> trials_;
   std::deque<TrialId> again_;  // Pending, to be launched before new ones
+  std::vector<std::string> notices_;
   std::size_t in_flight_ = 0;
   std::uint64_t launches_ = 0;
   std::optional<TrialId> best_;

@@ -8,6 +8,7 @@
 #include <troupe/options.hpp>
 #include <troupe/tune/asha.hpp>
 #include <troupe/tune/experiment.hpp>
+#include <troupe/tune/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
 #include <troupe/tune/space.hpp>
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/tune/scheduler.hpp>
 #include <troupe/tune/space.hpp>
 #include <troupe/tune/trial.hpp>
 
@@ -33,7 +34,7 @@ std::string describe(const Trial& trial, const Objective& objective);
 /// One trial with its configuration as the program knows it.
 template <class Config>
 struct TrialResult {
-  Config config;  ///< what the function was given
+  Config config;  ///< what the function was given when it made its best report; see Results::schedule()
   Trial trial;
   std::string text;  ///< for people; what << prints
 
@@ -47,7 +48,7 @@ class Results {
  public:
   Results(detail::Outcome outcome, const Config& base) : outcome_{std::move(outcome)} {
     for (const auto& trial : outcome_.trials) {
-      trials_.push_back({configured(base, trial.config), trial, detail::describe(trial, outcome_.objective)});
+      trials_.push_back({configured(base, config_of_best(trial)), trial, detail::describe(trial, outcome_.objective)});
     }
   }
 
@@ -58,6 +59,12 @@ class Results {
     return trials_[*outcome_.best];
   }
   const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
+  /// The configurations that led to the best trial's best report, from its first step through those that it took over, in the
+  /// order of training. One where it took over nobody. Throws like best().
+  std::vector<Segment> schedule() const {
+    best();
+    return schedule_to_best(outcome_.trials, *outcome_.best);
+  }
   const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
   const std::string& ended_early() const { return outcome_.ended_early; }  ///< why; empty: every trial was run
   const std::string& summary() const { return outcome_.summary; }  ///< what was shown at the end, without colour

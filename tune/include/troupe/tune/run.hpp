@@ -1,11 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/tune/context.hpp>
+#include <troupe/tune/detail/checkpoints.hpp>
 #include <troupe/tune/detail/search.hpp>
 
 namespace troupe::tune {
@@ -31,9 +36,60 @@ troupe::Gang<troupe::detail::TrainableWorker<fn>> placed_gang(const Each& each,
 }
 
 template <auto fn>
-void follow(troupe::detail::TrialRun<fn>& run, Attempt& attempt) {
+using WorkerOf = troupe::detail::TrainableWorker<fn>;
+
+/// What every rank of the gang sees. Waits until all are there.
+template <auto fn>
+GangView view_of(const troupe::Gang<WorkerOf<fn>>& gang, const std::string& marker, const std::string& checkpoint) {
+  GangView view;
+  for (const auto& rank : gang.template all<&WorkerOf<fn>::look>(marker, CheckpointOrigins::path_of(checkpoint))) {
+    view.ranks.push_back(rank.get());
+  }
+  return view;
+}
+
+template <class Worker>
+void receive_checkpoint(Worker&, const PackedFolder& folder, const std::string& path) {
+  unpack_folder(folder, path);
+}
+
+/// -> where each rank reads the checkpoint: where it is, if all who have to see it there, or a copy for the rank's node. Throws
+/// CheckpointGone.
+template <auto fn>
+std::vector<std::string> provided_checkpoint(const troupe::Gang<WorkerOf<fn>>& gang, const GangView& view,
+                                             const Work& work, const CheckpointOrigins& origins,
+                                             const Attempt& attempt) {
+  const auto& name = work.info.restore_from;
+  const auto path = CheckpointOrigins::path_of(name);
+  const auto sees = [&](const auto& rank) { return CheckpointOrigins::is_visible(name, rank); };
+  const bool enough =
+      view.is_shared() ? sees(view.ranks.front()) : std::all_of(view.ranks.begin(), view.ranks.end(), sees);
+  if (enough) return std::vector(gang.size(), path);
+  const auto node = origins.node_of(name);
+  if (!node || (view.is_shared() && path == name))
+    throw CheckpointGone("the checkpoint " + name + " is gone: rank 0 does not find it");
+  const auto packed = packed_on(*node, path, [&] { return attempt.is_over(); });
+  std::vector<std::string> copies;
+  std::vector<Ref<void>> received;
+  for (std::size_t rank = 0; rank < gang.size(); ++rank) {
+    const auto& at = view.ranks[rank];
+    // Nodes that do not share the folder with the driver may share it with each other.
+    copies.push_back(work.info.storage + "/received/node-" + std::to_string(at.node));
+    if (at.local_rank == 0)
+      received.push_back(gang.rank(rank).template call<receive_checkpoint<WorkerOf<fn>>>(packed, copies.back()));
+  }
+  for (const auto& each : received) each.get();
+  return copies;
+}
+
+/// Hands reports to the search until the function has ended on all ranks.
+template <auto fn>
+void follow(troupe::detail::TrialRun<fn>& run, const GangView& view, CheckpointOrigins& origins, Attempt& attempt) {
   auto event = run.wait();
-  for (; event.kind == TrialEvent::Kind::Report; event = run.wait()) run.answer(attempt.judge(event));
+  for (; event.kind == TrialEvent::Kind::Report; event = run.wait()) {
+    event.checkpoint = origins.named(event.checkpoint, view);
+    run.answer(attempt.judge(event));
+  }
   try {
     run.result();  // waits for the other ranks
   } catch (const TaskError&) {
@@ -41,26 +97,68 @@ void follow(troupe::detail::TrialRun<fn>& run, Attempt& attempt) {
   }
 }
 
-/// On the cluster, as a gang.
+/// One attempt on a gang that is there. `fresh`: the workers were made for it.
 template <auto fn>
-void run_in_gang(const Each& each, const troupe::detail::trainable_config<fn>& config, const RunInfo& info,
-                 Attempt& attempt) {
-  const auto gang = placed_gang<fn>(each, config, info, attempt);
-  attempt.placed([gang] { gang.kill(); });
+void run_attempt(const troupe::Gang<WorkerOf<fn>>& gang, const troupe::detail::trainable_config<fn>& config,
+                 const Work& work, bool fresh, CheckpointOrigins& origins, Attempt& attempt) {
+  const auto& checkpoint = work.info.restore_from;
+  std::vector<std::string> restore_from(gang.size(), checkpoint);
+  GangView view;
+  if (!work.marker.empty()) {
+    view = view_of<fn>(gang, work.marker, checkpoint);
+    if (!view.is_shared() && origins.should_say_unshared()) attempt.say(unshared_notice(view, work.marker));
+    if (!checkpoint.empty()) restore_from = provided_checkpoint<fn>(gang, view, work, origins, attempt);
+  }
+  const bool as_made = fresh && restore_from == std::vector(gang.size(), checkpoint);
+  for (std::size_t rank = 0; rank < gang.size() && !as_made; ++rank) {
+    auto info = work.info;
+    info.restore_from = restore_from[rank];
+    // No wait: what a rank's renewal meets, its start throws.
+    gang.rank(rank).template call<&WorkerOf<fn>::renew>(config, info);
+  }
   troupe::detail::TrialRun<fn> run(gang);
   try {
-    follow(run, attempt);
+    follow(run, view, origins, attempt);
+  } catch (const TaskError&) {
+    if (!attempt.is_replaced()) throw;  // else the function failed on its way out of an attempt that is given up
   } catch (...) {
     if (run.begun()) attempt.begun();
     throw;
   }
+  // A rank that failed is known before the others have ended, and the next attempt needs all of them.
+  if (attempt.is_replaced()) run.settle();
 }
 
-template <auto fn>
-void run_here(const troupe::detail::trainable_config<fn>& config, const RunInfo& info, Attempt& attempt) {
-  attempt.placed([] {});
-  attempt.begun();
-  troupe::detail::run_locally<fn>(config, info, [&](const TrialEvent& report) { return attempt.judge(report); });
+/// On the cluster, as a gang: the first attempt, and those that replace it in the same processes.
+template <auto fn, class ConfigOf>
+void run_in_gang(const Each& each, const ConfigOf& config_of, Work work, CheckpointOrigins& origins, Attempt& attempt) {
+  const auto gang = placed_gang<fn>(each, config_of(work.config), work.info, attempt);
+  for (bool fresh = true;; fresh = false) {
+    attempt.placed([gang] { gang.kill(); });
+    run_attempt<fn>(gang, config_of(work.config), work, fresh, origins, attempt);
+    auto next = attempt.replacement();
+    if (!next) return;
+    work = *std::move(next);
+  }
+}
+
+template <auto fn, class ConfigOf>
+void run_here(const ConfigOf& config_of, Work work, Attempt& attempt) {
+  while (true) {
+    attempt.placed([] {});
+    attempt.begun();
+    const auto& checkpoint = work.info.restore_from;
+    if (!checkpoint.empty() && !is_there(checkpoint)) throw CheckpointGone("the checkpoint " + checkpoint + " is gone");
+    try {
+      troupe::detail::run_locally<fn>(config_of(work.config), work.info,
+                                      [&](const TrialEvent& report) { return attempt.judge(report); });
+    } catch (...) {
+      if (!attempt.is_replaced()) throw;  // else the function failed on its way out of an attempt that is given up
+    }
+    auto next = attempt.replacement();
+    if (!next) return;
+    work = *std::move(next);
+  }
 }
 
 }  // namespace detail
@@ -101,13 +199,14 @@ Results<troupe::detail::trainable_config<fn>> run(Options<troupe::detail::traina
                           .stop_grace = options.stop_grace,
                           .storage = options.storage,
                           .workers = options.in_process ? 1 : options.each.workers,
-                          .show = options.show};
-  auto outcome = detail::search(
-      plan, [&](const Configuration& configuration, const detail::RunInfo& info, detail::Attempt& attempt) {
-        const auto config = configured<Config>(options.config, configuration);
-        if (options.in_process) return detail::run_here<fn>(config, info, attempt);
-        detail::run_in_gang<fn>(options.each, config, info, attempt);
-      });
+                          .show = options.show,
+                          .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
+  const auto config_of = [&](const Configuration& values) { return configured<Config>(options.config, values); };
+  detail::CheckpointOrigins origins;
+  auto outcome = detail::search(plan, [&](const detail::Work& work, detail::Attempt& attempt) {
+    if (options.in_process) return detail::run_here<fn>(config_of, work, attempt);
+    detail::run_in_gang<fn>(options.each, config_of, work, origins, attempt);
+  });
   return {std::move(outcome), options.config};
 }
 

@@ -7,42 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include <troupe/trainable.hpp>
+#include <troupe/tune/objective.hpp>
 #include <troupe/tune/searcher.hpp>
+#include <troupe/tune/trial.hpp>
 
 namespace troupe::tune {
-
-enum class Mode : std::uint8_t { Min, Max };
-inline constexpr auto Min = Mode::Min;
-inline constexpr auto Max = Mode::Max;
-
-/// What a run looks for: the lowest or the highest value of one reported metric.
-struct Objective {
-  std::string metric = {};
-  Mode mode = Mode::Min;
-
-  /// The value in `metrics`, if it is there.
-  std::optional<double> value_in(const Metrics& metrics) const;
-  /// Higher is better; what is not finite is the worst there is, minus infinity.
-  double score(double value) const;
-  /// True if `value` is strictly better than `than`.
-  bool better(double value, double than) const { return score(value) > score(than); }
-};
-
-/// What becomes of a trial after a report, and why.
-struct Decision {
-  enum class Action : std::uint8_t {
-    Continue,
-    Stop,    ///< it is not worth going on
-    Finish,  ///< it has trained for as long as a trial may
-  };
-  Action action = Action::Continue;
-  std::string reason = {};       ///< a sentence for people; may be empty for Continue
-  std::optional<int> rung = {};  ///< in which it was judged
-  friend bool operator==(const Decision&, const Decision&) = default;
-};
 
 /// One rung at the moment, for the summary.
 struct RungSummary {
@@ -55,15 +27,60 @@ struct RungSummary {
   std::optional<double> cutoff = {};  ///< which the next trial has to meet; none while nobody was judged
 };
 
-/// Judges reports. Pure like a Searcher, and used like one. Trials report t = 1, 2, ...; a report with a t not above the
-/// trial's last one is a repetition, changes nothing and is answered Continue.
+/// What a scheduler sees of the search.
+struct Population {
+  const std::vector<Trial>& trials;  ///< all that were begun, by id
+  std::uint64_t to_come = 0;         ///< configurations that were not begun yet
+};
+
+/// Who takes a free place.
+struct Begin {};  ///< the next configuration of the searcher
+struct Resume {
+  TrialId trial = 0;                    ///< a paused one
+  std::optional<Exploit> exploit = {};  ///< with it; none: from its own checkpoint with its own configuration
+};
+struct Nobody {};  ///< until the next event
+using Turn = std::variant<Begin, Resume, Nobody>;
+
+/// The paused trial that has trained least, of equals the one that was launched first; nullptr if none is paused.
+const Trial* furthest_behind(const std::vector<Trial>& trials);
+
+/// What a scheduler asks of the run that it is used in.
+struct SchedulerNeeds {
+  bool checkpoints = false;         ///< the function reports checkpoints, and the run has storage
+  bool own_search = false;          ///< no other searcher beside it
+  std::uint64_t least_trials = 1;   ///< that make sense
+  std::int64_t first_judged_t = 1;  ///< no trial is judged before this report
+  SearchSpace mutations = {};       ///< fields of the configuration that it changes, and what they may become
+};
+
+/// Judges reports, and says who takes a free place. Pure like a Searcher, and used like one.
 class TrialScheduler {
  public:
   virtual ~TrialScheduler() = default;
 
-  virtual Decision on_report(TrialId trial, std::int64_t t, const Metrics& metrics) = 0;
-  /// The trial makes no further report.
-  virtual void on_end(TrialId trial) = 0;
+  /// The trial has made report `trial.t`, which `trial.last` and, if it came with one, `trial.checkpoint` hold already.
+  /// Reports that were made before, by an attempt that failed later, do not come here.
+  virtual Decision on_report(const Trial& trial, const Population& population) = 0;
+  /// The trial is over.
+  virtual void on_end(TrialId trial, const Population& population) = 0;
+  /// The trial's attempt failed, and it will be launched again from its checkpoint.
+  virtual void on_failure(TrialId /*trial*/, const Population& /*population*/) {}
+  /// A place is free. Changes nothing of the scheduler unless it answers Resume: a call that answers otherwise leaves no event,
+  /// and may be made any number of times. Where it answers Nobody while nothing runs, the search resumes the paused trial
+  /// that is furthest behind, so that nobody waits for ever. This one begins what is to come, then resumes who is furthest
+  /// behind.
+  virtual Turn on_place(const Population& population);
+  /// The checkpoint `gone`, which the trial was to go on from, is not there any more. No later decision may name it. -> another
+  /// trial to go on from; none: the trial goes on from what it had before.
+  virtual std::optional<Exploit> on_checkpoint_gone(const Trial& /*trial*/, const std::string& /*gone*/,
+                                                    const Population& /*population*/) {
+    return std::nullopt;
+  }
+  /// Checkpoints that a later decision may name. Nobody deletes them as long as they stand here.
+  virtual std::vector<std::string> checkpoints() const { return {}; }
+
+  virtual SchedulerNeeds needs() const { return {}; }
   virtual std::vector<RungSummary> rungs() const { return {}; }
 
   virtual std::string save() const = 0;

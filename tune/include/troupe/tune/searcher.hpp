@@ -7,11 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include <troupe/tune/decision.hpp>
 #include <troupe/tune/space.hpp>
 
 namespace troupe::tune {
-
-using TrialId = std::uint64_t;  ///< 0, 1, 2, ... in the order of first launch
 
 /// Proposes configurations. Pure: no clock, no file, no random source but its seed. Lives in the driver, used by one
 /// thread. Asked for trials 0, 1, 2, ... in this order, once each.
@@ -23,6 +22,8 @@ class Searcher {
   virtual std::optional<Configuration> suggest(TrialId trial) = 0;
   /// A trial is over: the best value of the metric that it reported, if any. A search that does not learn ignores it.
   virtual void on_end(TrialId /*trial*/, std::optional<double> /*best*/) {}
+  /// How many it will have suggested in all; none: that is not known.
+  virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 
   /// Everything that decides the coming suggestions, as JSON.
   virtual std::string save() const = 0;
@@ -37,6 +38,7 @@ class RandomSearcher final : public Searcher {
  public:
   RandomSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t trials);
   std::optional<Configuration> suggest(TrialId trial) override;
+  std::optional<std::uint64_t> size() const override { return trials_; }
   std::string save() const override;
   void load(std::string_view saved) override;
 
@@ -53,6 +55,7 @@ class GridSearcher final : public Searcher {
   /// Throws std::invalid_argument if the product has more than 10^9 points, or `samples` and `trials` are both 0.
   GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples, std::uint64_t trials = 0);
   std::optional<Configuration> suggest(TrialId trial) override;
+  std::optional<std::uint64_t> size() const override { return trials_; }
   std::string save() const override;
   void load(std::string_view saved) override;
 

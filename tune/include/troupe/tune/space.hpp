@@ -133,6 +133,19 @@ SearchSpace checked(const Space<Config>& space) {
   return named;
 }
 
+/// Throws std::invalid_argument where a field is not Config's, or can not take every value of its domain.
+template <class Config>
+void check_fields(const SearchSpace& fields) {
+  constexpr auto names = detail::field_names<Config>();
+  Config probe{};
+  for (const auto& [name, domain] : fields) {
+    const auto at = std::ranges::find(names, name);
+    if (at == names.end()) throw std::invalid_argument("the configuration has no field '" + name + "'");
+    for (const auto& value : domain.values())
+      detail::assign(probe, static_cast<std::size_t>(at - names.begin()), value);
+  }
+}
+
 /// `base` with the configuration's values in their fields. Throws std::invalid_argument for a name or a kind that is
 /// not Config's.
 template <class Config>

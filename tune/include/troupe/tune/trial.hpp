@@ -1,12 +1,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include <troupe/tune/scheduler.hpp>
+#include <troupe/trainable.hpp>
+#include <troupe/tune/decision.hpp>
+#include <troupe/tune/lineage.hpp>
 
 namespace troupe::tune {
 
@@ -14,37 +18,54 @@ namespace troupe::tune {
 using Seconds = std::chrono::duration<double>;
 
 ///   Pending -> Running -> Terminated   it ran to its end, or to max_t, or to a stop criterion
-///      ^          |-----> Stopped      the scheduler, or the end of the run, stopped it
-///      |          |-----> Errored      it failed once more than max_failures
-///      +--- failed, retried; or lost by the cluster, started again
-enum class Status : std::uint8_t { Pending, Running, Terminated, Stopped, Errored };
+///    ^    ^       |-----> Stopped      the scheduler, or the end of the run, stopped it
+///    |    |       |-----> Errored      it failed once more than max_failures
+///    |    |       |-----> Paused       the scheduler paused it
+///    |    |                  |
+///    |    +------------------+         resumed
+///    +--- failed, retried; or lost by the cluster, started again
+enum class Status : std::uint8_t { Pending, Running, Terminated, Stopped, Errored, Paused };
+inline constexpr std::size_t kStatuses = 6;
 std::string_view to_string(Status status);
+
+/// The value of the metric in one report.
+struct Observation {
+  std::int64_t t = 0;  ///< after a takeover it goes on from the donor's, so it may go back
+  double value = 0;
+};
 
 /// One configuration and what became of it. A value.
 struct Trial {
   TrialId id = 0;
-  Configuration config = {};
+  Configuration config = {};  ///< of the attempt that runs or ran last, or of the next one
   Status status = Status::Pending;
   bool in_flight = false;               ///< given to a gang, or waiting for one to be placed
+  int attempt = 0;                      ///< number of its last launch, from 1
   std::uint64_t launch = 0;             ///< its last launch's number among all of the run's, from 1
-  bool stopping = false;                ///< told to stop, its gang not yet seen to end
+  bool stopping = false;                ///< its attempt was told to end, and its gang was not yet seen to
   Status outcome = Status::Terminated;  ///< what it will be if its gang ends now without a fault
+  bool replaced = false;                ///< its attempt ends, and the next one is to begin in the same step
+  bool retried = false;                 ///< its attempt before the last one failed, and it has not reported since
   int failures = 0;                     ///< that are its own
   int restarts = 0;                     ///< after failures of the cluster, which are not among `failures`
-  std::int64_t t = 0;                   ///< its last report's number, from 1
-  Metrics last = {};                    ///< the last report
-  std::optional<double> best = {};      ///< value of the metric among its reports; a value that is not finite is none
+  int pauses = 0;
+  std::int64_t t = 0;                     ///< its last report's number, from 1; after a takeover the donor's
+  Metrics last = {};                      ///< the last report
+  std::vector<Observation> history = {};  ///< its reports with the metric, in the order in which they were made
+  std::optional<double> best = {};        ///< value of the metric among its reports; a value that is not finite is none
   std::int64_t best_t = 0;
-  std::string reason = {};          ///< why it was stopped or finished by the scheduler
+  std::size_t best_takeovers = 0;   ///< how many of its takeovers came before its best report
+  std::string reason = {};          ///< why it was stopped, paused or finished by the scheduler
   std::string error = {};           ///< of the last failure
   std::string restart_reason = {};  ///< of the last restart: what the cluster lost
-  std::string checkpoint = {};      ///< directory that the last report with one named
+  std::string checkpoint = {};      ///< what its next attempt goes on from: of its last report with one, or of a donor
   std::int64_t checkpoint_t = 0;
+  std::string launched_from = {};  ///< the checkpoint that its last attempt was given
+  std::vector<Takeover> takeovers = {};
   Seconds started{0};  ///< first start
   Seconds ended{0};
 
-  int attempt() const { return failures + restarts + 1; }  ///< of its next launch, or of the one that runs
-  bool over() const { return status != Status::Pending && status != Status::Running; }
+  bool over() const { return status == Status::Terminated || status == Status::Stopped || status == Status::Errored; }
 };
 
 }  // namespace troupe::tune

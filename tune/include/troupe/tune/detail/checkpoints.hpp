@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/array.hpp>
+#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/ref.hpp>
+
+/// How a checkpoint comes to the nodes of the gang that goes on from it.
+namespace troupe::tune::detail {
+
+/// The checkpoint that an attempt was to go on from is not there any more.
+class CheckpointGone : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A directory, or one file (of an empty name), as it travels through the object store.
+struct PackedFile {
+  std::string name;  ///< relative to the directory
+  Array<std::uint8_t> bytes;
+};
+using PackedFolder = std::vector<PackedFile>;
+
+/// Throws std::runtime_error, naming the path, if it is not there or cannot be read.
+PackedFolder pack_folder(const std::string& path);
+/// Makes `path` what was packed: whole, or not at all. What was there before goes. Throws std::runtime_error with the cause.
+void unpack_folder(const PackedFolder& folder, const std::string& path);
+
+/// Whether there is a file or a directory of that name here. Never throws.
+bool is_there(const std::string& path);
+
+/// Where the ranks of one gang are, and what they see.
+struct GangView {
+  std::vector<troupe::detail::Surroundings> ranks = {};
+  /// Whether every node of the gang sees the run's folder as the driver does.
+  bool is_shared() const;
+};
+
+/// What the search knows of where checkpoints lie. A checkpoint in a folder that a node does not share with the driver is
+/// named "node N:/path", since another node may have another of the same path. One for a run; any thread.
+class CheckpointOrigins {
+ public:
+  /// The search's name of what rank 0 of a gang reported. Empty for an empty one.
+  std::string named(const std::string& reported, const GangView& gang);
+  /// The path on its node.
+  static std::string path_of(const std::string& name);
+  /// Where it was written, in this run or (for a name with a node) before; none: unknown.
+  std::optional<std::uint32_t> node_of(const std::string& name) const;
+  /// Whether the rank sees this very checkpoint in its own file system.
+  static bool is_visible(const std::string& name, const troupe::detail::Surroundings& rank);
+
+  /// True the first time that it is asked.
+  bool should_say_unshared();
+
+ private:
+  mutable std::mutex mutex_;  ///< guards what follows
+  std::map<std::string, std::uint32_t> nodes_;
+  bool said_unshared_ = false;
+};
+
+/// Reads a checkpoint on the node where it lies, by a task without resources. Waits in slices, and gives up with Cancelled once
+/// `is_over` says so. Throws CheckpointGone.
+Ref<PackedFolder> packed_on(std::uint32_t node, const std::string& path, const std::function<bool()>& is_over);
+
+/// One sentence for people about a run whose nodes do not share its folder.
+std::string unshared_notice(const GangView& gang, const std::string& marker);
+
+}  // namespace troupe::tune::detail

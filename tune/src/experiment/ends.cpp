@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <troupe/tune/experiment.hpp>
+
+#include "text/format.hpp"
+
+// How attempts and trials end: as they were told, by a failure, or with the run.
+namespace troupe::tune {
+namespace {
+
+std::string never_reported(const Trial& trial, const std::string& metric) {
+  if (trial.t == 0) return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
+  return fmt::format("it never reported '{}'; its reports have {}", metric, names_of(trial.last));
+}
+
+}  // namespace
+
+void Experiment::take_back(Trial& trial) {
+  assert(trial.in_flight);
+  trial.in_flight = false;
+  trial.replaced = false;
+  --in_flight_;
+}
+
+void Experiment::finish(Trial& trial, Status status, Seconds now) {
+  trial.status = status;
+  trial.stopping = false;
+  trial.ended = now;
+  scheduler_->on_end(trial.id, population());
+  searcher_->on_end(trial.id, trial.best);
+}
+
+/// Makes of a trial whose attempt was told to end what it was told: over, or paused.
+void Experiment::conclude(Trial& trial, Seconds now) {
+  if (trial.outcome != Status::Paused) return finish(trial, trial.outcome, now);
+  trial.stopping = false;
+  if (closed_) {
+    trial.reason = "the run ended: " + why_closed_;
+    return finish(trial, Status::Stopped, now);
+  }
+  trial.status = Status::Paused;
+  ++trial.pauses;
+}
+
+void Experiment::ended(TrialId id, Seconds now) {
+  auto& trial = known(id);
+  take_back(trial);
+  const bool told_nothing = !trial.best && !options_.objective.value_in(trial.last);
+  if (trial.outcome == Status::Terminated && told_nothing) {
+    trial.error = never_reported(trial, options_.objective.metric);
+    trial.outcome = Status::Errored;
+  }
+  const auto first = scheduler_->needs().first_judged_t;
+  if (trial.outcome == Status::Terminated && trial.t < first) {
+    add_notice(fmt::format("a trial ended after {}, and none is judged before t={}: make the interval shorter",
+                           counted(static_cast<std::size_t>(trial.t), "report"), first));
+  }
+  conclude(trial, now);
+  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
+}
+
+/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it takes over another, or goes back
+/// to what it had.
+Decision Experiment::go_on_without_checkpoint(Trial& trial) {
+  const auto gone = trial.launched_from;
+  const auto instead = scheduler_->on_checkpoint_gone(trial, gone, population());
+  undo_takeover_of(gone, trial);
+  if (trial.checkpoint == gone && !instead) go_back(trial);
+  if (instead) {
+    take_over(trial, *instead);
+    return *instead;
+  }
+  return GoOn{.why = trial.checkpoint.empty() ? "it goes on from the start"
+                                              : fmt::format("it goes on from its own t={}", trial.checkpoint_t)};
+}
+
+/// A takeover of a checkpoint that no report came of has not been.
+void Experiment::undo_takeover_of(const std::string& gone, Trial& trial) {
+  const bool is_last = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
+  if (!is_last || trial.checkpoint != gone || trial.t != trial.takeovers.back().checkpoint_t) return;
+  const auto last = trial.takeovers.back();
+  trial.takeovers.pop_back();
+  trial.config = last.before;
+  trial.checkpoint = last.own_checkpoint;
+  trial.checkpoint_t = last.own_checkpoint_t;
+  trial.t = last.t;
+}
+
+/// From a checkpoint that is gone, to the one before it where that is known, else to the start.
+void Experiment::go_back(Trial& trial) {
+  const auto gone = trial.checkpoint;
+  const bool was_taken_over = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
+  const auto before = was_taken_over ? trial.takeovers.back() : Takeover{};
+  const bool has_own = was_taken_over && !before.own_checkpoint.empty() && before.own_checkpoint != gone;
+  trial.checkpoint.clear();
+  trial.checkpoint_t = 0;
+  if (trial.takeovers.empty()) return;  // its first configuration trains once more
+  take_over(trial, {.donor = trial.id,
+                    .checkpoint = has_own ? before.own_checkpoint : "",
+                    .checkpoint_t = has_own ? before.own_checkpoint_t : 0,
+                    .donor_takeovers = trial.takeovers.size() - (has_own ? 1 : 0),
+                    .config = has_own ? before.before : trial.config,
+                    .why = "its checkpoint is gone"});
+}
+
+/// Counts a failure of a trial that was not told to end. -> what it counts as.
+Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Seconds now) {
+  if (fault == Fault::System && trial.restarts >= options_.system_retries) fault = Fault::Trial;
+  if (fault == Fault::System) {
+    trial.restart_reason = why;
+    ++trial.restarts;
+  } else {
+    trial.error = why;
+    ++trial.failures;
+    if (fault == Fault::Final || trial.failures > options_.max_failures) {
+      finish(trial, Status::Errored, now);
+      return fault;
+    }
+  }
+  trial.status = Status::Pending;
+  trial.retried = true;
+  again_.push_back(trial.id);
+  scheduler_->on_failure(trial.id, population());
+  return fault;
+}
+
+void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds now) {
+  auto& trial = known(id);
+  take_back(trial);
+  Event event{
+      .kind = Event::Kind::Failed, .trial = id, .attempt = trial.attempt, .text = why, .fault = fault, .now = now};
+  if (trial.stopping) {
+    conclude(trial, now);
+  } else if (closed_) {
+    trial.reason = "the run ended: " + why_closed_;
+    finish(trial, Status::Stopped, now);
+  } else if (fault == Fault::Checkpoint) {
+    trial.status = Status::Pending;
+    trial.retried = true;
+    again_.push_front(id);
+    event.decision = go_on_without_checkpoint(trial);
+    const auto* exploit = std::get_if<Exploit>(&event.decision);
+    add_notice(fmt::format("trial {} lost its checkpoint ({}); {}", id, why,
+                           exploit ? describe(trial.takeovers.back(), id) : why_of(event.decision)));
+  } else {
+    event.fault = count(trial, why, fault, now);
+  }
+  tell(event);
+}
+
+void Experiment::shut(const std::string& why, Seconds now) {
+  closed_ = true;
+  why_closed_ = why;
+  again_.clear();
+  for (auto& trial : trials_) {
+    if (trial.in_flight || trial.over()) continue;
+    trial.reason = "the run ended: " + why;
+    finish(trial, Status::Stopped, now);
+  }
+}
+
+void Experiment::close(const std::string& why, Seconds now) {
+  if (closed_) return;
+  shut(why, now);
+  tell({.kind = Event::Kind::Closed, .text = why, .now = now});
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <troupe/tune/experiment.hpp>
+
+#include "experiment/journal.hpp"
+#include "text/json.hpp"
+
+// How an experiment takes up the events of a journal, and what it holds as JSON.
+namespace troupe::tune {
+
+void Experiment::requeue(TrialId id, Seconds now) {
+  auto& trial = known(id);
+  const bool was_replaced = trial.replaced;
+  take_back(trial);
+  if (trial.stopping) {
+    conclude(trial, now);
+  } else if (closed_) {
+    trial.reason = "the run ended: " + why_closed_;
+    finish(trial, Status::Stopped, now);
+  } else {
+    trial.status = Status::Pending;
+    if (!was_replaced) --trial.attempt;  // the same one is launched again
+    again_.push_front(id);
+  }
+  tell({.kind = Event::Kind::Requeued, .trial = id, .attempt = trial.attempt, .now = now});
+}
+
+void Experiment::requeue_running(Seconds now) {
+  std::vector<TrialId> running;
+  for (const auto& trial : trials_) {
+    if (trial.in_flight) running.push_back(trial.id);
+  }
+  // Each goes to the front of the queue: the last launched first, so that the launches come in the old order.
+  std::ranges::sort(running, std::greater{}, [&](TrialId id) { return trials_[id].launch; });
+  for (const auto id : running) requeue(id, now);
+}
+
+void Experiment::apply_launch(const Event& event) {
+  const bool is_replaced = event.trial < trials_.size() && trials_[event.trial].replaced;
+  Decision mine;
+  observer_ = [&](const Event& own, const Trial*) { mine = own.decision; };
+  std::optional<Launch> launch;
+  if (is_replaced) {
+    launch = relaunch(event.trial, event.now);
+  } else if (auto again = next(event.now); std::holds_alternative<Launch>(again)) {
+    launch = std::get<Launch>(std::move(again));
+  }
+  if (launch && launch->trial == event.trial && launch->attempt == event.attempt && launch->config == event.config &&
+      launch->checkpoint == event.checkpoint && launch->after_t == event.t && mine == event.decision) {
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("the journal launched trial {} (attempt {}, after t={}) with {}; this search {}", event.trial,
+                  event.attempt, event.t, to_string(event.config),
+                  launch ? fmt::format("launches trial {} (attempt {}, after t={}) with {}", launch->trial,
+                                       launch->attempt, launch->after_t, to_string(launch->config))
+                         : "launches nothing"));
+}
+
+void Experiment::apply_report(const Event& event) {
+  const auto decision = report(event.trial, event.t, event.metrics, event.checkpoint, event.now);
+  if (decision == event.decision) return;
+  throw std::invalid_argument(
+      fmt::format("trial {}, t={}: the journal's decision was {} '{}', this search's is {} '{}'", event.trial, event.t,
+                  name_of(event.decision), why_of(event.decision), name_of(decision), why_of(decision)));
+}
+
+void Experiment::apply_failure(const Event& event) {
+  Decision mine;
+  observer_ = [&](const Event& own, const Trial*) { mine = own.decision; };
+  failed(event.trial, event.text, event.fault, event.now);
+  if (mine == event.decision) return;
+  throw std::invalid_argument(fmt::format("trial {}, whose checkpoint is gone: in the journal {}, in this search {}",
+                                          event.trial, why_of(event.decision), why_of(mine)));
+}
+
+void Experiment::apply(const Event& event) {
+  Observer observer;
+  std::swap(observer, observer_);
+  struct Restore {
+    Observer& from;
+    Observer& to;
+    ~Restore() { std::swap(from, to); }
+  } restore{observer, observer_};
+
+  const bool about_gang = event.kind != Event::Kind::Launched && event.kind != Event::Kind::Closed;
+  if (about_gang && !known(event.trial).in_flight) {
+    throw std::invalid_argument(fmt::format("trial {} is in no gang at this place of the journal", event.trial));
+  }
+  switch (event.kind) {
+    case Event::Kind::Launched:
+      return apply_launch(event);
+    case Event::Kind::Started:
+      return started(event.trial, event.now);
+    case Event::Kind::Reported:
+      return apply_report(event);
+    case Event::Kind::Ended:
+      return ended(event.trial, event.now);
+    case Event::Kind::Failed:
+      return apply_failure(event);
+    case Event::Kind::Requeued:
+      return requeue(event.trial, event.now);
+    case Event::Kind::Closed:
+      return close(event.text, event.now);
+  }
+}
+
+std::string Experiment::save() const {
+  auto trials = Json::array();
+  for (const auto& trial : trials_) {
+    auto json = to_json(trial);
+    json["attempt"] = trial.attempt;
+    json["launch"] = trial.launch;
+    json["outcome"] = to_string(trial.outcome);
+    json["launched_from"] = trial.launched_from;
+    json["retried"] = trial.retried;
+    json["best_takeovers"] = trial.best_takeovers;
+    auto history = Json::array();
+    for (const auto& [t, value] : trial.history) history.push_back({t, to_json(value)});
+    json["history"] = std::move(history);
+    trials.push_back(std::move(json));
+  }
+  return dump({{"trials", trials},
+               {"again", std::vector<TrialId>(again_.begin(), again_.end())},
+               {"in_flight", in_flight_},
+               {"launches", launches_},
+               {"notices", notices_},
+               {"best", best_ ? Json(*best_) : Json()},
+               {"closed", closed_ ? Json(why_closed_) : Json()},
+               {"searcher", parse(searcher_->save(), "a searcher's state")},
+               {"scheduler", parse(scheduler_->save(), "a scheduler's state")}});
+}
+
+}  // namespace troupe::tune

@@ -1,0 +1,146 @@
+#include <troupe/tune/detail/checkpoints.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <troupe/errors.hpp>
+#include <troupe/with.hpp>
+
+namespace troupe::tune::detail {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kNodePrefix = "node ";
+
+/// The number and the path of "node N:/path".
+std::optional<std::pair<std::uint32_t, std::string>> with_node(const std::string& name) {
+  if (!name.starts_with(kNodePrefix)) return std::nullopt;
+  std::uint32_t node = 0;
+  const auto* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kNodePrefix.size(), end, node);
+  if (error != std::errc{} || stop == end || *stop != ':') return std::nullopt;
+  return std::pair(node, std::string(stop + 1, end));
+}
+
+Array<std::uint8_t> bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::streamoff>(in.tellg());
+  std::vector<std::uint8_t> bytes(size > 0 ? static_cast<std::size_t>(size) : 0);
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (!in) throw std::runtime_error(fmt::format("cannot read {}", file.string()));
+  return Array<std::uint8_t>(std::move(bytes));
+}
+
+void write(const fs::path& file, const Array<std::uint8_t>& bytes) {
+  fs::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", file.string()));
+}
+
+}  // namespace
+
+PackedFolder pack_folder(const std::string& path) {
+  if (fs::is_regular_file(path)) return {{"", bytes_of(path)}};
+  if (!fs::is_directory(path)) throw std::runtime_error(fmt::format("there is no checkpoint {}", path));
+  PackedFolder folder;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_regular_file()) folder.push_back({fs::relative(entry.path(), path).string(), bytes_of(entry.path())});
+  }
+  return folder;
+}
+
+void unpack_folder(const PackedFolder& folder, const std::string& path) {
+  const auto beside = path + ".new";
+  fs::remove_all(beside);
+  const bool is_file = folder.size() == 1 && folder.front().name.empty();
+  if (!is_file) fs::create_directories(beside);
+  for (const auto& [name, bytes] : folder) {
+    const auto relative = fs::path(name).lexically_normal();
+    if (relative.is_absolute() || (!relative.empty() && *relative.begin() == ".."))
+      throw std::runtime_error(fmt::format("a checkpoint holds a file '{}', which is outside of it", name));
+    write(is_file ? fs::path(beside) : fs::path(beside) / relative, bytes);
+  }
+  fs::remove_all(path);
+  fs::rename(beside, path);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool GangView::is_shared() const {
+  return std::ranges::all_of(ranks, [](const auto& rank) { return rank.sees_marker; });
+}
+
+std::string CheckpointOrigins::named(const std::string& reported, const GangView& gang) {
+  if (reported.empty() || gang.ranks.empty()) return reported;
+  const auto& writer = gang.ranks.front();
+  auto name = writer.sees_marker ? reported : fmt::format("{}{}:{}", kNodePrefix, writer.node, reported);
+  const std::lock_guard lock(mutex_);
+  nodes_[name] = writer.node;
+  return name;
+}
+
+std::string CheckpointOrigins::path_of(const std::string& name) {
+  const auto found = with_node(name);
+  return found ? found->second : name;
+}
+
+std::optional<std::uint32_t> CheckpointOrigins::node_of(const std::string& name) const {
+  if (const auto found = with_node(name)) return found->first;
+  const std::lock_guard lock(mutex_);
+  const auto at = nodes_.find(name);
+  return at == nodes_.end() ? std::nullopt : std::optional(at->second);
+}
+
+bool CheckpointOrigins::is_visible(const std::string& name, const troupe::detail::Surroundings& rank) {
+  if (!rank.sees_checkpoint) return false;
+  const auto found = with_node(name);
+  return found ? found->first == rank.node : rank.sees_marker;
+}
+
+bool CheckpointOrigins::should_say_unshared() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(said_unshared_, true);
+}
+
+Ref<PackedFolder> packed_on(std::uint32_t node, const std::string& path, const std::function<bool()>& is_over) {
+  const auto number = std::to_string(node);
+  auto packed = with({.cpus = 0, .labels = {{"troupe.node", number}}}).task<pack_folder>(path);
+  while (!packed.wait_for(std::chrono::milliseconds(200))) {
+    if (!is_over()) continue;
+    packed.cancel();
+    raise({.kind = Failure::Kind::Cancelled,
+           .message = "ended while it waited for its checkpoint",
+           .type = {},
+           .where = {}});
+  }
+  if (const auto failure = troupe::detail::failure_of(*troupe::detail::object_of(packed))) {
+    using Kind = Failure::Kind;
+    // The task could not read it, or its node is not there. Whatever else it was may pass.
+    const bool is_gone = failure->kind == Kind::Task || failure->kind == Kind::Impossible;
+    if (!is_gone) raise(*failure);
+    throw CheckpointGone(fmt::format("the checkpoint {} on node {} is gone: {}", path, node, failure->message));
+  }
+  return packed;
+}
+
+std::string unshared_notice(const GangView& gang, const std::string& marker) {
+  const auto away = std::ranges::find(gang.ranks, false, &troupe::detail::Surroundings::sees_marker);
+  return fmt::format(
+      "node {} does not share the folder {} with this program: checkpoints stay on the node where they are written, "
+      "and "
+      "move through the object store to where they are needed",
+      away->node, fs::path(marker).parent_path().string());
+}
+
+}  // namespace troupe::tune::detail

@@ -1,0 +1,306 @@
+#include <troupe/tune/pbt.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "search/explore.hpp"
+#include "search/truncation.hpp"
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::string_view kNoCheckpoint =
+    "pbt: the first report has no checkpoint; nobody can take over a trial that has none at its interval. Report it "
+    "with "
+    "ctx.report({...}, ctx.checkpoint(model, optimizer)), or under tune::Context with the directory that was written";
+
+void check(const PbtOptions& options) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("pbt: " + what); };
+  if (options.interval < 1)
+    refuse(fmt::format("interval is {}: give the reports between two judgements, at least 1", options.interval));
+  if (options.burn_in < 0) refuse(fmt::format("burn_in is {}, at least 0", options.burn_in));
+  if (options.max_t < 0) refuse(fmt::format("max_t is {}, at least 0", options.max_t));
+  const auto first = std::max(options.interval, options.burn_in);
+  if (options.max_t > 0 && first >= options.max_t) {
+    refuse(fmt::format("max_t is {}, so nobody would be judged: the first time is at t={} (interval {}, burn_in {})",
+                       options.max_t, first, options.interval, options.burn_in));
+  }
+  if (!(options.quantile >= 0 && options.quantile <= 0.5))
+    refuse(fmt::format("quantile is {}, 0 to 0.5", options.quantile));
+  if (!(options.resample >= 0 && options.resample <= 1))
+    refuse(fmt::format("resample is {}, 0 to 1", options.resample));
+  if (options.factors.empty()) refuse("factors is empty: give what a number is multiplied by, as {1.2, 0.8}");
+  for (const double factor : options.factors) {
+    if (!(factor > 0) || !std::isfinite(factor)) refuse(fmt::format("a factor is {}: above 0 and finite", factor));
+  }
+  if (options.mutate.empty())
+    refuse("mutate is empty: name the fields that change, as {{\"lr\", loguniform(1e-4, 1)}}");
+  for (auto field = options.mutate.begin(); field != options.mutate.end(); ++field) {
+    if (std::any_of(options.mutate.begin(), field, [&](const auto& other) { return other.name == field->name; }))
+      refuse(fmt::format("field '{}' stands twice in mutate", field->name));
+  }
+}
+
+/// Whether a trial other than `self` is further behind than `t` and has no place.
+bool is_somebody_behind(const Population& population, TrialId self, std::int64_t t) {
+  if (population.to_come > 0) return true;
+  return std::ranges::any_of(population.trials, [&](const Trial& trial) {
+    const bool waits = trial.status == Status::Pending || trial.status == Status::Paused;
+    return waits && trial.id != self && trial.t < t;
+  });
+}
+
+}  // namespace
+
+Pbt::Pbt(PbtOptions options, Objective objective, std::uint64_t seed)
+    : options_{std::move(options)},
+      objective_{std::move(objective)},
+      seed_{seed},
+      sync_t_{std::max(options_.interval, options_.burn_in)} {
+  check(options_);
+}
+
+SchedulerNeeds Pbt::needs() const {
+  return {.checkpoints = true,
+          .own_search = true,
+          .least_trials = 2,
+          .first_judged_t = std::max(options_.interval, options_.burn_in),
+          .mutations = options_.mutate};
+}
+
+bool Pbt::is_due(const Trial& trial, const Member& member) const {
+  if (options_.synchronous) return !member.arrived && trial.t >= sync_t_;
+  return trial.t >= options_.burn_in && trial.t - member.judged_t >= options_.interval;
+}
+
+void Pbt::judge(const Trial& trial, Member& member, double value) {
+  member.judged_t = member.noted_t = trial.t;
+  member.value = value;
+  member.config = trial.config;
+  member.checkpoint = gone_.contains(trial.checkpoint) ? "" : trial.checkpoint;
+  member.checkpoint_t = trial.checkpoint_t;
+  member.takeovers = trial.takeovers.size();
+}
+
+Decision Pbt::on_report(const Trial& trial, const Population& population) {
+  auto& member = members_[trial.id];
+  member.failed = false;
+  if (trial.checkpoint_t == trial.t) gone_.erase(trial.checkpoint);  // written again
+  if (options_.max_t > 0 && trial.t >= options_.max_t)
+    return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  auto decision = [&]() -> Decision {
+    if (member.due) return handed_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+    const auto value = objective_.value_in(trial.last);
+    if (value && is_due(trial, member)) {
+      judge(trial, member, *value);
+      return options_.synchronous ? judged_together(trial, population) : judged_alone(trial, population);
+    }
+    if (!member.pausing) return GoOn{};
+    if (options_.synchronous || is_somebody_behind(population, trial.id, member.judged_t)) {
+      return pause_or_go_on(trial, member, options_.synchronous ? "waits for the population" : "others are behind");
+    }
+    member.pausing = false;
+    return GoOn{};
+  }();
+  if (auto* go_on = std::get_if<GoOn>(&decision); go_on && trial.checkpoint.empty() && !told_checkpoint_is_missing_) {
+    told_checkpoint_is_missing_ = true;
+    go_on->notice = kNoCheckpoint;
+  }
+  return decision;
+}
+
+Pbt::Quantiles Pbt::quantiles() const {
+  std::vector<std::pair<TrialId, double>> scored;
+  for (const auto& [trial, member] : members_) {
+    if (member.value) scored.emplace_back(trial, objective_.score(*member.value));
+  }
+  std::ranges::stable_sort(scored, {}, &std::pair<TrialId, double>::second);
+  const auto size = truncation_size(scored.size(), options_.quantile);
+  Quantiles found;
+  for (std::size_t i = 0; i < size; ++i) {
+    found.lowest.push_back(scored[i].first);
+    found.highest.push_back(scored[scored.size() - size + i].first);
+  }
+  return found;
+}
+
+bool Pbt::can_donate(TrialId trial) const {
+  const auto at = members_.find(trial);
+  return at != members_.end() && !at->second.checkpoint.empty() && at->second.value && std::isfinite(*at->second.value);
+}
+
+Exploit Pbt::exploit_of(TrialId trial, TrialId donor) {
+  const auto& from = members_.at(donor);
+  const Explore how{options_.mutate, options_.resample, options_.factors};
+  const auto& own = members_[trial];
+  const auto why = fmt::format("{} {} at t={}, trial {} has {} at t={}", objective_.metric,
+                               own.value ? short_number(*own.value) : "unknown", own.noted_t, donor,
+                               short_number(from.value.value()), from.noted_t);
+  return {.donor = donor,
+          .checkpoint = from.checkpoint,
+          .checkpoint_t = from.checkpoint_t,
+          .donor_takeovers = from.takeovers,
+          .config = explored(from.config, how, seed_, draws_++),
+          .why = why};
+}
+
+std::optional<Exploit> Pbt::taken_over(TrialId trial, const Quantiles& quantiles) {
+  std::vector<TrialId> donors;
+  std::ranges::copy_if(quantiles.highest, std::back_inserter(donors),
+                       [&](TrialId donor) { return donor != trial && can_donate(donor); });
+  if (donors.empty()) return std::nullopt;
+  Random random(seed_, draws_++, "donor");
+  return exploit_of(trial, donors[random.below(donors.size())]);
+}
+
+Decision Pbt::handed_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
+  const auto donor = members_.find(exploit.donor);
+  member.before_takeover = member.judged_t;
+  member.judged_t = donor == members_.end() ? exploit.checkpoint_t : donor->second.noted_t;
+  member.pausing = false;
+  // Who waits at the same t waits longer. A member that is thrown back time and again must not keep its donor from its turn.
+  // A synchronous population waits at the next interval in any case.
+  exploit.in_turn = !options_.synchronous && is_somebody_behind(population, trial.id, exploit.checkpoint_t + 1);
+  return exploit;
+}
+
+Decision Pbt::pause_or_go_on(const Trial& trial, Member& member, std::string why) {
+  member.pausing = trial.checkpoint.empty() || trial.checkpoint_t != trial.t;
+  if (member.pausing) return GoOn{.why = fmt::format("pauses at the next checkpoint: {}", why)};
+  return Pause{std::move(why)};
+}
+
+Decision Pbt::judged_alone(const Trial& trial, const Population& population) {
+  auto& member = members_.at(trial.id);
+  const auto found = quantiles();
+  if (std::ranges::count(found.lowest, trial.id) > 0) {
+    if (auto exploit = taken_over(trial.id, found)) return handed_out(trial, member, *std::move(exploit), population);
+  }
+  if (!is_somebody_behind(population, trial.id, trial.t)) {
+    member.pausing = false;
+    return GoOn{.why = fmt::format("judged at t={}", trial.t)};
+  }
+  return pause_or_go_on(trial, member, fmt::format("others wait for a place, and are behind t={}", trial.t));
+}
+
+// ---- synchronous ---------------------------------------------------------------------------------------------------
+
+bool Pbt::all_arrived(const Population& population) const {
+  if (population.to_come > 0) return false;
+  return std::ranges::all_of(population.trials, [&](const Trial& trial) {
+    const auto at = members_.find(trial.id);
+    if (trial.over()) return true;
+    return at != members_.end() && (at->second.arrived || at->second.failed);
+  });
+}
+
+void Pbt::go_on_together(const Population& population) {
+  const auto found = quantiles();
+  auto highest_t = sync_t_ + options_.interval;
+  for (const auto& trial : population.trials) {
+    const auto at = members_.find(trial.id);
+    if (at == members_.end() || !at->second.arrived) continue;
+    highest_t = std::max(highest_t, trial.t);
+    if (std::ranges::count(found.lowest, trial.id) > 0) at->second.due = taken_over(trial.id, found);
+  }
+  for (auto& [trial, member] : members_) {
+    member.arrived = false;
+    member.pausing = false;
+  }
+  sync_t_ = highest_t;
+}
+
+Decision Pbt::judged_together(const Trial& trial, const Population& population) {
+  auto& member = members_.at(trial.id);
+  member.arrived = true;
+  if (!all_arrived(population)) {
+    return pause_or_go_on(trial, member, fmt::format("waits for the population at t={}", sync_t_));
+  }
+  go_on_together(population);
+  if (member.due) return handed_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+  return GoOn{.why = fmt::format("the population is at t={}", trial.t)};
+}
+
+// ---- what else happens ---------------------------------------------------------------------------------------------
+
+void Pbt::on_end(TrialId trial, const Population& population) {
+  members_.erase(trial);
+  go_on_without(population);
+}
+
+void Pbt::on_failure(TrialId trial, const Population& population) {
+  auto& member = members_[trial];
+  member.failed = true;
+  member.pausing = options_.synchronous && member.arrived;  // it has been judged, and is not to run ahead
+  go_on_without(population);
+}
+
+/// The last one that the population waited for may be gone.
+void Pbt::go_on_without(const Population& population) {
+  const bool any_arrived = std::ranges::any_of(members_, [](const auto& each) { return each.second.arrived; });
+  if (options_.synchronous && any_arrived && all_arrived(population)) go_on_together(population);
+}
+
+Turn Pbt::on_place(const Population& population) {
+  if (population.to_come > 0) return Begin{};
+  const Trial* next = nullptr;
+  for (const auto& trial : population.trials) {
+    const auto member = members_.find(trial.id);
+    const bool waits = member != members_.end() && member->second.arrived;
+    if (trial.status != Status::Paused || trial.in_flight || waits) continue;
+    if (!next || std::pair(trial.t, trial.launch) < std::pair(next->t, next->launch)) next = &trial;
+  }
+  if (!next) return Nobody{};
+  auto& member = members_[next->id];
+  member.pausing = false;
+  if (!member.due) return Resume{next->id, std::nullopt};
+  auto decision = handed_out(*next, member, *std::exchange(member.due, std::nullopt), population);
+  auto exploit = std::get<Exploit>(std::move(decision));
+  exploit.in_turn = false;  // this is its turn
+  return Resume{next->id, std::move(exploit)};
+}
+
+std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::string& gone,
+                                               const Population& population) {
+  gone_.insert(gone);
+  for (auto& [id, member] : members_) {
+    if (member.checkpoint == gone) member.checkpoint.clear();
+  }
+  const auto found = quantiles();
+  for (auto& [id, member] : members_) {
+    if (member.due && member.due->checkpoint == gone) member.due = taken_over(id, found);
+  }
+  const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(),
+                                  [&](TrialId each) { return each != trial.id && can_donate(each); });
+  auto& member = members_[trial.id];
+  if (member.before_takeover < member.judged_t) member.judged_t = member.before_takeover;
+  if (donor == found.highest.rend()) return std::nullopt;
+  auto decision = handed_out(trial, member, exploit_of(trial.id, *donor), population);
+  auto exploit = std::get<Exploit>(std::move(decision));
+  exploit.in_turn = false;  // it has its place already
+  return exploit;
+}
+
+std::vector<std::string> Pbt::checkpoints() const {
+  std::set<std::string> all;
+  for (const auto& [trial, member] : members_) {
+    if (!member.checkpoint.empty()) all.insert(member.checkpoint);
+    if (member.due) all.insert(member.due->checkpoint);
+  }
+  return {all.begin(), all.end()};
+}
+
+SchedulerFactory pbt(PbtOptions options) {
+  Pbt(options, {}, 0);  // refuses bad options here, where they were written
+  return [options](const Objective& objective, std::uint64_t seed) {
+    return std::make_unique<Pbt>(options, objective, seed);
+  };
+}
+
+}  // namespace troupe::tune
