@@ -1,0 +1,122 @@
+// Population-based training: eight gangs of two processes train a small net on the UCI digits with LibTorch, and every other
+// epoch the worst ones go on from a better one's weights with a changed learning rate. What comes out is a schedule. As many
+// random configurations, trained for as long, stand beside it.
+//
+//   pbt_digits [--address HOST:PORT] [--data FILE] [--members N] [--storage DIRECTORY]
+#include <filesystem>
+#include <iostream>
+
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <CLI/CLI.hpp>
+#include <troupe/train/context.hpp>
+#include <troupe/troupe.hpp>
+#include <troupe/tune.hpp>
+
+#include "digits.hpp"
+
+namespace train = troupe::train;
+namespace tune = troupe::tune;
+
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kEpochs = 16;
+constexpr int kInterval = 2;
+
+struct Config {
+  double lr = 0.01;
+  double momentum = 0.5;
+  double noise = 0;         // standard deviation of what is added to the pixels in training
+  std::int64_t batch = 32;  // of each rank
+  std::string data;
+};
+
+double accuracy(torch::nn::Sequential& model, const train::Dataset& rows, c10::Device device) {
+  const torch::NoGradGuard no_gradients;
+  const auto guess = model->forward(rows.data.to(device)).argmax(1).cpu();
+  return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
+}
+
+/// One rank of one member. Nothing in it knows of populations: it goes on from the checkpoint that it is given.
+void train_digits(train::Context& ctx, const Config& config) {
+  const auto rows = digits::load(config.data);
+  torch::manual_seed(0);
+  auto model =
+      ctx.prepare(torch::nn::Sequential(torch::nn::Linear(64, 64), torch::nn::ReLU(), torch::nn::Linear(64, 10)));
+  auto optimizer = ctx.prepare(
+      torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
+  for (const int epoch : ctx.epochs(kEpochs)) {
+    for (auto& batch : ctx.loader(rows.training, config.batch, epoch)) {
+      optimizer.zero_grad();
+      const auto pixels = batch.data + config.noise * torch::randn_like(batch.data);
+      torch::nn::functional::cross_entropy(model->forward(pixels), batch.target).backward();
+      optimizer.step();
+    }
+    ctx.report({{"accuracy", accuracy(model, rows.validation, ctx.device())},
+                {"held_out", accuracy(model, rows.held_out, ctx.device())}},
+               ctx.checkpoint(model, optimizer));
+  }
+}
+
+tune::Results<Config> search(const std::string& data, std::uint64_t trials, const std::string& storage,
+                             tune::SchedulerFactory scheduler) {
+  return tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-4, 1.0)},
+                                            {"momentum", tune::uniform(0.0, 0.95)},
+                                            {"noise", tune::uniform(0.0, 0.4)},
+                                            {"batch", tune::choice({16, 32, 64})}},
+                                  .trials = trials,
+                                  .metric = "accuracy",
+                                  .mode = tune::Max,
+                                  .scheduler = std::move(scheduler),
+                                  .each = {.workers = kRanks},
+                                  .storage = storage,
+                                  .seed = 4,
+                                  .config = {.data = data}});
+}
+
+/// The accuracy on the rows that nothing has looked at, of the best trial when it ended.
+double held_out(const tune::Results<Config>& results) { return results.best().trial.last.back().value; }
+
+int compare(const std::string& data, std::uint64_t members, const std::string& storage) {
+  if (!std::filesystem::exists(data)) throw std::runtime_error("there is no " + data + "; name the file with --data");
+  const auto population = search(data, members, storage + "/pbt",
+                                 tune::pbt({.interval = kInterval,
+                                            .mutate = {{"lr", tune::loguniform(1e-4, 1.0)},
+                                                       {"momentum", tune::uniform(0.0, 0.95)},
+                                                       {"noise", tune::uniform(0.0, 0.4)}}}));
+  const auto random = search(data, members, storage + "/random", tune::fifo());
+  std::cout << "the schedule that the population found:\n";
+  for (const auto& segment : population.schedule()) std::cout << "  " << describe(segment) << '\n';
+  std::cout << "population-based training: accuracy " << population.best().value() << ", " << held_out(population)
+            << " on the held-out rows\n"
+            << "the best of as many random trials of the same length: " << random.best().value() << ", "
+            << held_out(random) << " on the held-out rows\n";
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    auto cluster = troupe::init(argc, argv);
+    std::string data = "examples/data/digits/digits.csv.gz";
+    std::string storage = "results";
+    int members = 8;
+    CLI::App app{"Population-based training of data-parallel gangs on the UCI digits."};
+    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");  // read by troupe::init
+    app.add_option("--token-file", "the cluster's secret");                            // read by troupe::init
+    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")->capture_default_str();
+    app.add_option("--members", members, "of the population")->check(CLI::Range(2, 1000))->capture_default_str();
+    app.add_option("--storage", storage, "where results and checkpoints go")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    return compare(std::filesystem::absolute(data), static_cast<std::uint64_t>(members),
+                   std::filesystem::absolute(storage));
+  } catch (const std::exception& error) {
+    std::cerr << "pbt_digits: " << error.what() << '\n';
+    return 1;
+  }
+}
