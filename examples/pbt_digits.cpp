@@ -78,8 +78,12 @@ tune::Results<Config> search(const std::string& data, std::uint64_t trials, cons
                                   .config = {.data = data}});
 }
 
-/// The accuracy on the rows that nothing has looked at, of the best trial when it ended.
-double held_out(const tune::Results<Config>& results) { return results.best().trial.last.back().value; }
+/// What the best trial reported last.
+std::string accuracies(const tune::Results<Config>& results) {
+  const auto& last = results.best().trial.last;
+  return "accuracy " + std::to_string(last.front().value) + ", " + std::to_string(last.back().value) +
+         " on the held-out rows";
+}
 
 int compare(const std::string& data, std::uint64_t members, const std::string& storage) {
   if (!std::filesystem::exists(data)) throw std::runtime_error("there is no " + data + "; name the file with --data");
@@ -91,10 +95,8 @@ int compare(const std::string& data, std::uint64_t members, const std::string& s
   const auto random = search(data, members, storage + "/random", tune::fifo());
   std::cout << "the schedule that the population found:\n";
   for (const auto& segment : population.schedule()) std::cout << "  " << describe(segment) << '\n';
-  std::cout << "population-based training: accuracy " << population.best().value() << ", " << held_out(population)
-            << " on the held-out rows\n"
-            << "the best of as many random trials of the same length: " << random.best().value() << ", "
-            << held_out(random) << " on the held-out rows\n";
+  std::cout << "population-based training: " << accuracies(population) << '\n'
+            << "the best of as many random trials of the same length: " << accuracies(random) << '\n';
   return 0;
 }
 

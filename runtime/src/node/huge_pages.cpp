@@ -15,7 +15,7 @@ namespace {
 constexpr int MADV_COLLAPSE = 25;  // newer than the headers of Debian 12's libc
 #endif
 constexpr std::uintptr_t kHugeBytes = std::uintptr_t{2} << 20;
-constexpr std::uintptr_t kMostBytes = std::uintptr_t{256} << 20;
+constexpr std::uintptr_t kLargestMapping = std::uintptr_t{256} << 20;
 
 struct Range {
   std::uintptr_t begin = 0, end = 0;
@@ -41,7 +41,7 @@ std::vector<Range> heap() {
 
 void gather_huge_pages() {
   for (const auto& [begin, end] : heap()) {
-    if (end - begin <= kMostBytes) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_COLLAPSE);
+    if (end - begin <= kLargestMapping) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_COLLAPSE);
   }
 }
 

@@ -17,7 +17,7 @@
 namespace troupe::node {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 4096;
+constexpr std::uint64_t kTailBytes = 4096;
 constexpr std::size_t kMostLines = 3;
 constexpr std::size_t kLongestLine = 300;
 
@@ -30,7 +30,7 @@ std::string last_bytes(const std::string& file, std::uint64_t start) {
   const auto size = size_of(file);
   UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!log || size <= start) return {};
-  std::string text(std::min(size - start, kMostBytes), '\0');
+  std::string text(std::min(size - start, kTailBytes), '\0');
   const auto got = ::pread(log.get(), text.data(), text.size(), static_cast<off_t>(size - text.size()));
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return text;

@@ -92,6 +92,13 @@ void never_reports_again(tune::Context& ctx, const Config& config) {
   for (;;) pause();
 }
 
+/// After its stop one rank throws, and the other one never returns.
+void one_stays(tune::Context& ctx, const Config&) {
+  ctx.report({{"accuracy", 0.5}});
+  if (ctx.rank() == 1) throw std::runtime_error("it was on its way out");
+  for (;;) pause();
+}
+
 template <auto fn>
 auto sweep(tune::Options<Config> options) {
   options.metric = "accuracy";
@@ -126,6 +133,14 @@ TEST_CASE("as many gangs run at once as the cluster has room for", "[tune][clust
   const auto results = sweep<meets_another>(
       {.space = {{"index", tune::grid({0, 1})}}, .each = {.workers = 2}, .config = {.folder = folder.path().string()}});
   for (const auto& trial : results.trials()) CHECK(trial.trial.error == "");
+}
+
+TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no place", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results =
+      sweep<one_stays>({.space = {}, .trials = 3, .each = {.workers = 2}, .time_budget = 60s, .stop = {.reports = 1}});
+  CHECK(results.ended_early() == "");
+  for (const auto& trial : results.trials()) CHECK(trial.trial.status == tune::Status::Terminated);
 }
 
 TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][cluster]") {

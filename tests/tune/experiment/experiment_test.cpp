@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <troupe/tune/asha.hpp>
+#include <troupe/tune/pbt.hpp>
 
 #include "support/scheduler.hpp"
 
@@ -125,6 +126,24 @@ TEST_CASE("a closed experiment launches nothing, stops every report and says why
   CHECK(experiment.trials()[running].status == Status::Stopped);
   CHECK(experiment.trials()[running].best == 0.1);
   CHECK(std::holds_alternative<Done>(experiment.next(Seconds(2))));
+}
+
+TEST_CASE("a checkpoint that is written over is told where others may go on from it", "[tune][experiment]") {
+  const auto told = [](const SchedulerFactory& scheduler) {
+    const Objective objective{"loss", Min};
+    Experiment experiment({.objective = objective},
+                          std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 2),
+                          scheduler(objective, 1));
+    const auto trial = launched(experiment);
+    experiment.report(trial, 1, {{"loss", 1}}, "latest", Seconds(1));
+    experiment.report(trial, 2, {{"loss", 1}}, "latest", Seconds(1));
+    experiment.report(trial, 3, {{"loss", 1}}, "latest", Seconds(1));
+    return experiment.notices();
+  };
+  CHECK(told(fifo()).empty());
+  const auto notices = told(pbt({.interval = 5, .mutate = {{"lr", uniform(0, 1)}}}));
+  REQUIRE(notices.size() == 2);
+  CHECK(notices.front().find("trial 0 reports the checkpoint latest of t=1 again at t=2") == 0);
 }
 
 TEST_CASE("options that can not be are refused", "[tune][experiment]") {

@@ -64,13 +64,7 @@ TEST_CASE("a replay trains the schedule that a trial came to, and comes to the s
   const auto found = tune::run<sums>(population((folder.path() / "pbt").string()));
   const auto best = found.best().trial.id;
   const auto recorded = tune::recorded_schedule(found.folder(), best);
-  CHECK(recorded.segments == tune::schedule_of(
-                                 [&] {
-                                   std::vector<tune::Trial> trials;
-                                   for (const auto& each : found.trials()) trials.push_back(each.trial);
-                                   return trials;
-                                 }(),
-                                 best));
+  CHECK(recorded.segments == found.schedule());
   REQUIRE(recorded.segments.size() > 1);
 
   const auto again =

@@ -54,7 +54,7 @@ void Experiment::ended(TrialId id, Seconds now) {
     trial.error = never_reported(trial, options_.objective.metric);
     trial.outcome = Status::Errored;
   }
-  const auto first = scheduler_->needs().first_judged_t;
+  const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
     add_notice(fmt::format("a trial ended after {}, and none is judged before t={}: make the interval shorter",
                            counted(static_cast<std::size_t>(trial.t), "report"), first));

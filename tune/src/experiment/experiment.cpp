@@ -37,7 +37,10 @@ std::string_view to_string(Status status) {
 
 Experiment::Experiment(ExperimentOptions options, std::unique_ptr<Searcher> searcher,
                        std::unique_ptr<TrialScheduler> scheduler)
-    : options_{std::move(options)}, searcher_{std::move(searcher)}, scheduler_{std::move(scheduler)} {
+    : options_{std::move(options)},
+      searcher_{std::move(searcher)},
+      scheduler_{std::move(scheduler)},
+      needs_{scheduler_->needs()} {
   check(options_);
 }
 
@@ -115,6 +118,7 @@ Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, S
               .trial = trial.id,
               .attempt = trial.attempt,
               .t = launch.after_t,
+              .takeovers = launch.takeovers,
               .config = trial.config,
               .checkpoint = launch.checkpoint,
               .now = now};
@@ -179,6 +183,12 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.retried = false;
   trial.last = report.metrics;
   if (!report.checkpoint.empty()) {
+    if (needs_.checkpoints && report.checkpoint == trial.checkpoint) {
+      add_notice(fmt::format(
+          "trial {} reports the checkpoint {} of t={} again at t={}: another trial may be going on from it; "
+          "write each checkpoint to a folder of its own",
+          trial.id, report.checkpoint, trial.checkpoint_t, report.t));
+    }
     trial.checkpoint = report.checkpoint;
     trial.checkpoint_t = report.t;
   }

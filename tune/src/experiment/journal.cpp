@@ -43,6 +43,7 @@ Event parsed(const Json& json) {
     event.config = configuration_from(json.at("config"));
     event.checkpoint = json.value("checkpoint", "");
     event.t = json.value("after_t", std::int64_t{0});
+    event.takeovers = json.value("takeovers", std::size_t{0});
   }
   if (event.kind == Event::Kind::Failed) {
     event.text = json.at("why").get<std::string>();
@@ -113,6 +114,7 @@ std::string to_line(const Event& event) {
     json["config"] = to_json(event.config);
     if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
     if (event.t > 0) json["after_t"] = event.t;
+    if (event.takeovers > 0) json["takeovers"] = event.takeovers;
     if (is_exploit) json.update(to_json(event.decision));
   }
   if (event.kind == Event::Kind::Failed) {

@@ -50,7 +50,8 @@ void Experiment::apply_launch(const Event& event) {
     launch = std::get<Launch>(std::move(again));
   }
   if (launch && launch->trial == event.trial && launch->attempt == event.attempt && launch->config == event.config &&
-      launch->checkpoint == event.checkpoint && launch->after_t == event.t && mine == event.decision) {
+      launch->checkpoint == event.checkpoint && launch->after_t == event.t && launch->takeovers == event.takeovers &&
+      mine == event.decision) {
     return;
   }
   throw std::invalid_argument(

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -47,20 +48,47 @@ void add_takeover(std::vector<Trial>& trials, const Json& line) {
                        .after = configuration_from(line.at("new"))});
 }
 
+/// What the journal says of each trial: its first configuration, and how often it had taken over when it reported its best.
+class Reader {
+ public:
+  void header(const Json& header) {
+    objective = {header.at("metric").get<std::string>(), header.at("mode") == "max" ? Max : Min};
+    seed = header.at("seed").get<std::uint64_t>();
+  }
+  void launched(const Json& event) {
+    const auto id = event.at("trial").get<TrialId>();
+    if (id == trials.size()) trials.push_back({.id = id, .config = configuration_from(event.at("config"))});
+    takeovers_.resize(trials.size());
+    takeovers_.at(id) = event.value("takeovers", std::size_t{0});
+  }
+  void reported(const Json& event) {
+    const auto id = event.at("trial").get<TrialId>();
+    auto& trial = trials.at(id);
+    const auto value = objective.value_in(metrics_from(event.at("metrics")));
+    if (!value || !std::isfinite(*value) || (trial.best && !objective.better(*value, *trial.best))) return;
+    trial.best = value;
+    trial.best_takeovers = takeovers_.at(id);
+  }
+
+  Objective objective = {};
+  std::uint64_t seed = 0;
+  std::vector<Trial> trials = {};
+
+ private:
+  std::vector<std::size_t> takeovers_;  // of each trial's last launch
+};
+
 }  // namespace
 
 RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
-  RecordedSchedule recorded;
-  const auto journal = folder / "journal.jsonl";
-  for_lines(journal, R"({"journal")", [&](const Json& header) {
-    recorded.objective = {header.at("metric").get<std::string>(), header.at("mode") == "max" ? Max : Min};
-    recorded.seed = header.at("seed").get<std::uint64_t>();
+  Reader reader;
+  for_lines(folder / "journal.jsonl", "{", [&](const Json& line) {
+    const auto kind = line.value("event", "");
+    if (line.contains("journal")) reader.header(line);
+    if (kind == "launched") reader.launched(line);
+    if (kind == "reported") reader.reported(line);
   });
-  std::vector<Trial> trials;
-  for_lines(journal, R"({"event":"launched")", [&](const Json& event) {
-    const auto id = event.at("trial").get<TrialId>();
-    if (id == trials.size()) trials.push_back({.id = id, .config = configuration_from(event.at("config"))});
-  });
+  auto& trials = reader.trials;
   if (trial >= trials.size()) {
     throw std::invalid_argument(
         fmt::format("{} has {} trials, and none of number {}", folder.string(), trials.size(), trial));
@@ -70,8 +98,7 @@ RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
   for (auto& each : trials) {
     if (!each.takeovers.empty()) each.config = each.takeovers.back().after;
   }
-  recorded.segments = schedule_of(trials, trial);
-  return recorded;
+  return {reader.objective, reader.seed, schedule_to_best(trials, trial)};
 }
 
 }  // namespace troupe::tune

@@ -16,7 +16,7 @@ void note(int signal) {
   struct sigaction ends = {};
   ends.sa_handler = SIG_DFL;
   sigaction(signal, &ends, nullptr);
-  raise(signal);
+  ::raise(signal);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
     refuse(fmt::format("this .scheduler needs at least {}, and .trials makes {}", counted(needs.least_trials, "trial"),
                        *size));
   }
-  if (plan.stop.reports > 0 && needs.first_judged_t >= plan.stop.reports) {
+  if (plan.stop.reports > 0 && needs.first_judged_t > 0 && needs.first_judged_t >= plan.stop.reports) {
     refuse(
         fmt::format("nobody would be judged: the first time is at t={} (interval, burn_in), and trials end at "
                     ".stop.reports = {}",

@@ -72,6 +72,7 @@ struct Event {
   TrialId trial = 0;
   int attempt = 0;
   std::int64_t t = 0;
+  std::size_t takeovers = 0;  ///< of Launched: of the trial, by then
   Configuration config = {};  ///< of Reported: what the attempt ran with; not in the journal
   Metrics metrics = {};
   std::string checkpoint = {};
@@ -167,6 +168,7 @@ class Experiment {
   ExperimentOptions options_;
   std::unique_ptr<Searcher> searcher_;
   std::unique_ptr<TrialScheduler> scheduler_;
+  const SchedulerNeeds needs_;
   Observer observer_;
   std::vector<Trial> trials_;
   std::deque<TrialId> again_;  // Pending, to be launched before new ones

@@ -15,7 +15,7 @@ namespace troupe::tune {
 struct RecordedSchedule {
   Objective objective = {};
   std::uint64_t seed = 0;
-  std::vector<Segment> segments = {};  ///< of all that the trial has taken over; one where it has taken over nobody
+  std::vector<Segment> segments = {};  ///< that led to the trial's best report; one where it had taken over nobody
 };
 
 /// Reads the schedule of a trial. A run that still goes on, or whose driver died, can be read too. Throws std::runtime_error,
@@ -28,8 +28,8 @@ SchedulerFactory follow(std::vector<Segment> segments);
 /// Suggests this one configuration.
 SearcherFactory only(Configuration configuration);
 
-/// Trains the schedule of hyperparameters that a trial of an earlier run came to, from its first step through its donors, once
-/// more, as one trial in one gang and in a data order of its own:
+/// Trains the schedule of hyperparameters that led to the best report of a trial of an earlier run (Results::schedule() of the
+/// best trial), from its first step through its donors, once more, as one trial in one gang and in a data order of its own:
 ///
 ///   auto again = tune::replay<train_digits>("results/pbt/run-1", 5, {.each = {.workers = 2}, .storage = "results/again"});
 ///

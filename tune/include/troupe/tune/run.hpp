@@ -122,17 +122,26 @@ void run_attempt(const troupe::Gang<WorkerOf<fn>>& gang, const troupe::detail::t
   } catch (const TaskError&) {
     if (!attempt.is_replaced()) throw;  // else the function failed on its way out of an attempt that is given up
   } catch (...) {
-    if (run.begun()) attempt.begun();
+    // A process that ends on its way out of an attempt that is given up is not the next attempt's doing.
+    if (run.begun() && !attempt.is_replaced()) attempt.begun();
     throw;
   }
   // A rank that failed is known before the others have ended, and the next attempt needs all of them.
   if (attempt.is_replaced()) run.settle();
 }
 
+/// Ends the gang's processes: a gang that is only let go of ends with its calls, and a rank may be in one for ever.
+template <class Gang>
+struct GangEnd {
+  const Gang& gang;
+  ~GangEnd() { gang.kill(); }
+};
+
 /// On the cluster, as a gang: the first attempt, and those that replace it in the same processes.
 template <auto fn, class ConfigOf>
 void run_in_gang(const Each& each, const ConfigOf& config_of, Work work, CheckpointOrigins& origins, Attempt& attempt) {
   const auto gang = placed_gang<fn>(each, config_of(work.config), work.info, attempt);
+  const GangEnd end{gang};
   for (bool fresh = true;; fresh = false) {
     attempt.placed([gang] { gang.kill(); });
     run_attempt<fn>(gang, config_of(work.config), work, fresh, origins, attempt);

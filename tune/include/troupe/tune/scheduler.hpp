@@ -50,7 +50,7 @@ struct SchedulerNeeds {
   bool checkpoints = false;         ///< the function reports checkpoints, and the run has storage
   bool own_search = false;          ///< no other searcher beside it
   std::uint64_t least_trials = 1;   ///< that make sense
-  std::int64_t first_judged_t = 1;  ///< no trial is judged before this report
+  std::int64_t first_judged_t = 0;  ///< no trial is judged before this report; 0: it does not say
   SearchSpace mutations = {};       ///< fields of the configuration that it changes, and what they may become
 };
 
