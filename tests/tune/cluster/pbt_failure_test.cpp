@@ -44,13 +44,28 @@ struct Mishap {
   }
 };
 
+std::string process_file(const std::string& folder, tune::TrialId trial) {
+  return folder + "/process-" + std::to_string(trial);
+}
+
+/// Kills rank 0 of the trial that wrote the checkpoint.
+void kill_writer(const std::string& folder, const std::string& checkpoint) {
+  constexpr std::string_view trials = "/trials/";
+  const auto trial = std::stoull(checkpoint.substr(checkpoint.find(trials) + trials.size()));
+  pid_t process = 0;
+  std::ifstream(process_file(folder, trial)) >> process;
+  if (process <= 0 || kill(process, SIGKILL) != 0) throw std::runtime_error("the donor's process is not there");
+}
+
 void meets_a_mishap(tune::Context& ctx, const Mishap& config) {
   const auto happens = [&](const std::string& what) {
     return config.what == what && ctx.rank() == config.at_rank && config.happens_now();
   };
   const bool goes_on = !ctx.restore_from().empty();
   if (goes_on && happens("killed before its first report")) std::raise(SIGKILL);  // rank 0 waits for the others below
+  if (goes_on && happens("its donor is killed")) kill_writer(config.folder, ctx.restore_from());
   tune::MemberAttempt member(ctx, {config.members, config.folder});
+  if (ctx.rank() == 0) std::ofstream(process_file(config.folder, member.trial())) << getpid();
   while (member.steps() < config.steps) {
     if (member.step(config.lr) == Verdict::Continue) continue;
     tune::make_file(config.folder + "/stopped");
@@ -82,8 +97,8 @@ auto population(const tune::TemporaryFolder& folder, std::string what, int at_ra
        .show = tune::Show::None});
 }
 
-/// Checks that both members came to the end, and that the second attempt after the first takeover began as the first one.
-void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_another_gang) {
+/// Checks that both members came to the end, and that whoever took over another read what that one had written.
+void check_both_ended(const tune::Results<Mishap>& results) {
   REQUIRE(results.trials().size() == 2);
   for (const auto& [config, trial, text] : results.trials()) {
     INFO(text << ", error '" << trial.error << "', reason '" << trial.reason << "'");
@@ -92,6 +107,11 @@ void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_
   }
   tune::check_lineage(results);
   CHECK(tune::check_what_was_restored(results.folder(), 2).of_others > 0);
+}
+
+/// Checks that besides the second attempt after the first takeover began as the first one.
+void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_another_gang) {
+  check_both_ended(results);
   std::vector<tune::Json> launches;  // of the member that did worse from the beginning
   for (const auto& launched : tune::events_of(results.folder(), "launched")) {
     if (launched.at("trial") == 0) launches.push_back(launched);
@@ -137,6 +157,19 @@ TEST_CASE("a rank that throws after Stop beside one that never returns holds a t
   CHECK(results.trials()[0].trial.failures == 0);
   CHECK(results.trials()[0].trial.restarts == 1);
   CHECK(results.duration() < 15s);
+}
+
+TEST_CASE("a donor that is killed before its checkpoint was read is taken over all the same, and is tried again",
+          "[tune][pbt][cluster][failure]") {
+  const tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 4});
+  const auto results = population(folder, "its donor is killed", 0);
+  REQUIRE(std::filesystem::exists(folder.path() / "happened"));
+  check_both_ended(results);
+  CHECK(results.trials()[0].trial.failures == 0);
+  const auto& donor = results.trials()[1].trial;
+  CHECK(donor.failures == 1);
+  CHECK_THAT(donor.error, Contains("signal 9"));
 }
 
 TEST_CASE("a member that is killed as it is told its new configuration is started again, and that is no failure",

@@ -63,8 +63,8 @@ void Experiment::ended(TrialId id, Seconds now) {
   tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
 }
 
-/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it takes over another, or goes back
-/// to what it had.
+/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it takes over another, or
+/// goes back to what it had.
 Decision Experiment::go_on_without_checkpoint(Trial& trial) {
   const auto gone = trial.launched_from;
   const auto instead = scheduler_->on_checkpoint_gone(trial, gone, population());

@@ -95,7 +95,7 @@ Decision Pbt::on_report(const Trial& trial, const Population& population) {
   if (options_.max_t > 0 && trial.t >= options_.max_t)
     return Finish{fmt::format("trained to max_t={}", options_.max_t)};
   auto decision = [&]() -> Decision {
-    if (member.due) return handed_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+    if (member.due) return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
     const auto value = objective_.value_in(trial.last);
     if (value && is_due(trial, member)) {
       judge(trial, member, *value);
@@ -135,7 +135,7 @@ bool Pbt::can_donate(TrialId trial) const {
   return at != members_.end() && !at->second.checkpoint.empty() && at->second.value && std::isfinite(*at->second.value);
 }
 
-Exploit Pbt::exploit_of(TrialId trial, TrialId donor) {
+Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
   const auto& from = members_.at(donor);
   const Explore how{options_.mutate, options_.resample, options_.factors};
   const auto& own = members_[trial];
@@ -150,21 +150,22 @@ Exploit Pbt::exploit_of(TrialId trial, TrialId donor) {
           .why = why};
 }
 
-std::optional<Exploit> Pbt::taken_over(TrialId trial, const Quantiles& quantiles) {
+std::optional<Exploit> Pbt::draw_exploit(TrialId trial, const Quantiles& quantiles) {
   std::vector<TrialId> donors;
   std::ranges::copy_if(quantiles.highest, std::back_inserter(donors),
                        [&](TrialId donor) { return donor != trial && can_donate(donor); });
   if (donors.empty()) return std::nullopt;
   Random random(seed_, draws_++, "donor");
-  return exploit_of(trial, donors[random.below(donors.size())]);
+  return make_exploit(trial, donors[random.below(donors.size())]);
 }
 
-Decision Pbt::handed_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
+Decision Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
   const auto donor = members_.find(exploit.donor);
   member.before_takeover = member.judged_t;
   member.judged_t = donor == members_.end() ? exploit.checkpoint_t : donor->second.noted_t;
   member.pausing = false;
-  // Who waits at the same t waits longer. A member that is thrown back time and again must not keep its donor from its turn.
+  // Who waits at the same t waits longer. A member that is thrown back time and again must not keep its donor from its
+  // turn.
   // A synchronous population waits at the next interval in any case.
   exploit.in_turn = !options_.synchronous && is_somebody_behind(population, trial.id, exploit.checkpoint_t + 1);
   return exploit;
@@ -180,7 +181,7 @@ Decision Pbt::judged_alone(const Trial& trial, const Population& population) {
   auto& member = members_.at(trial.id);
   const auto found = quantiles();
   if (std::ranges::count(found.lowest, trial.id) > 0) {
-    if (auto exploit = taken_over(trial.id, found)) return handed_out(trial, member, *std::move(exploit), population);
+    if (auto exploit = draw_exploit(trial.id, found)) return hand_out(trial, member, *std::move(exploit), population);
   }
   if (!is_somebody_behind(population, trial.id, trial.t)) {
     member.pausing = false;
@@ -207,7 +208,7 @@ void Pbt::go_on_together(const Population& population) {
     const auto at = members_.find(trial.id);
     if (at == members_.end() || !at->second.arrived) continue;
     highest_t = std::max(highest_t, trial.t);
-    if (std::ranges::count(found.lowest, trial.id) > 0) at->second.due = taken_over(trial.id, found);
+    if (std::ranges::count(found.lowest, trial.id) > 0) at->second.due = draw_exploit(trial.id, found);
   }
   for (auto& [trial, member] : members_) {
     member.arrived = false;
@@ -223,7 +224,7 @@ Decision Pbt::judged_together(const Trial& trial, const Population& population) 
     return pause_or_go_on(trial, member, fmt::format("waits for the population at t={}", sync_t_));
   }
   go_on_together(population);
-  if (member.due) return handed_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+  if (member.due) return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
   return GoOn{.why = fmt::format("the population is at t={}", trial.t)};
 }
 
@@ -260,7 +261,7 @@ Turn Pbt::on_place(const Population& population) {
   auto& member = members_[next->id];
   member.pausing = false;
   if (!member.due) return Resume{next->id, std::nullopt};
-  auto decision = handed_out(*next, member, *std::exchange(member.due, std::nullopt), population);
+  auto decision = hand_out(*next, member, *std::exchange(member.due, std::nullopt), population);
   auto exploit = std::get<Exploit>(std::move(decision));
   exploit.in_turn = false;  // this is its turn
   return Resume{next->id, std::move(exploit)};
@@ -274,14 +275,14 @@ std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::st
   }
   const auto found = quantiles();
   for (auto& [id, member] : members_) {
-    if (member.due && member.due->checkpoint == gone) member.due = taken_over(id, found);
+    if (member.due && member.due->checkpoint == gone) member.due = draw_exploit(id, found);
   }
   const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(),
                                   [&](TrialId each) { return each != trial.id && can_donate(each); });
   auto& member = members_[trial.id];
   if (member.before_takeover < member.judged_t) member.judged_t = member.before_takeover;
   if (donor == found.highest.rend()) return std::nullopt;
-  auto decision = handed_out(trial, member, exploit_of(trial.id, *donor), population);
+  auto decision = hand_out(trial, member, make_exploit(trial.id, *donor), population);
   auto exploit = std::get<Exploit>(std::move(decision));
   exploit.in_turn = false;  // it has its place already
   return exploit;

@@ -97,12 +97,12 @@ class Pbt final : public TrialScheduler {
   void judge(const Trial& trial, Member& member, double value);
   Quantiles quantiles() const;
   bool can_donate(TrialId trial) const;
-  std::optional<Exploit> taken_over(TrialId trial, const Quantiles& quantiles);
-  Exploit exploit_of(TrialId trial, TrialId donor);
+  std::optional<Exploit> draw_exploit(TrialId trial, const Quantiles& quantiles);
+  Exploit make_exploit(TrialId trial, TrialId donor);
   Decision judged_alone(const Trial& trial, const Population& population);
   Decision judged_together(const Trial& trial, const Population& population);
   Decision pause_or_go_on(const Trial& trial, Member& member, std::string why);
-  Decision handed_out(const Trial& trial, Member& member, Exploit exploit, const Population& population);
+  Decision hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population);
   bool all_arrived(const Population& population) const;
   void go_on_together(const Population& population);
   void go_on_without(const Population& population);
