@@ -13,44 +13,64 @@
 namespace troupe::tune {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, int error) {
-  throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
+std::string cannot_write(const std::filesystem::path& path, int error) {
+  return fmt::format("cannot write {}: {}", path.string(), std::strerror(error));
 }
 
 }  // namespace
 
 AppendFile::AppendFile(std::filesystem::path path) : path_{std::move(path)} {
   fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail(path_, errno);
+  if (fd_ < 0) throw std::runtime_error(cannot_write(path_, errno));
 }
 
 AppendFile::~AppendFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-AppendFile::AppendFile(AppendFile&& other) noexcept
-    : path_{std::move(other.path_)}, fd_{std::exchange(other.fd_, -1)} {}
+AppendFile::AppendFile(AppendFile&& other) noexcept { *this = std::move(other); }
 
 AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
+  std::swap(kept_, other.kept_);
+  std::swap(trouble_, other.trouble_);
+  std::swap(is_overflown_, other.is_overflown_);
   return *this;
 }
 
 void AppendFile::append(std::string_view record) {
-  while (!record.empty()) {
-    const auto written = ::write(fd_, record.data(), record.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path_, errno);
-    record.remove_prefix(static_cast<std::size_t>(written));
+  is_overflown_ = is_overflown_ || kept_.size() + record.size() > kMostKept;
+  if (is_overflown_) return;
+  kept_ += record;
+  flush();
+}
+
+bool AppendFile::flush() {
+  std::string_view rest = kept_;
+  int error = 0;
+  while (!rest.empty() && error == 0) {
+    const auto written = ::write(fd_, rest.data(), rest.size());
+    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR) error = errno;
   }
+  kept_.erase(0, kept_.size() - rest.size());
+  trouble_ = error == 0 ? "" : cannot_write(path_, error);
+  return kept_.empty();
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view content) {
   const auto beside = path.string() + ".new";
-  std::filesystem::remove(beside);
-  AppendFile(beside).append(content);
-  std::filesystem::rename(beside, path);
+  std::error_code failed;
+  std::filesystem::remove(beside, failed);
+  AppendFile file(beside);
+  file.append(content);
+  const auto trouble = file.kept().empty() ? std::string() : file.trouble();
+  if (trouble.empty()) std::filesystem::rename(beside, path, failed);
+  if (trouble.empty() && !failed) return;
+  const auto why = trouble.empty() ? fmt::format("cannot write {}: {}", path.string(), failed.message()) : trouble;
+  std::filesystem::remove(beside, failed);
+  throw std::runtime_error(why);
 }
 
 }  // namespace troupe::tune

@@ -1,29 +1,45 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace troupe::tune {
 
 /// A file that grows by whole records, each with one write(2): a process that dies loses at most the record in flight.
-/// (A machine that loses power may lose more: nothing is synced.) Owns the descriptor.
+/// (A machine that loses power may lose more: nothing is synced.) What a full disk does not take is kept in memory and
+/// follows when there is room. Owns the descriptor.
 class AppendFile {
  public:
+  /// Of what is kept in memory. What comes after that is lost, so that the file ends there and has no gap.
+  static constexpr std::size_t kMostKept = std::size_t{64} << 20;
+
   AppendFile() = default;
-  /// Makes or continues the file. Throws std::runtime_error with the path and the cause, as append() does.
+  /// Makes or continues the file. Throws std::runtime_error with the path and the cause.
   explicit AppendFile(std::filesystem::path path);
   ~AppendFile();
   AppendFile(AppendFile&& other) noexcept;
   AppendFile& operator=(AppendFile&& other) noexcept;
 
   void append(std::string_view record);
+  /// Tries to write what is kept. -> true if nothing is left.
+  bool flush();
+  /// What is not written yet.
+  const std::string& kept() const { return kept_; }
+  /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept.
+  const std::string& trouble() const { return trouble_; }
 
  private:
   std::filesystem::path path_;
   int fd_ = -1;
+  std::string kept_;
+  std::string trouble_;
+  bool is_overflown_ = false;
 };
 
-/// Writes the file beside itself and renames: a reader sees the old one or the new one, whole.
+/// Writes the file beside itself and renames: a reader sees the old one or the new one, whole. Throws std::runtime_error with
+/// the path and the cause.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace troupe::tune

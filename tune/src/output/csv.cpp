@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
 
 namespace troupe::tune {
 namespace {
@@ -47,26 +49,43 @@ CsvFile::CsvFile(std::filesystem::path path, std::vector<std::string> columns)
   file_.append(csv_record(columns_));
 }
 
-std::size_t CsvFile::column(const std::string& name) {
-  const auto at = std::ranges::find(columns_, name);
-  const auto index = static_cast<std::size_t>(at - columns_.begin());
-  if (at == columns_.end()) columns_.push_back(name);
-  return index;
+/// Adds the columns of the record that the file lacks. Throws std::runtime_error, and changes nothing, where it cannot.
+void CsvFile::widen(const std::vector<Cell>& record) {
+  auto columns = columns_;
+  for (const auto& [name, value] : record) {
+    if (std::ranges::find(columns, name) == columns.end()) columns.push_back(name);
+  }
+  if (columns.size() == columns_.size()) return;
+  replace_file(path_, widened_csv(content_of(path_) + file_.kept(), columns, columns.size() - columns_.size()));
+  file_ = AppendFile(path_);
+  columns_ = std::move(columns);
+}
+
+std::vector<std::string> CsvFile::fields_of(const std::vector<Cell>& record) const {
+  std::vector<std::string> fields(columns_.size());
+  for (const auto& [name, value] : record) {
+    fields[static_cast<std::size_t>(std::ranges::find(columns_, name) - columns_.begin())] = value;
+  }
+  return fields;
 }
 
 void CsvFile::append(const std::vector<Cell>& record) {
-  const auto width = columns_.size();
-  std::vector<std::string> fields(width);
-  for (const auto& [name, value] : record) {
-    const auto index = column(name);
-    fields.resize(columns_.size());
-    fields[index] = value;
+  waiting_.push_back(record);
+  flush();
+}
+
+bool CsvFile::flush() {
+  wide_trouble_.clear();
+  while (!waiting_.empty() && wide_trouble_.empty()) {
+    try {
+      widen(waiting_.front());
+      file_.append(csv_record(fields_of(waiting_.front())));
+      waiting_.pop_front();
+    } catch (const std::runtime_error& failed) {
+      wide_trouble_ = failed.what();
+    }
   }
-  if (columns_.size() > width) {
-    replace_file(path_, widened_csv(content_of(path_), columns_, columns_.size() - width));
-    file_ = AppendFile(path_);
-  }
-  file_.append(csv_record(fields));
+  return file_.flush() && waiting_.empty();
 }
 
 }  // namespace troupe::tune

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@ std::string csv_record(const std::vector<std::string>& fields);
 std::string widened_csv(std::string_view csv, const std::vector<std::string>& header, std::size_t more);
 
 /// A CSV file that grows by records, and to the right when a record has a column that the file lacks: then it is written
-/// anew, with empty fields in the records before.
+/// anew, with empty fields in the records before. Records that a full disk does not take are kept and follow, like those
+/// of an AppendFile.
 class CsvFile {
  public:
   using Cell = std::pair<std::string, std::string>;  ///< column, value
@@ -26,13 +28,19 @@ class CsvFile {
   CsvFile(std::filesystem::path path, std::vector<std::string> columns);
   /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value counts.
   void append(const std::vector<Cell>& record);
+  /// Tries to write what is kept. -> true if nothing is left.
+  bool flush();
+  const std::string& trouble() const { return wide_trouble_.empty() ? file_.trouble() : wide_trouble_; }
 
  private:
-  std::size_t column(const std::string& name);
+  void widen(const std::vector<Cell>& record);
+  std::vector<std::string> fields_of(const std::vector<Cell>& record) const;
 
   std::filesystem::path path_;
   std::vector<std::string> columns_;
   AppendFile file_;
+  std::deque<std::vector<Cell>> waiting_;  // for the file to be written anew with their columns
+  std::string wide_trouble_;               // of that
 };
 
 }  // namespace troupe::tune

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -70,6 +71,15 @@ void ReportFiles::write(const Event& event, const Trial* trial) {
   journal_.append(to_line(event) + "\n");
 }
 
+std::string ReportFiles::flush() {
+  if (!lines_.flush()) return lines_.trouble();
+  if (!table_.flush()) return table_.trouble();
+  append_lineage();
+  if (!lineage_text_.empty()) return lineage_trouble_;
+  if (lineage_ && !lineage_->flush()) return lineage_->trouble();
+  return journal_.flush() ? "" : journal_.trouble();
+}
+
 void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
   auto& written = takeovers_[trial.id];
   const auto& now = trial.takeovers;
@@ -82,8 +92,19 @@ void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
     line.update(to_json(now.back()));
   }
   written = now;
-  if (!lineage_) lineage_.emplace(folder_ / "pbt.jsonl");
-  lineage_->append(dump(line) + "\n");
+  lineage_text_ += dump(line) + "\n";
+  append_lineage();
+}
+
+/// The file is made with its first line, which a full disk may refuse.
+void ReportFiles::append_lineage() {
+  if (lineage_text_.empty()) return;
+  try {
+    if (!lineage_) lineage_.emplace(folder_ / "pbt.jsonl");
+    lineage_->append(std::exchange(lineage_text_, {}));
+  } catch (const std::runtime_error& failed) {
+    lineage_trouble_ = failed.what();
+  }
 }
 
 void ReportFiles::write_report(const Event& event) {

@@ -34,7 +34,10 @@ class ReportFiles {
  public:
   ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params, const std::string& header);
 
-  /// Appends; the journal last, so that what it says has been written is there.
+  /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
+  std::string flush();
+  /// Appends; the journal last, so that what it says has been written is there. What a full disk does not take is kept, and
+  /// follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
   void write_summary(const Experiment& experiment, Seconds now);
 
@@ -43,6 +46,7 @@ class ReportFiles {
  private:
   void write_report(const Event& event);
   void write_lineage(const Event& event, const Trial& trial);
+  void append_lineage();
 
   std::filesystem::path folder_;
   AppendFile journal_;
@@ -50,6 +54,8 @@ class ReportFiles {
   CsvFile table_;
   std::map<TrialId, std::vector<Takeover>> takeovers_;  // that lineage_ has
   std::optional<AppendFile> lineage_;                   // from the first takeover on
+  std::string lineage_text_;                            // while that could not be made
+  std::string lineage_trouble_;
 };
 
 }  // namespace troupe::tune

@@ -108,8 +108,12 @@ class Witness {
     if (files_) files_->write(event, trial);
     display_.show(event, trial, experiment_);
   }
-  void tick(Seconds now) { display_.tick(experiment_, now); }
+  void tick(Seconds now) {
+    look_at_files(now);
+    display_.tick(experiment_, now);
+  }
   void note(const std::string& notice, Seconds now) {
+    if (std::ranges::count(notices_, notice) > 0) return;
     notices_.push_back(notice);
     display_.note(notice, now);
   }
@@ -119,7 +123,7 @@ class Witness {
   std::filesystem::path folder() const { return files_ ? files_->folder() : std::filesystem::path(); }
 
   Outcome conclude(Seconds now) {
-    if (files_) files_->write_summary(experiment_, now);
+    write_summary(now);
     auto overview = overview_of(experiment_, now, 0);
     overview.folder = folder().string();
     overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
@@ -136,8 +140,30 @@ class Witness {
   }
 
  private:
+  /// Says once that a disk is full, and once that it is no more.
+  void look_at_files(Seconds now) {
+    if (!files_) return;
+    const auto trouble = files_->flush();
+    if (!trouble.empty() && trouble_.empty())
+      note(trouble + ". The search goes on, and what is not written follows when there is room", now);
+    if (trouble.empty() && !trouble_.empty()) note("what the disk had no room for is written now", now);
+    trouble_ = trouble;
+  }
+
+  void write_summary(Seconds now) {
+    if (!files_) return;
+    look_at_files(now);
+    if (!trouble_.empty()) note("the files are not whole; the results that this program has are", now);
+    try {
+      files_->write_summary(experiment_, now);
+    } catch (const std::runtime_error& failed) {
+      note(failed.what(), now);
+    }
+  }
+
   const Experiment& experiment_;
   Display display_;
+  std::string trouble_;  // with the files, when they were looked at last
   std::optional<ReportFiles> files_;
   std::filesystem::path marker_;
   std::vector<std::string> notices_;

@@ -1,0 +1,68 @@
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune.hpp>
+
+#include "support/small_disk.hpp"
+
+using namespace troupe;
+
+namespace {
+
+struct Config {
+  double x = 0;
+  std::string disk;
+  bool gets_room = true;
+};
+
+/// The disk is full from trial 1 on, and has room again after trial 2 where it gets that.
+void reports(tune::Context& ctx, const Config& config) {
+  const auto trial = std::filesystem::path(ctx.storage()).filename();
+  if (trial == "1") tune::fill(config.disk);
+  for (int step = 0; step < 200; ++step) ctx.report({{"score", config.x}});
+  if (trial == "2" && config.gets_room) tune::make_room(config.disk);
+}
+
+auto sweep(const tune::SmallDisk& disk, bool gets_room) {
+  return tune::run<reports>({.space = {{"x", tune::uniform(0, 1)}},
+                             .trials = 4,
+                             .metric = "score",
+                             .storage = (disk.path() / "results").string(),
+                             .config = {.disk = disk.path().string(), .gets_room = gets_room},
+                             .show = tune::Show::None,
+                             .in_process = true});
+}
+
+}  // namespace
+
+TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothing", "[tune][files]") {
+  const tune::SmallDisk disk(1024);
+  if (!disk.is_there()) return;
+  const auto results = sweep(disk, true);
+  CHECK(results.ended_early() == "");
+  for (const auto& trial : results.trials()) CHECK(trial.trial.t == 200);
+  const auto& text = results.summary();
+  const auto at = text.find("note: cannot write ");
+  REQUIRE(at != std::string::npos);
+  CHECK(text.find("No space left on device. The search goes on", at) != std::string::npos);
+  CHECK(text.find("note: cannot write ", at + 1) == std::string::npos);
+  CHECK(text.find("what the disk had no room for is written now") != std::string::npos);
+  std::ifstream lines(results.folder() / "reports.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) count += line.ends_with('}') ? 1 : 0;
+  CHECK(count == 800);
+  CHECK(std::filesystem::exists(results.folder() / "summary.json"));
+}
+
+TEST_CASE("a sweep whose disk stays full returns its results, and says what is not written", "[tune][files]") {
+  const tune::SmallDisk disk(1024);
+  if (!disk.is_there()) return;
+  const auto results = sweep(disk, false);
+  CHECK(results.trials().size() == 4);
+  for (const auto& trial : results.trials()) CHECK(trial.trial.t == 200);
+  CHECK(results.summary().find("note: the files are not whole; the results that this program has are") !=
+        std::string::npos);
+}
