@@ -84,8 +84,7 @@ class TrialRun {
   /// Waits until no rank has a call of this run under way, whatever became of it: the function has ended everywhere, or the
   /// gang has.
   void settle() const {
-    auto objects = starts_;
-    for (const auto& object : watched()) objects.push_back(object);
+    const auto objects = watched();
     wait_objects(objects, objects.size(), std::nullopt);
   }
 
@@ -105,30 +104,30 @@ class TrialRun {
 
   std::vector<ObjectPtr> watched() const {
     auto objects = others_;
+    objects.insert(objects.end(), starts_.begin(), starts_.end());
     if (pending_) objects.push_back(object_of(pending_));
-    for (const auto& start : starts_) {
-      if (!is_ready(*start) || has_failed(start)) objects.push_back(start);
-    }
     return objects;
   }
-  /// Forgets the ranks that have finished; throws for one that has failed.
-  void watch_others() {
-    for (const auto& start : starts_) {
-      if (is_ready(*start) && has_failed(start)) raise_cause(watched(), kPatience);
-    }
+  /// Those of the calls that are under way; throws for one that has failed.
+  std::vector<ObjectPtr> still_running(const std::vector<ObjectPtr>& calls) const {
     std::vector<ObjectPtr> running;
-    for (const auto& object : others_) {
-      if (!is_ready(*object)) {
-        running.push_back(object);
-      } else if (has_failed(object)) {
+    for (const auto& call : calls) {
+      if (!is_ready(*call)) {
+        running.push_back(call);
+      } else if (has_failed(call)) {
         raise_cause(watched(), kPatience);
       }
     }
-    others_ = std::move(running);
+    return running;
+  }
+  /// Forgets the ranks that have begun, and those that have finished; throws for one that has failed.
+  void watch_others() {
+    starts_ = still_running(starts_);
+    others_ = still_running(others_);
   }
 
   Gang<Worker> gang_;
-  std::vector<ObjectPtr> starts_;
+  std::vector<ObjectPtr> starts_;  ///< of each rank, until it is known to have begun
   Ref<TrialEvent> pending_;
   std::vector<ObjectPtr> others_;  ///< an end for each rank but 0, until it is reached
 };
