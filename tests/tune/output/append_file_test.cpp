@@ -33,6 +33,32 @@ TEST_CASE("what a full disk does not take follows in order when there is room", 
   CHECK(content_of(disk.path() / "lines") == all);
 }
 
+TEST_CASE("a file larger than what is kept in memory is written and replaced whole", "[tune][files]") {
+  const TemporaryFolder folder;
+  const std::string content(AppendFile::kMostKept + 1, 'c');
+  replace_file(folder.path() / "large", content);
+  CHECK(fs::file_size(folder.path() / "large") == content.size());
+  AppendFile file(folder.path() / "large");
+  file.append(content);
+  CHECK(file.flush());
+  CHECK(fs::file_size(folder.path() / "large") == 2 * content.size());
+}
+
+TEST_CASE("a file whose waiting lines were too many ends there, and says so", "[tune][files]") {
+  const SmallDisk disk;
+  if (!disk.is_there()) return;
+  AppendFile file(disk.path() / "lines");
+  fill(disk.path());
+  file.append("first\n");
+  file.append(std::string(AppendFile::kMostKept, 'x'));
+  make_room(disk.path());
+  file.append("last\n");
+  CHECK_FALSE(file.flush());
+  CHECK(content_of(disk.path() / "lines") == "first\n");
+  CHECK(file.trouble() == (disk.path() / "lines").string() +
+                              " ends early: 64 MiB waited for room on the disk, and what came after is lost");
+}
+
 TEST_CASE("a table that cannot grow to the right keeps its records until it can", "[tune][files]") {
   const SmallDisk disk;
   if (!disk.is_there()) return;

@@ -39,24 +39,32 @@ AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
   return *this;
 }
 
+/// Writes as much as there is room for, and notes why that is not all. -> how many bytes.
+std::size_t AppendFile::write(std::string_view text) {
+  std::size_t done = 0;
+  int error = 0;
+  while (done < text.size() && error == 0) {
+    const auto written = ::write(fd_, text.data() + done, text.size() - done);
+    if (written >= 0) done += static_cast<std::size_t>(written);
+    if (written < 0 && errno != EINTR) error = errno;
+  }
+  trouble_ = error == 0 ? "" : cannot_write(path_, error);
+  return done;
+}
+
 void AppendFile::append(std::string_view record) {
+  if (flush()) record.remove_prefix(write(record));
   is_overflown_ = is_overflown_ || kept_.size() + record.size() > kMostKept;
-  if (is_overflown_) return;
-  kept_ += record;
-  flush();
+  if (!is_overflown_) kept_ += record;
 }
 
 bool AppendFile::flush() {
-  std::string_view rest = kept_;
-  int error = 0;
-  while (!rest.empty() && error == 0) {
-    const auto written = ::write(fd_, rest.data(), rest.size());
-    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) error = errno;
+  if (!kept_.empty()) kept_.erase(0, write(kept_));
+  if (is_overflown_ && trouble_.empty()) {
+    trouble_ = fmt::format("{} ends early: {} MiB waited for room on the disk, and what came after is lost",
+                           path_.string(), kMostKept >> 20);
   }
-  kept_.erase(0, kept_.size() - rest.size());
-  trouble_ = error == 0 ? "" : cannot_write(path_, error);
-  return kept_.empty();
+  return kept_.empty() && !is_overflown_;
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view content) {
@@ -65,7 +73,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::remove(beside, failed);
   AppendFile file(beside);
   file.append(content);
-  const auto trouble = file.kept().empty() ? std::string() : file.trouble();
+  const auto trouble = file.flush() ? std::string() : file.trouble();
   if (trouble.empty()) std::filesystem::rename(beside, path, failed);
   if (trouble.empty() && !failed) return;
   const auto why = trouble.empty() ? fmt::format("cannot write {}: {}", path.string(), failed.message()) : trouble;

@@ -23,14 +23,16 @@ class AppendFile {
   AppendFile& operator=(AppendFile&& other) noexcept;
 
   void append(std::string_view record);
-  /// Tries to write what is kept. -> true if nothing is left.
+  /// Tries to write what is kept. -> true if nothing is left, and nothing was lost.
   bool flush();
   /// What is not written yet.
   const std::string& kept() const { return kept_; }
-  /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept.
+  /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept or lost.
   const std::string& trouble() const { return trouble_; }
 
  private:
+  std::size_t write(std::string_view text);
+
   std::filesystem::path path_;
   int fd_ = -1;
   std::string kept_;

@@ -51,26 +51,31 @@ CsvFile::CsvFile(std::filesystem::path path, std::vector<std::string> columns)
 
 /// Adds the columns of the record that the file lacks. Throws std::runtime_error, and changes nothing, where it cannot.
 void CsvFile::widen(const std::vector<Cell>& record) {
-  auto columns = columns_;
+  const auto known = columns_.size();
   for (const auto& [name, value] : record) {
-    if (std::ranges::find(columns, name) == columns.end()) columns.push_back(name);
+    if (std::ranges::find(columns_, name) == columns_.end()) columns_.push_back(name);
   }
-  if (columns.size() == columns_.size()) return;
-  replace_file(path_, widened_csv(content_of(path_) + file_.kept(), columns, columns.size() - columns_.size()));
+  if (columns_.size() == known) return;
+  try {
+    replace_file(path_, widened_csv(content_of(path_) + file_.kept(), columns_, columns_.size() - known));
+  } catch (...) {
+    columns_.resize(known);
+    throw;
+  }
   file_ = AppendFile(path_);
-  columns_ = std::move(columns);
 }
 
-std::vector<std::string> CsvFile::fields_of(const std::vector<Cell>& record) const {
+void CsvFile::write(const std::vector<Cell>& record) {
+  widen(record);
   std::vector<std::string> fields(columns_.size());
   for (const auto& [name, value] : record) {
     fields[static_cast<std::size_t>(std::ranges::find(columns_, name) - columns_.begin())] = value;
   }
-  return fields;
+  file_.append(csv_record(fields));
 }
 
-void CsvFile::append(const std::vector<Cell>& record) {
-  waiting_.push_back(record);
+void CsvFile::append(std::vector<Cell> record) {
+  waiting_.push_back(std::move(record));
   flush();
 }
 
@@ -78,8 +83,7 @@ bool CsvFile::flush() {
   wide_trouble_.clear();
   while (!waiting_.empty() && wide_trouble_.empty()) {
     try {
-      widen(waiting_.front());
-      file_.append(csv_record(fields_of(waiting_.front())));
+      write(waiting_.front());
       waiting_.pop_front();
     } catch (const std::runtime_error& failed) {
       wide_trouble_ = failed.what();

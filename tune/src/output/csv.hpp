@@ -27,14 +27,14 @@ class CsvFile {
 
   CsvFile(std::filesystem::path path, std::vector<std::string> columns);
   /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value counts.
-  void append(const std::vector<Cell>& record);
+  void append(std::vector<Cell> record);
   /// Tries to write what is kept. -> true if nothing is left.
   bool flush();
   const std::string& trouble() const { return wide_trouble_.empty() ? file_.trouble() : wide_trouble_; }
 
  private:
   void widen(const std::vector<Cell>& record);
-  std::vector<std::string> fields_of(const std::vector<Cell>& record) const;
+  void write(const std::vector<Cell>& record);
 
   std::filesystem::path path_;
   std::vector<std::string> columns_;

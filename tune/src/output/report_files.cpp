@@ -81,17 +81,19 @@ std::string ReportFiles::flush() {
 }
 
 void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
-  auto& written = takeovers_[trial.id];
   const auto& now = trial.takeovers;
-  const bool is_undone = now.size() < written.size();
-  if (!is_undone && (now.empty() || (now.size() == written.size() && now.back() == written.back()))) return;
+  const auto at = written_.find(trial.id);
+  const Written nothing;
+  const auto& before = at == written_.end() ? nothing : at->second;
+  if (now.size() == before.count && (now.empty() || now.back() == before.last)) return;
+  const bool is_undone = now.size() < before.count;
   Json line{{"to", trial.id}, {"takeover", now.size() + (is_undone ? 1 : 0)}, {"time_s", event.now.count()}};
   if (is_undone) {
     line["undone"] = event.text;
   } else {
     line.update(to_json(now.back()));
   }
-  written = now;
+  written_[trial.id] = {now.size(), now.empty() ? Takeover{} : now.back()};
   lineage_text_ += dump(line) + "\n";
   append_lineage();
 }
@@ -129,7 +131,7 @@ void ReportFiles::write_report(const Event& event) {
   for (const auto& [name, value] : event.config) cells.emplace_back("config/" + name, to_string(value));
   for (const auto& metric : event.metrics) cells.emplace_back(metric_column(metric.name), to_string(metric.value));
   lines_.append(dump(line) + "\n");
-  table_.append(cells);
+  table_.append(std::move(cells));
 }
 
 void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {

@@ -44,6 +44,12 @@ class ReportFiles {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
+  /// What the lineage's file has of a trial that has taken over another.
+  struct Written {
+    std::size_t count = 0;
+    Takeover last = {};
+  };
+
   void write_report(const Event& event);
   void write_lineage(const Event& event, const Trial& trial);
   void append_lineage();
@@ -52,9 +58,9 @@ class ReportFiles {
   AppendFile journal_;
   AppendFile lines_;
   CsvFile table_;
-  std::map<TrialId, std::vector<Takeover>> takeovers_;  // that lineage_ has
-  std::optional<AppendFile> lineage_;                   // from the first takeover on
-  std::string lineage_text_;                            // while that could not be made
+  std::map<TrialId, Written> written_;
+  std::optional<AppendFile> lineage_;  // from the first takeover on
+  std::string lineage_text_;           // while that could not be made
   std::string lineage_trouble_;
 };
 
