@@ -34,13 +34,17 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   searcher_->on_end(trial.id, trial.best);
 }
 
+void Experiment::finish_with_run(Trial& trial, Seconds now) {
+  trial.reason = "the run ended: " + why_closed_;
+  finish(trial, Status::Stopped, now);
+}
+
 /// Makes of a trial whose attempt was told to end what it was told: over, or paused.
 void Experiment::conclude(Trial& trial, Seconds now) {
   if (trial.outcome != Status::Paused) return finish(trial, trial.outcome, now);
   trial.stopping = false;
   if (closed_) {
-    trial.reason = "the run ended: " + why_closed_;
-    return finish(trial, Status::Stopped, now);
+    return finish_with_run(trial, now);
   }
   trial.status = Status::Paused;
   ++trial.pauses;
@@ -136,8 +140,7 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
   if (trial.stopping) {
     conclude(trial, now);
   } else if (closed_) {
-    trial.reason = "the run ended: " + why_closed_;
-    finish(trial, Status::Stopped, now);
+    finish_with_run(trial, now);
   } else if (fault == Fault::Checkpoint) {
     trial.status = Status::Pending;
     trial.retried = true;
@@ -158,8 +161,7 @@ void Experiment::shut(const std::string& why, Seconds now) {
   again_.clear();
   for (auto& trial : trials_) {
     if (trial.in_flight || trial.over()) continue;
-    trial.reason = "the run ended: " + why;
-    finish(trial, Status::Stopped, now);
+    finish_with_run(trial, now);
   }
 }
 

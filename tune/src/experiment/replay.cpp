@@ -19,8 +19,7 @@ void Experiment::requeue(TrialId id, Seconds now) {
   if (trial.stopping) {
     conclude(trial, now);
   } else if (closed_) {
-    trial.reason = "the run ended: " + why_closed_;
-    finish(trial, Status::Stopped, now);
+    finish_with_run(trial, now);
   } else {
     trial.status = Status::Pending;
     if (!was_replaced) --trial.attempt;  // the same one is launched again

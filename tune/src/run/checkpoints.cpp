@@ -84,10 +84,10 @@ bool GangView::is_shared() const {
 std::string CheckpointOrigins::named(const std::string& reported, const GangView& gang) {
   if (reported.empty() || gang.ranks.empty()) return reported;
   const auto& writer = gang.ranks.front();
-  auto name = writer.sees_marker ? reported : fmt::format("{}{}:{}", kNodePrefix, writer.node, reported);
+  if (!writer.sees_marker) return fmt::format("{}{}:{}", kNodePrefix, writer.node, reported);
   const std::lock_guard lock(mutex_);
-  nodes_[name] = writer.node;
-  return name;
+  sharing_node_ = writer.node;
+  return reported;
 }
 
 std::string CheckpointOrigins::path_of(const std::string& name) {
@@ -98,8 +98,7 @@ std::string CheckpointOrigins::path_of(const std::string& name) {
 std::optional<std::uint32_t> CheckpointOrigins::node_of(const std::string& name) const {
   if (const auto found = with_node(name)) return found->first;
   const std::lock_guard lock(mutex_);
-  const auto at = nodes_.find(name);
-  return at == nodes_.end() ? std::nullopt : std::optional(at->second);
+  return sharing_node_;
 }
 
 bool CheckpointOrigins::is_visible(const std::string& name, const troupe::detail::Surroundings& rank) {

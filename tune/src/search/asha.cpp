@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "search/saved_state.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune {
@@ -161,13 +162,8 @@ void Asha::load(std::string_view saved) {
 
 void Asha::take_up(std::string_view saved) {
   const auto json = parse(saved, "a scheduler's state");
-  auto fresh = parse(Asha(options_, objective_, seed_).save(), "a scheduler's state");
-  for (const auto* key : {"scheduler", "max_t", "eta", "grace", "metric", "mode", "seed"}) {
-    if (json.value(key, Json()) != fresh[key]) {
-      throw std::invalid_argument(fmt::format("saved by another scheduler: {} is {} there, {} here", key,
-                                              dump(json.value(key, Json())), dump(fresh[key])));
-    }
-  }
+  check_same_scheduler(json, parse(Asha(options_, objective_, seed_).save(), "a scheduler's state"),
+                       {"scheduler", "max_t", "eta", "grace", "metric", "mode", "seed"});
   auto brackets = Asha(options_, objective_, seed_).brackets_;
   if (json.at("brackets").size() != brackets.size()) throw std::invalid_argument("saved with other brackets");
   for (std::size_t b = 0; b < brackets.size(); ++b) {

@@ -159,7 +159,7 @@ std::optional<Exploit> Pbt::draw_exploit(TrialId trial, const Quantiles& quantil
   return make_exploit(trial, donors[random.below(donors.size())]);
 }
 
-Decision Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
+Exploit Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
   const auto donor = members_.find(exploit.donor);
   member.before_takeover = member.judged_t;
   member.judged_t = donor == members_.end() ? exploit.checkpoint_t : donor->second.noted_t;
@@ -250,19 +250,15 @@ void Pbt::go_on_without(const Population& population) {
 
 Turn Pbt::on_place(const Population& population) {
   if (population.to_come > 0) return Begin{};
-  const Trial* next = nullptr;
-  for (const auto& trial : population.trials) {
+  const auto* next = furthest_behind(population.trials, [&](const Trial& trial) {
     const auto member = members_.find(trial.id);
-    const bool waits = member != members_.end() && member->second.arrived;
-    if (trial.status != Status::Paused || trial.in_flight || waits) continue;
-    if (!next || std::pair(trial.t, trial.launch) < std::pair(next->t, next->launch)) next = &trial;
-  }
+    return member == members_.end() || !member->second.arrived;
+  });
   if (!next) return Nobody{};
   auto& member = members_[next->id];
   member.pausing = false;
   if (!member.due) return Resume{next->id, std::nullopt};
-  auto decision = hand_out(*next, member, *std::exchange(member.due, std::nullopt), population);
-  auto exploit = std::get<Exploit>(std::move(decision));
+  auto exploit = hand_out(*next, member, *std::exchange(member.due, std::nullopt), population);
   exploit.in_turn = false;  // this is its turn
   return Resume{next->id, std::move(exploit)};
 }
@@ -282,8 +278,7 @@ std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::st
   auto& member = members_[trial.id];
   if (member.before_takeover < member.judged_t) member.judged_t = member.before_takeover;
   if (donor == found.highest.rend()) return std::nullopt;
-  auto decision = hand_out(trial, member, make_exploit(trial.id, *donor), population);
-  auto exploit = std::get<Exploit>(std::move(decision));
+  auto exploit = hand_out(trial, member, make_exploit(trial.id, *donor), population);
   exploit.in_turn = false;  // it has its place already
   return exploit;
 }

@@ -5,6 +5,7 @@
 #include <troupe/tune/pbt.hpp>
 
 #include "experiment/decision_json.hpp"
+#include "search/saved_state.hpp"
 #include "text/json.hpp"
 
 // What Pbt knows, as JSON.
@@ -56,14 +57,9 @@ void Pbt::load(std::string_view saved) {
 
 void Pbt::take_up(std::string_view saved) {
   const auto json = parse(saved, "a scheduler's state");
-  const auto fresh = parse(Pbt(options_, objective_, seed_).save(), "a scheduler's state");
-  for (const auto* key : {"scheduler", "interval", "burn_in", "max_t", "quantile", "resample", "factors", "synchronous",
-                          "mutate", "metric", "mode", "seed"}) {
-    if (json.value(key, Json()) != fresh[key]) {
-      throw std::invalid_argument(fmt::format("saved by another scheduler: {} is {} there, {} here", key,
-                                              dump(json.value(key, Json())), dump(fresh[key])));
-    }
-  }
+  check_same_scheduler(json, parse(Pbt(options_, objective_, seed_).save(), "a scheduler's state"),
+                       {"scheduler", "interval", "burn_in", "max_t", "quantile", "resample", "factors", "synchronous",
+                        "mutate", "metric", "mode", "seed"});
   std::map<TrialId, Member> members;
   for (const auto& each : json.at("members")) {
     auto& member = members[each.at("trial").get<TrialId>()];

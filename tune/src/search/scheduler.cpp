@@ -27,10 +27,10 @@ Turn TrialScheduler::on_place(const Population& population) {
   return Resume{trial->id, std::nullopt};
 }
 
-const Trial* furthest_behind(const std::vector<Trial>& trials) {
+const Trial* furthest_behind(const std::vector<Trial>& trials, const std::function<bool(const Trial&)>& may) {
   const Trial* found = nullptr;
   for (const auto& trial : trials) {
-    if (trial.status != Status::Paused || trial.in_flight) continue;
+    if (trial.status != Status::Paused || trial.in_flight || (may && !may(trial))) continue;
     if (!found || std::pair(trial.t, trial.launch) < std::pair(found->t, found->launch)) found = &trial;
   }
   return found;

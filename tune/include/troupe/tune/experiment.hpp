@@ -159,6 +159,7 @@ class Experiment {
   void take_back(Trial& trial);
   void conclude(Trial& trial, Seconds now);
   void finish(Trial& trial, Status status, Seconds now);
+  void finish_with_run(Trial& trial, Seconds now);
   void requeue(TrialId trial, Seconds now);
   void shut(const std::string& why, Seconds now);
   void apply_launch(const Event& event);

@@ -102,7 +102,7 @@ class Pbt final : public TrialScheduler {
   Decision judged_alone(const Trial& trial, const Population& population);
   Decision judged_together(const Trial& trial, const Population& population);
   Decision pause_or_go_on(const Trial& trial, Member& member, std::string why);
-  Decision hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population);
+  Exploit hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population);
   bool all_arrived(const Population& population) const;
   void go_on_together(const Population& population);
   void go_on_without(const Population& population);

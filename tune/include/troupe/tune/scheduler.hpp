@@ -42,8 +42,9 @@ struct Resume {
 struct Nobody {};  ///< until the next event
 using Turn = std::variant<Begin, Resume, Nobody>;
 
-/// The paused trial that has trained least, of equals the one that was launched first; nullptr if none is paused.
-const Trial* furthest_behind(const std::vector<Trial>& trials);
+/// Of the paused trials that `may` go on (empty: all may) the one that has trained least, of equals the one that was launched
+/// first; nullptr if there is none.
+const Trial* furthest_behind(const std::vector<Trial>& trials, const std::function<bool(const Trial&)>& may = {});
 
 /// What a scheduler asks of the run that it is used in.
 struct SchedulerNeeds {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -54,7 +53,7 @@ class CheckpointOrigins {
   std::string named(const std::string& reported, const GangView& gang);
   /// The path on its node.
   static std::string path_of(const std::string& name);
-  /// Where it was written, in this run or (for a name with a node) before; none: unknown.
+  /// A node that can read it: the one of its name, or one that shares the folder with the driver; none: unknown.
   std::optional<std::uint32_t> node_of(const std::string& name) const;
   /// Whether the rank sees this very checkpoint in its own file system.
   static bool is_visible(const std::string& name, const troupe::detail::Surroundings& rank);
@@ -63,8 +62,8 @@ class CheckpointOrigins {
   bool should_say_unshared();
 
  private:
-  mutable std::mutex mutex_;  ///< guards what follows
-  std::map<std::string, std::uint32_t> nodes_;
+  mutable std::mutex mutex_;                   ///< guards what follows
+  std::optional<std::uint32_t> sharing_node_;  // that was seen last
   bool said_unshared_ = false;
 };
 
