@@ -64,6 +64,12 @@ troupe::train::Dataset part(const Rows& rows, const std::vector<std::size_t>& cl
 
 }  // namespace
 
+double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows, c10::Device device) {
+  const torch::NoGradGuard no_gradients;
+  const auto guess = model->forward(rows.data.to(device)).argmax(1).cpu();
+  return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
+}
+
 Parts load(const std::string& file) {
   Rows rows;
   std::istringstream in(unzip(file));

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <c10/core/Device.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <troupe/train/loader.hpp>
 
 namespace digits {
@@ -16,5 +18,8 @@ struct Parts {
 /// Reads examples/data/digits/digits.csv.gz: a row is 64 pixels 0..16 and a label. Throws std::runtime_error, naming the
 /// file and the line.
 Parts load(const std::string& file);
+
+/// Of a model's guesses about the rows, computed on `device`.
+double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows, c10::Device device);
 
 }  // namespace digits

@@ -38,12 +38,6 @@ struct Config {
   std::string data;
 };
 
-double accuracy(torch::nn::Sequential& model, const train::Dataset& rows, c10::Device device) {
-  const torch::NoGradGuard no_gradients;
-  const auto guess = model->forward(rows.data.to(device)).argmax(1).cpu();
-  return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
-}
-
 at::Tensor with_noise(const at::Tensor& pixels, double deviation) {
   return pixels + deviation * torch::randn_like(pixels);
 }
@@ -65,9 +59,10 @@ double train_digits(train::Context& ctx, const Config& config) {
           .backward();
       optimizer.step();
     }
-    ctx.report({{"accuracy", accuracy(model, rows.validation, ctx.device())}}, ctx.checkpoint(model, optimizer));
+    ctx.report({{"accuracy", digits::accuracy(model, rows.validation, ctx.device())}},
+               ctx.checkpoint(model, optimizer));
   }
-  return accuracy(model, rows.held_out, ctx.device());
+  return digits::accuracy(model, rows.held_out, ctx.device());
 }
 
 int sweep(const std::string& data, std::uint64_t trials, const std::string& storage) {

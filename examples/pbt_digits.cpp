@@ -1,6 +1,6 @@
 // Population-based training: eight gangs of two processes train a small net on the UCI digits with LibTorch, and every other
-// epoch the worst ones go on from a better one's weights with a changed learning rate. What comes out is a schedule. As many
-// random configurations, trained for as long, stand beside it.
+// epoch the worst members go on from a better member's weights with a changed learning rate, so that the population finds a
+// schedule. As many random configurations are trained for as long, to compare.
 //
 //   pbt_digits [--address HOST:PORT] [--data FILE] [--members N] [--storage DIRECTORY]
 #include <filesystem>
@@ -35,12 +35,6 @@ struct Config {
   std::string data;
 };
 
-double accuracy(torch::nn::Sequential& model, const train::Dataset& rows, c10::Device device) {
-  const torch::NoGradGuard no_gradients;
-  const auto guess = model->forward(rows.data.to(device)).argmax(1).cpu();
-  return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
-}
-
 /// One rank of one member. Nothing in it knows of populations: it goes on from the checkpoint that it is given.
 void train_digits(train::Context& ctx, const Config& config) {
   const auto rows = digits::load(config.data);
@@ -56,8 +50,8 @@ void train_digits(train::Context& ctx, const Config& config) {
       torch::nn::functional::cross_entropy(model->forward(pixels), batch.target).backward();
       optimizer.step();
     }
-    ctx.report({{"accuracy", accuracy(model, rows.validation, ctx.device())},
-                {"held_out", accuracy(model, rows.held_out, ctx.device())}},
+    ctx.report({{"accuracy", digits::accuracy(model, rows.validation, ctx.device())},
+                {"held_out", digits::accuracy(model, rows.held_out, ctx.device())}},
                ctx.checkpoint(model, optimizer));
   }
 }

@@ -28,7 +28,7 @@ from pathlib import Path
 
 PINS = ["ray[default,cpp]==2.60.0"]
 SOURCE = Path(__file__).resolve().parent / "ray_core.cc"
-LESS_IS_BETTER = {"us", "s", "B", "KiB", "MiB", ""}
+LESS_IS_BETTER = {"us", "ms", "s", "B", "KiB", "MiB", ""}
 
 
 class NoPeer(Exception):
@@ -57,11 +57,11 @@ def checked(command, doing):
         raise NoPeer(f"{doing}: {(run.stderr or run.stdout).strip()[-600:]}")
 
 
-def install(folder):
-    print(f"== installing {' '.join(PINS)} into the cache, 0.5 GB", file=sys.stderr)
+def install(folder, pins):
+    print(f"== installing {' '.join(pins)} into the cache, 0.5 GB", file=sys.stderr)
     checked([sys.executable, "-m", "venv", folder], "no virtual environment")
     checked([folder / "bin/python", "-m", "pip", "install", "--no-input", "--progress-bar", "off",
-             "--disable-pip-version-check", *PINS], "pip cannot install Ray")
+             "--disable-pip-version-check", *pins], "pip cannot install Ray")
 
 
 def build(venv, folder):
@@ -236,7 +236,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that Ray is ended too
     adopt_orphans()
     try:
-        venv = cached("peer-ray", PINS, install)
+        venv = cached("peer-ray", PINS, lambda folder: install(folder, PINS))
         program = cached("peer-ray-program", [*PINS, SOURCE.read_text(encoding="utf-8")], lambda folder: build(venv, folder))
         ours, peer, loads = [], [], []
         for number in range(arguments.rounds):

@@ -12,19 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import beside_ray
-from beside_ray import NoPeer, adopt_orphans, cached, checked, end_descendants, print_rows, rows_of
+from beside_ray import NoPeer, adopt_orphans, cached, end_descendants, install, print_rows, rows_of
 
 PINS = ["ray[tune]==2.60.0"]
 SOURCE = Path(__file__).resolve().parent / "ray_tune.py"
-beside_ray.LESS_IS_BETTER.add("ms")
-
-
-def install(folder):
-    print(f"== installing {' '.join(PINS)} into the cache", file=sys.stderr)
-    checked([sys.executable, "-m", "venv", folder], "no virtual environment")
-    checked([folder / "bin/python", "-m", "pip", "install", "--no-input", "--progress-bar", "off",
-             "--disable-pip-version-check", *PINS], "pip cannot install Ray")
 
 
 def lines_of(command):
@@ -50,7 +41,7 @@ def main():
     adopt_orphans()
     ours, peer, loads = [], [], []
     try:
-        venv = cached("peer-ray-tune", PINS, install)
+        venv = cached("peer-ray-tune", PINS, lambda folder: install(folder, PINS))
         for number in range(arguments.rounds):
             loads.append(os.getloadavg()[0])
             print(f"== round {number + 1} of {arguments.rounds}: Ray, then Troupe", file=sys.stderr)

@@ -8,6 +8,7 @@
 
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
+#include "support/recording.hpp"
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -33,38 +34,6 @@ FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
     return fails ? std::optional<std::string>("lost, \"quoted\"\nand on two lines") : std::nullopt;
   };
   return script;
-}
-
-struct Recording {
-  std::string journal;
-  std::vector<std::size_t> ends;    ///< of the lines in the journal
-  std::vector<std::string> states;  ///< after each line
-};
-
-Recording record(Experiment& experiment, const FakeLauncher::Script& what) {
-  Recording recording;
-  const auto add = [&](const std::string& line) {
-    recording.journal += line + "\n";
-    recording.ends.push_back(recording.journal.size());
-    recording.states.push_back(experiment.save());
-  };
-  add(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
-  experiment.observe([&](const Event& event, const Trial*) { add(to_line(event)); });
-  FakeLauncher cluster(what);
-  drive(experiment, cluster, {}, {});
-  return recording;
-}
-
-/// What a trial came to, without the times.
-std::string fate(const Experiment& experiment) {
-  std::string text;
-  for (const auto& trial : experiment.trials()) {
-    auto json = to_json(trial);
-    json.erase("started");
-    json.erase("ended");
-    text += dump(json) + "\n";
-  }
-  return text + experiment.scheduler().save();
 }
 
 }  // namespace

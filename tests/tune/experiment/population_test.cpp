@@ -11,6 +11,7 @@
 #include "experiment/journal.hpp"
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
+#include "support/recording.hpp"
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -150,41 +151,12 @@ class Warden {
   std::map<TrialId, std::map<std::string, std::int64_t>> had_;
 };
 
-struct Recording {
-  std::string journal;
-  std::vector<std::size_t> ends;
-  std::vector<std::string> states;
-};
-
-Recording record(Experiment& experiment, const Shape& shape) {
-  Recording recording;
-  const auto add = [&](const std::string& line) {
-    recording.journal += line + "\n";
-    recording.ends.push_back(recording.journal.size());
-    recording.states.push_back(experiment.save());
-  };
-  add(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+Recording record_population(Experiment& experiment, const Shape& shape) {
   Warden warden(experiment, shape);
-  experiment.observe([&](const Event& event, const Trial* trial) {
-    warden.see(event, trial);
-    add(to_line(event));
-  });
   auto script = script_of(shape);
   script.is_there = [&](const std::string& checkpoint) { return warden.is_there(checkpoint); };
-  FakeLauncher cluster(script);
-  drive(experiment, cluster, {}, {});
-  return recording;
-}
-
-std::string fate(const Experiment& experiment) {
-  std::string text;
-  for (const auto& trial : experiment.trials()) {
-    auto json = to_json(trial);
-    json.erase("started");
-    json.erase("ended");
-    text += dump(json) + "\n";
-  }
-  return text + experiment.scheduler().save();
+  return record(experiment, std::move(script),
+                [&](const Event& event, const Trial* trial) { warden.see(event, trial); });
 }
 
 }  // namespace
@@ -219,7 +191,7 @@ TEST_CASE("a population's journal cut anywhere gives the state in which it was w
   const auto shape = random_shape(seed);
   CAPTURE(seed, shape.members, shape.room, shape.synchronous);
   auto original = population_of(shape);
-  const auto recording = record(original, shape);
+  const auto recording = record_population(original, shape);
   const auto step = std::max<std::size_t>(1, recording.ends.size() / 60);
   for (std::size_t line = 0; line < recording.ends.size(); line += step) {
     CAPTURE(line);
@@ -238,7 +210,7 @@ TEST_CASE("a population interrupted anywhere and taken up again ends as if nothi
   shape.checkpoints_in_10 = 10;
   CAPTURE(seed, shape.members, shape.synchronous);
   auto undisturbed = population_of(shape);
-  const auto recording = record(undisturbed, shape);
+  const auto recording = record_population(undisturbed, shape);
   for (std::size_t line = 1; line < recording.ends.size(); line += 3) {
     CAPTURE(line);
     auto resumed = population_of(shape);
