@@ -24,7 +24,7 @@ struct Completes : process::CallReceiver {
   void answered(DirectCall call, process::Outcome outcome, std::chrono::nanoseconds) override {
     call.result->complete(std::move(outcome));
   }
-  void lost(DirectCall, bool, const Failure&) override {}
+  void lost(DirectCall, process::Progress, const Failure&) override {}
 };
 
 /// Both ends of one channel in this process.

@@ -143,8 +143,8 @@ std::string Cluster::impossible_because(const ShapeView& shape) const {
   return impossible != nullptr ? impossible->because : "the node that could hold it is being lost";
 }
 
-void Cluster::refuse(Request& request, Refused::Kind kind, std::string reason) {
-  emit(Refused{request.id, request.requester->id, kind, std::move(reason)});
+void Cluster::refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed) {
+  emit(Refused{request.id, request.requester->id, kind, std::move(reason), failed});
   drop(request);
 }
 

@@ -78,7 +78,7 @@ class Cluster {
   Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
   bool possible(const ShapeView& shape) const;
   std::string impossible_because(const ShapeView& shape) const;
-  void refuse(Request& request, Refused::Kind kind, std::string reason);
+  void refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed = 0);
   /// Without an answer: takes back what it holds, and the actor or gang that it was to become.
   void drop(RequestId request);
   void drop(Request& request);

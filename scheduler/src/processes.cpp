@@ -60,7 +60,8 @@ void Cluster::start_failed(Request& request, const Process& process, const std::
   // A lost node is no fault of the request: it waits again, at its old place.
   if (with_node) return back_to_waiting(request);
   refuse(request, Refused::Kind::Failed,
-         fmt::format("worker process {} on {} did not start: {}", process.id, node_text(process.node->id), cause));
+         fmt::format("worker process {} on {} did not start: {}", process.id, node_text(process.node->id), cause),
+         process.id);
 }
 
 void Cluster::stop(Process& process, std::string why) {

@@ -28,10 +28,11 @@ using NamedLabel = std::pair<std::string_view, std::string_view>;
 /// Trivially destructible on purpose (g++ 12 destroys brace-built temporaries twice in a co_await expression);
 /// `with` copies at once, so views need to live only until it returns.
 struct Options {
-  double cpus = 1;             ///< cores; a fraction shares one
-  double gpus = 0;             ///< GPUs; below 1 shares one GPU, above 1 must be whole
-  double memory_gb = 0;        ///< main memory in 10^9 bytes, for placement only
-  int retries = -1;            ///< how often a task whose process died runs again; -1: 3 times; 0: never. Actors: never
+  double cpus = 1;       ///< cores; a fraction shares one
+  double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
+  double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
+  int retries =
+      -1;  ///< how often a task that had begun in a process that died runs again; -1: 3 times; 0: never. Actors: never
   std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; no task or rank has one
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name

@@ -85,10 +85,10 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
   record("node lost", node, {{"why", why}});
   for (auto process : routes_.processes_of_node(node)) {
-    settle_fate(process,
-                {.kind = Failure::Kind::ProcessDied,
-                 .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why),
-                 .exit_code = -1});
+    Failure how{.kind = Failure::Kind::ProcessDied,
+                .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why),
+                .exit_code = -1};
+    settle_fate(process, {.how = std::move(how), .calls = {.callers = {}, .complete = false}});
   }
   routes_.remove_node(node);
   owner_watches_.node_lost(node);
@@ -132,8 +132,9 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
   if (found == jobs_.end()) return;
   log_(fmt::format("job {} ended: {}", job, why));
   record("job ended", job, {{"why", why}});
-  settle_fate(found->second.driver, {.kind = Failure::Kind::ProcessDied,
-                                     .message = fmt::format("the driver (pid {}) has ended", found->second.pid)});
+  Failure how{.kind = Failure::Kind::ProcessDied,
+              .message = fmt::format("the driver (pid {}) has ended", found->second.pid)};
+  settle_fate(found->second.driver, {.how = std::move(how), .calls = {}});
   std::erase_if(searches_, [job](const Search& search) { return search.job == job; });
   jobs_.erase(found);
   apply(scheduler::JobEnded{.job = job, .reason = why});
@@ -158,21 +159,23 @@ void Control::process_exited(wire::ProcessExited::Reader exited) {
   if (auto why = fates_.stopped_because(id); !why.empty())
     how.message = fmt::format("process {} was stopped: {}", id, why);
   const auto cause = how.message;
-  settle_fate(id, std::move(how));
+  settle_fate(id, {.how = std::move(how), .calls = process::read_callers(exited)});
   apply(scheduler::ProcessExited{.process = id, .cause = cause});
 }
 
-void Control::settle_fate(ProcessId process, Failure how) {
+void Control::settle_fate(ProcessId process, Fates::End end) {
   if (auto asked = fates_asked_.extract(process); !asked.empty()) {
     for (const auto& [who, until] : asked.mapped()) {
-      routes_.tell(who.asker, who.id, [&](wire::Tell::Builder tell) { process::write_failure(tell.initFate(), how); });
+      routes_.tell(who.asker, who.id, [&, asker = who.asker](wire::Tell::Builder tell) {
+        process::write_death(tell, tell.initFate(), end.death_for(asker));
+      });
     }
   }
   for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
   for (auto& [node, asked] : node_ends_asked_) {
     std::erase_if(asked, [process](const Asked& who) { return who.asker == process; });
   }
-  fates_.process_ended(process, std::move(how));
+  fates_.process_ended(process, std::move(end));
   resuming_.erase(process);
   routes_.remove_process(process);
 }
@@ -240,10 +243,11 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
     fates_asked_[process].push_back({asked, Clock::now() + kFatePatience});
     return;
   }
-  const Failure unknown{.kind = Failure::Kind::ProcessDied,
-                        .message = fmt::format("process {} ended long ago", process)};
-  routes_.tell(asked.asker, asked.id,
-               [&](wire::Tell::Builder tell) { process::write_failure(tell.initFate(), ended ? *ended : unknown); });
+  const process::Death unknown(
+      Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} ended long ago", process)});
+  routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
+    process::write_death(tell, tell.initFate(), ended ? ended->death_for(asked.asker) : unknown);
+  });
 }
 
 void Control::forgive_own_silence() {

@@ -95,7 +95,7 @@ class Control {
   void apply(const scheduler::Event& event);
   void flush();
   void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
-  void settle_fate(ProcessId process, Failure how);
+  void settle_fate(ProcessId process, Fates::End end);
   void answer_overdue_fates();
   void forgive_own_silence();
   void look_for_silent_nodes();
@@ -130,7 +130,7 @@ class Control {
   void carry_out(const scheduler::ProcessResumed& effect);
   void carry_out(const scheduler::StillWaits& effect);
   /// How `process` ended, as far as is known; else `cause`.
-  Failure fate_or(ProcessId process, const std::string& cause) const;
+  process::Death death_or(ProcessId process, ProcessId told, const std::string& cause) const;
   std::optional<Asked> close_request(scheduler::RequestId request);
 
   boost::asio::io_context& loop_;

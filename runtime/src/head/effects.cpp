@@ -6,9 +6,9 @@
 
 namespace troupe::head {
 
-Failure Control::fate_or(ProcessId process, const std::string& cause) const {
-  if (const auto* ended = fates_.process(process)) return *ended;
-  return {.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {}: {}", process, cause)};
+process::Death Control::death_or(ProcessId process, ProcessId told, const std::string& cause) const {
+  if (const auto* ended = fates_.process(process)) return ended->death_for(told);
+  return Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {}: {}", process, cause)};
 }
 
 void Control::carry_out(const scheduler::StartProcess& effect) {
@@ -77,9 +77,11 @@ void Control::carry_out(const scheduler::Refused& effect) {
   const auto asked = close_request(effect.request);
   if (!asked) return;
   using Kind = scheduler::Refused::Kind;
+  const auto* failed = fates_.process(effect.failed);
   const auto kind = effect.kind == Kind::Impossible ? Failure::Kind::Impossible
-                    : effect.kind == Kind::Failed   ? Failure::Kind::Program
-                                                    : Failure::Kind::Refused;
+                    : effect.kind != Kind::Failed   ? Failure::Kind::Refused
+                    : failed                        ? failed->how.kind
+                                                    : Failure::Kind::Program;
   refuse(*asked, kind, effect.reason);
 }
 
@@ -91,34 +93,36 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initLeaseLost();
     lost.setId(effect.lease);
-    process::write_failure(lost.initFailure(), fate_or(effect.process, effect.cause));
+    process::write_death(tell, lost.initFailure(), death_or(effect.process, effect.requester, effect.cause));
   });
 }
 
 void Control::carry_out(const scheduler::ActorLost& effect) {
-  const auto how = fate_or(effect.process, effect.cause);
-  record("actor lost", effect.actor, {{"why", how.message}});
-  fates_.actor_ended(effect.actor, how);
+  const auto death = death_or(effect.process, effect.requester, effect.cause);
+  record("actor lost", effect.actor, {{"why", death.how.message}});
+  fates_.actor_ended(effect.actor, death.how);
   actors_.erase(effect.actor);
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor);
-    process::write_failure(lost.initFailure(), how);
+    process::write_death(tell, lost.initFailure(), death);
   });
 }
 
 void Control::carry_out(const scheduler::GangBroken& effect) {
-  const auto how = fate_or(effect.process, effect.cause);
-  record("gang broken", effect.gang, {{"rank", effect.rank}, {"why", how.message}});
-  const auto fill = [&](wire::Tell::Builder tell) {
-    auto broken = tell.initGangBroken();
-    broken.setGang(effect.gang);
-    broken.setRank(effect.rank);
-    process::write_failure(broken.initFailure(), how);
+  const auto tell_of_it = [&](ProcessId to) {
+    routes_.tell(to, 0, [&](wire::Tell::Builder tell) {
+      auto broken = tell.initGangBroken();
+      broken.setGang(effect.gang);
+      broken.setRank(effect.rank);
+      process::write_death(tell, broken.initFailure(), death_or(effect.process, to, effect.cause));
+    });
   };
-  routes_.tell(effect.requester, 0, fill);
+  record("gang broken", effect.gang,
+         {{"rank", effect.rank}, {"why", death_or(effect.process, effect.requester, effect.cause).how.message}});
+  tell_of_it(effect.requester);
   for (const auto& member : gangs_[effect.gang]) {
-    if (member.process != effect.process) routes_.tell(member.process, 0, fill);
+    if (member.process != effect.process) tell_of_it(member.process);
   }
 }
 

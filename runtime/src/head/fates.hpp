@@ -8,6 +8,8 @@
 
 #include <troupe/errors.hpp>
 
+#include "calls/execution_record.hpp"
+
 namespace troupe::head {
 
 /// How processes ended, and how actors did, for who asks later. Remembers the last kMost of each; a value.
@@ -15,10 +17,26 @@ class Fates {
  public:
   static constexpr std::size_t kMost = 100'000;
 
-  void process_ended(std::uint64_t process, Failure how) { processes_.put(process, std::move(how)); }
+  /// How a process ended, and how far it had come with the calls of each caller.
+  struct End {
+    Failure how;
+    process::ExecutionRecord::Report calls;
+
+    /// What is told to one of those that called it.
+    process::Death death_for(std::uint64_t caller) const {
+      process::Death death(how);
+      for (const auto& entry : calls.callers) {
+        if (entry.process == caller) death.calls = entry.calls;
+      }
+      if (!death.calls && calls.complete) death.calls = process::CallsSeen{};
+      return death;
+    }
+  };
+
+  void process_ended(std::uint64_t process, End end) { processes_.put(process, std::move(end)); }
   void actor_ended(std::uint64_t actor, Failure how) { actors_.put(actor, std::move(how)); }
   /// nullptr: it has not ended, or so long ago that nobody remembers.
-  const Failure* process(std::uint64_t process) const { return processes_.find(process); }
+  const End* process(std::uint64_t process) const { return processes_.find(process); }
   const Failure* actor(std::uint64_t actor) const { return actors_.find(actor); }
 
   /// The head has told the node to end it: its signal 9 is then not news, but this is.
@@ -30,23 +48,24 @@ class Fates {
   }
 
  private:
+  template <class How>
   struct Memory {
-    std::unordered_map<std::uint64_t, Failure> by_id;
+    std::unordered_map<std::uint64_t, How> by_id;
     std::deque<std::uint64_t> order;
 
-    void put(std::uint64_t id, Failure how) {
+    void put(std::uint64_t id, How how) {
       if (by_id.emplace(id, std::move(how)).second) order.push_back(id);
       if (order.size() <= kMost) return;
       by_id.erase(order.front());
       order.pop_front();
     }
-    const Failure* find(std::uint64_t id) const {
+    const How* find(std::uint64_t id) const {
       auto found = by_id.find(id);
       return found == by_id.end() ? nullptr : &found->second;
     }
   };
-  Memory processes_;
-  Memory actors_;
+  Memory<End> processes_;
+  Memory<Failure> actors_;
   std::unordered_map<std::uint64_t, std::string> stopping_;
 };
 

@@ -285,7 +285,7 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, UniqueFd l
       break;
   }
   const auto why = answer->texts.empty() ? std::string("no reason given") : answer->texts.front();
-  pending.done(failure_of(Failure::Kind::Program, "the zygote could not make a worker process: " + why));
+  pending.done(failure_of(Failure::Kind::ProcessDied, "the zygote could not make a worker process: " + why));
 }
 
 // ---- without a zygote --------------------------------------------------------------------------------------------

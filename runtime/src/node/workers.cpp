@@ -38,6 +38,7 @@ struct Workers::Worker {
   std::vector<std::string> environment;
   std::shared_ptr<Launcher> launcher;
   transport::ConnectionPtr link;
+  std::optional<process::ExecutionRecord> record;
   asio::steady_timer timer;
   LogTail log;
   std::string stopped_because;  // not empty: it was ended by the node
@@ -117,7 +118,9 @@ UniqueFd Workers::open_link(const WorkerPtr& worker) {
   return UniqueFd(ends[1]);
 }
 
-void Workers::configure(const Worker& worker) {
+/// Without memory for its record it works as well: what it was doing when it ended is then not known.
+void Workers::configure(Worker& worker) {
+  worker.record = process::ExecutionRecord::create();
   const auto& setup = worker.setup;
   transport::Outgoing message;
   auto config = message.root().initWorkerConfig();
@@ -128,7 +131,9 @@ void Workers::configure(const Worker& worker) {
   config.setNode(setup.node);
   config.setHost(setup.host);
   config.setMachine(machine_);
-  worker.link->send(message);
+  std::vector<UniqueFd> record;
+  if (worker.record) record.push_back(std::move(worker.record->descriptor()));
+  worker.link->send_with_descriptors(std::move(message), std::move(record));
 }
 
 void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
@@ -307,6 +312,7 @@ void Workers::report(Worker& worker, const Failure& failure) {
   auto exited = out.root().initProcessExited();
   exited.setProcess(worker.process);
   process::write_failure(exited.initFailure(), failure);
+  if (worker.record) process::write_callers(exited, worker.record->read());
   to_head_(out);
   workers_.erase(worker.process);
   if (workers_.empty() && on_empty_) on_empty_();

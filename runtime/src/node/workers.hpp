@@ -79,7 +79,7 @@ class Workers {
 
   void launch(const WorkerPtr& worker);
   UniqueFd open_link(const WorkerPtr& worker);
-  void configure(const Worker& worker);
+  void configure(Worker& worker);
   void on_launched(const WorkerPtr& worker, LaunchResult result);
   void on_running(const WorkerPtr& worker, const Launched& launched);
   void on_message(Worker& worker, wire::Message::Reader message);

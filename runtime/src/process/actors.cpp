@@ -146,7 +146,7 @@ void Actors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds
   call.result->complete(std::move(outcome));
 }
 
-void Actors::lost(DirectCall call, bool, const Failure& how) {
+void Actors::lost(DirectCall call, Progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
   if (how.kind == Failure::Kind::ProcessDied) die(actor, death);
@@ -160,7 +160,7 @@ void Actors::Constructors::answered(DirectCall call, Outcome outcome, std::chron
   call.result->complete(std::move(outcome));
 }
 
-void Actors::Constructors::lost(DirectCall call, bool, const Failure& how) {
+void Actors::Constructors::lost(DirectCall call, Progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
   die(actor, death);

@@ -84,13 +84,13 @@ class Actors : public CallReceiver {
 
   // ---- of methods' calls
   void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
-  void lost(DirectCall call, bool started, const Failure& how) override;
+  void lost(DirectCall call, Progress progress, const Failure& how) override;
 
  private:
   /// Constructors' calls; the loop's alone.
   struct Constructors : CallReceiver {
     void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
-    void lost(DirectCall call, bool started, const Failure& how) override;
+    void lost(DirectCall call, Progress progress, const Failure& how) override;
   };
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;

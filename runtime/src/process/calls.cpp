@@ -51,10 +51,10 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   auto waiting = std::make_shared<DirectCall>(std::move(direct));
   const auto id = peers_.request(
       to, [&](wire::Message::Builder message, std::uint64_t id) { write(message.initCall(), call, to, id); },
-      [waiting](Outcome outcome, End end, std::chrono::nanoseconds run_time) {
+      [waiting](Outcome outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time) {
         auto* receiver = waiting->receiver;
-        if (end == End::Answered) return receiver->answered(std::move(*waiting), std::move(outcome), run_time);
-        receiver->lost(std::move(*waiting), true, std::get<Failure>(outcome));
+        if (!lost) return receiver->answered(std::move(*waiting), std::move(outcome), run_time);
+        receiver->lost(std::move(*waiting), *lost, std::get<Failure>(outcome));
       });
   let_cancel(result, to, id);
   peers_.channels().talked(to->process);
@@ -66,7 +66,7 @@ void Calls::send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const
   const auto id = channel->send_elsewhere(direct);
   if (!id) {
     auto* receiver = direct.receiver;
-    return receiver->lost(std::move(direct), false, channel->why_closed());
+    return receiver->lost(std::move(direct), Progress::NotBegun, channel->why_closed());
   }
   peers_.send(to, [&](wire::Message::Builder message, std::uint64_t) { write(message.initCall(), call, to, *id); });
   let_cancel(result, to, *id);

@@ -3,6 +3,7 @@
 #include <troupe/detail/core.hpp>
 #include <troupe/errors.hpp>
 
+#include "calls/execution_record.hpp"
 #include "process/address.hpp"
 #include "wire/message.capnp.h"
 
@@ -14,6 +15,13 @@ void write_address(wire::Address::Builder to, const Address& address);
 
 Failure read_failure(wire::Failure::Reader from);
 void write_failure(wire::Failure::Builder to, const Failure& failure);
+
+/// How a process ended, as a tell says it; `failure` is the part of it that says why.
+Death read_death(wire::Tell::Reader tell, wire::Failure::Reader failure);
+void write_death(wire::Tell::Builder tell, wire::Failure::Builder failure, const Death& death);
+
+void write_callers(wire::ProcessExited::Builder to, const ExecutionRecord::Report& report);
+ExecutionRecord::Report read_callers(wire::ProcessExited::Reader from);
 
 void write_request(wire::Request::Builder to, const detail::RequestOptions& options);
 

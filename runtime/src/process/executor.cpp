@@ -105,21 +105,22 @@ void Executor::handle(Work work) {
 
 // ---- calls from the loop -------------------------------------------------------------------------------------------
 
-void Executor::call(Work work) {
+void Executor::call(Work work, const ExecutionMark& mark) {
   if (work.kind == Work::Kind::Method && before_constructor()) {
     before_constructor_.push_back(std::move(work));
     return;
   }
-  auto run = [this](Work& next) {
+  auto run = [this](Work& next, ExecutionMark noted) {
     auto expected = Work::Stage::Waiting;
     if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;  // its caller has been told
+    if (!noted.begun && record_) noted = record_->mark(next.caller, next.number);
     const auto start = Clock::now();
-    auto outcome = perform(next.kind, *next.function, next.caller, next.arguments);
+    auto outcome = perform(next.kind, *next.function, next.caller, next.arguments, noted);
     answer(next, std::move(outcome), Clock::now() - start);
   };
-  run(work);
+  run(work, mark);
   if (work.kind == Work::Kind::Constructor) {
-    for (auto& method : std::exchange(before_constructor_, {})) run(method);
+    for (auto& method : std::exchange(before_constructor_, {})) run(method, {});
   }
 }
 
@@ -146,7 +147,7 @@ void Executor::serve(Channel& channel) {
 /// False where it cannot run yet: it stays.
 bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
   const auto& head = next.head;
-  if (head.elsewhere != 0) return run_elsewhere(channel, head.id);
+  if (head.elsewhere != 0) return run_elsewhere(channel, next);
   const auto kind = static_cast<Work::Kind>(head.kind);
   if (kind == Work::Kind::Method && before_constructor()) return false;
   arguments_.resize(head.arguments);
@@ -164,17 +165,17 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
     return true;
   }
   if (kind != Work::Kind::Task) {
-    channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_), {});
+    channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_, next.mark), {});
   } else {
     const auto start = Clock::now();
-    auto outcome = perform(kind, *last_, channel.caller(), arguments_);
+    auto outcome = perform(kind, *last_, channel.caller(), arguments_, next.mark);
     channel.reply(head.id, std::move(outcome), Clock::now() - start);
   }
   return true;
 }
 
-bool Executor::run_elsewhere(InChannel& channel, std::uint64_t id) {
-  auto arrived = arrived_.find({.caller = channel.caller(), .call = id});
+bool Executor::run_elsewhere(InChannel& channel, const InChannel::Call& next) {
+  auto arrived = arrived_.find({.caller = channel.caller(), .call = next.head.id});
   if (arrived == arrived_.end()) return false;
   auto work = std::move(arrived->second);
   if (work.kind == Work::Kind::Method && before_constructor()) {
@@ -183,19 +184,28 @@ bool Executor::run_elsewhere(InChannel& channel, std::uint64_t id) {
   }
   arrived_.erase(arrived);
   channel.pop();
-  call(std::move(work));
+  call(std::move(work), next.mark);
   return true;
 }
 
 // ---- user code -----------------------------------------------------------------------------------------------------
 
+/// A process that ends while it brings arguments here has not begun the call.
 Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
-                          std::span<detail::Payload> arguments) {
+                          std::span<detail::Payload> arguments, const ExecutionMark& mark) {
   calling_process = caller;
   if (auto failure = bring(arguments)) {
     if (kind == Work::Kind::Constructor) construct_failure_ = failure;
     return std::move(*failure);
   }
+  mark.begin();
+  auto outcome = run_user_code(kind, function, arguments);
+  mark.finish();
+  return outcome;
+}
+
+Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& function,
+                                std::span<detail::Payload> arguments) {
   try {
     switch (kind) {
       case Work::Kind::Task:

@@ -35,6 +35,7 @@ struct Work {
     auto operator<=>(const Place&) const = default;
   };
   std::optional<Place> place = {};
+  std::uint64_t number = 0;  // of a call that came through a socket: ascends for each caller
   // Instead of a call:
   InChannelPtr attach = {};
   InChannelPtr detach = {};
@@ -50,6 +51,8 @@ class Executor {
   /// `place`: "process 7 (pid 4711) on node 2", for errors.
   Executor(boost::asio::io_context& loop, std::string place) : loop_(loop), place_(std::move(place)) {}
 
+  /// Where it is noted what came through sockets, before run().
+  void keep_record(ExecutionRecord record) { record_ = std::move(record); }
   void push(Work work);
   /// Calls may come through this channel, behind all that was pushed before.
   void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
@@ -77,13 +80,14 @@ class Executor {
   void before_sleep();
   std::vector<Work> take();
   void handle(Work work);
-  void call(Work work);
+  void call(Work work, const ExecutionMark& mark = {});
   void serve(Channel& channel);
   bool run_next(InChannel& channel, const InChannel::Call& next);
-  bool run_elsewhere(InChannel& channel, std::uint64_t id);
+  bool run_elsewhere(InChannel& channel, const InChannel::Call& next);
   bool before_constructor() const { return !actor_ && !construct_failure_; }
   Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
-                  std::span<detail::Payload> arguments);
+                  std::span<detail::Payload> arguments, const ExecutionMark& mark);
+  Outcome run_user_code(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
@@ -92,6 +96,7 @@ class Executor {
   std::atomic<Node*> pushed_{nullptr};
 
   // the executor's thread only
+  std::optional<ExecutionRecord> record_;
   std::shared_ptr<void> actor_;
   std::optional<Failure> construct_failure_;
   std::vector<Work> before_constructor_;

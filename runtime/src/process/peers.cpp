@@ -30,31 +30,29 @@ Peers::Peer& Peers::peer(const AddressPtr& to) {
 std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) {
   const auto id = ++last_id_;
   auto& target = peer(to);
-  if (target.dead) {
-    done(*target.dead, End::Lost, {});
+  if (target.dead || target.dying) {
+    done(target.dead ? *target.dead : target.dying->how, Progress::NotBegun, {});
     return id;
   }
   transport::Outgoing message;
   fill(message.root(), id);
   target.in_flight.emplace(id, std::move(done));
-  post(target, std::move(message));
+  post(target, id, std::move(message));
   return id;
 }
 
 void Peers::send(const AddressPtr& to, const Fill& fill) {
   auto& target = peer(to);
-  if (target.dead) return;
+  if (target.dead || target.dying) return;
   transport::Outgoing message;
   fill(message.root(), 0);
-  post(target, std::move(message));
+  post(target, 0, std::move(message));
 }
 
-void Peers::post(Peer& peer, transport::Outgoing message) {
-  if (peer.connection) {
-    peer.connection->send(message);
-  } else {
-    peer.queued.push_back(std::move(message));
-  }
+void Peers::post(Peer& peer, std::uint64_t id, transport::Outgoing message) {
+  if (!peer.connection) return peer.queued.emplace_back(id, std::move(message)), void();
+  peer.connection->send(message);
+  peer.last_sent = std::max(peer.last_sent, id);
 }
 
 void Peers::connect(Peer& peer) {
@@ -91,7 +89,7 @@ void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
     extra_.push_back(connection);
   } else {
     peer.connection = connection;
-    for (auto& message : std::exchange(peer.queued, {})) connection->send(message);
+    for (auto& [id, message] : std::exchange(peer.queued, {})) post(peer, id, std::move(message));
     channels_.connected(process, connection);
   }
   connection->hand_over(
@@ -105,6 +103,7 @@ void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
         auto entry = peers_.find(process);
         if (entry == peers_.end() || entry->second.connection != closed) return;
         entry->second.connection = nullptr;
+        if (entry->second.dying) return lost(process, *entry->second.dying);
         ask_fate(process, why);
       });
 }
@@ -117,36 +116,64 @@ void Peers::adopt(const transport::ConnectionPtr& connection, ProcessId caller) 
 void Peers::ask_fate(ProcessId process, const std::string& symptom) {
   auto found = peers_.find(process);
   if (found == peers_.end() || found->second.dead || std::exchange(found->second.asking, true)) return;
-  auto answered = [this, process, symptom](Failure how) {
-    if (how.kind == Failure::Kind::Disconnected) how.message += " (" + symptom + ")";
-    lost(process, how);
-    // A process that lives may be reached again; one that has ended never is.
-    if (how.kind == Failure::Kind::Disconnected) peers_.erase(process);
+  auto answered = [this, process, symptom](Death death) {
+    const bool lives = death.how.kind == Failure::Kind::Disconnected;
+    if (!lives) return died(process, death);
+    death.how.message += " (" + symptom + ")";
+    lost(process, death);
+    peers_.erase(process);  // it may be reached again
   };
   ways_.head.ask([process](wire::Ask::Builder ask) { ask.setFate(process); },
-                 [answered](wire::Tell::Reader tell) { answered(read_failure(tell.getFate())); },
-                 [answered](const Failure& refused) { answered(refused); });
+                 [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); },
+                 [answered](const Failure& refused) { answered(Death(refused)); });
 }
 
 /// It lives, and may be reached again; what was in flight has no answer that could be believed.
 void Peers::damaged(ProcessId process) {
   lost(process,
-       {.kind = Failure::Kind::Disconnected,
-        .message = fmt::format("the memory shared with process {} holds what neither side writes there: one of "
-                               "the two programs writes where it must not",
-                               process)});
+       Failure{.kind = Failure::Kind::Disconnected,
+               .message = fmt::format("the memory shared with process {} holds what neither side writes there: one of "
+                                      "the two programs writes where it must not",
+                                      process)});
   peers_.erase(process);
 }
 
-void Peers::lost(ProcessId process, const Failure& how) {
+/// Its report travels beside what it sent: an answer that lies unread in a socket is an answer.
+void Peers::died(ProcessId process, const Death& death) {
+  const auto found = peers_.find(process);
+  if (found == peers_.end()) return lost(process, death);
+  auto& peer = found->second;
+  if (peer.dead || peer.dying) return;
+  const bool waits = !peer.in_flight.empty() || channels_.in_flight(process) != 0;
+  if (!peer.connection || !waits || !death.calls) return lost(process, death);
+  peer.dying = death;
+  wait_for_last_words(process, peer);
+}
+
+void Peers::wait_for_last_words(ProcessId process, Peer& peer) {
+  peer.last_words = std::make_unique<transport::asio::steady_timer>(ways_.loop, kLastWords);
+  peer.last_words->async_wait([this, process](const boost::system::error_code& error) {
+    if (error) return;
+    const auto found = peers_.find(process);
+    if (found != peers_.end() && found->second.dying) lost(process, Death(*found->second.dying));
+  });
+}
+
+void Peers::lost(ProcessId process, const Death& end) {
+  const auto death = end;  // what it refers to may be this peer's own
+  const bool ended = death.how.kind != Failure::Kind::Disconnected;
   ways_.exports.forget(process);
   auto& peer = peers_[process];
   if (peer.dead) return;
-  peer.dead = how;
+  peer.dead = death.how;
+  peer.dying.reset();
+  peer.last_words.reset();
   peer.queued.clear();
-  channels_.lost(process, how);
+  channels_.lost(process, death.how, ended);
   if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
-  for (auto& [id, done] : std::exchange(peer.in_flight, {})) done(how, End::Lost, {});
+  for (auto& [id, done] : std::exchange(peer.in_flight, {})) {
+    done(death.how, id <= peer.last_sent ? death.of(id) : Progress::NotBegun, {});
+  }
   ways_.on_lost(process);
 }
 
@@ -178,7 +205,8 @@ void Peers::receive(const transport::ConnectionPtr& connection, ProcessId proces
   switch (message.which()) {
     case wire::Message::REPLY:
       if (const auto reply = message.getReply(); DirectId::is(reply.getId()))
-        return channels_.answer(process, reply.getId(), read(reply.getOutcome()));
+        return channels_.answer(process, reply.getId(), read(reply.getOutcome()),
+                                std::chrono::nanoseconds(reply.getRunNs()));
       return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()),
                     std::chrono::nanoseconds(message.getReply().getRunNs()));
     case wire::Message::FETCHED:
@@ -194,7 +222,7 @@ void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome, std::ch
   auto found = peers_.find(process);
   if (found == peers_.end()) return;
   auto pending = found->second.in_flight.extract(id);
-  if (!pending.empty()) pending.mapped()(std::move(outcome), End::Answered, run_time);
+  if (!pending.empty()) pending.mapped()(std::move(outcome), std::nullopt, run_time);
 }
 
 Outcome Peers::read(wire::Outcome::Reader from) {

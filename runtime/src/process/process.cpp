@@ -88,20 +88,21 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
                 .free = [this](const store::Wanted& place) { store_link_.free(place); }}),
       executor_(loop_, place_of(*identity_.self)),
-      peers_({.loop = loop_,
-              .self = identity_.self,
-              .job = identity_.job,
-              .job_key = identity_.job_key,
-              .cluster = identity_.cluster,
-              .head = head_,
-              .exports = exports_,
-              .executor = executor_,
-              .on_request = [this](const transport::ConnectionPtr& from, ProcessId caller,
-                                   wire::Message::Reader message) { on_request(from, caller, message); },
-              .send_outcome = [this](ProcessId caller, std::uint64_t call,
-                                     const Outcome& outcome) { send_outcome(caller, call, outcome); },
-              .on_lost = [this](ProcessId process) { orphans_.lost(process); },
-              .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
+      peers_(
+          {.loop = loop_,
+           .self = identity_.self,
+           .job = identity_.job,
+           .job_key = identity_.job_key,
+           .cluster = identity_.cluster,
+           .head = head_,
+           .exports = exports_,
+           .executor = executor_,
+           .on_request = [this](const transport::ConnectionPtr& from, ProcessId caller,
+                                wire::Message::Reader message) { on_request(from, caller, message); },
+           .send_outcome = [this](ProcessId caller, std::uint64_t call, const Outcome& outcome,
+                                  std::chrono::nanoseconds run_time) { send_outcome(caller, call, outcome, run_time); },
+           .on_lost = [this](ProcessId process) { orphans_.lost(process); },
+           .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
       tasks_(loop_, head_, calls_, resolver_),
@@ -203,7 +204,8 @@ void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wi
             .caller = caller,
             .arguments = {},
             .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::Waiting),
-            .done = reply};
+            .done = reply,
+            .number = id};
   for (auto argument : call.getArgs()) {
     work.arguments.push_back(exports_.read(argument));
     if (const auto& stored = work.arguments.back().stored) store_link_.prefetch(stored->place());
@@ -234,12 +236,14 @@ void Process::give_up(const Outcome& outcome) {
 }
 
 /// Of a call that came through a channel.
-void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome) {
+void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
+                           std::chrono::nanoseconds run_time) {
   auto connection = peers_.connection(caller);
   if (!connection || !connection->is_open()) return give_up(outcome);
   transport::Outgoing message;
   auto out = message.root().initReply();
   out.setId(call);
+  out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
   write_outcome(out.initOutcome(), outcome, caller);
   connection->send(message);
 }
@@ -315,17 +319,17 @@ void Process::on_tell(wire::Tell::Reader tell) {
       return tasks_.recalled(tell.getLeaseRecalled());
     case wire::Tell::LEASE_LOST: {
       const auto lost = tell.getLeaseLost();
-      if (auto process = tasks_.lost(lost.getId())) peers_.lost(process->process, read_failure(lost.getFailure()));
+      if (const auto process = tasks_.lost(lost.getId())) peers_.died(process, read_death(tell, lost.getFailure()));
       return;
     }
     case wire::Tell::ACTOR_LOST: {
       const auto lost = tell.getActorLost();
-      const auto how = read_failure(lost.getFailure());
-      if (auto process = actors_.lost(lost.getId(), how)) peers_.lost(process->process, how);
+      const auto death = read_death(tell, lost.getFailure());
+      if (auto process = actors_.lost(lost.getId(), death.how)) peers_.died(process->process, death);
       return;
     }
     case wire::Tell::GANG_BROKEN:
-      return gang_broken(tell.getGangBroken());
+      return gang_broken(tell);
     case wire::Tell::ORPHANS:
       return on_orphans(tell.getOrphans());
     case wire::Tell::STILL_WAITS:
@@ -348,13 +352,14 @@ void Process::watch_node(std::uint32_t node) {
             [this, node](wire::Tell::Reader) { store_link_.node_ended(node); }, [](const Failure&) {});
 }
 
-void Process::gang_broken(wire::GangBroken::Reader broken) {
+void Process::gang_broken(wire::Tell::Reader tell) {
+  const auto broken = tell.getGangBroken();
   const auto gang = broken.getGang();
-  auto how = read_failure(broken.getFailure());
+  const auto death = read_death(tell, broken.getFailure());
   if (auto made = gangs_.find(gang); made != gangs_.end() && broken.getRank() < made->second.size()) {
-    peers_.lost(made->second[broken.getRank()]->process, how);
+    peers_.died(made->second[broken.getRank()]->process, death);
   }
-  how = rank_gone(broken.getRank(), std::move(how));
+  const auto how = rank_gone(broken.getRank(), death.how);
   if (rank_context_ && rank_context_->id() == gang) {
     rank_context_->break_with(how);
   } else {
@@ -388,7 +393,7 @@ void Process::enter_gang(wire::GangInfo::Reader info) {
             request.setSet(set);
             request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
           },
-          [done](Outcome outcome, End, std::chrono::nanoseconds) { done(std::move(outcome)); });
+          [done](Outcome outcome, std::optional<Progress>, std::chrono::nanoseconds) { done(std::move(outcome)); });
     });
   };
   rank_context_ =

@@ -21,7 +21,7 @@
 #include "process/peers.hpp"
 #include "process/resolver.hpp"
 #include "process/store_link.hpp"
-#include "process/tasks.hpp"
+#include "tasks/tasks.hpp"
 
 namespace troupe::process {
 
@@ -114,8 +114,8 @@ class Process {
   void enter_gang(wire::GangInfo::Reader gang);
   void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(std::uint32_t node);
-  void gang_broken(wire::GangBroken::Reader broken);
-  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome);
+  void gang_broken(wire::Tell::Reader tell);
+  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time);
   void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
   void give_up(const Outcome& outcome);
 

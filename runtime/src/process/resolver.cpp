@@ -31,8 +31,8 @@ void Resolver::fetch(const detail::ObjectPtr& object) {
         fetch.setId(request);
         fetch.setObject(id);
       },
-      [object](Outcome outcome, End end, std::chrono::nanoseconds) {
-        if (auto* failure = std::get_if<Failure>(&outcome); failure && end == End::Lost) {
+      [object](Outcome outcome, std::optional<Progress> lost, std::chrono::nanoseconds) {
+        if (auto* failure = std::get_if<Failure>(&outcome); failure && lost) {
           failure->kind = Failure::Kind::ObjectLost;
           failure->message = "the value went with its owner: " + failure->message;
         }

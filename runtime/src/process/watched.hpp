@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "process/direct/out_channel.hpp"
-#include "process/tasks.hpp"
+#include "tasks/tasks.hpp"
 
 namespace troupe::process {
 

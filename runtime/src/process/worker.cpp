@@ -29,12 +29,14 @@ struct Worker {
   transport::ConnectionPtr link;
   Listeners listeners;
   std::unique_ptr<Process> process;
+  std::optional<ExecutionRecord> record;
   bool has_given_up = false;
 
   boost::asio::steady_timer patience{loop};
 
   void begin(wire::WorkerConfig::Reader config);
   void configure(wire::WorkerConfig::Reader config);
+  void take_record();
   void announce();
   void give_up(const std::string& why);
 };
@@ -74,8 +76,17 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
 
   Process::Strangers strangers;
   strangers.refuse = [](const transport::Caller&) { return "a worker process answers processes of its own job only"; };
+  take_record();
   process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
                                       [this](const StoreLink::Connected& connected) { connected(link); });
+}
+
+/// Came with the configuration, where the node had memory for it.
+void Worker::take_record() {
+  const auto descriptors = link->take_descriptors();
+  if (descriptors.empty()) return;
+  auto adopted = ExecutionRecord::adopt(descriptors.front());
+  if (auto* given = std::get_if<ExecutionRecord>(&adopted)) record = std::move(*given);
 }
 
 void Worker::announce() {
@@ -106,6 +117,7 @@ void run_worker(int fd) {
       [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
   while (!worker.process && !worker.has_given_up) worker.loop.run_one();
   if (worker.has_given_up) worker.loop.run();
+  if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
   worker.announce();
   // Up to its first call one thread does for both; then a loop that stands still would hold up what others ask of it.
   while (!worker.process->executor().has_work()) worker.loop.run_one();

@@ -32,6 +32,9 @@ class Producer {
   Watch claim_wake();
   /// True once the consumer has taken the record at this position.
   bool passed(std::uint64_t position) const;
+  /// True once the consumer has begun, or finished, what the record at this position asks for.
+  bool begun(std::uint64_t position) const { return control_->begun.load(std::memory_order_acquire) > position; }
+  bool finished(std::uint64_t position) const { return control_->finished.load(std::memory_order_acquire) > position; }
   /// The record at a position that has not been passed. Only for words that both sides know to be atomic.
   std::byte* at(std::uint64_t position) const;
 
@@ -52,6 +55,8 @@ class Consumer {
   /// The next record, until pop(). nullopt: there is none, or broken().
   std::optional<std::span<std::byte>> front();
   void pop();
+  /// Of the front: where its producer has put it.
+  std::uint64_t position() const { return head_.load(std::memory_order_relaxed); }
   /// Without any check: is there something to look at? Any thread of the consumer's process.
   bool empty() const { return control_->tail.load(std::memory_order_seq_cst) == head_.load(std::memory_order_relaxed); }
   /// The other side has written what no producer writes. For good.

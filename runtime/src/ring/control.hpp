@@ -19,6 +19,10 @@ struct Control {
   alignas(64) std::atomic<std::uint64_t> tail{0};  ///< bytes ever written; the producer's
   std::atomic<Watch> watch{Watch::Active};         ///< beside the tail, whose line moves to the producer anyway
   alignas(64) std::atomic<std::uint64_t> head{0};  ///< bytes ever read; the consumer's
+  /// Of records that ask for work: one more than the position of the last one that the consumer began, and of the last one
+  /// that it finished. They are there to be read after its end.
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<std::uint64_t> finished{0};
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<Watch>::is_always_lock_free);

@@ -224,6 +224,13 @@ struct Tell {
     stillWaits @13 :Text;     # to a driver: what of its job has waited for long, and why; a line for people
     orphans @14 :Orphans;     # written for this process on another node than its own: as those of an ObjectRecall
   }
+  calls @15 :CallsSeen;       # of the process whose end a fate, leaseLost, actorLost or gangBroken tells: those of who is told
+}
+struct CallsSeen {            # of one caller, through its socket: their ids ascend
+  known @0 :Bool;             # else nobody can say
+  begun @1 :UInt64;           # the last one whose user code was begun; 0: none
+  finished @2 :UInt64;        # the last one whose user code returned
+  caller @3 :UInt64;          # where several are listed
 }
 struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }
 struct ActorGrant { actor @0 :UInt64; process @1 :Address; type @2 :Text; }
@@ -267,7 +274,12 @@ struct StartProcess {
 struct StopProcess { process @0 :UInt64; why @1 :Text; }
 struct JobStarted { job @0 :UInt64; program @1 :Program; driver @2 :Address; }
 struct ProcessReady { process @0 :UInt64; address @1 :Address; pid @2 :UInt32; }
-struct ProcessExited { process @0 :UInt64; failure @1 :Failure; }  # also where it could not be started
+struct ProcessExited {        # also where it could not be started
+  process @0 :UInt64;
+  failure @1 :Failure;
+  callers @2 :List(CallsSeen);
+  callersKnown @3 :Bool;      # who is not listed has had nothing begun
+}
 struct Relay { process @0 :UInt64; union { ask @1 :Ask; tell @2 :Tell; } }
 
 # ---- node -> worker process ------------------------------------------------------------------------------------

@@ -108,9 +108,9 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
                       .caller_bell = std::move(bell),
                       .caller_loop = std::move(descriptors[2]),
                       .send_through_socket =
-                          [this, process](std::uint64_t id, Outcome outcome) {
-                            boost::asio::post(ways_.loop, [this, process, id, outcome = std::move(outcome)] {
-                              ways_.send_outcome(process, id, outcome);
+                          [this, process](std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
+                            boost::asio::post(ways_.loop, [this, process, id, run_time, outcome = std::move(outcome)] {
+                              ways_.send_outcome(process, id, outcome, run_time);
                             });
                           },
                       .damaged = tell_damaged(process, peer)});
@@ -162,17 +162,22 @@ void Channels::watch_life(ProcessId process, Peer& peer) {
   });
 }
 
-void Channels::answer(ProcessId process, std::uint64_t call, Outcome outcome) {
-  if (auto channel = to(process)) channel->answer(call, std::move(outcome));
+void Channels::answer(ProcessId process, std::uint64_t call, Outcome outcome, std::chrono::nanoseconds run_time) {
+  if (auto channel = to(process)) channel->answer(call, std::move(outcome), run_time);
 }
 
-void Channels::lost(ProcessId process, const Failure& how) {
+std::size_t Channels::in_flight(ProcessId process) const {
+  const auto channel = to(process);
+  return channel ? channel->in_flight() : 0;
+}
+
+void Channels::lost(ProcessId process, const Failure& how, bool ended) {
   auto found = peers_.find(process);
   if (found == peers_.end()) return;
   auto peer = std::move(found->second);
   peers_.erase(found);
   if (peer.in) ways_.executor.detach(peer.in);
-  if (peer.out) peer.out->close(how);
+  if (peer.out) peer.out->close(how, ended);
 }
 
 // ---- the loop's turn to look for replies --------------------------------------------------------------------------

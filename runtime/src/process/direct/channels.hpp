@@ -37,7 +37,8 @@ class Channels {
     boost::asio::io_context& loop;
     Executor& executor;
     /// An outcome that goes to a caller through its socket. The loop.
-    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&)> send_outcome;
+    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&, std::chrono::nanoseconds run_time)>
+        send_outcome;
     /// The other process has ended, as the kernel says.
     std::function<void(ProcessId)> ended;
     /// A ring that is shared with it holds what neither side writes.
@@ -56,9 +57,11 @@ class Channels {
   /// A message of the opening; descriptors are taken from the connection. False: it is something else.
   bool receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
   /// A reply that came through the socket to a call of a channel.
-  void answer(ProcessId process, std::uint64_t call, Outcome outcome);
-  /// No more of it: what is in flight there is lost with `how`.
-  void lost(ProcessId process, const Failure& how);
+  void answer(ProcessId process, std::uint64_t call, Outcome outcome, std::chrono::nanoseconds run_time);
+  /// No more of it: what is in flight there is lost with `how`. `ended`: the process has, and is not merely out of reach.
+  void lost(ProcessId process, const Failure& how, bool ended);
+  /// Calls through its channel that have no answer.
+  std::size_t in_flight(ProcessId process) const;
 
  private:
   enum class Stage { None, Offered, Open, Refused };

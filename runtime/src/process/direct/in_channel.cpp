@@ -29,7 +29,8 @@ std::optional<InChannel::Call> InChannel::front() {
     // Taken once more after a stall, by who has taken it before: that is no revocation.
     std::uint32_t expected = CallHead::Queued;
     if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) || expected == CallHead::Taken) {
-      return Call{*head, reader};
+      auto& control = ways_.segment.calls();
+      return Call{*head, reader, {&control.begun, &control.finished, calls_.position() + 1}};
     }
     calls_.pop();
   }
@@ -48,7 +49,7 @@ void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseco
   const auto bytes = value ? sizeof head + value->bytes.size() : 0;
   const bool plain = value && value->refs.empty() && !value->stored;
   auto* at = plain ? replies_.reserve(bytes) : nullptr;
-  if (!at) return ways_.send_through_socket(id, std::move(outcome));
+  if (!at) return ways_.send_through_socket(id, std::move(outcome), run_time);
   std::memcpy(at, &head, sizeof head);
   std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());
   replies_.commit();

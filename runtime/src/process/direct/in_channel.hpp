@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "calls/execution_record.hpp"
 #include "process/direct/record.hpp"
 #include "process/object.hpp"
 #include "ring/bell.hpp"
@@ -23,7 +24,7 @@ class InChannel {
     std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
     node::UniqueFd caller_loop;               // an eventfd, written where nobody there looks
     /// For outcomes that a ring cannot carry. Any thread.
-    std::function<void(std::uint64_t id, Outcome outcome)> send_through_socket;
+    std::function<void(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time)> send_through_socket;
     std::function<void()> damaged = {};  // the ring of calls holds what no caller writes. Any thread.
   };
   explicit InChannel(Ways ways);
@@ -36,6 +37,7 @@ class InChannel {
   struct Call {
     CallHead head;
     RecordReader arguments;
+    ExecutionMark mark;  // where it is noted that it began, and that it finished
   };
   std::optional<Call> front();
   void pop() { calls_.pop(); }

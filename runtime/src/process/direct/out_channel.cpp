@@ -74,6 +74,8 @@ OutChannel::OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<
       calls_(segment_.calls(), segment_.call_memory()),
       replies_(segment_.replies(), segment_.reply_memory()) {}
 
+bool OutChannel::carries(std::span<const detail::Argument> arguments) { return record_bytes(arguments).has_value(); }
+
 // ---- sending -----------------------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::FunctionKey& function,
@@ -249,7 +251,7 @@ std::size_t OutChannel::drain() {
   return all;
 }
 
-void OutChannel::answer(std::uint64_t id, Outcome outcome) {
+void OutChannel::answer(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
   DirectCall call;
   bool wake = false;
   {
@@ -261,7 +263,7 @@ void OutChannel::answer(std::uint64_t id, Outcome outcome) {
   }
   if (wake) callee_bell_->ring();
   auto* receiver = call.receiver;
-  receiver->answered(std::move(call), std::move(outcome), {});
+  receiver->answered(std::move(call), std::move(outcome), run_time);
 }
 
 void OutChannel::start_waiting() {
@@ -301,9 +303,16 @@ bool OutChannel::loop_turn() {
 
 // ---- the end -----------------------------------------------------------------------------------------------------
 
-void OutChannel::close(const Failure& how) {
+Progress OutChannel::progress(const Slot& slot, bool ended) const {
+  if (!slot.in_ring) return Progress::NotBegun;
+  if (!ended) return Progress::Unknown;
+  if (!calls_.begun(slot.position)) return Progress::NotBegun;
+  return calls_.finished(slot.position) ? Progress::Finished : Progress::UnderWay;
+}
+
+void OutChannel::close(const Failure& how, bool ended) {
   drain();  // what was answered before the end counts
-  std::vector<std::pair<DirectCall, bool>> lost;
+  std::vector<std::pair<DirectCall, Progress>> lost;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -313,13 +322,13 @@ void OutChannel::close(const Failure& how) {
     overflows_.store(false, std::memory_order_relaxed);
     for (auto& slot : slots_) {
       if (!slot.taken) continue;
-      const bool started = slot.in_ring && calls_.passed(slot.position);
-      lost.emplace_back(free_slot(slot), started);
+      const auto came = progress(slot, ended);
+      lost.emplace_back(free_slot(slot), came);
     }
   }
-  for (auto& [call, started] : lost) {
+  for (auto& [call, came] : lost) {
     auto* receiver = call.receiver;
-    receiver->lost(std::move(call), started, how);
+    receiver->lost(std::move(call), came, how);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/progress.hpp"
 #include "process/direct/record.hpp"
 #include "process/executor.hpp"
 #include "process/object.hpp"
@@ -26,7 +27,6 @@ struct DirectCall {
   detail::ObjectPtr result = {};
   CallReceiver* receiver = nullptr;
   std::shared_ptr<void> context = {};  // the receiver's
-  std::uint64_t lease = 0;             // of a task
   std::string_view label = {};         // of the function, for messages; static storage
   std::shared_ptr<void> held = {};     // stored arguments: they must not be freed before the callee has seen them
 };
@@ -36,8 +36,8 @@ class CallReceiver {
  public:
   /// Any thread, under no lock of a channel.
   virtual void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) = 0;
-  /// The loop. The callee has ended; `started`: it had taken the call.
-  virtual void lost(DirectCall call, bool started, const Failure& how) = 0;
+  /// The loop. The callee has ended, or cannot be reached any more.
+  virtual void lost(DirectCall call, Progress progress, const Failure& how) = 0;
 
  protected:
   ~CallReceiver() = default;
@@ -62,6 +62,8 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
              std::function<void()> damaged = {});
 
   ProcessId callee() const { return callee_; }
+  /// True if a record of a ring can hold them: plain small values that are all here.
+  static bool carries(std::span<const detail::Argument> arguments);
 
   /// Any thread. -> the call's id; nullopt, and `call` as it was, if the channel is closed, or the arguments are not plain
   /// small values that are all here.
@@ -74,7 +76,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// Any thread: the call, if revoked, is answered with Cancelled.
   void cancel(std::uint64_t id);
   /// The loop: a reply that came through the socket.
-  void answer(std::uint64_t id, Outcome outcome);
+  void answer(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time);
 
   /// Hands over the replies that are there. Any thread; -> how many.
   std::size_t drain();
@@ -97,8 +99,9 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// Only of a closed one, on the loop.
   const Failure& why_closed() const { return why_closed_; }
 
-  /// The loop: no more calls or replies. What is in flight is lost with `how`.
-  void close(const Failure& how);
+  /// The loop: no more calls or replies. What is in flight is lost with `how`; how far each had come stands in the ring's
+  /// memory, which is believed where the callee has `ended`.
+  void close(const Failure& how, bool ended);
 
  private:
   struct Slot {
@@ -118,6 +121,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   std::uint64_t take_slot(DirectCall& call, bool elsewhere);
   Slot* find(std::uint64_t id);
   DirectCall free_slot(Slot& slot);
+  Progress progress(const Slot& slot, bool ended) const;
   /// -> true: the callee is to be woken.
   bool put(std::uint64_t id, std::size_t bytes, const auto& write);
   bool flush_overflow();

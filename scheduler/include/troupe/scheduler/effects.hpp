@@ -67,6 +67,7 @@ struct Refused {
   ProcessId requester = 0;
   Kind kind = Kind::Impossible;
   std::string reason;
+  ProcessId failed = 0;  ///< of a Failed one: the process that did not start; 0: it is something else
 };
 
 /// Finish the running task, then return the lease. Said once per lease.

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::process {
+namespace troupe::tasks {
 
 /// What an entry of a WithdrawingQueue carries for it. One queue at a time.
 struct Queued {
@@ -70,4 +70,4 @@ class WithdrawingQueue {
   std::size_t withdrawn_ = 0;
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::tasks

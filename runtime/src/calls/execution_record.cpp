@@ -1,0 +1,112 @@
+#include "calls/execution_record.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "ring/segment.hpp"
+
+namespace troupe::process {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::uint64_t kMagic = 0x31'44'52'43'45'52'54'00;  // "TRECRD1"
+
+void* map_page(int descriptor) {
+  void* memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+/// On a line of its own: the writer's processor core keeps it.
+struct alignas(64) ExecutionRecord::Entry {
+  std::atomic<std::uint64_t> caller{0};  // 0: free
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<std::uint64_t> finished{0};
+};
+
+struct ExecutionRecord::Page {
+  alignas(64) std::uint64_t magic = kMagic;
+  std::atomic<std::uint64_t> forgotten{0};  // callers whose entry was used again
+  Entry entries[kCallers];
+};
+
+std::optional<ExecutionRecord> ExecutionRecord::create() {
+  static_assert(sizeof(Page) <= kPageBytes);
+  auto descriptor = ring::sealed_memory("troupe-record", kPageBytes);
+  void* memory = descriptor ? map_page(descriptor.get()) : nullptr;
+  if (!memory) return std::nullopt;
+  return ExecutionRecord(new (memory) Page, std::move(descriptor));
+}
+
+std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const node::UniqueFd& descriptor) {
+  if (auto wrong = ring::check_sealed(descriptor.get(), kPageBytes); !wrong.empty()) return wrong;
+  void* memory = map_page(descriptor.get());
+  if (!memory) return std::string("it cannot be mapped: ") + std::strerror(errno);
+  ExecutionRecord record(static_cast<Page*>(memory), node::UniqueFd());
+  if (record.page_->magic != kMagic) return "it is no page of an execution record";
+  return record;
+}
+
+ExecutionRecord::ExecutionRecord(Page* page, node::UniqueFd descriptor)
+    : page_(page), descriptor_(std::move(descriptor)) {}
+
+ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
+    : page_(std::exchange(other.page_, nullptr)),
+      descriptor_(std::move(other.descriptor_)),
+      last_(std::exchange(other.last_, nullptr)),
+      next_(other.next_) {}
+
+ExecutionRecord& ExecutionRecord::operator=(ExecutionRecord&& other) noexcept {
+  std::swap(page_, other.page_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(last_, other.last_);
+  std::swap(next_, other.next_);
+  return *this;
+}
+
+ExecutionRecord::~ExecutionRecord() {
+  if (page_) ::munmap(page_, kPageBytes);
+}
+
+ExecutionMark ExecutionRecord::mark(std::uint64_t caller, std::uint64_t call) {
+  if (!last_ || last_->caller.load(std::memory_order_relaxed) != caller) last_ = &entry_of(caller);
+  return {.begun = &last_->begun, .finished = &last_->finished, .number = call};
+}
+
+ExecutionRecord::Entry& ExecutionRecord::entry_of(std::uint64_t caller) {
+  const auto is = [](std::uint64_t wanted) {
+    return [wanted](const Entry& entry) { return entry.caller.load(std::memory_order_relaxed) == wanted; };
+  };
+  auto* found = std::ranges::find_if(page_->entries, is(caller));
+  if (found != std::end(page_->entries)) return *found;
+  found = std::ranges::find_if(page_->entries, is(0));
+  if (found == std::end(page_->entries)) {
+    page_->forgotten.fetch_add(1, std::memory_order_release);
+    found = &page_->entries[next_++ % kCallers];
+    found->caller.store(0, std::memory_order_release);
+  }
+  found->begun.store(0, std::memory_order_release);
+  found->finished.store(0, std::memory_order_release);
+  found->caller.store(caller, std::memory_order_release);
+  return *found;
+}
+
+ExecutionRecord::Report ExecutionRecord::read() const {
+  Report report{.callers = {}, .complete = page_->forgotten.load(std::memory_order_acquire) == 0};
+  for (const auto& entry : page_->entries) {
+    const auto caller = entry.caller.load(std::memory_order_acquire);
+    if (caller == 0) continue;
+    report.callers.push_back({.process = caller,
+                              .calls = {.begun = entry.begun.load(std::memory_order_acquire),
+                                        .finished = entry.finished.load(std::memory_order_acquire)}});
+  }
+  return report;
+}
+
+}  // namespace troupe::process

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "calls/progress.hpp"
+#include "node/unique_fd.hpp"
+
+namespace troupe::process {
+
+/// Two words that outlive the process which writes them: the numbers of the call that it began last, and of the one that
+/// it finished last. A value; two pointers.
+struct ExecutionMark {
+  std::atomic<std::uint64_t>* begun = nullptr;
+  std::atomic<std::uint64_t>* finished = nullptr;
+  std::uint64_t number = 0;
+
+  void begin() const {
+    if (begun) begun->store(number, std::memory_order_release);
+  }
+  void finish() const {
+    if (finished) finished->store(number, std::memory_order_release);
+  }
+};
+
+/// A page in which a worker process notes, for each caller that reaches it through a socket, which call it began and which
+/// one it finished last. Its node makes the page, and reads it once the process has ended: what a killed process did is
+/// then known, whatever it had no time to say. (Calls through a ring are noted in the ring's own memory.)
+///
+/// The worker's executor is the only writer. A page has room for kCallers: after that the entry of a caller whose calls
+/// have finished is used again, and of callers without an entry nothing is known.
+class ExecutionRecord {
+ public:
+  static constexpr std::size_t kCallers = 63;
+
+  /// A new page; nullopt and errno where the system has none.
+  static std::optional<ExecutionRecord> create();
+  /// The page that the node has made; a text where it is none.
+  static std::variant<ExecutionRecord, std::string> adopt(const node::UniqueFd& descriptor);
+
+  ExecutionRecord(ExecutionRecord&& other) noexcept;
+  ExecutionRecord& operator=(ExecutionRecord&& other) noexcept;
+  ~ExecutionRecord();
+
+  /// To be sent to the process; may be closed then.
+  node::UniqueFd& descriptor() { return descriptor_; }
+
+  /// The executor: where it notes this call of this caller.
+  ExecutionMark mark(std::uint64_t caller, std::uint64_t call);
+
+  struct Caller {
+    std::uint64_t process = 0;
+    CallsSeen calls;
+  };
+  struct Report {
+    std::vector<Caller> callers;
+    bool complete = true;  ///< a caller that is not listed has had nothing begun
+  };
+  /// After the end of the process.
+  Report read() const;
+
+ private:
+  struct Entry;
+  struct Page;
+  ExecutionRecord(Page* page, node::UniqueFd descriptor);
+  Entry& entry_of(std::uint64_t caller);
+
+  Page* page_ = nullptr;
+  node::UniqueFd descriptor_;
+  Entry* last_ = nullptr;
+  std::size_t next_ = 0;  // to be used again
+};
+
+}  // namespace troupe::process

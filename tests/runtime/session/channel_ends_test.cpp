@@ -1,0 +1,88 @@
+// Both ends of a channel in one process, where each step of either can be put before or after the other's.
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "process/direct/in_channel.hpp"
+#include "process/direct/out_channel.hpp"
+#include "process/doorbell.hpp"
+
+using namespace troupe;
+using namespace troupe::process;
+
+namespace {
+
+/// Counts how calls end.
+struct Receiver : CallReceiver {
+  void answered(DirectCall, Outcome outcome, std::chrono::nanoseconds) override {
+    ++(std::holds_alternative<Failure>(outcome) ? cancelled : values);
+  }
+  void lost(DirectCall, Progress progress, const Failure&) override { ends.push_back(progress); }
+  int values = 0;
+  int cancelled = 0;
+  std::vector<Progress> ends;
+};
+
+struct Ends {
+  Receiver receiver;
+  node::UniqueFd loop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::shared_ptr<OutChannel> out;
+  std::unique_ptr<InChannel> in;
+
+  Ends() {
+    auto caller = ring::Segment::create();
+    REQUIRE(caller);
+    auto callee = ring::Segment::adopt(caller->descriptor());
+    REQUIRE(std::holds_alternative<ring::Segment>(callee));
+    in = std::make_unique<InChannel>(
+        InChannel::Ways{.caller = 1,
+                        .segment = std::move(std::get<ring::Segment>(callee)),
+                        .caller_bell = bell(),
+                        .caller_loop = node::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
+                        .send_through_socket = {}});
+    out = std::make_shared<OutChannel>(2, std::move(*caller), bell());
+  }
+  static std::unique_ptr<ring::Bell> bell() {
+    return ring::Bell::adopt(node::UniqueFd(::fcntl(doorbell().descriptor().get(), F_DUPFD_CLOEXEC, 0)));
+  }
+  std::uint64_t call(std::size_t bytes) {
+    const std::vector<detail::Argument> arguments{detail::Payload{.bytes = std::string(bytes, 'x'), .refs = {}}};
+    DirectCall direct{.receiver = &receiver, .label = "call"};
+    const auto id = out->send(Work::Kind::Method, {}, arguments, direct);
+    REQUIRE(id);
+    return *id;
+  }
+  bool loop_is_told() const {
+    pollfd look{.fd = loop.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&look, 1, 0) == 1;
+  }
+  /// As the caller's loop does once it is told.
+  void turn() {
+    std::uint64_t times = 0;
+    [[maybe_unused]] const auto got = ::read(loop.get(), &times, sizeof times);
+    out->loop_turn();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a callee began and finished is known after its end from the ring's own memory",
+          "[runtime][session][channel]") {
+  Ends ends;
+  for (int i = 0; i < 4; ++i) ends.call(8);
+  for (int i = 0; i < 3; ++i) {
+    const auto next = ends.in->front();
+    REQUIRE(next);
+    ends.in->pop();
+    if (i < 2) next->mark.begin();
+    if (i < 1) next->mark.finish();
+  }
+  ends.out->close(Failure{.kind = Failure::Kind::ProcessDied}, true);
+  CHECK(ends.receiver.ends ==
+        std::vector{Progress::Finished, Progress::UnderWay, Progress::NotBegun, Progress::NotBegun});
+}

@@ -1,0 +1,81 @@
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "calls/execution_record.hpp"
+
+using namespace troupe::process;
+
+namespace {
+
+ExecutionRecord made() {
+  auto record = ExecutionRecord::create();
+  REQUIRE(record);
+  return std::move(*record);
+}
+
+std::optional<CallsSeen> of(const ExecutionRecord::Report& report, std::uint64_t caller) {
+  for (const auto& entry : report.callers) {
+    if (entry.process == caller) return entry.calls;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("what a process began and finished is read after it was killed in the middle", "[runtime][tasks][record]") {
+  auto record = made();
+  const auto child = ::fork();
+  if (child == 0) {
+    auto adopted = ExecutionRecord::adopt(record.descriptor());
+    auto* mine = std::get_if<ExecutionRecord>(&adopted);
+    if (!mine) _exit(1);
+    for (std::uint64_t call = 1; call <= 5; ++call) {
+      mine->mark(7, 10 * call).begin();
+      mine->mark(7, 10 * call).finish();
+    }
+    mine->mark(8, 3).begin();
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  const auto report = record.read();
+  CHECK(report.complete);
+  const auto first = of(report, 7);
+  REQUIRE(first);
+  CHECK(first->of(50) == Progress::Finished);
+  CHECK(first->of(51) == Progress::NotBegun);
+  const auto second = of(report, 8);
+  REQUIRE(second);
+  CHECK(second->of(3) == Progress::UnderWay);
+  CHECK(second->of(4) == Progress::NotBegun);
+  CHECK(!of(report, 9));
+}
+
+TEST_CASE("a page with more callers than it has room for says that it does not know them all",
+          "[runtime][tasks][record]") {
+  auto record = made();
+  for (std::uint64_t caller = 1; caller <= ExecutionRecord::kCallers; ++caller) {
+    record.mark(caller, 1).begin();
+    record.mark(caller, 1).finish();
+  }
+  CHECK(record.read().complete);
+  record.mark(1000, 4).begin();
+  const auto report = record.read();
+  CHECK(!report.complete);
+  CHECK(report.callers.size() == ExecutionRecord::kCallers);
+  const auto last = of(report, 1000);
+  REQUIRE(last);
+  CHECK(last->of(4) == Progress::UnderWay);
+}
+
+TEST_CASE("what is no page of a record is not adopted", "[runtime][tasks][record]") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const troupe::node::UniqueFd reads(ends[0]);
+  const troupe::node::UniqueFd writes(ends[1]);
+  CHECK(std::holds_alternative<std::string>(ExecutionRecord::adopt(reads)));
+}
