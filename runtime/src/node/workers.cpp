@@ -262,6 +262,7 @@ void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
 
 void Workers::on_ended(const WorkerPtr& worker, int status) {
   guardian_.remove(worker->pid);
+  if (worker->link) worker->link->drain();  // what it said before its end counts: a value that it sealed is there
   end_what_it_left(*worker);
   if (!worker->over) report(*worker, describe_end(*worker, status));
 }

@@ -170,6 +170,7 @@ void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome,
   if (!value) return write_failure(into.initFailure(), std::get<Failure>(outcome));
   if (value->bytes.size() > kLargestValue)
     return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
+  if (value->stored) store_link_.flush();  // whoever hears of it finds it, also where this process ends now
   exports_.write(into.initValue(), *value, only_id(to));
 }
 

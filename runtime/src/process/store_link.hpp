@@ -68,6 +68,10 @@ class StoreLink {
   /// False: it is not of the store.
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void closed(const std::string& why);
+  /// What was said to the node is with it before what is sent to others from now on.
+  void flush() {
+    if (connection_) connection_->flush();
+  }
   void node_ended(std::uint32_t node) { far_.node_ended(node); }
 
  private:

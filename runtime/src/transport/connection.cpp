@@ -91,6 +91,10 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   }
 
   std::vector<node::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
+  void flush_now() {
+    if (is_open() && !waits_to_write_) flush();
+  }
+  void drain();
   int peer_pid() const;
   node::UniqueFd detach();
   void finish();
@@ -178,6 +182,16 @@ void Connection::Impl::read_turn() {
     if (state_ != State::Open || !handlers_) return;
     if (!more || turn >= kTurnBytes) return wait_to_read();
     more = read_once(turn);
+  }
+}
+
+void Connection::Impl::drain() {
+  if (in_turn_) return;
+  for (bool more = true; state_ == State::Open && handlers_;) {
+    deliver();
+    if (!more || state_ != State::Open || !handlers_) return;
+    std::size_t turn = 0;
+    more = read_once(turn) || turn > 0;
   }
 }
 
@@ -410,6 +424,8 @@ void Connection::send_with_descriptors(Outgoing&& message, std::vector<node::Uni
   impl_->send(std::move(message), std::move(descriptors));
 }
 std::vector<node::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
+void Connection::flush() { impl_->flush_now(); }
+void Connection::drain() { impl_->drain(); }
 int Connection::peer_pid() const { return impl_->peer_pid(); }
 node::UniqueFd Connection::detach() { return impl_->detach(); }
 void Connection::finish() { impl_->finish(); }

@@ -73,6 +73,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Likewise, with descriptors that arrive with it (take_descriptors). Unix sockets only; kMostDescriptors at most, of one
   /// message and of what waits to be taken.
   void send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
+  /// Writes what is queued now, as far as the socket takes it: what is sent elsewhere after this comes after it.
+  void flush();
+  /// Delivers now all that has arrived: of a peer that has ended, its last words.
+  void drain();
   /// For the handler of a message: the descriptors that have arrived up to now and that nobody has taken, in order.
   std::vector<node::UniqueFd> take_descriptors();
   /// The process at the other end of a unix socket; 0: not known here.
