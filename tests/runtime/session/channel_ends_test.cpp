@@ -71,6 +71,28 @@ struct Ends {
 
 }  // namespace
 
+TEST_CASE("a call that found no room is sent once those before it were passed over", "[runtime][session][channel]") {
+  Ends ends;
+  const auto busy = ends.call(8);
+  std::vector<std::uint64_t> fillers;
+  for (int i = 0; i < 2; ++i) fillers.push_back(ends.call(100'000));
+  ends.call(100'000);  // no room for this one
+  const auto runs = ends.in->front();
+  REQUIRE(runs);
+  CHECK(runs->head.id == busy);
+  ends.in->pop();
+  for (const auto filler : fillers) ends.out->cancel(filler);
+  CHECK(ends.receiver.cancelled == 2);
+  ends.in->reply(busy, detail::Payload{}, {});
+  // The caller takes the reply before the callee has passed over what was cancelled.
+  ends.turn();
+  REQUIRE(ends.receiver.values == 1);
+  CHECK(!ends.in->front());
+  CHECK(ends.loop_is_told());
+  ends.turn();
+  CHECK(ends.in->front());
+}
+
 TEST_CASE("what a callee began and finished is known after its end from the ring's own memory",
           "[runtime][session][channel]") {
   Ends ends;

@@ -19,6 +19,14 @@ InChannel::InChannel(Ways ways)
       replies_(ways_.segment.replies(), ways_.segment.reply_memory()) {}
 
 std::optional<InChannel::Call> InChannel::front() {
+  bool revoked = false;
+  auto next = next_call(revoked);
+  // No reply says that there is room again where calls were passed over: what the caller keeps until then waits for that.
+  if (revoked) published();
+  return next;
+}
+
+std::optional<InChannel::Call> InChannel::next_call(bool& revoked) {
   while (const auto record = calls_.front()) {
     RecordReader reader(*record);
     const auto head = reader.head<CallHead>();
@@ -32,6 +40,7 @@ std::optional<InChannel::Call> InChannel::front() {
       auto& control = ways_.segment.calls();
       return Call{*head, reader, {&control.begun, &control.finished, calls_.position() + 1}};
     }
+    revoked = true;
     calls_.pop();
   }
   return std::nullopt;

@@ -50,6 +50,8 @@ class InChannel {
   void reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time);
 
  private:
+  std::optional<Call> next_call(bool& revoked);
+  /// The caller is to look: there is a reply, or room.
   void published();
 
   Ways ways_;
