@@ -19,7 +19,10 @@ namespace troupe::detail {
 class RunGang final : public GangContext, public Rendezvous {
  public:
   /// `run`: the same on every rank, and another for each run of the gang.
-  RunGang(GangContext& whole, std::uint32_t run) : whole_(whole), prefix_(fmt::format("run {}/", run)) {}
+  /// Rank 0 forgets what the run before kept: every rank has left that one before any begins this one.
+  RunGang(GangContext& whole, std::uint32_t run) : whole_(whole), prefix_(prefix_of(run)) {
+    if (rank() == 0 && size() > 1) whole_.rendezvous().forget(prefix_of(run - 1));
+  }
 
   std::uint64_t id() const override { return whole_.id(); }
   int rank() const override { return whole_.rank(); }
@@ -39,8 +42,16 @@ class RunGang final : public GangContext, public Rendezvous {
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override {
     return whole_.rendezvous().get(own(key), timeout);
   }
+  void advance(std::string_view counter, std::uint64_t count, std::string_view note) override {
+    whole_.rendezvous().advance(own(counter), count, note);
+  }
+  std::string await(std::string_view counter, std::uint64_t count, std::chrono::milliseconds timeout) override {
+    return whole_.rendezvous().await(own(counter), count, timeout);
+  }
+  void forget(std::string_view prefix) override { whole_.rendezvous().forget(own(prefix)); }
 
  private:
+  static std::string prefix_of(std::uint32_t run) { return fmt::format("run {}/", run); }
   std::string own(std::string_view key) const { return std::string(prefix_).append(key); }
 
   GangContext& whole_;

@@ -26,7 +26,8 @@ constexpr auto* kStop = "stop";
 constexpr auto* kReturned = "has returned";  // these two: it makes no such report any more
 constexpr auto* kThrew = "has thrown an exception";
 
-std::string verdict_key(std::uint64_t report) { return fmt::format("verdict/{}", report); }
+/// Counts the reports that rank 0 was answered, with the last answer.
+constexpr auto* kVerdicts = "verdicts";
 
 }  // namespace
 
@@ -56,13 +57,15 @@ class TrialSession::Core final : public Member {
   void wait(std::unique_lock<std::mutex>& lock, Condition condition);
   double elapsed_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
   Verdict judged_by_driver(TrialEvent event);
-  Verdict judged_by_rank_0(const std::string& key);
+  Verdict judged_by_rank_0(std::uint64_t report);
   void say_last_report(const char* end);
 
   std::optional<RunGang> later_;  ///< of a later run than the first
   GangContext& gang_;             ///< as this run sees it
   const RunInfo info_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+
+  std::uint64_t judged_ = 0;  ///< reports of rank 0 that were answered; its function's thread alone
 
   std::mutex mutex_;  ///< guards everything below
   std::condition_variable changed_;
@@ -153,12 +156,13 @@ Verdict TrialSession::Core::report(const Metrics& metrics, const std::string& ch
     if (stopped_ || abandoned_) throw Stopped();
     event.index = reports_++;
   }
-  const auto key = verdict_key(event.index);
-  if (gang_.rank() != 0) return judged_by_rank_0(key);
+  const auto report = event.index;
+  if (gang_.rank() != 0) return judged_by_rank_0(report);
   event.metrics = metrics;
   event.checkpoint = checkpoint;
   const auto verdict = judged_by_driver(std::move(event));
-  if (gang_.size() > 1) gang_.rendezvous().set(key, verdict == Verdict::Stop ? kStop : kGoOn);
+  judged_ = report + 1;
+  if (gang_.size() > 1) gang_.rendezvous().advance(kVerdicts, judged_, verdict == Verdict::Stop ? kStop : kGoOn);
   return verdict;
 }
 
@@ -171,12 +175,12 @@ Verdict TrialSession::Core::judged_by_driver(TrialEvent event) {
   return *std::exchange(verdict_, std::nullopt);
 }
 
-Verdict TrialSession::Core::judged_by_rank_0(const std::string& key) {
+Verdict TrialSession::Core::judged_by_rank_0(std::uint64_t report) {
   for (;;) {
     if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
     std::optional<std::string> answer;
     try {
-      answer = gang_.rendezvous().get(key, kRendezvousSlice);
+      answer = gang_.rendezvous().await(kVerdicts, report + 1, kRendezvousSlice);
     } catch (const TimedOut&) {
       // Rank 0 has not been judged yet.
     }
@@ -193,11 +197,15 @@ Verdict TrialSession::Core::judged_by_rank_0(const std::string& key) {
   }
 }
 
-// The others may wait in a report that rank 0 does not come to.
+// The others may wait in a report that rank 0 does not come to. After Stop they wait for none.
 void TrialSession::Core::say_last_report(const char* end) {
   if (gang_.rank() != 0 || gang_.size() == 1) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+  }
   try {
-    gang_.rendezvous().set(verdict_key(reports_), end);  // which only this thread counts
+    gang_.rendezvous().advance(kVerdicts, judged_ + 1, end);
   } catch (const Error&) {
     // The gang is broken, which they see for themselves.
   }

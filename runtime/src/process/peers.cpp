@@ -211,8 +211,8 @@ void Peers::receive(const transport::ConnectionPtr& connection, ProcessId proces
                     std::chrono::nanoseconds(message.getReply().getRunNs()));
     case wire::Message::FETCHED:
       return answer(process, message.getFetched().getId(), read(message.getFetched().getOutcome()));
-    case wire::Message::STORED:
-      return answer(process, message.getStored().getId(), read(message.getStored()));
+    case wire::Message::RENDEZVOUSED:
+      return answer(process, message.getRendezvoused().getId(), read(message.getRendezvoused()));
     default:
       return ways_.on_request(connection, process, message);
   }
@@ -230,7 +230,7 @@ Outcome Peers::read(wire::Outcome::Reader from) {
   return ways_.exports.read(from.getValue());
 }
 
-Outcome Peers::read(wire::StoreReply::Reader from) {
+Outcome Peers::read(wire::RendezvousReply::Reader from) {
   if (from.getFailure().size() != 0) return Failure{.kind = Failure::Kind::Refused, .message = from.getFailure()};
   detail::Payload value;
   value.bytes.assign(reinterpret_cast<const char*>(from.getValue().begin()), from.getValue().size());

@@ -96,7 +96,7 @@ class Peers {
   void answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time = {});
   void wait_for_last_words(ProcessId process, Peer& peer);
   Outcome read(wire::Outcome::Reader from);
-  Outcome read(wire::StoreReply::Reader from);
+  Outcome read(wire::RendezvousReply::Reader from);
 
   Ways ways_;
   Channels channels_;

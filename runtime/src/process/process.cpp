@@ -156,8 +156,8 @@ void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller,
     case wire::Message::BORROW:
       return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(),
                              message.getBorrow().getDelta());
-    case wire::Message::STORE:
-      return on_store(from, message.getStore());
+    case wire::Message::RENDEZVOUS:
+      return on_rendezvous(from, message.getRendezvous());
     case wire::Message::CANCEL:
       return on_cancel(caller, message.getCancel());
     default:
@@ -267,12 +267,12 @@ void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, w
   object->when_ready([object, answer] { answer(object->outcome()); });
 }
 
-void Process::on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request) {
+void Process::on_rendezvous(const transport::ConnectionPtr& from, wire::RendezvousRequest::Reader request) {
   auto answer = [id = request.getId(), weak = std::weak_ptr(from)](const Outcome& outcome) {
     auto connection = weak.lock();
     if (!connection) return;
     transport::Outgoing message;
-    auto out = message.root().initStored();
+    auto out = message.root().initRendezvoused();
     out.setId(id);
     if (const auto* failure = std::get_if<Failure>(&outcome)) {
       out.setFailure(failure->message);
@@ -282,10 +282,14 @@ void Process::on_store(const transport::ConnectionPtr& from, wire::StoreRequest:
     }
     connection->send(message);
   };
-  const std::string key = request.getKey();
-  if (!request.getSet()) return store_.get(request.getGang(), key, answer);
   const auto value = request.getValue();
-  store_.set(request.getGang(), key, std::string(reinterpret_cast<const char*>(value.begin()), value.size()), answer);
+  rendezvous_.ask(request.getGang(),
+                  {.action = static_cast<RendezvousRequest::Action>(request.getAction()),
+                   .key = request.getKey(),
+                   .value = std::string(reinterpret_cast<const char*>(value.begin()), value.size()),
+                   .count = request.getCount(),
+                   .timeout = std::chrono::milliseconds(request.getTimeoutMs())},
+                  answer, Clock::now());
 }
 
 // ---- from the head ---------------------------------------------------------------------------------------------
@@ -378,21 +382,21 @@ void Process::enter_gang(wire::GangInfo::Reader info) {
   }
   if (members.empty() || info.getRank() >= members.size()) return;
   auto rank0 = members.front().process;
-  auto ask = [this, gang, rank0](bool set, std::string key, std::string value, std::function<void(Outcome)> done) {
+  auto ask = [this, gang, rank0](const RendezvousRequest& wanted, std::function<void(Outcome)> done) {
     post([=, this] {
-      if (rank0->process == identity_.self->process) {
-        if (set) return store_.set(gang, key, value, done);
-        return store_.get(gang, key, done);
-      }
+      if (rank0->process == identity_.self->process) return rendezvous_.ask(gang, wanted, done, Clock::now());
       peers_.request(
           rank0,
           [&](wire::Message::Builder message, std::uint64_t id) {
-            auto request = message.initStore();
+            auto request = message.initRendezvous();
             request.setId(id);
             request.setGang(gang);
-            request.setKey(key);
-            request.setSet(set);
-            request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value.data()), value.size()));
+            request.setAction(static_cast<std::uint8_t>(wanted.action));
+            request.setKey(wanted.key);
+            request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(wanted.value.data()), wanted.value.size()));
+            request.setCount(wanted.count);
+            request.setTimeoutMs(
+                static_cast<std::uint32_t>(std::min<std::int64_t>(wanted.timeout.count(), 0xffff'ffff)));
           },
           [done](Outcome outcome, std::optional<Progress>, std::chrono::nanoseconds) { done(std::move(outcome)); });
     });

@@ -11,11 +11,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include "gangs/rank_context.hpp"
 #include "process/actors.hpp"
 #include "process/calls.hpp"
 #include "process/executor.hpp"
 #include "process/exports.hpp"
-#include "process/gang.hpp"
 #include "process/head_link.hpp"
 #include "process/orphans.hpp"
 #include "process/peers.hpp"
@@ -109,7 +109,7 @@ class Process {
   void on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call);
   void on_cancel(ProcessId caller, std::uint64_t call);
   void on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch);
-  void on_store(const transport::ConnectionPtr& from, wire::StoreRequest::Reader request);
+  void on_rendezvous(const transport::ConnectionPtr& from, wire::RendezvousRequest::Reader request);
   void on_tell(wire::Tell::Reader tell);
   void enter_gang(wire::GangInfo::Reader gang);
   void on_orphans(wire::Orphans::Reader orphans);
@@ -139,7 +139,7 @@ class Process {
   Calls calls_;
   Tasks tasks_;
   Actors actors_;
-  GangStore store_;
+  RendezvousTable rendezvous_;
   std::unordered_map<std::uint64_t, std::vector<AddressPtr>> gangs_;
   std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang
   std::unique_ptr<RankContext> rank_context_;

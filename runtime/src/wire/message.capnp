@@ -20,8 +20,8 @@ struct Message {
     fetched @8 :Fetched;
     borrow @9 :Borrow;
     cancel @10 :UInt64;           # id of the call
-    store @11 :StoreRequest;      # the rendezvous store that rank 0 of a gang keeps
-    stored @12 :StoreReply;
+    rendezvous @11 :RendezvousRequest;  # the rendezvous that rank 0 of a gang keeps
+    rendezvoused @12 :RendezvousReply;
 
     ask @13 :Ask;                 # from a process to the head; a worker process's go through its node
     tell @14 :Tell;               # from the head to a process; a worker process's come through its node
@@ -167,8 +167,16 @@ struct Reply {
 struct Fetch { id @0 :UInt64; object @1 :UInt64; }
 struct Fetched { id @0 :UInt64; outcome @1 :Outcome; }
 struct Borrow { object @0 :UInt64; process @1 :UInt64; delta @2 :Int64; }
-struct StoreRequest { id @0 :UInt64; gang @1 :UInt64; key @2 :Text; set @3 :Bool; value @4 :Data; }
-struct StoreReply { id @0 :UInt64; value @1 :Data; failure @2 :Text; }
+struct RendezvousRequest {
+  id @0 :UInt64;
+  gang @1 :UInt64;
+  key @2 :Text;
+  action @3 :UInt8;            # troupe::process::RendezvousRequest::Action
+  value @4 :Data;
+  count @5 :UInt64;
+  timeoutMs @6 :UInt32;        # after which who asks has gone
+}
+struct RendezvousReply { id @0 :UInt64; value @1 :Data; failure @2 :Text; }
 struct GangInfo {
   gang @0 :UInt64;
   rank @1 :UInt32;

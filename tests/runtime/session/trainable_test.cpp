@@ -116,3 +116,22 @@ TEST_CASE("a rank of a trainable's gang says where it is", "[runtime][session][t
   }
   CHECK(ranks.rank(1).call<&Worker::node>().get(20s) == 1);
 }
+
+TEST_CASE("a run may report more often than its rendezvous has room for keys", "[runtime][session][trainable]") {
+  auto cluster = init({.cpus = 2});
+  const auto ranks = gang<Worker>({.size = 2, .each = {.cpus = 0.5}}, Config{.value = 1}, RunInfo{});
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr std::uint64_t kReports = 2'000;  // ten seconds there become minutes
+#else
+  constexpr std::uint64_t kReports = 101'000;
+#endif
+  TrialRun<hand_over> run(ranks);
+  std::uint64_t reports = 0;
+  auto event = run.wait();
+  for (; event.kind == Kind::Report; event = run.wait()) {
+    run.answer(++reports == kReports ? Verdict::Stop : Verdict::Continue);
+  }
+  CHECK(reports == kReports);
+  CHECK(event.stopped);
+  CHECK(run.result() == 1);
+}

@@ -1,4 +1,4 @@
-#include "process/gang.hpp"
+#include "gangs/rank_context.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,10 @@
 namespace troupe::process {
 namespace {
 
-Failure refusal(std::string message) { return {.kind = Failure::Kind::Refused, .message = std::move(message)}; }
+using Action = RendezvousRequest::Action;
+
+/// For what is answered at once.
+constexpr std::chrono::seconds kAnswer{30};
 
 /// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and no error of theirs.
 Failure seen_by_others(Failure failure) {
@@ -19,39 +22,12 @@ Failure seen_by_others(Failure failure) {
   return died ? rank_gone(0, std::move(failure)) : failure;
 }
 
-Outcome as_outcome(std::string bytes) { return detail::Payload{.bytes = std::move(bytes), .refs = {}}; }
-
 }  // namespace
 
 Failure rank_gone(std::uint32_t rank, Failure how) {
   how.kind = Failure::Kind::GangBroken;
   how.message = fmt::format("rank {} is gone: {}", rank, how.message);
   return how;
-}
-
-void GangStore::set(std::uint64_t gang, const std::string& key, std::string value, const Answer& answer) {
-  if (value.size() > kLargestValue) {
-    return answer(
-        refusal(fmt::format("rendezvous key '{}': {} bytes; at most {} fit", key, value.size(), kLargestValue)));
-  }
-  auto& slots = gangs_[gang];
-  if (slots.size() >= kMostKeys && !slots.contains(key)) {
-    return answer(refusal(fmt::format("the rendezvous of this gang holds {} keys, which is its limit", kMostKeys)));
-  }
-  auto& slot = slots[key];
-  if (slot.is_set && slot.value != value) {
-    return answer(refusal(fmt::format("rendezvous key '{}' has been set to another value before", key)));
-  }
-  slot.is_set = true;
-  slot.value = std::move(value);
-  for (auto& waiting : std::exchange(slot.waiting, {})) waiting(as_outcome(slot.value));
-  answer(as_outcome({}));
-}
-
-void GangStore::get(std::uint64_t gang, const std::string& key, Answer answer) {
-  auto& slot = gangs_[gang][key];
-  if (slot.is_set) return answer(as_outcome(slot.value));
-  slot.waiting.push_back(std::move(answer));
 }
 
 RankContext::RankContext(std::uint64_t gang, int rank, std::vector<Place> members, Ask ask)
@@ -80,24 +56,44 @@ void RankContext::break_with(Failure why) {
 }
 
 void RankContext::set(std::string_view key, std::string_view value) {
-  exchange(true, key, value, std::chrono::seconds(30));
+  exchange({.action = Action::Set, .key = std::string(key), .value = std::string(value), .timeout = kAnswer},
+           "which rank 0 did not answer");
 }
 
 std::string RankContext::get(std::string_view key, std::chrono::milliseconds timeout) {
-  return exchange(false, key, {}, timeout);
+  return exchange({.action = Action::Get, .key = std::string(key), .timeout = timeout}, "which no rank has set");
 }
 
-std::string RankContext::exchange(bool set, std::string_view key, std::string_view value,
-                                  std::chrono::milliseconds timeout) {
+void RankContext::advance(std::string_view counter, std::uint64_t count, std::string_view note) {
+  exchange({.action = Action::Advance,
+            .key = std::string(counter),
+            .value = std::string(note),
+            .count = count,
+            .timeout = kAnswer},
+           "which rank 0 did not answer");
+}
+
+std::string RankContext::await(std::string_view counter, std::uint64_t count, std::chrono::milliseconds timeout) {
+  return exchange({.action = Action::Await, .key = std::string(counter), .count = count, .timeout = timeout},
+                  "which no rank has brought so far");
+}
+
+void RankContext::forget(std::string_view prefix) {
+  exchange({.action = Action::Forget, .key = std::string(prefix), .timeout = kAnswer}, "which rank 0 did not answer");
+}
+
+std::string RankContext::exchange(RendezvousRequest request, const char* what_is_missing) {
   auto answer = detail::Object::pending(0);
-  ask_(set, std::string(key), std::string(value), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
+  const auto key = request.key;
+  const auto timeout = request.timeout;
+  ask_(std::move(request), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
   const auto arrived =
       wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; }, deadline_after(timeout));
   if (!answer->ready() && broken_.load(std::memory_order_acquire) != 0) raise(why_);
   if (!arrived) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', which no rank has set", rank_,
-                                  timeout.count(), key)});
+           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', {}", rank_, timeout.count(), key,
+                                  what_is_missing)});
   }
   if (const auto* failure = std::get_if<Failure>(&answer->outcome())) raise(seen_by_others(*failure));
   return std::get<detail::Payload>(answer->outcome()).bytes;

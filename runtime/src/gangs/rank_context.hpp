@@ -3,41 +3,19 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <troupe/gang_context.hpp>
 
-#include "process/peers.hpp"
+#include "gangs/rendezvous_table.hpp"
+#include "process/address.hpp"
 
 namespace troupe::process {
 
 /// What the end of a rank is to the others of its gang.
 Failure rank_gone(std::uint32_t rank, Failure how);
-
-/// What rank 0's process keeps for the rendezvous of its gang: keys written once, and who waits for them. Belongs to the loop.
-class GangStore {
- public:
-  using Answer = std::function<void(Outcome)>;
-
-  static constexpr std::size_t kLargestValue = 64 << 10;
-  static constexpr std::size_t kMostKeys = 100'000;
-
-  void set(std::uint64_t gang, const std::string& key, std::string value, const Answer& answer);
-  /// Answers once the key is there; for ever later is fine, the asking side has the deadline.
-  void get(std::uint64_t gang, const std::string& key, Answer answer);
-
- private:
-  struct Slot {
-    bool is_set = false;
-    std::string value;
-    std::vector<Answer> waiting;
-  };
-  std::unordered_map<std::uint64_t, std::map<std::string, Slot, std::less<>>> gangs_;
-};
 
 /// One rank's view of its gang, in the rank's process. Made on the loop when the constructor call arrives; lives as long as
 /// the process. Its facts never change; what breaks it is published through broken().
@@ -48,8 +26,8 @@ class RankContext final : public GangContext, public Rendezvous {
     int local_rank = 0;
     int node_rank = 0;
   };
-  /// Posts a store request to rank 0's process; any thread. `done` runs on the loop.
-  using Ask = std::function<void(bool set, std::string key, std::string value, std::function<void(Outcome)> done)>;
+  /// Posts a request to rank 0's process; any thread. `done` runs on the loop.
+  using Ask = std::function<void(RendezvousRequest request, std::function<void(Outcome)> done)>;
 
   RankContext(std::uint64_t gang, int rank, std::vector<Place> members, Ask ask);
 
@@ -69,12 +47,15 @@ class RankContext final : public GangContext, public Rendezvous {
 
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override;
+  void advance(std::string_view counter, std::uint64_t count, std::string_view note) override;
+  std::string await(std::string_view counter, std::uint64_t count, std::chrono::milliseconds timeout) override;
+  void forget(std::string_view prefix) override;
 
   /// On the loop. The first reason stands.
   void break_with(Failure why);
 
  private:
-  std::string exchange(bool set, std::string_view key, std::string_view value, std::chrono::milliseconds timeout);
+  std::string exchange(RendezvousRequest request, const char* what_is_missing);
 
   const std::uint64_t gang_;
   const int rank_;

@@ -1,0 +1,90 @@
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "gangs/rendezvous_table.hpp"
+
+using namespace troupe;
+using namespace troupe::process;
+using namespace std::chrono_literals;
+using Action = RendezvousRequest::Action;
+
+namespace {
+
+struct Table {
+  RendezvousTable table;
+  RendezvousTable::TimePoint now{};
+
+  /// What it is answered, as soon as it is.
+  std::shared_ptr<std::optional<Outcome>> ask(RendezvousRequest request) {
+    auto answer = std::make_shared<std::optional<Outcome>>();
+    table.ask(
+        1, std::move(request), [answer](Outcome outcome) { *answer = std::move(outcome); }, now);
+    return answer;
+  }
+  bool advance(std::uint64_t count, const std::string& note) {
+    const auto answer = ask({.action = Action::Advance, .key = "n", .value = note, .count = count});
+    return *answer && std::holds_alternative<detail::Payload>(**answer);
+  }
+  std::shared_ptr<std::optional<Outcome>> await(std::uint64_t count) {
+    return ask({.action = Action::Await, .key = "n", .count = count, .timeout = 2s});
+  }
+};
+
+std::string text(const std::shared_ptr<std::optional<Outcome>>& answer) {
+  REQUIRE(*answer);
+  return std::get<detail::Payload>(**answer).bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a counter answers who waits once it is there, and keeps one key for any number of steps",
+          "[runtime][gangs][rendezvous]") {
+  Table table;
+  const auto second = table.await(2);
+  const auto third = table.await(3);
+  CHECK(table.advance(1, "one"));
+  CHECK(!*second);
+  CHECK(table.advance(2, "two"));
+  CHECK(text(second) == "two");
+  CHECK(!*third);
+  for (std::uint64_t step = 3; step <= 200'000; ++step) REQUIRE(table.advance(step, "on"));
+  CHECK(text(third) == "on");
+  CHECK(text(table.await(7)).empty());  // it is beyond that
+  CHECK(table.table.keys(1) == 1);
+  CHECK(!table.advance(5, "late"));
+}
+
+TEST_CASE("waits whose time is over do not pile up", "[runtime][gangs][rendezvous]") {
+  Table table;
+  for (int i = 0; i < 1000; ++i) {
+    table.ask({.action = Action::Get, .key = "never", .timeout = 2s});
+    table.now += 2s;
+  }
+  CHECK(table.table.waiting(1) <= 2);
+}
+
+TEST_CASE("what is forgotten by its beginning is gone, and nothing else", "[runtime][gangs][rendezvous]") {
+  Table table;
+  for (const auto* key : {"run 1/a", "run 1/b", "run 10/a", "run 2/a"}) {
+    table.ask({.action = Action::Set, .key = key, .value = "x"});
+  }
+  table.ask({.action = Action::Forget, .key = "run 1/"});
+  CHECK(table.table.keys(1) == 2);
+  CHECK(text(table.ask({.action = Action::Get, .key = "run 10/a"})) == "x");
+}
+
+TEST_CASE("a key is written once, and the table has a limit", "[runtime][gangs][rendezvous]") {
+  Table table;
+  table.ask({.action = Action::Set, .key = "key", .value = "first"});
+  const auto again = table.ask({.action = Action::Set, .key = "key", .value = "second"});
+  REQUIRE(*again);
+  CHECK(std::holds_alternative<Failure>(**again));
+  for (std::size_t i = 0; i < RendezvousTable::kMostKeys; ++i) {
+    table.ask({.action = Action::Get, .key = std::to_string(i), .timeout = 1s});
+  }
+  CHECK(table.table.keys(1) == RendezvousTable::kMostKeys);
+}
