@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdint>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -286,6 +287,35 @@ TEST_CASE("arguments that cannot be are refused and change nothing", "[train][co
           expect(refused([&] { make_host_communicator(context, {.chunk_bytes = 1}); }), "no chunk of one byte");
           comm->all_reduce(std::span(whole));
           expect(whole[0] == 4, "the communicator still works");
+        })) == "");
+}
+
+TEST_CASE("a communicator that two threads enter at once refuses one of them, names both calls, and goes on",
+          "[train][collective]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto comm = make_host_communicator(context);
+          constexpr std::chrono::seconds kLimit{20};
+          if (context.rank() == 0) {
+            const auto enter = [&] {
+              try {
+                comm->barrier();
+              } catch (const std::logic_error& e) {
+                context.rendezvous().set("refused", e.what());
+              }
+            };
+            std::thread other(enter);
+            enter();
+            other.join();
+          } else {
+            const auto why = context.rendezvous().get("refused", kLimit);
+            expect(why.find("rank 0 called barrier while another of its threads is in barrier") == 0,
+                   "both calls, it is " + why);
+            comm->barrier();
+          }
+          std::vector<float> data(10'000, 1);
+          comm->all_reduce(std::span(data));
+          expect(data.front() == 2 && data.back() == 2, "the communicator still works");
         })) == "");
 }
 

@@ -89,6 +89,18 @@ void check_match(int rank, const Announcement& mine, int peer, const Announcemen
                   to_string(mine), peer, to_string(theirs)));
 }
 
+Entrance::Inside Entrance::enter(int rank, const Announcement& what) {
+  auto running = kNobody;
+  if (!running_.compare_exchange_strong(running, static_cast<std::int32_t>(what.kind), std::memory_order_acquire)) {
+    throw std::logic_error(
+        fmt::format("rank {} called {}{} while another of its threads is in {} of the same communicator. A "
+                    "communicator does one call "
+                    "at a time: call it from one thread, or give each thread a communicator of its own with split()",
+                    rank, name_of(what.kind), arguments_of(what), name_of(static_cast<CallKind>(running))));
+  }
+  return Inside(running_);
+}
+
 void decline(GangContext& gang, const std::string& name, const std::string& why) {
   RollCall(gang, "collective/" + name).tell_end(fmt::format("rank {} {}", gang.rank(), why));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -45,6 +46,28 @@ std::string to_string(const Announcement& what);
 void check_same(int rank, const Announcement& mine, int peer, const Announcement& theirs);
 /// Likewise, unless one is a Send and the other the Recv that fits.
 void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs);
+
+/// A communicator does one call at a time: who enters while another thread is inside is refused, before anything is sent
+/// and with the communicator as it was. Both threads would take part in one step otherwise, and averages could cross.
+class Entrance {
+ public:
+  class [[nodiscard]] Inside {
+   public:
+    explicit Inside(std::atomic<std::int32_t>& running) : running_(running) {}
+    ~Inside() { running_.store(kNobody, std::memory_order_release); }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    std::atomic<std::int32_t>& running_;
+  };
+  /// Throws std::logic_error naming both calls. The other thread has left once Inside has ended.
+  Inside enter(int rank, const Announcement& what);
+
+ private:
+  static constexpr std::int32_t kNobody = -1;
+  std::atomic<std::int32_t> running_{kNobody};  // the CallKind of the thread that is inside
+};
 
 /// For a rank that leaves its gang without having made the communicator that its options name `name`: those who make it,
 /// now or later, throw GangBroken: "rank 1 <why>".

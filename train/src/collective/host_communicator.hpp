@@ -75,6 +75,7 @@ class HostCommunicator final : public Communicator {
   void deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
   bool is_leader() const { return group_->rank() == 0; }
 
+  Entrance entrance_;
   const std::unique_ptr<GangContext> own_gang_;
   GangContext& gang_;
   const HostOptions options_;
@@ -106,6 +107,7 @@ void HostCommunicator::attempt(const Announcement& what, Call call) {
 
 template <class Call>
 void HostCommunicator::run(Announcement what, Call call) {
+  const auto inside = entrance_.enter(rank(), what);
   if (failure_) std::rethrow_exception(failure_);
   what.sequence = calls_++;
   attempt(what, call);

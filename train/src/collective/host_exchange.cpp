@@ -11,6 +11,7 @@ namespace troupe::train {
 
 template <class Call>
 void HostCommunicator::run_message(Announcement what, Call call) {
+  const auto inside = entrance_.enter(rank(), what);
   if (failure_) std::rethrow_exception(failure_);
   attempt(what, [&] {
     what.sequence = pairs_->with(what.root).next_message();

@@ -192,6 +192,7 @@ void NcclCommunicator::wait_complete() {
 
 template <class Enqueue>
 void NcclCommunicator::run(Announcement what, Enqueue enqueue) {
+  const auto inside = entrance_.enter(rank(), what);
   if (failure_) std::rethrow_exception(failure_);
   what.sequence = calls_++;
   attempt(what, enqueue);
@@ -199,6 +200,7 @@ void NcclCommunicator::run(Announcement what, Enqueue enqueue) {
 
 template <class Enqueue>
 void NcclCommunicator::run_message(Announcement what, Enqueue enqueue) {
+  const auto inside = entrance_.enter(rank(), what);
   if (failure_) std::rethrow_exception(failure_);
   what.sequence = messages_[what.root]++;
   attempt(what, enqueue);

@@ -62,6 +62,7 @@ class NcclCommunicator final : public Communicator {
   void check_leaving();
   void give_up();
 
+  Entrance entrance_;
   const std::unique_ptr<GangContext> own_gang_;
   GangContext& gang_;
   const NcclOptions options_;

@@ -46,7 +46,8 @@ constexpr DataType data_type_of() {
 /// All ranks get bit-identical results: the order of a reduction depends on the ranks, never on who came first.
 /// float16 and bfloat16 are summed in float32 and rounded once per node and hop.
 ///
-/// Threads: one call at a time, from any thread; only abort() may be called beside one.
+/// Threads: one call at a time, from any thread; only abort() may be called beside one. A call that comes while another
+/// thread is inside throws std::logic_error that names both, and leaves the communicator as it was.
 ///
 /// Errors, all of which end the communicator (every later call throws the same again):
 /// * GangBroken: a rank died, called abort() or closed its communicator (`host`), or the gang was ended: who and why.
