@@ -16,6 +16,7 @@
 #include "parallel/agreement.hpp"
 #include "parallel/device.hpp"
 #include "parallel/reducer.hpp"
+#include "parallel/reduction_queue.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
@@ -29,7 +30,9 @@ struct Context::Impl {
   c10::Device device;
   int exceptions;  // in flight when the context was made
   std::unique_ptr<Communicator> communicator;
-  std::vector<std::shared_ptr<Reducer>> reducers;  // go before the communicator, which they use
+  std::unique_ptr<Communicator> control;           // over main memory, where the communicator is not
+  std::shared_ptr<ReductionQueue> queue;           // goes before the communicators, which it uses
+  std::vector<std::shared_ptr<Reducer>> reducers;  // go before the queue
   int models = 0;                                  // prepared so far
   int optimizers = 0;
   int epoch = -1;
@@ -39,6 +42,7 @@ struct Context::Impl {
 namespace {
 
 constexpr const char* kCommunicator = "context";  // its name in the gang
+constexpr const char* kControl = "context control";
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool only_trained) {
   std::vector<NamedTensor> found;
@@ -63,18 +67,28 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
 // Also where the constructor of the context throws: the others must not wait for this rank.
 void Context::Impl::leave() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
-  if (communicator && thrown) communicator->abort("its function was left by an exception");
+  for (auto* each : {communicator.get(), control.get()}) {
+    if (each != nullptr && thrown) each->abort("its function was left by an exception");
+  }
   if (communicator || member.gang().size() == 1) return;
-  decline(member.gang(), kCommunicator,
-          thrown ? "has left by an exception before it made the communicator"
-                 : "has finished before it made the communicator");
+  for (const auto* name : {kCommunicator, kControl}) {
+    decline(member.gang(), name,
+            thrown ? "has left by an exception before it made the communicator"
+                   : "has finished before it made the communicator");
+  }
 }
 
 Context::Context(Member& member) : Context(member, ContextOptions{}) {}
 
 Context::Context(Member& member, ContextOptions options)
-    : impl_(new Impl{
-          member, std::move(options), device_of_rank(member.gang().local_rank()), std::uncaught_exceptions(), {}, {}}) {
+    : impl_(new Impl{member,
+                     std::move(options),
+                     device_of_rank(member.gang().local_rank()),
+                     std::uncaught_exceptions(),
+                     {},
+                     {},
+                     {},
+                     {}}) {
   if (impl_->options.threads > 0) at::set_num_threads(impl_->options.threads);
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
@@ -98,8 +112,14 @@ Communicator& Context::communicator() {
   const auto backend = impl_->options.backend;
   if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
     const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
-    impl_->communicator =
+    auto made =
         make_nccl_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout, .device = index});
+    // NCCL compares nothing, and a few bytes are faster in main memory.
+    if (gang.size() > 1) {
+      impl_->control =
+          make_host_communicator(gang, {.name = kControl, .timeout = impl_->options.timeout, .chunk_bytes = 16 << 10});
+    }
+    impl_->communicator = std::move(made);
   } else {
     impl_->communicator = make_host_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout});
   }
@@ -119,9 +139,9 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   for (auto& buffer : buffers_of(*module)) all.push_back(std::move(buffer));
   broadcast_tensors(comm, all, device(), 0);
   auto trained = parameters_of(*module, true);
-  if (world_size() > 1 && !trained.empty()) {
-    impl_->reducers.push_back(Reducer::make(comm, std::move(trained), impl_->options.data_parallel));
-  }
+  if (world_size() == 1 || trained.empty()) return;
+  if (!impl_->queue) impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
+  impl_->reducers.push_back(Reducer::make(impl_->queue, comm, std::move(trained), impl_->options.data_parallel));
 }
 
 void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {

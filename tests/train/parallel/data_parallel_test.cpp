@@ -134,11 +134,12 @@ TEST_CASE("buckets are reduced while backward still runs", "[train][data_paralle
           std::atomic<int> reduced{0};
           int reduced_before_the_end = 0;
           bool ended = false;
-          auto reducer =
-              Reducer::make(*comm, parameters, small_buckets().data_parallel, [&](Reducer::Event event, std::size_t) {
-                if (event == Reducer::Event::Reduced) reduced.fetch_add(1);
-                if (event == Reducer::Event::BackwardEnded) ended = true;
-              });
+          const auto queue = std::make_shared<ReductionQueue>(*comm);
+          auto reducer = Reducer::make(queue, *comm, parameters, small_buckets().data_parallel,
+                                       [&](Reducer::Event event, std::size_t) {
+                                         if (event == Reducer::Event::Reduced) reduced.fetch_add(1);
+                                         if (event == Reducer::Event::BackwardEnded) ended = true;
+                                       });
           expect(reducer->buckets() >= 3, "several buckets");
           net->layers[0]->weight.register_hook([&](const at::Tensor&) {
             expect(eventually([&] { return reduced.load() > 0; }, std::chrono::seconds(10)),

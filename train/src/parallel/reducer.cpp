@@ -1,12 +1,13 @@
 #include "parallel/reducer.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <numeric>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,9 +20,24 @@
 namespace troupe::train {
 namespace {
 
-std::size_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
-}
+/// One backward of a queue's models. Autograd drops it when its own work is over: without a call before, an exception has
+/// left the backward.
+class EndOfBackward {
+ public:
+  explicit EndOfBackward(std::weak_ptr<ReductionQueue> queue) : queue_(std::move(queue)) {}
+  ~EndOfBackward() {
+    if (auto queue = queue_.lock()) queue->abandon();
+  }
+  EndOfBackward(const EndOfBackward&) = delete;
+  EndOfBackward& operator=(const EndOfBackward&) = delete;
+
+  void come() {
+    if (auto queue = std::exchange(queue_, {}).lock()) queue->close();
+  }
+
+ private:
+  std::weak_ptr<ReductionQueue> queue_;
+};
 
 }  // namespace
 
@@ -40,42 +56,37 @@ class Reducer::Hook final : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-std::shared_ptr<Reducer> Reducer::make(Communicator& communicator, std::vector<NamedTensor> parameters,
-                                       const DataParallelOptions& options, Trace trace) {
-  std::shared_ptr<Reducer> reducer(new Reducer(communicator, options, std::move(trace)));
+std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
+                                       std::vector<NamedTensor> parameters, const DataParallelOptions& options,
+                                       Trace trace) {
+  std::shared_ptr<Reducer> reducer(new Reducer(std::move(queue), communicator, options, std::move(trace)));
   reducer->fill_buckets(std::move(parameters));
+  reducer->ordinal_ = reducer->queue_->add(*reducer);
   reducer->install_hooks();
   return reducer;
 }
 
-Reducer::Reducer(Communicator& communicator, const DataParallelOptions& options, Trace trace)
-    : communicator_(communicator), options_(options), trace_(std::move(trace)) {}
+Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator, const DataParallelOptions& options,
+                 Trace trace)
+    : queue_(std::move(queue)), communicator_(communicator), options_(options), trace_(std::move(trace)) {}
 
 Reducer::~Reducer() {
   for (auto& parameter : parameters_) parameter.accumulator->del_post_hook(parameter.hook);
-  if (!thread_.joinable()) return;
-  stopping_.store(true);
-  submitted_.fetch_add(1);
-  submitted_.notify_one();
-  thread_.join();
 }
 
-// A bucket ends where the next parameter would make it too large, or is of another type or device.
+std::string Reducer::name() const {
+  return fmt::format("{}{}", parameters_.back().name, parameters_.size() > 1 ? ", ..." : "");
+}
+
 void Reducer::fill_buckets(std::vector<NamedTensor> parameters) {
+  const auto assigned = assign_buckets(parameters, options_);
+  buckets_.resize(assigned.back() + 1);
   std::reverse(parameters.begin(), parameters.end());
-  std::size_t filled = 0;
-  for (auto& [name, tensor] : parameters) {
-    const auto limit = buckets_.size() <= 1 ? options_.first_bucket_bytes : options_.bucket_bytes;
-    const bool fits = !buckets_.empty() && filled + bytes_of(tensor) <= limit &&
-                      tensor.options().type_equal(parameters_[buckets_.back().members.front()].variable.options());
-    if (!fits) {
-      buckets_.emplace_back();
-      filled = 0;
-    }
-    filled += bytes_of(tensor);
-    buckets_.back().members.push_back(parameters_.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    auto& [name, tensor] = parameters[i];
+    buckets_[assigned[i]].members.push_back(i);
     parameters_.push_back(
-        {.name = std::move(name), .variable = tensor, .part = {}, .bucket = buckets_.size() - 1, .accumulator = {}});
+        {.name = std::move(name), .variable = tensor, .part = {}, .bucket = assigned[i], .accumulator = {}});
   }
   for (auto& bucket : buckets_) allocate(bucket);
 }
@@ -129,9 +140,9 @@ void Reducer::begin_backward() {
   for (auto& parameter : parameters_) parameter.ready = false;
   for (auto& bucket : buckets_) bucket.waiting = bucket.members.size();
   in_backward_ = true;
-  torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
-    if (auto reducer = weak.lock()) reducer->end_backward();
-  });
+  if (!queue_->begin(ordinal_)) return;
+  torch::autograd::Engine::get_default_engine().queue_callback(
+      [end = std::make_shared<EndOfBackward>(queue_)] { end->come(); });
 }
 
 // A gradient that autograd made itself, which it does whenever there was none, moves into its part of the bucket.
@@ -152,71 +163,67 @@ void Reducer::mark_ready(Parameter& parameter) {
 }
 
 void Reducer::submit_full_buckets() {
-  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_) {
-    trace(Event::Submitted, full_);
-    if (full_ + 1 == buckets_.size()) continue;  // backward's own thread reduces it
-    if (!thread_.joinable()) thread_ = std::thread([this] { run_thread(); });
-    submitted_.fetch_add(1, std::memory_order_release);
-    submitted_.notify_one();
-  }
+  const auto before = full_;
+  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_) trace(Event::Submitted, full_);
+  if (full_ > before) queue_->on_full(ordinal_, full_);
 }
 
-void Reducer::end_backward() {
-  in_backward_ = false;
-  const auto unused = add_unused();
-  await_thread();
-  if (error_) std::rethrow_exception(error_);
-  reduce(buckets_.size() - 1);
-  if (options_.find_unused_parameters) share_unused(unused);
-  trace(Event::BackwardEnded, buckets_.size());
-}
-
-std::vector<std::size_t> Reducer::add_unused() {
-  std::vector<std::size_t> unused;
+void Reducer::fill() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].ready) unused.push_back(i);
+    if (!parameters_[i].ready) unused_.push_back(i);
   }
-  if (!unused.empty() && !options_.find_unused_parameters) refuse_unused(unused);
+  if (!unused_.empty() && !options_.find_unused_parameters) refuse_unused();
+  add_unused();
+  for (auto& bucket : buckets_) bucket.waiting = 0;
+  submit_full_buckets();
+}
+
+void Reducer::fill_with_zeros() {
+  if (!options_.find_unused_parameters) return;  // an error on all ranks, once they are through
+  unused_.resize(parameters_.size());
+  std::iota(unused_.begin(), unused_.end(), 0);
+  add_unused();
+}
+
+void Reducer::add_unused() {
   const at::NoGradGuard no_grad;
-  for (auto index : unused) {
+  for (auto index : unused_) {
     auto& parameter = parameters_[index];
     const auto& had = parameter.variable.grad();
     if (!had.defined())
       parameter.part.zero_();
     else if (had.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl())
       parameter.part.copy_(had);
-    parameter.ready = true;
-    --buckets_[parameter.bucket].waiting;
   }
-  submit_full_buckets();
-  return unused;
 }
 
-void Reducer::refuse_unused(const std::vector<std::size_t>& unused) {
+void Reducer::refuse_unused() const {
   constexpr std::size_t kNamed = 10;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kNamed, unused.size()); ++i) names.push_back(parameters_[unused[i]].name);
-  if (unused.size() > kNamed) names.push_back(fmt::format("and {} more", unused.size() - kNamed));
-  const auto message = fmt::format(
+  for (std::size_t i = 0; i < std::min(kNamed, unused_.size()); ++i) names.push_back(parameters_[unused_[i]].name);
+  if (unused_.size() > kNamed) names.push_back(fmt::format("and {} more", unused_.size() - kNamed));
+  throw std::logic_error(fmt::format(
       "{} of {} parameters got no gradient in this backward: {}. The loss must depend on all of them, or set "
       "DataParallelOptions::find_unused_parameters",
-      unused.size(), parameters_.size(), fmt::join(names, ", "));
-  communicator_.abort(message);
-  await_thread();
-  throw std::logic_error(message);
+      unused_.size(), parameters_.size(), fmt::join(names, ", ")));
 }
 
 // Ranks may have used different parameters. What somebody used has an average now, on every rank.
-void Reducer::share_unused(const std::vector<std::size_t>& unused) {
-  std::vector<std::int32_t> flags(parameters_.size(), 1);
-  for (auto index : unused) flags[index] = 0;
-  auto used = at::tensor(flags, at::kInt).to(buckets_.front().flat.device());
-  communicator_.all_reduce(used.data_ptr(), flags.size(), DataType::Int32, ReduceOp::Max);
-  const auto anywhere = used.cpu();
-  for (auto index : unused) {
-    if (anywhere.const_data_ptr<std::int32_t>()[index] != 0)
-      parameters_[index].variable.mutable_grad() = parameters_[index].part;
+void Reducer::finish(Communicator& control) {
+  if (options_.find_unused_parameters) {
+    std::vector<std::int32_t> used(parameters_.size(), 1);
+    for (auto index : unused_) used[index] = 0;
+    control.all_reduce(std::span(used), ReduceOp::Max);
+    for (auto index : unused_) {
+      if (used[index] != 0) parameters_[index].variable.mutable_grad() = parameters_[index].part;
+    }
   }
+  trace(Event::BackwardEnded, buckets_.size());
+}
+
+void Reducer::reset() {
+  in_backward_ = false;
+  unused_.clear();
 }
 
 void Reducer::reduce(std::size_t bucket) {
@@ -224,30 +231,6 @@ void Reducer::reduce(std::size_t bucket) {
   communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()), data_type_of(flat),
                            ReduceOp::Average);
   trace(Event::Reduced, bucket);
-}
-
-void Reducer::await_thread() {
-  const auto target = submitted_.load();
-  for (auto done = done_.load(std::memory_order_acquire); done < target; done = done_.load(std::memory_order_acquire)) {
-    done_.wait(done, std::memory_order_acquire);
-  }
-}
-
-void Reducer::run_thread() {
-  for (std::uint64_t next = 0;; ++next) {
-    for (auto seen = submitted_.load(std::memory_order_acquire); seen <= next;
-         seen = submitted_.load(std::memory_order_acquire)) {
-      submitted_.wait(seen, std::memory_order_acquire);
-    }
-    if (stopping_.load()) return;
-    try {
-      if (!error_) reduce(next % (buckets_.size() - 1));
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-    done_.store(next + 1, std::memory_order_release);
-    done_.notify_one();
-  }
 }
 
 }  // namespace troupe::train

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -15,43 +12,50 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/data_parallel.hpp>
 
+#include "parallel/buckets.hpp"
+#include "parallel/reduction_queue.hpp"
+
 namespace torch::autograd {
 struct Node;
 }
 
 namespace troupe::train {
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-
 /// Averages gradients over the ranks while backward still runs (Li et al., PyTorch Distributed, VLDB 2020).
 ///
 /// Parameters are put, in reverse order, since backward comes to the last ones first, into buckets: flat buffers whose
 /// parts the gradients become. A hook behind each parameter's accumulation copies a gradient that is elsewhere into its
-/// part; the hook that fills a bucket hands it, in the order of buckets, to a thread of the reducer, which reduces it
-/// while backward goes on. The last bucket is reduced by the thread of backward itself, at its end, since nothing is left
-/// to overlap with; so a small model needs no second thread. When backward() returns, all gradients are averages.
+/// part; the hook that fills a bucket tells the queue of the context, which reduces the buckets of all models in an order
+/// that the ranks share, while backward goes on. When backward() returns, all gradients are averages.
 ///
 /// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer. Used by the thread
-/// that runs backward; buckets are handed over by two counters.
-class Reducer : public std::enable_shared_from_this<Reducer> {
+/// that runs backward, but for reduce().
+class Reducer final : public Reducible, public std::enable_shared_from_this<Reducer> {
  public:
   /// For tests: what happened, in order, from two threads.
   enum class Event { Submitted, Reduced, BackwardEnded };
   using Trace = std::function<void(Event, std::size_t bucket)>;
 
-  /// `parameters`: those that want gradients, each once, the same on every rank. `communicator` outlives the reducer.
-  static std::shared_ptr<Reducer> make(Communicator& communicator, std::vector<NamedTensor> parameters,
-                                       const DataParallelOptions& options, Trace trace = {});
-  ~Reducer();
+  /// `parameters`: those that want gradients, each once, the same on every rank. A collective: `queue` gets its models, and
+  /// `communicator` allocates, in one order on all ranks. `communicator` outlives the reducer.
+  static std::shared_ptr<Reducer> make(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
+                                       std::vector<NamedTensor> parameters, const DataParallelOptions& options,
+                                       Trace trace = {});
+  ~Reducer() override;
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
   /// false: backward leaves the gradients of this rank as they are.
   void set_synchronized(bool on) { synchronized_ = on; }
-  std::size_t buckets() const { return buckets_.size(); }
+
+  std::string name() const override;
+  std::size_t buckets() const override { return buckets_.size(); }
+  bool zero_where_unused() const override { return options_.find_unused_parameters; }
+  void reduce(std::size_t bucket) override;
+  void fill() override;
+  void fill_with_zeros() override;
+  void finish(Communicator& control) override;
+  void reset() override;
 
  private:
   struct Parameter {
@@ -71,7 +75,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   };
   class Hook;
 
-  Reducer(Communicator& communicator, const DataParallelOptions& options, Trace trace);
+  Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator, const DataParallelOptions& options,
+          Trace trace);
   void fill_buckets(std::vector<NamedTensor> parameters);
   void allocate(Bucket& bucket);
   void install_hooks();
@@ -80,33 +85,23 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void begin_backward();
   void mark_ready(Parameter& parameter);
   void submit_full_buckets();
-  void end_backward();
-  std::vector<std::size_t> add_unused();
-  void share_unused(const std::vector<std::size_t>& unused);
-  [[noreturn]] void refuse_unused(const std::vector<std::size_t>& unused);
-  void reduce(std::size_t bucket);
-  void await_thread();
-  void run_thread();
+  void add_unused();
+  void refuse_unused() const;
   void trace(Event event, std::size_t bucket) {
     if (trace_) trace_(event, bucket);
   }
 
+  const std::shared_ptr<ReductionQueue> queue_;
   Communicator& communicator_;
   const DataParallelOptions options_;
   const Trace trace_;
+  std::size_t ordinal_ = 0;  // in the queue
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
   bool synchronized_ = true;
   bool in_backward_ = false;
-  std::size_t full_ = 0;  // buckets of this backward that are full, up to the first that is not
-
-  // Between backward's thread and the reducer's own: how many buckets were ever handed over and are done, both counted
-  // over all backwards, in each of which all buckets but the last are handed over.
-  std::thread thread_;
-  std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<std::uint64_t> done_{0};
-  std::atomic<bool> stopping_{false};
-  std::exception_ptr error_;  // of the thread; read once done_ has caught up
+  std::size_t full_ = 0;             // buckets of this backward that are full, up to the first that is not
+  std::vector<std::size_t> unused_;  // parameters that got no gradient in this backward
 };
 
 }  // namespace troupe::train

@@ -57,6 +57,9 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank calls them, in the same
 /// order. They throw GangBroken when another rank died or failed, and TimedOut, naming who is missing. A trainable that
 /// leaves by an exception, or returns (`host`) while others wait for it, ends their collectives, which name it.
+///
+/// An exception that leaves backward() on one rank makes it fail on all: on the others as GangBroken that names the rank.
+/// Ranks that catch it may go on with the next step, after they have dropped the gradients of this one.
 class Context {
  public:
   explicit Context(Member& member);
@@ -77,6 +80,7 @@ class Context {
   /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the checkpoint that the run
   /// goes on from, if any), and has gradients averaged over the ranks before backward() returns. The model keeps its type
   /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ.
+  /// Several models may take part in one backward, the same ones on every rank. Prepare all of them before the first one.
   /// Buffers (running means) are not synchronized afterwards: each rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/train/data_parallel.hpp>
+
+namespace troupe::train {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// Which bucket each parameter's gradient goes to, in the order in which backward is expected to come to them: the reverse
+/// of `parameters`. A bucket ends where the next parameter would make it too large, or is of another type or device. Pure,
+/// so that ranks can compare it.
+std::vector<std::size_t> assign_buckets(const std::vector<NamedTensor>& parameters, const DataParallelOptions& options);
+
+}  // namespace troupe::train
