@@ -133,15 +133,15 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   module->to(device());
   if (rank() == 0 && !from.empty()) load_module(*module, fs::path(from) / fmt::format("model{}.pt", number), device());
 
-  auto all = parameters_of(*module, false);
+  ModelLayout model{parameters_of(*module, false), buffers_of(*module), parameters_of(*module, true)};
   auto& comm = communicator();
-  check_parameters_agree(comm, all, device());
-  for (auto& buffer : buffers_of(*module)) all.push_back(std::move(buffer));
-  broadcast_tensors(comm, all, device(), 0);
-  auto trained = parameters_of(*module, true);
-  if (world_size() == 1 || trained.empty()) return;
+  const auto& options = impl_->options.data_parallel;
+  check_models_agree(comm, model, options, device());
+  broadcast_tensors(comm, model.parameters, device(), 0);
+  broadcast_tensors(comm, model.buffers, device(), 0);
+  if (world_size() == 1 || model.trained.empty()) return;
   if (!impl_->queue) impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
-  impl_->reducers.push_back(Reducer::make(impl_->queue, comm, std::move(trained), impl_->options.data_parallel));
+  impl_->reducers.push_back(Reducer::make(impl_->queue, comm, std::move(model.trained), options));
 }
 
 void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {

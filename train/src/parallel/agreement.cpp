@@ -15,29 +15,55 @@ namespace {
 
 constexpr std::size_t kDifferenceBytes = 512;
 
-std::string describe(const NamedTensor& parameter) {
+std::string describe(const NamedTensor& of, bool is_parameter) {
   std::ostringstream shape;
-  shape << parameter.tensor.sizes();
-  return fmt::format("{} {} {}", parameter.name, shape.str(), c10::toString(parameter.tensor.scalar_type()));
+  shape << of.tensor.sizes();
+  return fmt::format("{} {} {}{}", of.name, shape.str(), c10::toString(of.tensor.scalar_type()),
+                     is_parameter && !of.tensor.requires_grad() ? " frozen" : "");
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
+/// One line for each thing to compare: what it is one of, a tab, and what it is.
+std::string describe(const ModelLayout& model, const DataParallelOptions& options) {
+  std::string text;
+  for (const auto& parameter : model.parameters) text += "parameter\t" + describe(parameter, true) + "\n";
+  for (const auto& buffer : model.buffers) text += "buffer\t" + describe(buffer, false) + "\n";
+  const auto buckets = assign_buckets(model.trained, options);
+  for (std::size_t i = 0; i < buckets.size(); ++i)
+    text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name, buckets[i]);
+  return text + fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters);
+}
+
+using Lines = std::vector<std::string>;
+
+/// The lines of one kind, without it.
+Lines lines_of(const std::string& text, const std::string& kind) {
+  Lines lines;
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(kind + "\t")) lines.push_back(line.substr(kind.size() + 1));
+  }
   return lines;
 }
 
 /// "" if they are the same.
-std::string first_difference(const std::vector<std::string>& theirs, const std::vector<std::string>& mine) {
-  for (std::size_t i = 0; i < std::max(theirs.size(), mine.size()); ++i) {
+std::string first_difference(const std::string& theirs, const std::string& mine, const std::string& kind) {
+  const auto there = lines_of(theirs, kind);
+  const auto here = lines_of(mine, kind);
+  for (std::size_t i = 0; i < std::max(there.size(), here.size()); ++i) {
     const std::string nothing = "nothing";
-    const auto& a = i < theirs.size() ? theirs[i] : nothing;
-    const auto& b = i < mine.size() ? mine[i] : nothing;
+    const auto& a = i < there.size() ? there[i] : nothing;
+    const auto& b = i < here.size() ? here[i] : nothing;
     if (a != b) {
-      return fmt::format("parameter {} is \"{}\", on rank 0 it is \"{}\" ({} parameters, on rank 0 {})", i, b, a,
-                         mine.size(), theirs.size());
+      return fmt::format("{} {} is \"{}\", on rank 0 it is \"{}\" ({} {}s, on rank 0 {})", kind, i, b, a, here.size(),
+                         kind, there.size());
     }
+  }
+  return "";
+}
+
+std::string first_difference(const std::string& theirs, const std::string& mine) {
+  for (const auto* kind : {"parameter", "buffer", "gradient", "option"}) {
+    if (auto difference = first_difference(theirs, mine, kind); !difference.empty()) return difference;
   }
   return "";
 }
@@ -81,14 +107,12 @@ std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::
   return bytes_from(there);
 }
 
-void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters,
-                            c10::Device device) {
+void check_models_agree(Communicator& communicator, const ModelLayout& model, const DataParallelOptions& options,
+                        c10::Device device) {
   if (communicator.size() == 1) return;
-  std::string mine;
-  for (const auto& parameter : parameters) mine += describe(parameter) + "\n";
+  const auto mine = describe(model, options);
   const auto theirs = broadcast_bytes(communicator, mine, device, 0);
-  const auto differences =
-      gather_bytes(communicator, first_difference(lines_of(theirs), lines_of(mine)), kDifferenceBytes, device);
+  const auto differences = gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].front() == '\0') continue;
     throw std::invalid_argument(

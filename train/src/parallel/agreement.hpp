@@ -6,15 +6,24 @@
 #include <c10/core/Device.h>
 
 #include <troupe/train/communicator.hpp>
+#include <troupe/train/data_parallel.hpp>
 
-#include "parallel/reducer.hpp"
+#include "parallel/buckets.hpp"
 
 /// What the ranks of a gang tell each other before they train: collectives, over tensors of the communicator's device.
 namespace troupe::train {
 
-/// Throws std::invalid_argument on every rank, naming the first rank and the first parameter that differ from rank 0's in
-/// name, shape, type or number.
-void check_parameters_agree(Communicator& communicator, const std::vector<NamedTensor>& parameters, c10::Device device);
+/// What of a model must be the same on all ranks.
+struct ModelLayout {
+  std::vector<NamedTensor> parameters;  ///< also those that want no gradient
+  std::vector<NamedTensor> buffers;
+  std::vector<NamedTensor> trained;  ///< parameters whose gradients are averaged
+};
+
+/// Throws std::invalid_argument on every rank, naming the first rank that differs from rank 0 and the first parameter,
+/// buffer or gradient in which it does: in name, shape, type, number, whether it wants a gradient, and its bucket.
+void check_models_agree(Communicator& communicator, const ModelLayout& model, const DataParallelOptions& options,
+                        c10::Device device);
 
 /// Afterwards every rank has root's values.
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device,

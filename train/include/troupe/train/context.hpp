@@ -79,8 +79,9 @@ class Context {
 
   /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the checkpoint that the run
   /// goes on from, if any), and has gradients averaged over the ranks before backward() returns. The model keeps its type
-  /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ.
-  /// Several models may take part in one backward, the same ones on every rank. Prepare all of them before the first one.
+  /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ: in
+  /// parameters, which of them are frozen, buffers, or how gradients lie in buckets. Several models may take part in one
+  /// backward, the same ones on every rank. Prepare all of them before the first one.
   /// Buffers (running means) are not synchronized afterwards: each rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
