@@ -45,7 +45,7 @@ void check_all_to_all(Communicator& comm, std::size_t count) {
   for (std::size_t from = 0; from < ranks; ++from) {
     for (std::size_t i = 0; i < count; ++i) {
       expect(out[from * count + i] == value(static_cast<int>(from), comm.rank(), i),
-             fmt::format("all_to_all of {}: element {} from rank {}", count, i, from));
+             [&] { return fmt::format("all_to_all of {}: element {} from rank {}", count, i, from); });
     }
   }
 }

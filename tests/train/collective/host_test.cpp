@@ -99,7 +99,7 @@ void check_others(Communicator& comm, std::size_t count) {
     if (comm.rank() == root) std::iota(data.begin(), data.end(), root);
     comm.broadcast(std::span(data), root);
     for (std::size_t i = 0; i < count; ++i)
-      expect(data[i] == root + static_cast<int>(i), fmt::format("broadcast from {}", root));
+      expect(data[i] == root + static_cast<int>(i), [&] { return fmt::format("broadcast from {}", root); });
   }
 
   std::vector<float> mine(count);
@@ -109,7 +109,7 @@ void check_others(Communicator& comm, std::size_t count) {
   for (std::size_t r = 0; r < width; ++r) {
     for (std::size_t i = 0; i < count; ++i) {
       expect(all[r * count + i] == static_cast<float>(value(static_cast<int>(r), i)),
-             fmt::format("all_gather: {} of rank {}", i, r));
+             [&] { return fmt::format("all_gather: {} of rank {}", i, r); });
     }
   }
 
@@ -119,7 +119,8 @@ void check_others(Communicator& comm, std::size_t count) {
   comm.reduce_scatter(wide.data(), part.data(), count, DataType::Int64, ReduceOp::Sum);
   for (std::size_t i = 0; i < count; ++i) {
     const auto index = static_cast<std::size_t>(comm.rank()) * count + i;
-    expect(part[i] == expected(ReduceOp::Sum, ranks, index), fmt::format("reduce_scatter: element {}", i));
+    expect(part[i] == expected(ReduceOp::Sum, ranks, index),
+           [&] { return fmt::format("reduce_scatter: element {}", i); });
   }
   comm.barrier();
 }
@@ -170,7 +171,8 @@ TEST_CASE("buffers that the communicator allocated are reduced in place, whole o
               comm->all_reduce(std::span(data + from, kCount - from));
               for (std::size_t i = 0; i < kCount; ++i) {
                 const int right = i < from ? value(comm->rank(), i) : expected(ReduceOp::Sum, comm->size(), i);
-                expect(data[i] == static_cast<float>(right), fmt::format("element {} of the shared buffer", i));
+                expect(data[i] == static_cast<float>(right),
+                       [&] { return fmt::format("element {} of the shared buffer", i); });
               }
             }
             // Where one rank's buffer is its own, all take the other way.

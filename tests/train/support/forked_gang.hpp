@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +40,11 @@ std::string failures(const std::vector<Outcome>& outcomes);
 
 /// In a rank: throws with the place unless it holds. (Catch's macros report to the wrong process there.)
 void expect(bool holds, const std::string& what);
+/// The same where there are many places: `say` puts one into words only if it is wrong.
+template <std::invocable Say>
+void expect(bool holds, Say say) {
+  if (!holds) expect(false, std::string(say()));
+}
 
 /// Polls until it holds; false at the deadline.
 bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds limit = std::chrono::seconds(20));

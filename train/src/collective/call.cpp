@@ -89,6 +89,17 @@ void check_match(int rank, const Announcement& mine, int peer, const Announcemen
                   to_string(mine), peer, to_string(theirs)));
 }
 
+std::string text_of(const std::exception_ptr& error) {
+  if (!error) return "";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an unknown error";
+  }
+}
+
 Entrance::Inside Entrance::enter(int rank, const Announcement& what) {
   auto running = kNobody;
   if (!running_.compare_exchange_strong(running, static_cast<std::int32_t>(what.kind), std::memory_order_acquire)) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ void check_same(int rank, const Announcement& mine, int peer, const Announcement
 /// Likewise, unless one is a Send and the other the Recv that fits.
 void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs);
 
+/// What an exception says; empty without one.
+std::string text_of(const std::exception_ptr& error);
+
 /// A communicator does one call at a time: who enters while another thread is inside is refused, before anything is sent
 /// and with the communicator as it was. Both threads would take part in one step otherwise, and averages could cross.
 class Entrance {
@@ -77,6 +81,9 @@ void decline(GangContext& gang, const std::string& name, const std::string& why)
 /// the clock of a quick call is never read. One per communicator; used by the thread that makes the call.
 class Patience {
  public:
+  /// How long a wait sleeps at most before it looks at these again.
+  static constexpr std::chrono::milliseconds kSlice{50};
+
   /// `name`: of the communicator, unique in the gang. `sees_all`: who waits knows of every rank whether it has come, so
   /// that no roll need be called.
   Patience(GangContext& gang, std::chrono::milliseconds timeout, const std::string& name, bool sees_all)

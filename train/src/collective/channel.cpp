@@ -6,7 +6,6 @@ namespace troupe::train {
 namespace {
 
 constexpr int kSpins = 1000;
-constexpr std::chrono::milliseconds kSlice{50};
 constexpr std::chrono::milliseconds kShortSlice{1};  // where either side may move first
 
 struct Move {
@@ -24,8 +23,8 @@ struct Move {
   bool has_ended() const { return (!out.empty() && to.has_ended()) || (!in.empty() && from.has_ended()); }
   Channel& awaited() const { return in.empty() ? to : from; }
   void sleep() const {
-    if (in.empty()) return to.wait_to_put(kSlice);
-    from.wait_to_take(out.empty() ? kSlice : kShortSlice);
+    if (in.empty()) return to.wait_to_put(Patience::kSlice);
+    from.wait_to_take(out.empty() ? Patience::kSlice : kShortSlice);
   }
 };
 

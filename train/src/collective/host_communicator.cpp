@@ -23,16 +23,6 @@ HostOptions checked(HostOptions options, GangContext& gang) {
   return options;
 }
 
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an unknown error";
-  }
-}
-
 }  // namespace
 
 template <class OnRing>

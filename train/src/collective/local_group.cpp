@@ -19,8 +19,7 @@ namespace {
 constexpr std::uint32_t kLeastSpins = 32;
 constexpr std::uint32_t kMostSpins = 2048;  // of 40 to 140 cycles: about what a sleep and a wake-up cost here
 constexpr std::uint32_t kProbe = 32;        // every so many waits spin in full, to learn whether it helps again
-constexpr std::chrono::milliseconds kSlice{50};
-constexpr int kEnded = -2;  // in place of a pidfd
+constexpr int kEnded = -2;                  // in place of a pidfd
 constexpr std::size_t kReasonBytes = 2048;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
@@ -154,7 +153,7 @@ void LocalGroup::sleep_until(int local, std::uint32_t step) {
     check_peers(step);
     theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const auto seen = theirs.step.load(std::memory_order_seq_cst);
-    if (static_cast<std::int32_t>(seen - step) < 0) futex_wait(theirs.step, seen, kSlice);
+    if (static_cast<std::int32_t>(seen - step) < 0) futex_wait(theirs.step, seen, Patience::kSlice);
     theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
 }

@@ -21,7 +21,7 @@ namespace troupe::train {
 namespace {
 
 constexpr std::size_t kNoncePage = 4096;
-constexpr std::size_t kNonceBytes = 32;  // hexadecimal digits
+constexpr std::size_t kNonceDigits = 32;  // hexadecimal
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* kStartAnew = "Start the gang anew";
 
@@ -34,7 +34,7 @@ constexpr const char* kStartAnew = "Start the gang anew";
 
 /// In hexadecimal digits, since the rendezvous of the gang holds text that people may read.
 std::string make_nonce() {
-  std::array<unsigned char, kNonceBytes / 2> bytes{};
+  std::array<unsigned char, kNonceDigits / 2> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
     refuse("no shared memory for the ranks of this node", "OpenSSL has no random bytes", "Look at its configuration");
   }
@@ -57,12 +57,12 @@ std::string to_text(const Offer& offer) {
 
 std::optional<Offer> from_text(const std::string& text) {
   Offer offer;
-  std::array<char, kNonceBytes + 1> nonce{};
-  static_assert(kNonceBytes == 32, "the width in the format below");
+  std::array<char, kNonceDigits + 1> nonce{};
+  static_assert(kNonceDigits == 32, "the width in the format below");
   if (std::sscanf(text.c_str(), "%d %d %zu %32s", &offer.pid, &offer.descriptor, &offer.bytes, nonce.data()) != 4)
     return std::nullopt;
   offer.nonce = nonce.data();
-  return offer.nonce.size() == kNonceBytes ? std::optional(offer) : std::nullopt;
+  return offer.nonce.size() == kNonceDigits ? std::optional(offer) : std::nullopt;
 }
 
 std::string name_of_file(int descriptor) {
@@ -78,7 +78,7 @@ std::optional<std::string> difference(int descriptor, const Offer& offer) {
   const auto bytes = kNoncePage + offer.bytes;
   if (::fstat(descriptor, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes)
     return fmt::format("it has {} bytes instead of {}", status.st_size, bytes);
-  std::string nonce(kNonceBytes, '\0');
+  std::string nonce(kNonceDigits, '\0');
   if (::pread(descriptor, nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()) || nonce != offer.nonce)
     return "it is another gang's, or of another call";
   return std::nullopt;

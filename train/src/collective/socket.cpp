@@ -19,8 +19,6 @@
 namespace troupe::train {
 namespace {
 
-constexpr int kSliceMs = 50;
-
 [[noreturn]] void fail(const std::string& what, int error) {
   throw Error(
       Failure{.kind = Failure::Kind::Disconnected, .message = fmt::format("{}: {}", what, std::strerror(error))});
@@ -137,7 +135,7 @@ bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::sp
   receive_some(link.from, link.from_rank, in, patience);
   if (out.empty() && in.empty()) return true;
   pollfd waits[2] = {{out.empty() ? -1 : link.to.fd(), POLLOUT, 0}, {in.empty() ? -1 : link.from.fd(), POLLIN, 0}};
-  ::poll(waits, 2, kSliceMs);
+  ::poll(waits, 2, static_cast<int>(Patience::kSlice.count()));
   return false;
 }
 

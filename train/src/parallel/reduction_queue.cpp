@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "collective/call.hpp"
+
 namespace troupe::train {
 namespace {
 
@@ -16,17 +18,6 @@ constexpr std::size_t kBits = 31;  // of a word: sums of one row and zeros stay 
 constexpr std::size_t kReasonBytes = 1024;
 
 std::size_t words_for(std::size_t models) { return 1 + (models + kBits - 1) / kBits; }
-
-std::string text_of(const std::exception_ptr& error) {
-  if (!error) return "";
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an unknown error";
-  }
-}
 
 }  // namespace
 
