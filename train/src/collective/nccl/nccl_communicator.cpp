@@ -1,4 +1,4 @@
-#include "collective/nccl_communicator.hpp"
+#include "collective/nccl/nccl_communicator.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "collective/cuda_error.hpp"
-#include "collective/nccl_error.hpp"
+#include "collective/nccl/cuda_error.hpp"
+#include "collective/nccl/nccl_error.hpp"
 #include "collective/sub_gang.hpp"
 
 namespace troupe::train {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
-#include "collective/half.hpp"
+#include "collective/host/half.hpp"
 #include "support/forked_gang.hpp"
 #include "support/host_options.hpp"
 

@@ -1,4 +1,4 @@
-#include "collective/shared_memory.hpp"
+#include "collective/host/shared_memory.hpp"
 
 #include <array>
 #include <cerrno>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "collective/call.hpp"
-#include "collective/socket.hpp"
+#include "collective/host/socket.hpp"
 
 namespace troupe::train {
 

@@ -1,4 +1,4 @@
-#include "collective/regions.hpp"
+#include "collective/host/regions.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "collective/local_group.hpp"
+#include "collective/host/local_group.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/futex.hpp"
+#include "collective/host/futex.hpp"
 
 namespace troupe::train {
 namespace {

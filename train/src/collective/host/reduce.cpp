@@ -1,11 +1,11 @@
-#include "collective/reduce.hpp"
+#include "collective/host/reduce.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
-#include "collective/half.hpp"
+#include "collective/host/half.hpp"
 
 namespace troupe::train {
 namespace {

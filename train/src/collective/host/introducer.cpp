@@ -1,4 +1,4 @@
-#include "collective/introducer.hpp"
+#include "collective/host/introducer.hpp"
 
 #include <array>
 #include <cerrno>

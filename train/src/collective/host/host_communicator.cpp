@@ -1,4 +1,4 @@
-#include "collective/host_communicator.hpp"
+#include "collective/host/host_communicator.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/reduce.hpp"
+#include "collective/host/reduce.hpp"
 
 namespace troupe::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "collective/call.hpp"
-#include "collective/socket.hpp"
+#include "collective/host/socket.hpp"
 
 namespace troupe::train {
 

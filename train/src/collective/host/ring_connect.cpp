@@ -1,8 +1,8 @@
-#include "collective/ring_connect.hpp"
+#include "collective/host/ring_connect.hpp"
 
 #include <fmt/format.h>
 
-#include "collective/introducer.hpp"
+#include "collective/host/introducer.hpp"
 
 namespace troupe::train {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "collective/call.hpp"
-#include "collective/shared_memory.hpp"
+#include "collective/host/shared_memory.hpp"
 
 namespace troupe::train {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "collective/channel.hpp"
-#include "collective/local_group.hpp"
+#include "collective/host/channel.hpp"
+#include "collective/host/local_group.hpp"
 
 namespace troupe::train {
 

@@ -1,10 +1,10 @@
-#include "collective/ring.hpp"
+#include "collective/host/ring.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "collective/reduce.hpp"
-#include "collective/ring_connect.hpp"
+#include "collective/host/reduce.hpp"
+#include "collective/host/ring_connect.hpp"
 
 namespace troupe::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "collective/socket_channel.hpp"
+#include "collective/host/socket_channel.hpp"
 
 #include <poll.h>
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "collective/channel.hpp"
-#include "collective/local_group.hpp"
-#include "collective/shared_memory.hpp"
+#include "collective/host/channel.hpp"
+#include "collective/host/local_group.hpp"
+#include "collective/host/shared_memory.hpp"
 
 namespace troupe::train {
 

@@ -1,6 +1,6 @@
-#include "collective/channel.hpp"
+#include "collective/host/channel.hpp"
 
-#include "collective/futex.hpp"
+#include "collective/host/futex.hpp"
 
 namespace troupe::train {
 namespace {

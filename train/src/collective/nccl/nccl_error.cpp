@@ -1,4 +1,4 @@
-#include "collective/nccl_error.hpp"
+#include "collective/nccl/nccl_error.hpp"
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include "collective/shared_channel.hpp"
+#include "collective/host/shared_channel.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "collective/futex.hpp"
+#include "collective/host/futex.hpp"
 
 namespace troupe::train {
 

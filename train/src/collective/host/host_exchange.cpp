@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/host_communicator.hpp"
+#include "collective/host/host_communicator.hpp"
 #include "collective/sub_gang.hpp"
 
 namespace troupe::train {

@@ -8,10 +8,10 @@
 #include <troupe/train/communicator.hpp>
 
 #include "collective/call.hpp"
-#include "collective/local_group.hpp"
-#include "collective/pairs.hpp"
-#include "collective/regions.hpp"
-#include "collective/ring.hpp"
+#include "collective/host/local_group.hpp"
+#include "collective/host/pairs.hpp"
+#include "collective/host/regions.hpp"
+#include "collective/host/ring.hpp"
 
 namespace troupe::train {
 

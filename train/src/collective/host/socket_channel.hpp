@@ -1,7 +1,7 @@
 #pragma once
 
-#include "collective/channel.hpp"
-#include "collective/socket.hpp"
+#include "collective/host/channel.hpp"
+#include "collective/host/socket.hpp"
 
 namespace troupe::train {
 

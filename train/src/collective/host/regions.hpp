@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "collective/local_group.hpp"
+#include "collective/host/local_group.hpp"
 
 namespace troupe::train {
 

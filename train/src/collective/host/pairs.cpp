@@ -1,13 +1,13 @@
-#include "collective/pairs.hpp"
+#include "collective/host/pairs.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include "collective/introducer.hpp"
-#include "collective/shared_channel.hpp"
-#include "collective/socket_channel.hpp"
+#include "collective/host/introducer.hpp"
+#include "collective/host/shared_channel.hpp"
+#include "collective/host/socket_channel.hpp"
 
 namespace troupe::train {
 namespace {

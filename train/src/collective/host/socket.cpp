@@ -1,4 +1,4 @@
-#include "collective/socket.hpp"
+#include "collective/host/socket.hpp"
 
 #include <cerrno>
 #include <cstring>

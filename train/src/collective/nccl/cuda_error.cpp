@@ -1,4 +1,4 @@
-#include "collective/cuda_error.hpp"
+#include "collective/nccl/cuda_error.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collective/call.hpp"
-#include "collective/socket.hpp"
+#include "collective/host/socket.hpp"
 
 namespace troupe::train {
 
