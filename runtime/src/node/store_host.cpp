@@ -48,6 +48,7 @@ bool StoreHost::on_head_message(wire::Message::Reader message) {
 bool StoreHost::on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
                            wire::Message::Reader message, store::Service::OnViolation violated) {
   if (message.isObjectAttach()) {
+    drop_driver(process);  // which has taken the number of a worker process
     attach(process, job, link, std::move(violated));
     return true;
   }
@@ -70,9 +71,14 @@ void StoreHost::attach(std::uint64_t process, std::uint64_t job, const transport
     descriptors.push_back(std::move(memory));
     return link->send_with_descriptors(std::move(message), std::move(descriptors));
   }
-  answer.setFailure(arena ? fmt::format("the node has no descriptor left for it: {}", std::strerror(errno))
-                          : std::get<store::Refusal>(attached).message);
-  link->send(message);
+  decline(*link, arena ? fmt::format("the node has no descriptor left for it: {}", std::strerror(errno))
+                       : std::get<store::Refusal>(attached).message);
+}
+
+void StoreHost::decline(transport::Connection& link, const std::string& why) {
+  transport::Outgoing message;
+  message.root().initObjectAttached().setFailure(why);
+  link.send(message);
 }
 
 void StoreHost::ended(std::uint64_t process) {
@@ -139,10 +145,33 @@ void StoreHost::on_driver_message(const transport::ConnectionPtr& from, const tr
     if (message.isTransferRequest()) callers_.erase(from);  // the bytes take it over
     return exchange().on_message(from, caller, message);
   }
-  if (message.isObjectAttach()) drivers_[caller.process] = from;
-  on_message(caller.process, caller.job, from, message, [weak = std::weak_ptr(from)](const std::string&) {
+  if (message.isObjectAttach()) return attach_driver(from, caller);
+  const auto attached = drivers_.find(caller.process);
+  if (attached != drivers_.end() && attached->second == from) service().on_message(caller.process, message);
+}
+
+/// What it says of itself is proven only as far as its job: nobody gets what is another job's, or a worker process's.
+void StoreHost::attach_driver(const transport::ConnectionPtr& from, const transport::Caller& caller) {
+  const auto known = drivers_.find(caller.process);
+  const auto job = service().job_of(caller.process);
+  if (job && (*job != caller.job || known == drivers_.end())) {
+    return decline(*from, fmt::format("process {} is another one, of job {}", caller.process, *job));
+  }
+  // The connection before this one broke, and the node has not seen that yet.
+  if (known != drivers_.end() && known->second != from) drop_driver(caller.process);
+  attach(caller.process, caller.job, from, [weak = std::weak_ptr(from)](const std::string&) {
     if (auto open = weak.lock()) open->close();
   });
+  if (service().job_of(caller.process)) drivers_[caller.process] = from;
+}
+
+void StoreHost::drop_driver(std::uint64_t process) {
+  const auto attached = drivers_.extract(process);
+  if (!attached) return;
+  const auto connection = attached.mapped();
+  callers_.erase(connection);
+  connection->close();
+  ended(process);
 }
 
 void StoreHost::close() {

@@ -62,6 +62,9 @@ class StoreHost {
                          wire::Message::Reader message);
   void attach(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
               store::Service::OnViolation violated);
+  void attach_driver(const transport::ConnectionPtr& from, const transport::Caller& caller);
+  void drop_driver(std::uint64_t process);
+  static void decline(transport::Connection& link, const std::string& why);
   store::Service& service();
   transfer::Exchange& exchange();
 

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "log/log.hpp"
 #include "process/blocking.hpp"
 #include "process/codec.hpp"
 #include "process/object.hpp"
@@ -125,9 +127,10 @@ void StoreLink::on_orphans(capnp::List<wire::ObjectKey>::Reader orphans) {
 void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer) {
   auto descriptors = from->take_descriptors();
   if (stage_.load(std::memory_order_relaxed) != Stage::Asking) return;
-  if (answer.getFailure().size() != 0 || descriptors.size() != 1) return settle(Stage::None, nullptr);
+  if (answer.getFailure().size() != 0) return do_without(answer.getFailure());
+  if (descriptors.size() != 1) return do_without("it has no free descriptor (see ulimit -n)");
   auto mapping = store::Mapping::map(descriptors[0].get());
-  if (std::holds_alternative<store::Refusal>(mapping)) return settle(Stage::None, nullptr);
+  if (const auto* refusal = std::get_if<store::Refusal>(&mapping)) return do_without(refusal->message);
   address_ = read_address(answer.getStore());
   store::ClientOptions options;
   options.last_object = last_object_;
@@ -135,6 +138,15 @@ void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttac
       ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
       [to = from](transport::Outgoing&& message) { to->send(message); }, options));
   settle(Stage::Attached, clients_.back().get());
+}
+
+/// Its large values go in messages until it has tried again.
+void StoreLink::do_without(const std::string& why) {
+  if (std::exchange(last_why_, why) != why) {
+    log::warn(fmt::format("process {} cannot use the object store of its node, and sends large values in messages: {}",
+                          ways_.self->process, why));
+  }
+  settle(Stage::None, nullptr);
 }
 
 void StoreLink::settle(Stage stage, store::Client* client) {

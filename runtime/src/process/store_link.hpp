@@ -82,6 +82,7 @@ class StoreLink {
   void attach(Then then);
   void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
   void on_orphans(capnp::List<wire::ObjectKey>::Reader orphans);
+  void do_without(const std::string& why);
   void settle(Stage stage, store::Client* client);
   void note_numbers();
 
@@ -95,6 +96,7 @@ class StoreLink {
   FarStore far_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
+  std::string last_why_;                                     // it went without the store
   std::vector<std::unique_ptr<store::Client>> clients_;      // the last one may be in use
   static inline std::atomic<std::uint64_t> last_object_{0};  // of all clients and sessions: names do not come again
 };

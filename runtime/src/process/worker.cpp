@@ -114,7 +114,10 @@ void run_worker(int fd) {
           worker.process->on_node_message(worker.link, message);
         }
       },
-      [](const std::string&) { _exit(0); });  // the node is gone, and this process with it
+      [](const std::string& why) {  // the node is gone, and this process with it
+        std::fprintf(stderr, "troupe: this worker process ends: its node is gone (%s)\n", why.c_str());
+        _exit(1);
+      });
   while (!worker.process && !worker.has_given_up) worker.loop.run_one();
   if (worker.has_given_up) worker.loop.run();
   if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));

@@ -58,7 +58,7 @@ Arena::Arena(node::UniqueFd memory, std::uint64_t space_bytes)
 }
 
 std::variant<Arena, Refusal> Arena::make(std::uint64_t space_bytes) {
-  assert(space_bytes > 0 && space_bytes % kPageBytes == 0);
+  assert(space_bytes > 0 && space_bytes % kPageBytes == 0);  // Catalog::space_bytes()
   node::UniqueFd memory(::memfd_create("troupe-store", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(space_bytes)) != 0 ||
       ::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
@@ -78,7 +78,7 @@ std::optional<Refusal> Arena::commit(Extent extent, std::uint64_t spare_bytes) {
       done += slice.bytes;
       continue;
     }
-    punch(extent);
+    static_cast<void>(punch(extent));  // where it cannot, the pages are there already when they are asked for again
     return refuse(Refusal::Kind::MemoryFull,
                   fmt::format("{} of memory were needed, {} have to stay free, and {}{}", format_bytes(extent.bytes),
                               format_bytes(spare_bytes), describe(room),
@@ -87,10 +87,16 @@ std::optional<Refusal> Arena::commit(Extent extent, std::uint64_t spare_bytes) {
   return std::nullopt;
 }
 
-void Arena::punch(Extent extent) {
+std::optional<Refusal> Arena::punch(Extent extent) {
   const int error = allocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent);
-  assert(error == 0);
-  static_cast<void>(error);
+  if (error == 0) return std::nullopt;
+  // A sandbox may forbid the one way and know the other.
+  if (mapped_ && ::madvise(mapped_.get() + extent.offset, extent.bytes, MADV_REMOVE) == 0) return std::nullopt;
+  return refuse(
+      Refusal::Kind::MemoryFull,
+      fmt::format("{} of the object store cannot be given back to this machine, and neither can what is freed "
+                  "later, until its job has ended: fallocate cannot punch a hole ({})",
+                  format_bytes(extent.bytes), std::strerror(error)));
 }
 
 std::uint64_t Arena::committed_bytes() const {

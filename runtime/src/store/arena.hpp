@@ -30,8 +30,9 @@ class Arena {
   /// Puts pages into the extent, or none at all. It stops before memory runs out, since the kernel would then end
   /// processes, this one among them: memory_room() has to show `spare_bytes` more than what is taken.
   std::optional<Refusal> commit(Extent extent, std::uint64_t spare_bytes);
-  /// Takes the pages away, also from those who have them mapped.
-  void punch(Extent extent);
+  /// Takes the pages away, also from those who have them mapped. A refusal: this machine does not do that, and they stay
+  /// until the arena ends; to commit them again takes nothing.
+  std::optional<Refusal> punch(Extent extent);
   std::uint64_t committed_bytes() const;  ///< what the kernel counts; for tests
 
  private:

@@ -7,20 +7,40 @@
 #include <fmt/format.h>
 
 namespace troupe::store {
+namespace {
+
+/// More than any process can map; what is asked for beyond that would not fit into a file's size.
+constexpr std::uint64_t kMostSpaceBytes = std::uint64_t{1} << 56;
+
+std::uint64_t space_of(const CatalogOptions& options) {
+  const auto factor = std::max<std::uint64_t>(options.space_factor, 1);
+  const auto cap = std::clamp(options.cap_bytes, kPageBytes, kMostSpaceBytes / factor);
+  return whole_pages(cap) * factor;
+}
+
+}  // namespace
 
 Catalog::Catalog(CatalogOptions options)
-    : options_(options),
-      space_bytes_(whole_pages(options.cap_bytes) * options.space_factor),
-      limit_bytes_(options.cap_bytes) {}
+    : options_(options), space_bytes_(space_of(options)), limit_bytes_(options.cap_bytes) {}
 
 Catalog::Entry* Catalog::find(ObjectId object) {
   const auto found = objects_.find(object);
   return found == objects_.end() ? nullptr : &*found;
 }
 
+std::optional<Refusal> Catalog::why_not_attach(ProcessId process, JobId job) const {
+  if (process == 0 || is_node(process)) {
+    return Refusal{Refusal::Kind::Invalid, fmt::format("{} is not the number of a process", process)};
+  }
+  const auto known = job_of(process);
+  if (!known || *known == job) return std::nullopt;
+  return Refusal{Refusal::Kind::Invalid, fmt::format("process {} is of job {}, not of job {}", process, *known, job)};
+}
+
 void Catalog::attach(ProcessId process, JobId job) {
-  assert(process != 0 && !is_node(process) && !processes_.contains(process));
+  assert(!why_not_attach(process, job));
   processes_[process].job = job;
+  ended_.erase(process);  // its socket broke, and it has connected again
   processes_[node_of(job)].job = job;
   jobs_.try_emplace(job, space_bytes_).first->second.ended = false;
 }

@@ -155,6 +155,9 @@ class Catalog {
   static constexpr bool is_node(ProcessId process) { return (process & kNode) != 0; }
 
   // ---- requests of a process
+  /// The number is no process's, or a process of another job has it.
+  std::optional<Refusal> why_not_attach(ProcessId process, JobId job) const;
+  /// Only where nothing speaks against that. A process that is attached already keeps what it has.
   void attach(ProcessId process, JobId job);
   /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on other nodes). The
   /// numbers of a process ascend: what is not known, below its last one, is gone. By the node: a copy.

@@ -15,6 +15,11 @@ namespace {
 /// Kept memory may be larger than what goes into it by a quarter: it is not cut.
 constexpr std::uint64_t loosest_fit(std::uint64_t bytes) { return bytes + bytes / 4; }
 
+Refusal outside(ObjectId object) {
+  return {Refusal::Kind::Damaged,
+          fmt::format("the node says that object {} lies where its object store has no memory", to_string(object))};
+}
+
 }  // namespace
 
 ClientCore::ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send,
@@ -195,7 +200,9 @@ void ClientCore::on_created(wire::ObjectCreated::Reader created) {
   lock.unlock();
   auto* creation = pending ? std::get_if<Creation>(&pending.mapped()) : nullptr;
   if (creation == nullptr) return;
-  const auto bytes = arena_.writable({created.getExtent().getOffset(), creation->bytes});
+  const Extent extent{created.getExtent().getOffset(), creation->bytes};
+  if (!arena_.covers(extent)) return creation->done(outside(creation->object));
+  const auto bytes = arena_.writable(extent);
   creation->done(Writable(shared_from_this(), creation->object, bytes, created.getWarm()));
 }
 
@@ -204,9 +211,14 @@ void ClientCore::on_got(wire::ObjectGot::Reader got) {
   const auto pending = pending_.extract(got.getRequest());
   auto* wanted = pending ? std::get_if<Sought>(&pending.mapped()) : nullptr;
   if (wanted == nullptr) return;
+  const Extent extent{got.getExtent().getOffset(), got.getBytes()};
+  if (!arena_.covers(extent)) {
+    lock.unlock();
+    return wanted->done(outside(wanted->object));
+  }
   auto [held, is_new] = held_.try_emplace(wanted->object);
   if (is_new) {
-    held->second.bytes = arena_.readable({got.getExtent().getOffset(), got.getBytes()});
+    held->second.bytes = arena_.readable(extent);
     held->second.idle = idle_.insert(idle_.end(), wanted->object);
   }
   ++held->second.pins;
@@ -226,7 +238,7 @@ void ClientCore::on_declined(wire::ObjectDeclined::Reader declined) {
 
 void ClientCore::on_kept(wire::ObjectExtent::Reader extent) {
   const Lock lock(mutex_);
-  kept_.emplace(extent.getBytes(), extent.getOffset());
+  if (arena_.covers({extent.getOffset(), extent.getBytes()})) kept_.emplace(extent.getBytes(), extent.getOffset());
 }
 
 void ClientCore::on_recall(wire::ObjectRecall::Reader recall) {

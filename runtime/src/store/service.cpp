@@ -16,7 +16,9 @@ namespace {
 
 CatalogOptions catalog_options(const ServiceOptions& options) {
   CatalogOptions catalog;
-  catalog.cap_bytes = whole_pages(options.cap_bytes != 0 ? options.cap_bytes : memory_room().limit / 10 * 3);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;  // more than there is, whatever was asked for
+  const auto cap = options.cap_bytes != 0 ? options.cap_bytes : memory_room().limit / 10 * 3;
+  catalog.cap_bytes = whole_pages(std::clamp(cap, kPageBytes, kMost));
   catalog.keep_bytes = options.keep_bytes;
   return catalog;
 }
@@ -50,6 +52,7 @@ Service::~Service() = default;
 // ---- processes -------------------------------------------------------------------------------------------------
 
 std::variant<int, Refusal> Service::attach(ProcessId process, JobId job, Send send, OnViolation violated) {
+  if (auto refusal = catalog_.why_not_attach(process, job)) return std::move(*refusal);
   auto& arena = arenas_[job];
   if (!arena) {
     auto made = Arena::make(catalog_.space_bytes());
@@ -200,12 +203,10 @@ void Service::perform(const Orphans& effect) {
 }
 
 void Service::perform(const Punch& effect) {
-  memory_lane_.run(
-      [arena = arenas_.at(effect.job), extent = effect.extent] {
-        arena->punch(extent);
-        return true;
-      },
-      [](bool) {});
+  memory_lane_.run([arena = arenas_.at(effect.job), extent = effect.extent] { return arena->punch(extent); },
+                   [this](const std::optional<Refusal>& failure) {
+                     if (failure && !std::exchange(told_of_punch_, true)) log::warn(failure->message);
+                   });
 }
 
 void Service::perform(const Commit& effect) {

@@ -49,7 +49,8 @@ class Service {
   using Send = std::function<void(transport::Outgoing&&)>;
   /// A process that sends what no version of Troupe does: its views can no more be trusted. It should be ended.
   using OnViolation = std::function<void(const std::string& why)>;
-  /// -> the descriptor of its job's arena, to be handed on to it; it stays the service's.
+  /// -> the descriptor of its job's arena, to be handed on to it; it stays the service's. A process may attach again, as one
+  /// that could not map the arena: it keeps what it has, and hears by the new `send`.
   std::variant<int, Refusal> attach(ProcessId process, JobId job, Send send, OnViolation violated);
   /// False: the message is not for the store.
   bool on_message(ProcessId from, wire::Message::Reader message);
@@ -65,6 +66,7 @@ class Service {
   /// Without one, what is not here is refused.
   void set_elsewhere(Elsewhere* elsewhere, std::uint32_t self);
   bool has(JobId job, ObjectId object) const { return catalog_.job_of(object) == job; }
+  std::optional<JobId> job_of(ProcessId process) const { return catalog_.job_of(process); }  ///< nullopt: not attached
   /// Pins an object of the job, brought back from the disk first, or waited for where it is being written. `done` is
   /// called once, from the loop.
   using OnHeld = std::function<void(std::variant<Held, Refusal>)>;
@@ -152,6 +154,7 @@ class Service {
   transport::Standstill standstill_{std::chrono::seconds(1)};
   bool expiring_ = false;  // expire() is to be called
   bool retrying_ = false;
+  bool told_of_punch_ = false;  // that memory does not go back to the machine
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   boost::asio::steady_timer deadline_timer_, recall_timer_, growth_timer_;
   Lane memory_lane_, disk_lane_;  // last: their threads end first

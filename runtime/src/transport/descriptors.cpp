@@ -1,8 +1,10 @@
 #include "transport/descriptors.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace troupe::transport {
 namespace {
@@ -42,15 +44,20 @@ ssize_t receive_piece(int socket, std::span<char> space, std::vector<node::Uniqu
   message.msg_controllen = control.size();
   const auto got = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
   if (got < 0) return got;
+  std::vector<node::UniqueFd> arrived;
   for (auto* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = 0; at + sizeof(int) <= part->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
       int descriptor = -1;
       std::memcpy(&descriptor, CMSG_DATA(part) + at, sizeof descriptor);
-      descriptors.emplace_back(descriptor);
+      arrived.emplace_back(descriptor);
     }
   }
-  if ((message.msg_flags & MSG_CTRUNC) == 0 && descriptors.size() <= kMostDescriptors) return got;
+  const bool some_lost = (message.msg_flags & MSG_CTRUNC) != 0;
+  // The kernel cuts short what this process has no free descriptor for; that is no fault of the peer, and the bytes are whole.
+  if (some_lost && arrived.size() < kMostDescriptors) return got;
+  std::ranges::move(arrived, std::back_inserter(descriptors));
+  if (!some_lost && descriptors.size() <= kMostDescriptors) return got;
   descriptors.clear();
   errno = EBADMSG;
   return -1;

@@ -18,7 +18,8 @@ inline constexpr std::size_t kMostDescriptors = 8;  ///< of one message
 ssize_t send_pieces(int socket, std::span<iovec> pieces, std::span<const int> descriptors, int flags);
 
 /// As recvmsg() into one piece; what descriptors come along are appended, and close on exec. EBADMSG, with none of them
-/// kept, where there would then be more than kMostDescriptors.
+/// kept, where there would then be more than kMostDescriptors. Where this process has no free descriptor for one of them,
+/// all that came with these bytes are lost: a handler finds fewer than it awaits.
 ssize_t receive_piece(int socket, std::span<char> space, std::vector<node::UniqueFd>& descriptors, int flags);
 
 }  // namespace troupe::transport

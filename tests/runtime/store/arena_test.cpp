@@ -1,8 +1,16 @@
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <vector>
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
@@ -27,6 +35,18 @@ Mapping map(const Arena& arena) {
   auto mapped = Mapping::map(arena.fd());
   REQUIRE(std::holds_alternative<Mapping>(mapped));
   return std::move(std::get<Mapping>(mapped));
+}
+
+/// Has this process told for these system calls that they are not supported. False: that cannot be done here.
+[[maybe_unused]] bool forbid(std::array<int, 2> calls) {
+  std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const auto call : calls) {
+    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP));
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /// Of a fork that does this.
@@ -54,6 +74,26 @@ TEST_CASE("only committed pages take memory, and punched ones go back", "[store]
 
   arena.punch({66 * kMiB, 4 * kMiB});
   CHECK(arena.committed_bytes() == 4 * kMiB);
+}
+
+TEST_CASE("where a machine takes no pages back they stay, and the node lives on", "[store][arena]") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  WARN("skipped: the sanitizers need the system calls that this forbids");
+#else
+  const auto pid = ::fork();
+  if (pid == 0) {
+    ::signal(SIGABRT, SIG_DFL);
+    auto made = Arena::make(64 * kMiB);
+    auto& arena = std::get<Arena>(made);
+    if (arena.commit({0, kMiB}, kMiB)) ::_exit(2);
+    if (!forbid({SYS_fallocate, SYS_madvise})) ::_exit(3);
+    const auto refusal = arena.punch({0, kMiB});
+    ::_exit(refusal && refusal->kind == Refusal::Kind::MemoryFull && arena.committed_bytes() == kMiB ? 0 : 4);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(status == 0);
+#endif
 }
 
 TEST_CASE("what is written is read at once through the other mapping, which cannot be written", "[store][arena]") {

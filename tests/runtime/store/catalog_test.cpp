@@ -283,3 +283,31 @@ TEST_CASE("the end of a job closes its arena once nothing works on it", "[store]
   CHECK(world.of<CloseArena>(effects).size() == 1);
   CHECK(world.catalog.statistics().objects == 0);
 }
+
+TEST_CASE("a process that attaches again keeps what it has", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 4);
+  world.catalog.attach(1, 1);
+  CHECK(world.of<Got>(world.catalog.get(1, 100, {1, 1})).size() == 1);
+  world.catalog.process_ended(1);
+  world.catalog.attach(1, 1);  // its socket broke, and it has connected again
+  CHECK(world.of<Created>(world.create({1, 2}, 4)).size() == 1);
+}
+
+TEST_CASE("nobody attaches under a number that is no process's or another job's", "[store][catalog]") {
+  World world;
+  CHECK(world.catalog.why_not_attach(1, 2)->message == "process 1 is of job 1, not of job 2");
+  CHECK(world.catalog.why_not_attach(0, 1));
+  CHECK(world.catalog.why_not_attach(Catalog::node_of(1), 1));
+  CHECK_FALSE(world.catalog.why_not_attach(1, 1));
+  CHECK_FALSE(world.catalog.why_not_attach(3, 2));
+}
+
+TEST_CASE("a store of any size has an arena that is a number of pages", "[store][catalog]") {
+  const std::uint64_t most = ~std::uint64_t{0};
+  for (const std::uint64_t cap : {std::uint64_t{0}, std::uint64_t{1}, kPage, std::uint64_t{1} << 60, most}) {
+    const Catalog catalog({.cap_bytes = cap});
+    CHECK(catalog.space_bytes() > 0);
+    CHECK(catalog.space_bytes() % kPage == 0);
+  }
+}
