@@ -65,15 +65,18 @@ bool Catalog::is_coming(ObjectId object) const {
 
 // ---- create, seal ----------------------------------------------------------------------------------------------
 
+std::optional<Refusal> Catalog::why_not_name(ProcessId by, ObjectId object) const {
+  const bool may_make = object.process == by || is_node(by);
+  if (may_make && !objects_.contains(object)) return std::nullopt;
+  return Refusal{Refusal::Kind::Invalid, fmt::format("process {} cannot make object {}: {}", by, to_string(object),
+                                                     may_make ? "there is one" : "the number is another process's")};
+}
+
 std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, ProcessId owner,
                                                std::uint64_t bytes) const {
   using enum Refusal::Kind;
   if (!processes_.contains(by)) return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
-  const bool may_make = object.process == by || is_node(by);
-  if (!may_make || objects_.contains(object)) {
-    return Refusal{Invalid, fmt::format("process {} cannot make object {}: {}", by, to_string(object),
-                                        may_make ? "there is one" : "the number is another process's")};
-  }
+  if (auto refusal = why_not_name(by, object)) return refusal;
   if (boost::icl::contains(ended_, owner)) {
     return Refusal{Unknown,
                    fmt::format("object {} was to be made for process {}, which has ended", to_string(object), owner)};
@@ -131,14 +134,19 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
   return out;
 }
 
-bool Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes,
-                             std::uint64_t offset) {
-  const bool is_refused = why_not_create(by, object, owner, bytes).has_value();
+std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner,
+                                                       std::uint64_t bytes, std::uint64_t offset) {
+  const auto found = processes_.find(by);
+  if (found == processes_.end()) return Effects{};  // its job has ended
+  if (auto refusal = why_not_name(by, object)) return std::move(*refusal);
   note_number(object);
-  if (is_refused) return false;
-  auto& process = processes_.at(by);
+  auto& process = found->second;
   const auto kept = process.kept.find(offset);
-  if (kept == process.kept.end() || bytes > kept->second.extent.bytes) return false;
+  if (kept == process.kept.end() || bytes > kept->second.extent.bytes) {
+    return Refusal{Refusal::Kind::Invalid,
+                   fmt::format("process {} made object {} in memory of the object store that it does not keep", by,
+                               to_string(object))};
+  }
   auto& entry = add(by, object, owner, bytes);
   entry.second.state = State::Creating;
   entry.second.extent = kept->second.extent;
@@ -146,7 +154,10 @@ bool Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std
   process.kept_bytes -= kept->second.extent.bytes;
   process.kept.erase(kept);
   pin(entry, by);
-  return true;
+  Effects out;
+  // Its writer has not heard of that, and is in the midst of it: the memory goes when it has written or given up.
+  if (boost::icl::contains(ended_, owner)) free(entry, "its owner has ended", out);
+  return out;
 }
 
 Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {

@@ -162,8 +162,10 @@ class Catalog {
   /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on other nodes). The
   /// numbers of a process ascend: what is not known, below its last one, is gone. By the node: a copy.
   Effects create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes);
-  /// As create, in pages that `by` keeps; needs no answer. False: it does not keep those, or the id is taken.
-  bool create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes, std::uint64_t offset);
+  /// As create, in pages that `by` keeps; needs no answer, and `by` writes already. Where its owner has ended the object goes
+  /// as soon as it is written. A refusal: `by` contradicts what it was told: it does not keep those pages, or the id is taken.
+  std::variant<Effects, Refusal> create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes,
+                                                std::uint64_t offset);
   /// By the writer, once all bytes are there. `pin`: and pinned by it, as after a Got.
   Effects seal(ProcessId by, ObjectId object, bool pin);
   /// Answered when the object is sealed and in memory. One that is not known yet may come: its writer's message and this
@@ -255,6 +257,7 @@ class Catalog {
 
   // catalog.cpp: objects and who holds them
   Entry* find(ObjectId object);
+  std::optional<Refusal> why_not_name(ProcessId by, ObjectId object) const;
   std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
   void note_number(ObjectId object);
   bool may_come(ObjectId object) const;

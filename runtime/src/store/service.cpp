@@ -111,9 +111,9 @@ void Service::on_create(ProcessId from, wire::ObjectCreate::Reader create) {
     perform(catalog_.create(from, create.getRequest(), object, create.getOwner(), create.getBytes()));
     return watch(from, create.getRequest());
   }
-  if (catalog_.create_in_kept(from, object, create.getOwner(), create.getBytes(), create.getOffset())) return;
-  violation(from,
-            fmt::format("it made object {} in memory of the object store that it does not keep", to_string(object)));
+  const auto made = catalog_.create_in_kept(from, object, create.getOwner(), create.getBytes(), create.getOffset());
+  if (const auto* refusal = std::get_if<Refusal>(&made)) return violation(from, refusal->message);
+  perform(std::get<Effects>(made));
 }
 
 void Service::on_return(ProcessId from, wire::ObjectReturn::Reader returned) {
@@ -125,7 +125,7 @@ void Service::on_return(ProcessId from, wire::ObjectReturn::Reader returned) {
 void Service::violation(ProcessId from, const std::string& why) {
   const auto process = processes_.find(from);
   if (process == processes_.end()) return;
-  log::error(fmt::format("process {}: {}", from, why));
+  log::error(why);
   if (const auto violated = process->second.violated) violated(why);
 }
 

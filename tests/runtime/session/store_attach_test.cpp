@@ -1,13 +1,15 @@
-// Worker processes that cannot attach to the object store of their node.
+// Worker processes that cannot attach to the object store of their node, and callers that end while a result is written.
 #include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
+#include <csignal>
 
 #include "functions.hpp"
 
@@ -46,6 +48,38 @@ struct Confined {
   int pid() const { return ::getpid(); }
 };
 
+/// -> whether the gate has come to that within half a minute.
+bool reaches(Actor<Counter> gate, int count) {
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (std::chrono::steady_clock::now() < end) {
+    if (gate.call<&Counter::add>(0).get(20s) >= count) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+/// Makes results in memory that it keeps of what it has freed.
+struct Slow {
+  int warm_up(std::size_t bytes) {
+    for (int i = 0; i < 3; ++i) put(std::string(bytes, 'w'));
+    return ::getpid();
+  }
+  /// Begins once the gate is open; says in it that it has begun.
+  std::string large(Actor<Counter> gate, std::size_t bytes) {
+    gate.call<&Counter::add>(1).get(20s);
+    return reaches(std::move(gate), 2) ? std::string(bytes, 'r') : "";
+  }
+  int pid() const { return ::getpid(); }
+};
+
+struct SlowCaller {
+  int call(Actor<Slow> slow, Actor<Counter> gate, std::size_t bytes) {
+    pending = slow.call<&Slow::large>(std::move(gate), bytes);
+    return ::getpid();
+  }
+  Ref<std::string> pending;
+};
+
 }  // namespace
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map terabytes
@@ -72,4 +106,20 @@ TEST_CASE("a process without a free descriptor returns large values in messages"
   const int pid = confined.call<&Confined::without_descriptors>().get(20s);
   for (int i = 0; i < 3; ++i) CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
   CHECK(confined.call<&Confined::pid>().get(20s) == pid);
+}
+
+TEST_CASE("who writes a result for a caller that ends meanwhile lives on", "[runtime][session][store]") {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  auto cluster = init({.cpus = 4});
+  auto slow = spawn<Slow>();
+  const int pid = slow.call<&Slow::warm_up>(kBytes).get(20s);
+  slow.call<&Slow::warm_up>(kBytes).get(20s);  // what was freed has come back by now
+  auto gate = spawn<Counter>(0);
+  auto caller = spawn<SlowCaller>();
+  const int caller_pid = caller.call<&SlowCaller::call>(slow, gate, kBytes - 4096).get(20s);
+  REQUIRE(reaches(gate, 1));
+  ::kill(caller_pid, SIGKILL);
+  CHECK_THROWS_AS(caller.call<&SlowCaller::call>(slow, gate, kBytes).get(20s), ActorDied);  // its node knows
+  gate.call<&Counter::add>(1).get(20s);
+  CHECK(slow.call<&Slow::pid>().get(20s) == pid);
 }

@@ -117,8 +117,10 @@ class Storm {
     auto& kept = kept_[by];
     if (!kept.empty() && pick(2) == 0) {
       const auto extent = *kept.begin();
-      if (!catalog_.create_in_kept(by, object, owner, pick(extent.bytes + 1), extent.offset)) return;
+      const auto made = catalog_.create_in_kept(by, object, owner, pick(extent.bytes + 1), extent.offset);
+      if (std::holds_alternative<Refusal>(made)) return;
       kept.erase(kept.begin());
+      apply(std::get<Effects>(made));
     } else {
       unanswered_.insert({by, ++last_request_});
       apply(catalog_.create(by, last_request_, object, owner, bytes));

@@ -269,7 +269,8 @@ TEST_CASE("ids of other processes and ids that are taken are refused", "[store][
     REQUIRE(declined.size() == 1);
     CHECK(declined[0].refusal.kind == Refusal::Kind::Invalid);
   }
-  CHECK_FALSE(world.catalog.create_in_kept(1, {1, 2}, 1, kPage, 0));  // it keeps nothing
+  const auto made = world.catalog.create_in_kept(1, {1, 2}, 1, kPage, 0);  // it keeps nothing
+  CHECK(std::get<Refusal>(made).kind == Refusal::Kind::Invalid);
 }
 
 TEST_CASE("the end of a job closes its arena once nothing works on it", "[store][catalog]") {
@@ -310,4 +311,30 @@ TEST_CASE("a store of any size has an arena that is a number of pages", "[store]
     CHECK(catalog.space_bytes() > 0);
     CHECK(catalog.space_bytes() % kPage == 0);
   }
+}
+
+TEST_CASE("what is written in kept memory for an owner that has ended goes once it is written", "[store][catalog]") {
+  World world;
+  const auto keep = [&](ObjectId object) {
+    world.put(object, 4);
+    const auto kept = world.of<Kept>(world.catalog.free(1, object, true));
+    REQUIRE(kept.size() == 1);
+    return kept[0].extent;
+  };
+  const auto make = [&](ObjectId object, Extent extent) {
+    return world.catalog.create_in_kept(1, object, 9, 4 * kPage, extent.offset);
+  };
+  world.catalog.owner_ended(9);
+
+  REQUIRE(std::holds_alternative<Effects>(make({1, 2}, keep({1, 1}))));
+  CHECK(world.catalog.statistics().pinned_bytes == 4 * kPage);
+  world.catalog.seal(1, {1, 2}, false);
+  CHECK_FALSE(world.catalog.knows({1, 2}));
+
+  const auto extent = keep({1, 3});
+  REQUIRE(std::holds_alternative<Effects>(make({1, 4}, extent)));
+  CHECK(std::holds_alternative<Refusal>(make({1, 5}, extent)));  // which it does not keep any more
+  world.catalog.free(1, {1, 4}, true);
+  CHECK_FALSE(world.catalog.knows({1, 4}));
+  world.catalog.check();
 }
