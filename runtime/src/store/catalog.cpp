@@ -96,6 +96,14 @@ void Catalog::note_number(ObjectId object) {
   const auto writer = processes_.find(object.process);
   if (writer == processes_.end()) return;
   writer->second.last_number = std::max(writer->second.last_number, object.number);
+  auto& early = writer->second.freed_early;  // what was passed over does not come any more
+  early.erase(early.begin(), early.lower_bound(object.number));
+}
+
+/// Where there are too many, the object lies until its owner ends.
+void Catalog::note_early_free(ObjectId object) {
+  auto& early = processes_.at(object.process).freed_early;
+  if (early.size() < options_.most_freed_early) early.insert(object.number);
 }
 
 Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) {
@@ -110,6 +118,7 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   jobs_.at(process.job).objects.insert(object);
   owned_[owner].insert(object);
   if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
+  if (!is_node(by)) entry.second.free_when_sealed = process.freed_early.erase(object.number) > 0;
   return entry;
 }
 
@@ -122,6 +131,9 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
   }
   Effects out;
   if (refusal) {
+    if (const auto writer = processes_.find(by); writer != processes_.end() && object.process == by) {
+      writer->second.freed_early.erase(object.number);
+    }
     decline_early(object, *refusal, out);
     out.push_back(Declined{by, request, std::move(*refusal)});
     return out;
@@ -149,10 +161,7 @@ std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId ob
   }
   auto& entry = add(by, object, owner, bytes);
   entry.second.state = State::Creating;
-  entry.second.extent = kept->second.extent;
-  entry.second.writers = std::move(kept->second.writers);
-  process.kept_bytes -= kept->second.extent.bytes;
-  process.kept.erase(kept);
+  take_kept(process, entry.second, kept);
   pin(entry, by);
   Effects out;
   // Its writer has not heard of that, and is in the midst of it: the memory goes when it has written or given up.
@@ -173,7 +182,7 @@ Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
     unpin(*entry, by, 1);
   }
   update_lru(*entry);
-  if (freed_early_.erase(object) > 0) {
+  if (entry->second.free_when_sealed) {
     free(*entry, "it was freed", out);
   } else {
     remove_if_idle(*entry, out);
@@ -258,6 +267,7 @@ void Catalog::decline_getters(Entry& entry, const Refusal& refusal, Effects& out
 
 void Catalog::pin(Entry& entry, ProcessId by) {
   if (is_node(by)) entry.second.used_by_node = true;
+  if (entry.second.pins.empty()) pinned_bytes_ += entry.second.extent.bytes;
   ++entry.second.pins[by];
   processes_.at(by).pinned.insert(entry.first);
   update_lru(entry);
@@ -269,6 +279,7 @@ void Catalog::unpin(Entry& entry, ProcessId by, std::uint32_t count) {
   pins->second -= std::min(pins->second, count);
   if (pins->second > 0) return;
   entry.second.pins.erase(pins);
+  if (entry.second.pins.empty()) pinned_bytes_ -= entry.second.extent.bytes;
   processes_.at(by).pinned.erase(entry.first);
   update_lru(entry);
 }
@@ -302,113 +313,6 @@ Effects Catalog::copied(ObjectId object, const std::optional<Refusal>& failure) 
   Effects out;
   decline_getters(entry, *failure, out);
   for (auto& effect : free(node, object, false)) out.push_back(std::move(effect));
-  return out;
-}
-
-// ---- free ------------------------------------------------------------------------------------------------------
-
-Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
-  auto* entry = find(object);
-  if (entry == nullptr && may_come(object)) freed_early_.insert(object);
-  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
-  Effects out;
-  const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;
-  if (gives_up) {
-    processes_.at(by).writing.erase(object);
-    entry->second.state = State::Sealed;  // which nobody can see: it is freed below
-    unpin(*entry, by, 1);
-  }
-  if (keep) try_keep(*entry, by, out);
-  free(*entry, "it was freed", out);
-  serve(out);
-  return out;
-}
-
-bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
-  auto& object = entry.second;
-  const auto process = processes_.find(by);
-  if (process == processes_.end() || process->second.job != object.job || !queue_.empty()) return false;
-  const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
-  if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
-  if (process->second.kept_bytes + object.extent.bytes > options_.keep_bytes) return false;
-  const auto extent = std::exchange(object.extent, {});
-  process->second.kept.emplace(extent.offset, Extents::Taken{extent, std::exchange(object.writers, {})});
-  process->second.kept_bytes += extent.bytes;
-  out.push_back(Kept{by, extent});
-  return true;
-}
-
-void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
-  auto& [id, object] = entry;
-  if (!object.freed) {
-    object.freed = true;
-    if (const auto owned = owned_.find(object.owner); owned != owned_.end()) {
-      owned->second.erase(id);
-      if (owned->second.empty()) owned_.erase(owned);
-    }
-    const Refusal gone{Refusal::Kind::Unknown, fmt::format("object {} is gone: {}", to_string(id), why)};
-    if (object.state == State::Waiting) {
-      const RequestKey request{object.writer, object.create_request};
-      requests_.erase(request);
-      if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
-        writer->second.writing.erase(id);
-        out.push_back(Declined{request.first, request.second, gone});
-      }
-    }
-    decline_getters(entry, gone, out);
-    for (const auto& [process, count] : object.pins) {
-      if (object.state != State::Creating && !is_node(process)) out.push_back(Recall{process, 0, id});
-    }
-    if (object.used_by_node) out.push_back(Gone{object.job, id, object.is_copy()});
-    object.queued = false;
-    update_lru(entry);
-  }
-  remove_if_idle(entry, out);
-}
-
-/// A freed object goes as soon as nobody uses its memory. The entry is invalid afterwards.
-void Catalog::remove_if_idle(Entry& entry, Effects& out) {
-  auto& [id, object] = entry;
-  if (!object.freed || !object.pins.empty() || object.work != Work::None) return;
-  assert(object.used_at == 0 && object.getters.empty());
-  return_extent(object);
-  if (object.on_disk) {
-    disk_bytes_ -= object.bytes;
-    out.push_back(Erase{id});
-  }
-  const auto number = object.job;
-  jobs_.at(number).objects.erase(id);
-  if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
-    writer->second.for_others.erase(id);
-  }
-  objects_.erase(ObjectId(id));
-  close_if_empty(number, out);
-}
-
-/// A job that has ended, and of which nothing is left.
-void Catalog::close_if_empty(JobId number, Effects& out) {
-  const auto job = jobs_.find(number);
-  if (!job->second.ended || !job->second.objects.empty()) return;
-  out.push_back(CloseArena{number});
-  processes_.erase(node_of(number));
-  jobs_.erase(job);
-}
-
-void Catalog::give_back_kept(Process& process, std::uint64_t offset) {
-  const auto kept = process.kept.find(offset);
-  if (kept == process.kept.end()) return;
-  process.kept_bytes -= kept->second.extent.bytes;
-  jobs_.at(process.job).extents.give_back(kept->second.extent, std::move(kept->second.writers));
-  process.kept.erase(kept);
-}
-
-Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets) {
-  Effects out;
-  const auto process = processes_.find(by);
-  if (process == processes_.end()) return out;
-  for (const auto offset : offsets) give_back_kept(process->second, offset);
-  if (round == round_) recalled_.erase(by);
-  serve(out);
   return out;
 }
 

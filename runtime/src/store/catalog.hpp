@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,6 +26,7 @@ struct CatalogOptions {
   std::uint64_t space_factor = 16;                     ///< an arena's address space, in caps; see Extents
   std::size_t most_waiting = 10'000;                   ///< requests that wait for memory or for an object
   std::size_t most_objects = 1'000'000;
+  std::size_t most_freed_early = 65'536;  ///< of one writer: frees that came before their objects; more are given up
 };
 
 // ---- what the catalog wants done, in the order given ------------------------------------------------------------
@@ -207,7 +209,7 @@ class Catalog {
   std::uint64_t moves() const { return moves_; }  ///< of that line: memory found, work on the disk done
   bool disk_works() const { return disk_work_ > 0; }
   std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
-  Statistics statistics() const;
+  Statistics statistics() const;                              ///< cheap, however many objects there are
   /// Throws std::logic_error where what the class comment promises does not hold. For tests. O(n).
   void check() const;
 
@@ -228,9 +230,10 @@ class Catalog {
     bool on_disk = false;    // there is a file
     bool used_by_node = false;
     bool freed = false;
-    bool unwritable = false;  // its way to the disk failed in this shortage
-    Extent extent = {};       // none: no bytes
-    Writers writers = {};     // of the extent
+    bool free_when_sealed = false;  // its owner was ahead of its writer
+    bool unwritable = false;        // its way to the disk failed in this shortage
+    Extent extent = {};             // none: no bytes
+    Writers writers = {};           // of the extent
     std::map<ProcessId, std::uint32_t> pins = {};
     RequestId create_request = 0;
     std::vector<RequestKey> getters = {};
@@ -245,7 +248,8 @@ class Catalog {
     std::unordered_set<ObjectId> for_others;       // that it wrote and others own
     std::map<std::uint64_t, Extents::Taken> kept;  // by offset
     std::uint64_t kept_bytes = 0;
-    std::uint64_t last_number = 0;  // of the objects that it asked for
+    std::uint64_t last_number = 0;        // of the objects that it asked for
+    std::set<std::uint64_t> freed_early;  // above that
   };
   struct Job {
     explicit Job(std::uint64_t space) : extents(space) {}
@@ -261,6 +265,7 @@ class Catalog {
   std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
   void note_number(ObjectId object);
   bool may_come(ObjectId object) const;
+  void note_early_free(ObjectId object);
   Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
   void pin(Entry& entry, ProcessId by);
   void unpin(Entry& entry, ProcessId by, std::uint32_t count);
@@ -269,13 +274,14 @@ class Catalog {
   void answer_getters(Entry& entry, Effects& out);
   void decline_early(ObjectId object, const Refusal& refusal, Effects& out);
   void decline_getters(Entry& entry, const Refusal& refusal, Effects& out);
+
+  // catalog_ends.cpp: what is over
   bool try_keep(Entry& entry, ProcessId by, Effects& out);
   void free(Entry& entry, const std::string& why, Effects& out);
   void remove_if_idle(Entry& entry, Effects& out);
+  void take_kept(Process& process, Object& object, std::map<std::uint64_t, Extents::Taken>::iterator kept);
   void give_back_kept(Process& process, std::uint64_t offset);
   void close_if_empty(JobId job, Effects& out);
-
-  // catalog_ends.cpp: what is over
   void end_process(ProcessId process, Effects& out);
   void free_owned(ProcessId owner, Effects& out);
   void tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effects& out);
@@ -293,6 +299,8 @@ class Catalog {
   bool recall(Effects& out);
   Room evict_one(Effects& out);
   void leave_memory(Entry& entry);
+  void set_extent(Object& object, Extent extent);
+  Extent take_extent(Object& object);
   void return_extent(Object& object);
   void refuse(Entry& entry, const Refusal& refusal, Effects& out);
   Refusal no_room(std::uint64_t bytes) const;
@@ -312,7 +320,6 @@ class Catalog {
   boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
   std::map<RequestKey, ObjectId> requests_;    // not answered yet
   std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
-  std::unordered_set<ObjectId> freed_early_;                     // and frees
   std::map<std::uint64_t, ObjectId> lru_;                        // what may leave memory, by last use
   std::uint64_t last_use_ = 0;
 
@@ -328,6 +335,7 @@ class Catalog {
   std::uint64_t moves_ = 0;
   std::size_t disk_work_ = 0;  // WriteOut and ReadBack that are not answered
   std::uint64_t spilled_ = 0, restored_ = 0, disk_bytes_ = 0;
+  std::uint64_t object_bytes_ = 0, pinned_bytes_ = 0, kept_bytes_ = 0;  // see Statistics
 };
 
 }  // namespace troupe::store

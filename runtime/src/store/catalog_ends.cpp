@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
@@ -5,6 +7,125 @@
 #include "store/catalog.hpp"
 
 namespace troupe::store {
+
+// ---- free ------------------------------------------------------------------------------------------------------
+
+Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
+  auto* entry = find(object);
+  if (entry == nullptr && may_come(object)) note_early_free(object);
+  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
+  Effects out;
+  const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;
+  if (gives_up) {
+    processes_.at(by).writing.erase(object);
+    entry->second.state = State::Sealed;  // which nobody can see: it is freed below
+    unpin(*entry, by, 1);
+  }
+  if (keep) try_keep(*entry, by, out);
+  free(*entry, "it was freed", out);
+  serve(out);
+  return out;
+}
+
+bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
+  auto& object = entry.second;
+  const auto process = processes_.find(by);
+  if (process == processes_.end() || process->second.job != object.job || !queue_.empty()) return false;
+  const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
+  if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
+  if (process->second.kept_bytes + object.extent.bytes > options_.keep_bytes) return false;
+  const auto extent = take_extent(object);
+  process->second.kept.emplace(extent.offset, Extents::Taken{extent, std::exchange(object.writers, {})});
+  process->second.kept_bytes += extent.bytes;
+  kept_bytes_ += extent.bytes;
+  out.push_back(Kept{by, extent});
+  return true;
+}
+
+void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
+  auto& [id, object] = entry;
+  if (!object.freed) {
+    object.freed = true;
+    if (const auto owned = owned_.find(object.owner); owned != owned_.end()) {
+      owned->second.erase(id);
+      if (owned->second.empty()) owned_.erase(owned);
+    }
+    const Refusal gone{Refusal::Kind::Unknown, fmt::format("object {} is gone: {}", to_string(id), why)};
+    if (object.state == State::Waiting) {
+      const RequestKey request{object.writer, object.create_request};
+      requests_.erase(request);
+      if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
+        writer->second.writing.erase(id);
+        out.push_back(Declined{request.first, request.second, gone});
+      }
+    }
+    decline_getters(entry, gone, out);
+    for (const auto& [process, count] : object.pins) {
+      if (object.state != State::Creating && !is_node(process)) out.push_back(Recall{process, 0, id});
+    }
+    if (object.used_by_node) out.push_back(Gone{object.job, id, object.is_copy()});
+    object.queued = false;
+    update_lru(entry);
+  }
+  remove_if_idle(entry, out);
+}
+
+/// A freed object goes as soon as nobody uses its memory. The entry is invalid afterwards.
+void Catalog::remove_if_idle(Entry& entry, Effects& out) {
+  auto& [id, object] = entry;
+  if (!object.freed || !object.pins.empty() || object.work != Work::None) return;
+  assert(object.used_at == 0 && object.getters.empty());
+  return_extent(object);
+  if (object.on_disk) {
+    disk_bytes_ -= object.bytes;
+    out.push_back(Erase{id});
+  }
+  const auto number = object.job;
+  jobs_.at(number).objects.erase(id);
+  if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
+    writer->second.for_others.erase(id);
+  }
+  objects_.erase(ObjectId(id));
+  close_if_empty(number, out);
+}
+
+/// A job that has ended, and of which nothing is left.
+void Catalog::close_if_empty(JobId number, Effects& out) {
+  const auto job = jobs_.find(number);
+  if (!job->second.ended || !job->second.objects.empty()) return;
+  out.push_back(CloseArena{number});
+  processes_.erase(node_of(number));
+  jobs_.erase(job);
+}
+
+/// What it keeps becomes the memory of an object.
+void Catalog::take_kept(Process& process, Object& object, std::map<std::uint64_t, Extents::Taken>::iterator kept) {
+  const auto bytes = kept->second.extent.bytes;
+  set_extent(object, kept->second.extent);
+  object.writers = std::move(kept->second.writers);
+  process.kept_bytes -= bytes;
+  kept_bytes_ -= bytes;
+  process.kept.erase(kept);
+}
+
+void Catalog::give_back_kept(Process& process, std::uint64_t offset) {
+  const auto kept = process.kept.find(offset);
+  if (kept == process.kept.end()) return;
+  process.kept_bytes -= kept->second.extent.bytes;
+  kept_bytes_ -= kept->second.extent.bytes;
+  jobs_.at(process.job).extents.give_back(kept->second.extent, std::move(kept->second.writers));
+  process.kept.erase(kept);
+}
+
+Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets) {
+  Effects out;
+  const auto process = processes_.find(by);
+  if (process == processes_.end()) return out;
+  for (const auto offset : offsets) give_back_kept(process->second, offset);
+  if (round == round_) recalled_.erase(by);
+  serve(out);
+  return out;
+}
 
 // ---- ends ------------------------------------------------------------------------------------------------------
 
@@ -40,7 +161,6 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     if (auto* entry = find(id)) free(*entry, "its writer ended before it was complete", out);
   }
   std::erase_if(early_, [](const auto& early) { return early.second.empty(); });
-  std::erase_if(freed_early_, [&](const ObjectId& id) { return id.process == number; });
   std::vector<ObjectId> lost;
   for (const auto& [id, getters] : early_) {
     if (id.process == number) lost.push_back(id);

@@ -65,7 +65,7 @@ bool Catalog::place(Entry& entry, Effects& out) {
   const auto by = object.state == State::Waiting ? object.writer : 0;
   auto& extents = jobs_.at(object.job).extents;
   if (auto taken = extents.take_warm(size, by)) {
-    object.extent = taken->extent;
+    set_extent(object, taken->extent);
     object.writers = std::move(taken->writers);
     granted(entry, std::ranges::binary_search(object.writers, by), out);
     return true;
@@ -83,7 +83,7 @@ bool Catalog::place(Entry& entry, Effects& out) {
   }
   const auto hole = take_hole(extents, object.job, size, out);
   if (!hole) return false;
-  object.extent = *hole;
+  set_extent(object, *hole);
   object.work = Work::Commit;
   out.push_back(Commit{object.job, id, *hole});
   return true;
@@ -125,7 +125,7 @@ Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
   assert(object.work == Work::Commit);
   object.work = Work::None;
   if (failure) {
-    jobs_.at(object.job).extents.give_back_hole(std::exchange(object.extent, {}));
+    jobs_.at(object.job).extents.give_back_hole(take_extent(object));
     limit_bytes_ = std::min(limit_bytes_, in_arenas());
     limited_because_ = failure;
   }
@@ -201,9 +201,21 @@ void Catalog::leave_memory(Entry& entry) {
   update_lru(entry);
 }
 
+void Catalog::set_extent(Object& object, Extent extent) {
+  assert(object.extent.bytes == 0 && object.pins.empty());
+  object.extent = extent;
+  object_bytes_ += extent.bytes;
+}
+
+Extent Catalog::take_extent(Object& object) {
+  assert(object.pins.empty());
+  object_bytes_ -= object.extent.bytes;
+  return std::exchange(object.extent, {});
+}
+
 void Catalog::return_extent(Object& object) {
   if (object.extent.bytes == 0) return;
-  jobs_.at(object.job).extents.give_back(std::exchange(object.extent, {}), std::exchange(object.writers, {}));
+  jobs_.at(object.job).extents.give_back(take_extent(object), std::exchange(object.writers, {}));
 }
 
 Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
@@ -310,11 +322,9 @@ Statistics Catalog::statistics() const {
   Statistics sum;
   sum.cap_bytes = options_.cap_bytes;
   sum.limit_bytes = limit_bytes_;
-  for (const auto& [id, object] : objects_) {
-    sum.object_bytes += object.extent.bytes;
-    if (!object.pins.empty()) sum.pinned_bytes += object.extent.bytes;
-  }
-  for (const auto& [number, process] : processes_) sum.kept_bytes += process.kept_bytes;
+  sum.object_bytes = object_bytes_;
+  sum.pinned_bytes = pinned_bytes_;
+  sum.kept_bytes = kept_bytes_;
   sum.warm_bytes = warm_bytes();
   sum.disk_bytes = disk_bytes_;
   sum.objects = objects_.size();
@@ -329,8 +339,11 @@ void Catalog::check() const {
     if (!holds) throw std::logic_error("the catalog of the object store is inconsistent: " + what);
   };
   std::map<JobId, std::vector<Extent>> extents;
+  std::uint64_t object_bytes = 0, pinned_bytes = 0, kept_bytes = 0;
   for (const auto& [id, object] : objects_) {
     const auto name = to_string(id);
+    object_bytes += object.extent.bytes;
+    if (!object.pins.empty()) pinned_bytes += object.extent.bytes;
     if (object.extent.bytes > 0) extents[object.job].push_back(object.extent);
     require(object.state != State::Creating || object.pins.contains(object.writer), name + " has lost its writer");
     require(!object.freed || !object.pins.empty() || object.work != Work::None, name + " was freed and is still there");
@@ -348,7 +361,11 @@ void Catalog::check() const {
     }
     require(kept == process.kept_bytes && kept <= options_.keep_bytes,
             fmt::format("process {} keeps {}", number, kept));
+    kept_bytes += kept;
   }
+  require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_bytes_,
+          fmt::format("{} in objects, {} of these pinned, and {} kept are counted as {}, {} and {}", object_bytes,
+                      pinned_bytes, kept_bytes, object_bytes_, pinned_bytes_, kept_bytes_));
   for (auto& [job, ranges] : extents) {
     std::ranges::sort(ranges);
     std::uint64_t sum = 0, end = 0;

@@ -338,3 +338,22 @@ TEST_CASE("what is written in kept memory for an owner that has ended goes once 
   CHECK_FALSE(world.catalog.knows({1, 4}));
   world.catalog.check();
 }
+
+TEST_CASE("frees that come before their objects are counted, and forgotten once those cannot come",
+          "[store][catalog]") {
+  Catalog catalog({.cap_bytes = 10 * kPage, .most_freed_early = 2});
+  catalog.attach(1, 1);
+  for (std::uint64_t number = 1; number <= 4; ++number) catalog.free(0, {1, number}, false);
+  const auto put = [&](ObjectId object) {
+    for (const auto& effect : catalog.create(1, object.number, object, 9, kPage)) {
+      if (std::holds_alternative<Commit>(effect)) catalog.committed(object, std::nullopt);
+    }
+    catalog.seal(1, object, false);
+  };
+  put({1, 2});  // and 1 was passed over
+  CHECK_FALSE(catalog.knows({1, 2}));
+  for (std::uint64_t number = 5; number <= 8; ++number) catalog.free(0, {1, number}, false);
+  for (std::uint64_t number = 3; number <= 8; ++number) put({1, number});
+  for (std::uint64_t number = 3; number <= 8; ++number)
+    CHECK(catalog.knows({1, number}) == (number != 5 && number != 6));
+}
