@@ -1,6 +1,8 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -181,6 +183,22 @@ TEST_CASE("garbage on the port closes that connection, and the head lives", "[cl
     close(fd);
   }
   CHECK(cluster.run_driver("task").exit_code == 0);
+}
+
+TEST_CASE("thousands of strangers leave a few lines in a head's log, and it goes on", "[cli][refusal]") {
+  TestCluster cluster(0);
+  std::vector<int> silent;
+  for (int i = 0; i < 2'400; ++i) {
+    const int fd = connect_to(cluster.address());
+    if (i % 3 != 0) (void)!send(fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
+    i % 8 == 0 ? silent.push_back(fd) : static_cast<void>(close(fd));
+  }
+  CHECK(run({TROUPE_PROGRAM, "status"}, cluster.environment()).exit_code == 0);
+  for (const int fd : silent) close(fd);
+  CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
+  REQUIRE(cluster.head().wait());
+  CHECK_THAT(cluster.head().output(), Catch::Contains("refused a connection"));
+  CHECK(cluster.head().output().size() < 16 * 1024);
 }
 
 TEST_CASE("a second head on the same port or state is refused with the way out", "[cli][refusal]") {

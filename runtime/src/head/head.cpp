@@ -10,6 +10,7 @@
 #include "config/json.hpp"
 #include "config/name.hpp"
 #include "head/control.hpp"
+#include "transport/acceptor.hpp"
 
 namespace troupe::head {
 namespace {
@@ -31,6 +32,7 @@ struct Head::Impl {
   Routes routes;
   Control control;
   std::unique_ptr<transport::Listener> listener;
+  transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
   std::set<transport::ConnectionPtr> administrators;  // held until they hang up: they see the head's end by it
   std::function<void()> stop_asked = [] {};
@@ -44,6 +46,7 @@ struct Head::Impl {
         log(or_silent(options.log)),
         journal(Journal::open(options.directory, log)),
         control(io, *journal, routes, options.node_silence, log),
+        acceptor(io, "", {}, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
@@ -71,12 +74,10 @@ struct Head::Impl {
       return known ? "" : "a head answers nodes, drivers and administrators only";
     };
     server.key = [this](const transport::Caller&) { return options.token; };
-    transport::accept(
-        std::move(socket), std::move(server),
-        [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
-          greet(std::move(connection), who.caller.role);
-        },
-        [this](const transport::Denied& denied) { log("refused a connection: " + denied.why); });
+    acceptor.accept(std::move(socket), std::move(server),
+                    [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
+                      greet(std::move(connection), who.caller.role);
+                    });
   }
 
   /// The first message says who this is; until then the connection is held by its own handlers.

@@ -14,6 +14,8 @@ namespace troupe::node {
 
 StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
   address_.machine = ways_.machine;
+  acceptor_.emplace(ways_.loop, "the object store ", transport::AcceptLimits{},
+                    [](const std::string& line) { log::warn(line); });
   const auto on_socket = [this](transport::Socket socket) { accept(std::move(socket)); };
   listeners_ = process::open_listeners(ways_.loop, ways_.host, address_, on_socket);
   if (listeners_.tcp) return;
@@ -109,15 +111,11 @@ void StoreHost::accept(transport::Socket socket) {
   options.key = [token = ways_.token](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? transport::job_key(token, caller.job) : token;
   };
-  transport::accept(
-      std::move(socket), std::move(options),
-      [this, alive = std::weak_ptr(alive_)](const transport::ConnectionPtr& connection,
-                                            const transport::Accepted& accepted) {
-        if (alive.expired()) return;
-        if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
-        exchange().accept(connection, accepted.caller);
-      },
-      [](const transport::Denied& denied) { log::warn("the object store refused a connection: " + denied.why); });
+  acceptor_->accept(std::move(socket), std::move(options),
+                    [this](const transport::ConnectionPtr& connection, const transport::Accepted& accepted) {
+                      if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
+                      exchange().accept(connection, accepted.caller);
+                    });
 }
 
 /// A driver of this machine attaches; one of a machine without a node asks for bytes, once a connection.
@@ -176,6 +174,7 @@ void StoreHost::drop_driver(std::uint64_t process) {
 
 void StoreHost::close() {
   listeners_ = {};
+  acceptor_.reset();
   drivers_.clear();
   for (const auto& caller : std::exchange(callers_, {})) caller->close();
   exchange_.reset();

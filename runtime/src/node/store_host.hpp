@@ -15,6 +15,7 @@
 #include "process/listeners.hpp"
 #include "store/service.hpp"
 #include "transfer/exchange.hpp"
+#include "transport/acceptor.hpp"
 #include "transport/connection.hpp"
 #include "transport/handshake.hpp"
 
@@ -71,6 +72,7 @@ class StoreHost {
   Ways ways_;
   process::Address address_;
   process::Listeners listeners_;
+  std::optional<transport::Acceptor> acceptor_;
   std::unique_ptr<store::Service> service_;
   std::unique_ptr<transfer::Exchange> exchange_;                         // made with it, gone before it
   std::set<transport::ConnectionPtr> callers_;                           // processes, attached or not yet

@@ -61,6 +61,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
     : loop_(loop),
       identity_(std::move(identity)),
       strangers_(std::move(strangers)),
+      acceptor_(loop, "", {}, nullptr),
       store_link_({.loop = loop_,
                    .self = identity_.self,
                    .connect = std::move(to_store),
@@ -133,16 +134,15 @@ void Process::accept(transport::Socket socket) {
   options.key = [this](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? identity_.job_key : strangers_.key;
   };
-  transport::accept(
-      std::move(socket), std::move(options),
-      [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
-        if (who.caller.role == wire::Role::PROCESS) return peers_.adopt(connection, who.caller.process);
-        // Held by its own handlers until the stranger closes it.
-        connection->hand_over(
-            {}, [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
-            [](const std::string&) {});
-      },
-      [](const transport::Denied&) {});
+  acceptor_.accept(std::move(socket), std::move(options),
+                   [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
+                     if (who.caller.role == wire::Role::PROCESS) return peers_.adopt(connection, who.caller.process);
+                     // Held by its own handlers until the stranger closes it.
+                     connection->hand_over(
+                         {},
+                         [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
+                         [](const std::string&) {});
+                   });
 }
 
 // ---- from other processes --------------------------------------------------------------------------------------

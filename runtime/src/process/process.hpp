@@ -22,6 +22,7 @@
 #include "process/resolver.hpp"
 #include "process/store_link.hpp"
 #include "tasks/tasks.hpp"
+#include "transport/acceptor.hpp"
 
 namespace troupe::process {
 
@@ -124,6 +125,7 @@ class Process {
   boost::asio::io_context& loop_;
   const Identity identity_;
   const Strangers strangers_;
+  transport::Acceptor acceptor_;
   // Of all sessions: a handle that outlives its own must not name what a later one makes.
   static inline std::atomic<std::uint64_t> last_object_{0};
   static inline std::atomic<std::uint64_t> last_shared_{0};

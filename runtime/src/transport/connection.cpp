@@ -100,7 +100,9 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void finish();
   void close();
   bool is_open() const { return state_ == State::Made || state_ == State::Open; }
+  bool is_over() const { return state_ == State::Closed; }
   std::size_t queued_bytes() const { return outbox_.bytes(); }
+  Socket::executor_type executor() { return socket_.get_executor(); }
   const std::string& peer() const { return peer_; }
   const std::string& local_host() const { return local_host_; }
 
@@ -431,7 +433,9 @@ node::UniqueFd Connection::detach() { return impl_->detach(); }
 void Connection::finish() { impl_->finish(); }
 void Connection::close() { impl_->close(); }
 bool Connection::is_open() const { return impl_->is_open(); }
+bool Connection::is_over() const { return impl_->is_over(); }
 std::size_t Connection::queued_bytes() const { return impl_->queued_bytes(); }
+Socket::executor_type Connection::executor() const { return impl_->executor(); }
 const std::string& Connection::peer() const { return impl_->peer(); }
 std::string Connection::local_host() const { return impl_->local_host(); }
 

@@ -90,7 +90,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Closes now; on_closed is not called.
   void close();
   bool is_open() const;
+  bool is_over() const;  ///< closed: also what finish() had to send is out, or given up
   std::size_t queued_bytes() const;
+  Socket::executor_type executor() const;  ///< of its loop
   /// "127.0.0.1:4711", "unix", for messages.
   const std::string& peer() const;
   std::string local_host() const;  ///< the address of this end: where the peer can reach this machine; empty for unix

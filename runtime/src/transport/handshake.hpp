@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -61,10 +62,23 @@ struct ServerOptions {
 /// no thread, leaves nothing open. Where it cannot, nothing is lost but that time.
 void warm_up();
 
-/// Runs the server's side on a fresh socket. One of the two is called once, on the loop. An accepted connection reads
-/// nothing until it is handed over (Connection::hand_over); it may be sent to before, within Limits{}.
-void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
-            std::function<void(Denied)> denied);
+/// One that is under way, and gone once it is over.
+class Handshake {
+ public:
+  virtual ~Handshake() = default;
+  /// Closes the connection; `denied` is called with this reason, from within.
+  virtual void give_up(std::string why) = 0;
+};
+
+/// Runs the server's side on a fresh socket, or on a connection within kBeforeHandshake that was not started. One of the
+/// two is called once, on the loop. An accepted connection reads nothing until it is handed over (Connection::hand_over);
+/// it may be sent to before, within Limits{}. What listens for others takes an Acceptor, which bounds this.
+std::weak_ptr<Handshake> accept(Socket socket, ServerOptions options,
+                                std::function<void(ConnectionPtr, Accepted)> accepted,
+                                std::function<void(Denied)> denied);
+std::weak_ptr<Handshake> accept(ConnectionPtr connection, ServerOptions options,
+                                std::function<void(ConnectionPtr, Accepted)> accepted,
+                                std::function<void(Denied)> denied);
 
 struct ClientOptions {
   Caller self;

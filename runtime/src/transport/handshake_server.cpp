@@ -23,12 +23,12 @@ using boost::system::error_code;
 ///
 ///     [hello] --Hello--> [proof] --Proof--> accepted
 ///        `-------- anything else ------'--> denied
-class Server : public std::enable_shared_from_this<Server> {
+class Server : public Handshake, public std::enable_shared_from_this<Server> {
  public:
-  Server(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
-         std::function<void(Denied)> denied)
-      : deadline_(socket.get_executor()),
-        connection_(Connection::make(std::move(socket), kBeforeHandshake)),
+  Server(ConnectionPtr connection, asio::steady_timer deadline, ServerOptions options,
+         std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied)
+      : deadline_(std::move(deadline)),
+        connection_(std::move(connection)),
         options_(std::move(options)),
         accepted_(std::move(accepted)),
         denied_(std::move(denied)) {}
@@ -48,6 +48,8 @@ class Server : public std::enable_shared_from_this<Server> {
           if (const auto self = weak.lock()) self->deny(self->describe_end(why));
         });
   }
+
+  void give_up(std::string why) override { deny(std::move(why)); }
 
  private:
   void receive(wire::Message::Reader message) try {
@@ -156,9 +158,21 @@ class Server : public std::enable_shared_from_this<Server> {
 
 }  // namespace
 
-void accept(Socket socket, ServerOptions options, std::function<void(ConnectionPtr, Accepted)> accepted,
-            std::function<void(Denied)> denied) {
-  std::make_shared<Server>(std::move(socket), std::move(options), std::move(accepted), std::move(denied))->start();
+std::weak_ptr<Handshake> accept(Socket socket, ServerOptions options,
+                                std::function<void(ConnectionPtr, Accepted)> accepted,
+                                std::function<void(Denied)> denied) {
+  return accept(Connection::make(std::move(socket), kBeforeHandshake), std::move(options), std::move(accepted),
+                std::move(denied));
+}
+
+std::weak_ptr<Handshake> accept(ConnectionPtr connection, ServerOptions options,
+                                std::function<void(ConnectionPtr, Accepted)> accepted,
+                                std::function<void(Denied)> denied) {
+  asio::steady_timer deadline(connection->executor());
+  auto server = std::make_shared<Server>(std::move(connection), std::move(deadline), std::move(options),
+                                         std::move(accepted), std::move(denied));
+  server->start();
+  return server;
 }
 
 }  // namespace troupe::transport
