@@ -266,9 +266,11 @@ void Launcher::fork(Pending pending) {
   packet.texts.insert(packet.texts.end(), pending.request.environment.begin(), pending.request.environment.end());
   auto link = std::move(pending.request.link);
   auto shared = std::make_shared<Pending>(std::move(pending));
-  zygote_->fork(packet, std::move(link), [weak = weak_from_this(), shared](const ZygotePacket* answer, UniqueFd link) {
-    if (auto self = weak.lock()) self->on_answer(std::move(*shared), answer, std::move(link));
-  });
+  auto announced = std::make_shared<Reaper::Announcement>(reaper_.announce());
+  zygote_->fork(packet, std::move(link),
+                [weak = weak_from_this(), shared, announced](const ZygotePacket* answer, UniqueFd link) {
+                  if (auto self = weak.lock()) self->on_answer(std::move(*shared), answer, std::move(link));
+                });
 }
 
 void Launcher::on_answer(Pending pending, const ZygotePacket* answer, UniqueFd link) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <boost/asio/post.hpp>
 #include <csignal>
 
@@ -56,10 +55,11 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
       cookie_(throw_if_threads()),
       cgroup_(make_node_cgroup(cookie_)),
       guardian_(cookie_, cgroup_.directory),
-      reaper_(loop),
+      reaper_(loop, Reaper::Unknown::Reaped),
       workers_(loop, reaper_, guardian_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
       beat_timer_(loop),
       stop_timer_(loop) {
+  if (options_.zygote >= 0) zygote_announced_ = reaper_.announce();
   ::signal(SIGPIPE, SIG_IGN);  // a guardian that was killed is seen as a child that ended
   watch_guardian();
 }
@@ -75,7 +75,7 @@ Node::Impl::~Impl() {
   pollfd ended{handle.get(), POLLIN, 0};
   if (handle) ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kGuardianLimit).count()));
   ::kill(guardian, SIGKILL);
-  ::waitpid(guardian, nullptr, 0);
+  wait_for_end(guardian);
 }
 
 WorkersOptions Node::Impl::workers_options() const {

@@ -174,7 +174,10 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   Job job;
   job.launcher = std::make_shared<Launcher>(loop_, reaper_, guardian_, shipped ? cache() : nullptr, std::move(launch));
   job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
-  if (options_.zygote >= 0) job.launcher->adopt(UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
+  if (options_.zygote >= 0) {
+    job.launcher->adopt(UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
+    zygote_announced_ = {};
+  }
   if (auto [old, added] = jobs_.emplace(number, job); !added) job.launcher->close();
 }
 

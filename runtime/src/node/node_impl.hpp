@@ -78,6 +78,7 @@ struct Node::Impl {
   NodeCgroup cgroup_;
   Guardian guardian_;
   Reaper reaper_;
+  Reaper::Announcement zygote_announced_;  // of a zygote that was there before the node, until its job starts
   Workers workers_;
   LogFolder logs_;
   std::vector<Gpu> gpus_;

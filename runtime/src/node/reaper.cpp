@@ -9,12 +9,55 @@
 
 namespace troupe::node {
 
-Reaper::Reaper(asio::io_context& loop) : signals_(loop, SIGCHLD) { wait_for_signal(); }
+Reaper::Reaper(asio::io_context& loop, Unknown unknown) : signals_(loop, SIGCHLD), unknown_(unknown) {
+  wait_for_signal();
+}
+Reaper::~Reaper() = default;
+
+// ---- announcements ---------------------------------------------------------------------------------------------
+
+Reaper::Announcement Reaper::announce() {
+  Announcement announcement;
+  announcement.reaper_ = alive_;
+  announcement.number_ = ++last_announcement_;
+  announcements_.insert(last_announcement_);
+  return announcement;
+}
+
+Reaper::Announcement::~Announcement() {
+  if (const auto reaper = reaper_.lock()) (*reaper)->over(number_);
+}
+
+Reaper::Announcement& Reaper::Announcement::operator=(Announcement&& other) noexcept {
+  std::swap(reaper_, other.reaper_);
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+void Reaper::over(std::uint64_t announcement) {
+  announcements_.erase(announcement);
+  if (!not_told_.empty()) sweep_later();
+}
+
+/// A child that is told of too late would be taken for another process, whose number is the same.
+bool Reaper::may_reap_unknown(pid_t child) {
+  if (unknown_ == Unknown::Left) return false;
+  const auto since = not_told_.emplace(child, last_announcement_).first->second;
+  if (!announcements_.empty() && *announcements_.begin() <= since) return false;
+  not_told_.erase(child);
+  return true;
+}
+
+// ---- children --------------------------------------------------------------------------------------------------
 
 void Reaper::watch(pid_t child, Group group, OnEnded ended) {
   children_.emplace(child, Child{group, std::move(ended)});
+  not_told_.erase(child);
   // It may have ended before it was known, when its signal meant nothing.
-  if (!this->ended(child)) return;
+  if (this->ended(child)) sweep_later();
+}
+
+void Reaper::sweep_later() {
   asio::post(signals_.get_executor(), [this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired() && !stopped_) sweep();
   });
@@ -29,7 +72,7 @@ void Reaper::stop() {
 void Reaper::kill_all_but(pid_t spared) {
   children_.erase(spared);
   for (const auto& [child, one] : children_) kill_group(child);
-  for (const auto& [child, one] : children_) ::waitpid(child, nullptr, 0);
+  for (const auto& [child, one] : children_) wait_for_end(child);
   children_.clear();
 }
 
@@ -46,8 +89,13 @@ void Reaper::sweep() {
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-    if (!watches(info.si_pid)) return sweep_known();  // somebody else's, and ahead of ours in the kernel's list
-    reap(info.si_pid);
+    if (watches(info.si_pid)) {
+      reap(info.si_pid);
+    } else if (may_reap_unknown(info.si_pid)) {
+      wait_for_end(info.si_pid);
+    } else {
+      return sweep_known();  // not ours, or not yet, and ahead of ours in the kernel's list
+    }
   }
 }
 
@@ -70,10 +118,15 @@ void Reaper::reap(pid_t child) {
   const auto one = std::move(found->second);
   children_.erase(found);
   if (one.group == Group::Killed) ::kill(-child, SIGKILL);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  one.on_ended(status);
+  one.on_ended(wait_for_end(child));
   if (on_reaped_) on_reaped_();
+}
+
+int wait_for_end(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 void kill_group(pid_t leader) {

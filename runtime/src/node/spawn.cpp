@@ -91,7 +91,8 @@ std::variant<pid_t, SpawnFailed> spawn(const Spawn& what) {
     got = ::read(read_end.get(), &report, sizeof report);
   } while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(sizeof report)) return pid;
-  ::waitpid(pid, nullptr, 0);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
   return SpawnFailed{describe(what, report)};
 }
 

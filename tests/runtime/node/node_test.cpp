@@ -1,13 +1,18 @@
 #include "node/node.hpp"
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
 
 #include "fake_head.hpp"
+#include "node/sibling.hpp"
 #include "node/spawn.hpp"
+#include "node/zygote_wire.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
 
@@ -31,6 +36,15 @@ Program shipped_program_that(const std::string& behaviour) {
   program.machine = "elsewhere";
   program.directory = "/not/here";
   return program;
+}
+
+int zombies() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const auto stat = test::stat_of(std::atoi(entry.path().filename().c_str()));
+    if (stat.parent == ::getpid() && stat.state == "Z") ++count;
+  }
+  return count;
 }
 
 struct Cluster {
@@ -182,6 +196,29 @@ TEST_CASE("a worker process that is killed is reported with its signal", "[node]
   const auto failure = cluster.fate(7);
   CHECK(failure.signal == SIGKILL);
   CHECK_THAT(failure.message, Catch::Contains("was killed by signal 9 (Killed)"));
+  cluster.stop();
+}
+
+TEST_CASE("nothing is left of a zygote that is killed between its fork and its report", "[node][zygote]") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  UniqueFd mine(ends[0]), its(ends[1]);
+  const pid_t zygote = ::fork();
+  if (zygote == 0) {
+    mine.reset();
+    send_packet(its.get(), encode({ZygotePacket::Kind::Ready, ::getpid(), 0, {}}), -1, 0);
+    if (!receive_packet(its.get(), 0).packet) ::_exit(1);
+    if (fork_sibling(nullptr) == 0) ::_exit(0);
+    ::kill(::getpid(), SIGKILL);
+  }
+  its.reset();
+  Cluster cluster;
+  cluster.options.zygote = mine.release();
+  cluster.options.zygote_pid = zygote;
+  cluster.join();
+  cluster.head.start_job(1, program_that("worker"));
+  cluster.start(4, 1);  // by another zygote
+  run_until(cluster.loop, "no zombie to be left", [] { return zombies() == 0; });
   cluster.stop();
 }
 
