@@ -223,6 +223,10 @@ std::optional<MemoryCgroup> tightest_memory_cgroup() {
   return tightest;
 }
 
+MemoryCgroups own_memory_cgroup() {
+  return {own_directory("").value_or(fs::path()), own_directory("memory").value_or(fs::path())};
+}
+
 NodeCgroup make_node_cgroup(const std::string& cookie) {
   const auto own = own_directory("");
   if (!own || !is_ours(*own)) return {};

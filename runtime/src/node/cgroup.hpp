@@ -21,6 +21,13 @@ struct MemoryCgroup {
 /// Of this process's cgroup and those above it the one that leaves least; nullopt: none has a limit.
 std::optional<MemoryCgroup> tightest_memory_cgroup();
 
+/// Directories of this process's own cgroup that count what its memory does; empty: there is none.
+struct MemoryCgroups {
+  std::string version_2 = {};
+  std::string version_1 = {};
+};
+MemoryCgroups own_memory_cgroup();
+
 /// A node's cgroup, locked (flock) as long as the node lives; one whose lock is free is of a dead node.
 struct NodeCgroup {
   std::string directory = {};  // empty: none

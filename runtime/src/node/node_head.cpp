@@ -124,6 +124,7 @@ void Node::Impl::beat() {
   message.root().setHeartbeat(++beats_);
   to_head(message);
   if (state_ == State::Joined) tell_store_usage();
+  workers_.look_at_memory();
   standstill_.expect(now + options_.heartbeat);
   beat_timer_.expires_after(options_.heartbeat);
   beat_timer_.async_wait(unless_gone([this] {

@@ -45,6 +45,8 @@ struct Workers::Worker {
   std::string own_words;        // why it could not start, as it says itself
   pid_t pid = 0;
   std::int32_t cgroup = 0;
+  std::uint64_t memory_kills = 0;  // of its cgroup, before it was in there
+  std::string out_of_memory;       // not empty: the kernel ended it, as it seems
   int attempts = 0;
   bool by_exec = false;
   bool ready = false;
@@ -96,6 +98,7 @@ void Workers::launch(const WorkerPtr& worker) {
   worker->log = LogTail(request.log);
   if (worker->cgroup == 0) worker->cgroup = cgroups_.take();
   request.cgroup = cgroups_.directory(worker->cgroup);
+  worker->memory_kills = MemoryKills::in_cgroup(request.cgroup).value_or(0);
   configure(*worker);
   worker->launcher->start(std::move(request),
                           [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
@@ -263,8 +266,22 @@ void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
 void Workers::on_ended(const WorkerPtr& worker, int status) {
   guardian_.remove(worker->pid);
   if (worker->link) worker->link->drain();  // what it said before its end counts: a value that it sealed is there
+  worker->out_of_memory = memory_ran_out(*worker, status);
   end_what_it_left(*worker);
   if (!worker->over) report(*worker, describe_end(*worker, status));
+}
+
+/// How its end is told where memory had run out; each is logged, for a task may be tried again without a word.
+std::string Workers::memory_ran_out(const Worker& worker, int status) {
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !worker.stopped_because.empty() || worker.over) return {};
+  const auto of_its_own = MemoryKills::in_cgroup(cgroups_.directory(worker.cgroup));
+  auto why = memory_kills_.explain(MemoryKills::Clock::now());
+  if (of_its_own.value_or(0) > worker.memory_kills) why = "the kernel ended it because its cgroup was out of memory";
+  if (why.empty()) return {};
+  why = "out of memory: " + why;
+  log::warn(fmt::format("job {}: process {} (pid {}) {}; {}", worker.setup.job, worker.process, worker.pid,
+                        describe_status(status), why));
+  return "; " + why;
 }
 
 void Workers::end_what_it_left(Worker& worker) {
@@ -287,10 +304,11 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
   } else if (!worker.stopped_because.empty()) {
     failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
   } else if (worker.ready) {
-    failure.message = fmt::format("{} {}{}", who, describe_status(status), worker.log.name());
+    failure.message = fmt::format("{} {}{}{}", who, describe_status(status), worker.out_of_memory, worker.log.name());
   } else {
-    failure.message = fmt::format("{} {} before it {}{}", who, describe_status(status),
-                                  never_began ? "called troupe::init" : "was ready", worker.log.quote());
+    failure.message =
+        fmt::format("{} {} before it {}{}{}", who, describe_status(status),
+                    never_began ? "called troupe::init" : "was ready", worker.out_of_memory, worker.log.quote());
   }
   return failure;
 }

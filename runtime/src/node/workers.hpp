@@ -14,6 +14,7 @@
 
 #include "node/guardian.hpp"
 #include "node/launcher.hpp"
+#include "node/memory_kills.hpp"
 #include "node/process_cgroups.hpp"
 #include "node/reaper.hpp"
 #include "transport/connection.hpp"
@@ -61,6 +62,8 @@ class Workers {
   /// SIGKILL at once, to it and its process group. What it left in other sessions follows.
   void stop(std::uint64_t process, const std::string& why);
   void stop_job(std::uint64_t job, const std::string& why);
+  /// To be called every second or so: looks whether the machine runs out of memory.
+  void look_at_memory() { memory_kills_.look(MemoryKills::Clock::now()); }
   /// SIGTERM to all of them, for those that want to hear it.
   void terminate_all();
   void stop_all(const std::string& why);
@@ -92,6 +95,7 @@ class Workers {
   void end_what_it_left(Worker& worker);
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
+  std::string memory_ran_out(const Worker& worker, int status);
   void log_failed_start(const Worker& worker, const Failure& failure);
 
   asio::io_context& loop_;
@@ -99,6 +103,7 @@ class Workers {
   Guardian& guardian_;
   WorkersOptions options_;
   ProcessCgroups cgroups_;
+  MemoryKills memory_kills_;
   ToHead to_head_;
   StoreHost* store_ = nullptr;
   const std::string machine_;

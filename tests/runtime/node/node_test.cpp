@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "fake_head.hpp"
+#include "memory_cgroup.hpp"
 #include "node/sibling.hpp"
 #include "node/spawn.hpp"
 #include "node/zygote_wire.hpp"
@@ -196,6 +197,28 @@ TEST_CASE("a worker process that is killed is reported with its signal", "[node]
   const auto failure = cluster.fate(7);
   CHECK(failure.signal == SIGKILL);
   CHECK_THAT(failure.message, Catch::Contains("was killed by signal 9 (Killed)"));
+  cluster.stop();
+}
+
+TEST_CASE("a worker process that the kernel killed for lack of memory is reported so", "[node][process][memory]") {
+  const test::MemoryCgroup limited(64 << 20);
+  if (!limited) {
+    WARN("skipped: no memory cgroup (version 1) can be made here");
+    return;
+  }
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(1, program_that("worker"));
+  const auto pid = cluster.start(4, 1);
+  REQUIRE(limited.take(pid));
+  cluster.head.command(4, 1, "fill " + std::to_string(256 << 20));
+  const auto fate = cluster.fate(4);
+  CHECK(fate.signal == SIGKILL);
+  CHECK_THAT(fate.message, Catch::Contains("killed by signal 9") && Catch::Contains("out of memory: the kernel"));
+
+  cluster.start(5, 1);
+  ::kill(cluster.head.ready[5], SIGKILL);
+  CHECK_THAT(cluster.fate(5).message, !Catch::Contains("memory"));
   cluster.stop();
 }
 

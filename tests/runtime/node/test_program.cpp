@@ -123,6 +123,7 @@ std::string perform(const std::string& command) {
     std::cout << rest << std::endl;
     return "printed";
   }
+  if (verb == "fill") return std::to_string(std::string(std::stoul(rest), 'x').size());
   if (verb == "exit") ::_exit(std::stoi(rest));
   if (verb == "signal") ::kill(::getpid(), std::stoi(rest));
   if (verb == "sleeper") return start_sleeper(true);
