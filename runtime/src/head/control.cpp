@@ -220,11 +220,19 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
   });
 }
 
+/// A node that is stopped or starved reports no death: only what it says later speaks for the process. One that stays
+/// silent is lost, and its processes with it.
+bool Control::has_spoken_since(ProcessId id, Clock::time_point time) {
+  const auto* process = routes_.process(id);
+  const auto* node = process ? routes_.node(process->node) : nullptr;
+  return !node || node->heard > time;
+}
+
 void Control::answer_overdue_fates() {
   const auto now = Clock::now();
   for (auto& [process, asked] : fates_asked_) {
     std::erase_if(asked, [&, id = process](const FateAsked& waiting) {
-      if (waiting.until > now) return false;
+      if (waiting.until > now || !has_spoken_since(id, waiting.until)) return false;
       routes_.tell(waiting.asked.asker, waiting.asked.id, [&](wire::Tell::Builder tell) {
         process::write_failure(
             tell.initFate(),

@@ -97,6 +97,7 @@ class Control {
   void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
   void settle_fate(ProcessId process, Fates::End end);
   void answer_overdue_fates();
+  bool has_spoken_since(ProcessId process, Clock::time_point time);
   void forgive_own_silence();
   void look_for_silent_nodes();
   void tell_owner_ended(scheduler::NodeId node, ProcessId owner);

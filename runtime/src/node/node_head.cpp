@@ -82,12 +82,18 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       return;
     }
     case wire::Message::SHUTDOWN:
-      if (state_ != State::Joining) return stop(message.getShutdown(), false);
+      if (state_ != State::Joining) return stop_with_cluster(message.getShutdown());
       return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
     default:
       if (store_ && store_->on_head_message(message)) return;
       log::warn(fmt::format("the head sent a message of kind {}; ignored", static_cast<int>(message.which())));
   }
+}
+
+/// Its processes hear of it before they end.
+void Node::Impl::stop_with_cluster(const std::string& why) {
+  workers_.tell_shutdown(why);
+  stop("the cluster was stopped: " + why, false);
 }
 
 void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {

@@ -44,6 +44,7 @@ struct Node::Impl {
   void on_open(transport::ConnectionPtr head, const transport::Accepted& accepted);
   void on_message(wire::Message::Reader message);
   void on_joined(wire::NodeJoined::Reader joined);
+  void stop_with_cluster(const std::string& why);
   void on_job_started(wire::JobStarted::Reader started);
   void on_job_ended(std::uint64_t job);
   void on_start_process(wire::StartProcess::Reader start);

@@ -243,6 +243,14 @@ void Workers::stop_job(std::uint64_t job, const std::string& why) {
   for (auto process : processes) stop(process, why);
 }
 
+void Workers::tell_shutdown(const std::string& why) {
+  for (const auto& [process, worker] : workers_) {
+    transport::Outgoing message;
+    message.root().setShutdown(why);
+    if (worker->link && worker->ready) worker->link->send(message);
+  }
+}
+
 void Workers::terminate_all() {
   for (const auto& [process, worker] : workers_) {
     if (worker->pid > 0) ::kill(worker->pid, SIGTERM);

@@ -62,6 +62,8 @@ class Workers {
   /// SIGKILL at once, to it and its process group. What it left in other sessions follows.
   void stop(std::uint64_t process, const std::string& why);
   void stop_job(std::uint64_t job, const std::string& why);
+  /// Tells all of them that the cluster is being stopped.
+  void tell_shutdown(const std::string& why);
   /// To be called every second or so: looks whether the machine runs out of memory.
   void look_at_memory() { memory_kills_.look(MemoryKills::Clock::now()); }
   /// SIGTERM to all of them, for those that want to hear it.

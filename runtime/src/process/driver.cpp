@@ -97,7 +97,9 @@ void Driver::on_message(wire::Message::Reader message) {
   } else if (message.isAdminReply() && status_) {
     status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
   } else if (message.isShutdown()) {
-    on_lost(message.getShutdown());
+    if (!process_) return on_lost(message.getShutdown());
+    process_->on_cluster_stopped(message.getShutdown());
+    fail_status("the cluster was stopped: " + std::string(message.getShutdown()));
   } else if (process_) {
     process_->on_head_message(message);
   }
@@ -145,8 +147,12 @@ void Driver::on_lost(const std::string& why) {
     registration_failure_ = why;
   } else {
     process_->on_head_lost(why);
-    if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+    fail_status(why);
   }
+}
+
+void Driver::fail_status(const std::string& why) {
+  if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
 }
 
 void Driver::serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message) {

@@ -40,6 +40,7 @@ class Driver {
   void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void on_message(wire::Message::Reader message);
   void on_lost(const std::string& why);
+  void fail_status(const std::string& why);
   void find_store(StoreLink::Connected connected);
   void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
 

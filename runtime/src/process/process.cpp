@@ -296,10 +296,15 @@ void Process::on_rendezvous(const transport::ConnectionPtr& from, wire::Rendezvo
 
 void Process::on_head_message(wire::Message::Reader message) {
   if (message.isTell()) on_tell(message.getTell());
+  if (message.isShutdown()) on_cluster_stopped(message.getShutdown());
 }
 
 void Process::on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
   if (!store_link_.on_message(from, message)) on_head_message(message);
+}
+
+void Process::on_cluster_stopped(const std::string& why) {
+  head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster was stopped: " + why});
 }
 
 void Process::on_head_lost(const std::string& why) {

@@ -358,7 +358,7 @@ TEST_CASE("a node stops when the head says so, is gone or falls silent", "[node]
   SECTION("shut down") {
     cluster.head.shut_down("troupe stop");
     run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
-    CHECK(cluster.stopped->first == "troupe stop");
+    CHECK(cluster.stopped->first == "the cluster was stopped: troupe stop");
     CHECK(!cluster.stopped->second);
   }
   SECTION("connection lost") {

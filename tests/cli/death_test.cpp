@@ -1,0 +1,49 @@
+// What the programs of a real cluster say of deaths and of its end.
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include <sys/wait.h>
+#include <catch2/catch.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+int actor_of(Child& driver) {
+  driver.wait_for_output("holding");
+  const auto& output = driver.output();
+  return std::stoi(output.substr(output.find("actor ") + 6));
+}
+
+}  // namespace
+
+TEST_CASE("a killed process is reported as killed, also where its node was held up", "[cli][cluster][failure]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold");
+  const int actor = actor_of(driver);
+  cluster.worker(0).signal(SIGSTOP);
+  ::kill(actor, SIGKILL);
+  std::this_thread::sleep_for(3s);  // twice as long as the head waits for a node that speaks
+  cluster.worker(0).signal(SIGCONT);
+  driver.wait_for_output("failed: ");
+  REQUIRE(driver.wait());
+  CHECK_THAT(driver.output(), Catch::Contains("was killed by signal 9"));
+  CHECK_THAT(driver.output(), !Catch::Contains("says that it runs"));
+}
+
+TEST_CASE("after troupe stop a driver says that the cluster was stopped", "[cli][cluster][stop]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold");
+  actor_of(driver);
+  CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
+  REQUIRE(driver.wait());
+  CHECK_THAT(driver.output(), Catch::Contains("failed: the cluster was stopped: asked by `troupe stop`"));
+  REQUIRE(cluster.worker(0).wait());
+  REQUIRE(cluster.head().wait());
+  CHECK_THAT(cluster.worker(0).output(), Catch::Contains("the cluster was stopped: asked by `troupe stop`"));
+}
