@@ -47,3 +47,17 @@ TEST_CASE("after troupe stop a driver says that the cluster was stopped", "[cli]
   REQUIRE(cluster.head().wait());
   CHECK_THAT(cluster.worker(0).output(), Catch::Contains("the cluster was stopped: asked by `troupe stop`"));
 }
+
+TEST_CASE("a program that leaves with large values of others ends without a warning", "[cli][cluster][store]") {
+  TestCluster cluster(1);
+  for (int i = 0; i < 10; ++i) {
+    const auto done = cluster.run_driver("stored");
+    INFO(done.output);
+    REQUIRE(done.exit_code == 0);
+  }
+  CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
+  REQUIRE(cluster.worker(0).wait());
+  REQUIRE(cluster.head().wait());
+  CHECK_THAT(cluster.worker(0).output(), !Catch::Contains("refused a connection"));
+  CHECK_THAT(cluster.head().output(), !Catch::Contains("refused a connection"));
+}

@@ -95,6 +95,15 @@ int many(troupe::Cluster&) {
   return 0;
 }
 
+std::string large(std::size_t bytes) { return std::string(bytes, 'x'); }
+int size_of(const std::string& text) { return static_cast<int>(text.size()); }
+
+/// A large value of one process for another one, that this process never looks at.
+int stored(troupe::Cluster&) {
+  print("bytes", troupe::task<size_of>(troupe::task<large>(std::size_t{300'000})).get());
+  return 0;
+}
+
 int task(troupe::Cluster&) {
   print("task", troupe::task<process_id>().get());
   return 0;
@@ -112,6 +121,7 @@ int main(int argc, char** argv) {
     if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);
     if (what == "task") return task(cluster);
+    if (what == "stored") return stored(cluster);
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;
   } catch (const troupe::Refused& error) {

@@ -304,10 +304,12 @@ void Process::on_node_message(const transport::ConnectionPtr& from, wire::Messag
 }
 
 void Process::on_cluster_stopped(const std::string& why) {
+  store_link_.leave();
   head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster was stopped: " + why});
 }
 
 void Process::on_head_lost(const std::string& why) {
+  store_link_.leave();
   head_.disconnect(
       {.kind = Failure::Kind::Disconnected,
        .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it "
@@ -316,6 +318,7 @@ void Process::on_head_lost(const std::string& why) {
 }
 
 void Process::end(const Failure& why) {
+  store_link_.leave();
   head_.disconnect(why);
   peers_.end(why);
 }

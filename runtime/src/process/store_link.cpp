@@ -69,6 +69,7 @@ void StoreLink::view(const store::Wanted& wanted, OnSeen done) {
   boost::asio::post(ways_.loop, [this, wanted, here = std::move(here), done = std::move(done)] {
     attach([this, wanted, here, done](store::Client* client) {
       if (client) return client->view(wanted, here);
+      if (leaving_) return done(store::Refusal{store::Refusal::Kind::Stopped, "this process is leaving its cluster"});
       far_.view(wanted, done);
     });
   });
@@ -77,7 +78,10 @@ void StoreLink::view(const store::Wanted& wanted, OnSeen done) {
 void StoreLink::free(const store::Wanted& place) {
   if (auto* client = client_.load(std::memory_order_acquire)) return client->free(place);
   boost::asio::post(ways_.loop, [this, place] {
-    attach([this, place](store::Client* client) { client ? client->free(place) : far_.free(place); });
+    attach([this, place](store::Client* client) {
+      if (client) return client->free(place);
+      if (!leaving_) far_.free(place);
+    });
   });
 }
 

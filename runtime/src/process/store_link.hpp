@@ -73,6 +73,8 @@ class StoreLink {
     if (connection_) connection_->flush();
   }
   void node_ended(std::uint32_t node) { far_.node_ended(node); }
+  /// This process leaves its cluster: what it would still free goes with its job, and it looks nowhere else for values.
+  void leave() { leaving_ = true; }
 
  private:
   enum class Stage : int { Unused, Asking, Attached, None };
@@ -96,7 +98,8 @@ class StoreLink {
   FarStore far_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
-  std::string last_why_;                                     // it went without the store
+  std::string last_why_;  // it went without the store
+  bool leaving_ = false;
   std::vector<std::unique_ptr<store::Client>> clients_;      // the last one may be in use
   static inline std::atomic<std::uint64_t> last_object_{0};  // of all clients and sessions: names do not come again
 };
