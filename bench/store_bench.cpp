@@ -54,7 +54,10 @@ double rate(const Report& report, const std::function<void()>& operation) {
 double gigabytes(double per_second, std::uint64_t bytes) { return per_second * static_cast<double>(bytes) / 1e9; }
 
 transport::ConnectionPtr connect(boost::asio::io_context& loop, int socket) {
-  return transport::Connection::make(transport::adopt(loop, AF_UNIX, transport::OwnedFd(socket)));
+  boost::system::error_code error;
+  auto adopted = transport::adopt(loop, AF_UNIX, transport::OwnedFd(socket), error);
+  if (error) throw boost::system::system_error(error);
+  return transport::Connection::make(std::move(adopted));
 }
 
 /// A node with nothing but a store, and a socket for each of its processes. Arenas are fetched by their number.

@@ -20,6 +20,7 @@
 #include "node/store_host.hpp"
 #include "process/codec.hpp"
 #include "transport/frame.hpp"
+#include "transport/socket.hpp"
 
 namespace troupe::node {
 namespace {
@@ -107,9 +108,15 @@ void Workers::launch(const WorkerPtr& worker) {
 UniqueFd Workers::open_link(const WorkerPtr& worker) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  UniqueFd its(ends[1]);
+  boost::system::error_code not_watched;
+  auto mine = transport::adopt(loop_, AF_UNIX, transport::OwnedFd(ends[0]), not_watched);
+  if (not_watched) {
+    errno = not_watched.value();
+    return {};
+  }
   if (worker->link) worker->link->close();
-  worker->link =
-      transport::Connection::make(transport::Socket(loop_, asio::generic::stream_protocol(AF_UNIX, 0), ends[0]));
+  worker->link = transport::Connection::make(std::move(mine));
   std::weak_ptr<Worker> weak = worker;
   worker->link->start(
       [this, weak](wire::Message::Reader message) {
@@ -118,7 +125,7 @@ UniqueFd Workers::open_link(const WorkerPtr& worker) {
       [this, weak](const std::string&) {
         if (auto worker = weak.lock()) on_link_closed(worker);
       });
-  return UniqueFd(ends[1]);
+  return its;
 }
 
 /// Without memory for its record it works as well: what it was doing when it ended is then not known.

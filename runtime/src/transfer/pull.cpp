@@ -98,7 +98,9 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   connection->send(std::move(message));
   auto fd = connection->detach();
   if (!fd) return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
-  socket_.emplace(transport::adopt(loop_, transport::OwnedFd(fd.release())));
+  error_code not_watched;
+  socket_.emplace(transport::adopt(loop_, transport::OwnedFd(fd.release()), not_watched));
+  if (not_watched) return failed(Kind::Stopped, "this machine cannot watch another socket: " + not_watched.message());
   reader_.emplace(into_, verified_, wanted_.warm);
   heard_ = waits_since_ = Clock::now();
   watch();

@@ -30,7 +30,7 @@ std::vector<char> frame_of(transport::Outgoing message) {
 Sending::Sending(boost::asio::io_context& loop, node::UniqueFd socket, std::uint64_t from, SendingOptions options,
                  OnEnded on_ended)
     : loop_(loop),
-      socket_(transport::adopt(loop, transport::OwnedFd(socket.release()))),
+      socket_(transport::adopt(loop, transport::OwnedFd(socket.release()), not_watched_)),
       options_(options),
       on_ended_(std::move(on_ended)),
       timer_(loop),
@@ -38,6 +38,7 @@ Sending::Sending(boost::asio::io_context& loop, node::UniqueFd socket, std::uint
 
 void Sending::start() {
   if (ended_) return;
+  if (not_watched_) return end(false);
   moved_ = Clock::now();
   wait_to_read();
   watch();

@@ -66,6 +66,7 @@ class Sending : public std::enable_shared_from_this<Sending> {
   bool is_sent() const { return head_sent_ == head_.size() && chunk_left_ == 0; }
 
   boost::asio::io_context& loop_;
+  boost::system::error_code not_watched_;
   transport::Socket socket_;
   const SendingOptions options_;
   OnEnded on_ended_;

@@ -60,7 +60,9 @@ void Dial::try_next() {
   if (fd.get() < 0) return failed_with(errno);
   const int error = ::connect(fd.get(), address.get(), address.size) == 0 ? 0 : errno;
   if (error != 0 && error != EINPROGRESS) return failed_with(error);
-  socket_ = adopt(loop_, address.family(), std::move(fd));
+  boost::system::error_code not_watched;
+  socket_ = adopt(loop_, address.family(), std::move(fd), not_watched);
+  if (not_watched) return failed_with(not_watched.value());
   socket_.async_wait(Socket::wait_write, [weak = weak_from_this()](boost::system::error_code stopped) {
     const auto self = weak.lock();
     if (self && stopped != asio::error::operation_aborted) self->on_writable();

@@ -54,7 +54,10 @@ class Door : public std::enable_shared_from_this<Door> {
     for (int accepted = 0; accepted < kAcceptsPerTurn && listening_.is_open(); ++accepted) {
       OwnedFd fd(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.get() >= 0) {
-        on_socket_(adopt(loop_, family_, std::move(fd)));
+        error_code not_watched;
+        auto socket = adopt(loop_, family_, std::move(fd), not_watched);
+        if (not_watched) return back_off();
+        on_socket_(std::move(socket));
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         break;
       } else if (errno != EINTR && errno != ECONNABORTED) {

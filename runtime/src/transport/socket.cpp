@@ -86,16 +86,16 @@ void prepare(int fd) {
   if (is_inet(family_of(fd))) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-Socket adopt(asio::io_context& loop, int family, OwnedFd fd) {
+Socket adopt(asio::io_context& loop, int family, OwnedFd fd, boost::system::error_code& error) {
   Socket socket(loop);
-  socket.assign(asio::generic::stream_protocol(family, is_inet(family) ? IPPROTO_TCP : 0), fd.get());
-  fd.release();
+  socket.assign(asio::generic::stream_protocol(family, is_inet(family) ? IPPROTO_TCP : 0), fd.get(), error);
+  if (!error) fd.release();
   return socket;
 }
 
-Socket adopt(asio::io_context& loop, OwnedFd fd) {
+Socket adopt(asio::io_context& loop, OwnedFd fd, boost::system::error_code& error) {
   const int family = family_of(fd.get());
-  return adopt(loop, family, std::move(fd));
+  return adopt(loop, family, std::move(fd), error);
 }
 
 }  // namespace troupe::transport

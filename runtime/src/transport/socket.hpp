@@ -53,9 +53,10 @@ class OwnedFd {
   int fd_;
 };
 
-/// Hands the descriptor to a socket of the loop.
-Socket adopt(asio::io_context& loop, int family, OwnedFd fd);
+/// Hands the descriptor to a socket of the loop. Where the kernel watches no more of them for this user or has no memory for
+/// that, the descriptor is closed, the socket is not open, and `error` says why.
+Socket adopt(asio::io_context& loop, int family, OwnedFd fd, boost::system::error_code& error);
 /// The same where only the socket itself knows its family.
-Socket adopt(asio::io_context& loop, OwnedFd fd);
+Socket adopt(asio::io_context& loop, OwnedFd fd, boost::system::error_code& error);
 
 }  // namespace troupe::transport

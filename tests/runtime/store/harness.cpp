@@ -37,7 +37,10 @@ node::UniqueFd receive_descriptor(int line) {
 }
 
 transport::ConnectionPtr connect(boost::asio::io_context& loop, node::UniqueFd socket) {
-  return transport::Connection::make(transport::adopt(loop, AF_UNIX, transport::OwnedFd(socket.release())));
+  boost::system::error_code error;
+  auto adopted = transport::adopt(loop, AF_UNIX, transport::OwnedFd(socket.release()), error);
+  if (error) throw boost::system::system_error(error);
+  return transport::Connection::make(std::move(adopted));
 }
 
 /// A word is a packet.

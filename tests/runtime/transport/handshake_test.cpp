@@ -279,7 +279,7 @@ TEST_CASE("a caller without the key that goes on all the same is refused", "[tra
   hello.root().getHello().setProtocolMax(1);
   hello.root().getHello().initNonce(32);
   std::string refusal;
-  auto connection = Connection::make(adopt(loop.context, AF_INET, std::move(fd)));
+  auto connection = Connection::make(adopted(loop.context, AF_INET, std::move(fd)));
   connection->start(
       [&](wire::Message::Reader message) {
         if (message.isRefusal()) refusal = message.getRefusal().getReason();
@@ -472,7 +472,7 @@ TEST_CASE("a message that was changed on its way makes the proofs differ", "[tra
   OwnedFd to_server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto address = loopback(cluster.to.port);
   REQUIRE(::connect(to_server.get(), address.get(), address.size) == 0);
-  const auto server_side = Connection::make(adopt(loop.context, AF_INET, std::move(to_server)));
+  const auto server_side = Connection::make(adopted(loop.context, AF_INET, std::move(to_server)));
   ConnectionPtr client_side;
   const auto forward = [](ConnectionPtr& to, wire::Message::Reader message) {
     Outgoing copy;

@@ -38,6 +38,13 @@ struct Loop {
   }
 };
 
+inline Socket adopted(asio::io_context& context, int family, OwnedFd fd) {
+  boost::system::error_code error;
+  auto socket = adopt(context, family, std::move(fd), error);
+  REQUIRE_FALSE(error);
+  return socket;
+}
+
 /// The two ends of a socket: one for a Connection, one to write and read bytes on by hand.
 struct RawPair {
   explicit RawPair(Loop& loop) : RawPair(loop, make()) {}
@@ -49,7 +56,8 @@ struct RawPair {
   }
 
  private:
-  RawPair(Loop& loop, std::array<int, 2> ends) : socket(adopt(loop.context, AF_UNIX, OwnedFd(ends[0]))), raw(ends[1]) {}
+  RawPair(Loop& loop, std::array<int, 2> ends)
+      : socket(adopted(loop.context, AF_UNIX, OwnedFd(ends[0]))), raw(ends[1]) {}
   static std::array<int, 2> make() {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
@@ -67,7 +75,7 @@ inline std::pair<Socket, Socket> socket_pair(Loop& loop, bool tcp) {
   if (!tcp) {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-    return {adopt(loop.context, AF_UNIX, OwnedFd(ends[0])), adopt(loop.context, AF_UNIX, OwnedFd(ends[1]))};
+    return {adopted(loop.context, AF_UNIX, OwnedFd(ends[0])), adopted(loop.context, AF_UNIX, OwnedFd(ends[1]))};
   }
   std::unique_ptr<Socket> accepted;
   auto listener = Listener::tcp(loop.context, "127.0.0.1", 0,
@@ -76,7 +84,7 @@ inline std::pair<Socket, Socket> socket_pair(Loop& loop, bool tcp) {
   const auto address = loopback(listener->port());
   REQUIRE(::connect(fd.get(), address.get(), address.size) == 0);
   REQUIRE(loop.until([&] { return accepted != nullptr; }));
-  return {adopt(loop.context, AF_INET, std::move(fd)), std::move(*accepted)};
+  return {adopted(loop.context, AF_INET, std::move(fd)), std::move(*accepted)};
 }
 
 /// What one end has seen.
