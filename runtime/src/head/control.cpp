@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
-#include "config/json.hpp"
 #include "head/names.hpp"
 #include "process/codec.hpp"
 
@@ -15,11 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kFatePatience{
     1500};  ///< for a node to report the death that a peer has seen already
-
-std::int64_t wall_clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -30,14 +24,9 @@ void Control::apply(const scheduler::Event& event) {
 
 void Control::flush() {
   flushing_ = false;
-  journal_.commit();
   for (const auto& effect : std::exchange(effects_, {})) {
     std::visit([this](const auto& what) { carry_out(what); }, effect);
   }
-}
-
-void Control::record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail) {
-  journal_.append(wall_clock_ns(), kind, subject, config::to_text(detail));
 }
 
 // ---- nodes -----------------------------------------------------------------------------------------------------
@@ -48,7 +37,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   check_names(join.getResources(), join.getLabels());
   check_given(join.getLabels());
   const auto node = ++last_node_;
-  const std::uint64_t incarnation = journal_.epoch() << 32 | node;
+  const std::uint64_t incarnation = identity_.epoch() << 32 | node;
   scheduler::NodeJoined event{
       .node = node, .incarnation = incarnation, .name = join.getName(), .total = {}, .gpus = 0, .labels = {}};
   for (auto amount : join.getResources())
@@ -62,7 +51,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   auto joined = welcome.root().initNodeJoined();
   joined.setNode(node);
   joined.setIncarnation(incarnation);
-  joined.setCluster(journal_.cluster());
+  joined.setCluster(identity_.cluster());
   connection->send(welcome);
   routes_.add_node(node, {.connection = std::move(connection),
                           .incarnation = incarnation,
@@ -71,8 +60,6 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
                           .jobs = {},
                           .heard = Clock::now()});
 
-  record("node joined", node,
-         {{"name", event.name}, {"resources", scheduler::to_string(event.total)}, {"gpus", event.gpus}});
   log_(fmt::format("node {} joined: {} with {}{}", node, event.name, scheduler::to_string(event.total),
                    event.gpus > 0 ? fmt::format(", gpu {}", event.gpus) : ""));
   apply(event);
@@ -83,7 +70,6 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   auto* lost = routes_.node(node);
   if (!lost || lost->incarnation != incarnation) return;
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
-  record("node lost", node, {{"why", why}});
   for (auto process : routes_.processes_of_node(node)) {
     Failure how{.kind = Failure::Kind::ProcessDied,
                 .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why),
@@ -120,10 +106,8 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
   jobs_[job] = {.driver = process, .name = config::printable(std::string(driver.getName())), .pid = driver.getPid()};
 
-  record("job started", job, {{"name", jobs_[job].name}, {"pid", driver.getPid()}});
   log_(fmt::format("job {} started: {} (pid {})", job, jobs_[job].name, driver.getPid()));
   apply(scheduler::JobStarted{.job = job, .driver = process});
-  journal_.commit();
   return {job, process};
 }
 
@@ -131,7 +115,6 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
   auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   log_(fmt::format("job {} ended: {}", job, why));
-  record("job ended", job, {{"why", why}});
   Failure how{.kind = Failure::Kind::ProcessDied,
               .message = fmt::format("the driver (pid {}) has ended", found->second.pid)};
   settle_fate(found->second.driver, {.how = std::move(how), .calls = {}});

@@ -17,15 +17,15 @@
 #include <troupe/scheduler/state.hpp>
 
 #include "head/fates.hpp"
-#include "head/journal.hpp"
+#include "head/identity.hpp"
 #include "head/routes.hpp"
 #include "head/watches.hpp"
 #include "transport/standstill.hpp"
 
 namespace troupe::head {
 
-/// What the head decides: turns what nodes and processes say into events of the scheduler's State, journals what must not be
-/// forgotten, and turns the effects into messages. Effects of one turn of the loop leave together, after one commit.
+/// What the head decides: turns what nodes and processes say into events of the scheduler's State, and the effects into
+/// messages. Effects of one turn of the loop leave together, after that turn.
 /// Belongs to the head's loop.
 class Control {
  public:
@@ -34,9 +34,9 @@ class Control {
   static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
 
   /// `node_silence`: without a heartbeat a node is taken for lost.
-  Control(boost::asio::io_context& loop, Journal& journal, Routes& routes, std::chrono::milliseconds node_silence,
-          std::function<void(const std::string&)> log)
-      : loop_(loop), journal_(journal), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {
+  Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes,
+          std::chrono::milliseconds node_silence, std::function<void(const std::string&)> log)
+      : loop_(loop), identity_(identity), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {
     standstill_.expect(started_ + kTick);
   }
 
@@ -94,7 +94,6 @@ class Control {
   // control.cpp
   void apply(const scheduler::Event& event);
   void flush();
-  void record(std::string_view kind, std::uint64_t subject, const nlohmann::json& detail);
   void settle_fate(ProcessId process, Fates::End end);
   void answer_overdue_fates();
   bool has_spoken_since(ProcessId process, Clock::time_point time);
@@ -135,7 +134,7 @@ class Control {
   std::optional<Asked> close_request(scheduler::RequestId request);
 
   boost::asio::io_context& loop_;
-  Journal& journal_;
+  const Identity& identity_;
   Routes& routes_;
   const std::chrono::milliseconds node_silence_;
   std::function<void(const std::string&)> log_;

@@ -38,7 +38,6 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
   if (!asked || !process || !process->address) {
     return apply(scheduler::ActorReleased{.actor = effect.actor, .why = "nobody waits for it any more"});
   }
-  record("actor placed", effect.actor, {{"process", effect.process}, {"type", actors_[effect.actor].type}});
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initActor();
     grant.setActor(effect.actor);
@@ -56,7 +55,6 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
   });
   if (!asked || !all_there)
     return apply(scheduler::GangReleased{.gang = effect.gang, .why = "nobody waits for it any more"});
-  record("gang placed", effect.gang, {{"size", effect.members.size()}});
   gangs_[effect.gang] = effect.members;
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initGang();
@@ -99,7 +97,6 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
-  record("actor lost", effect.actor, {{"why", death.how.message}});
   fates_.actor_ended(effect.actor, death.how);
   actors_.erase(effect.actor);
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
@@ -118,8 +115,6 @@ void Control::carry_out(const scheduler::GangBroken& effect) {
       process::write_death(tell, broken.initFailure(), death_or(effect.process, to, effect.cause));
     });
   };
-  record("gang broken", effect.gang,
-         {{"rank", effect.rank}, {"why", death_or(effect.process, effect.requester, effect.cause).how.message}});
   tell_of_it(effect.requester);
   for (const auto& member : gangs_[effect.gang]) {
     if (member.process != effect.process) tell_of_it(member.process);

@@ -28,7 +28,7 @@ struct Head::Impl {
   boost::asio::io_context& loop;
   const HeadOptions options;
   std::function<void(const std::string&)> log;
-  std::unique_ptr<Journal> journal;
+  const Identity identity;
   Routes routes;
   Control control;
   std::unique_ptr<transport::Listener> listener;
@@ -47,6 +47,8 @@ struct Head::Impl {
         journal(Journal::open(options.directory, log)),
         control(io, *journal, routes, options.node_silence, log),
         acceptor(io, "", {}, log),
+        identity(options.directory),
+        control(io, identity, routes, options.node_silence, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
@@ -66,7 +68,7 @@ struct Head::Impl {
 
   void accept(transport::Socket socket) {
     transport::ServerOptions server;
-    server.cluster = journal->cluster();
+    server.cluster = identity.cluster();
     server.refuse = [this](const transport::Caller& caller) -> std::string {
       if (stopped) return "the cluster is being stopped";
       const bool known =
@@ -167,7 +169,7 @@ struct Head::Impl {
     auto registered = message.root().initRegistered();
     registered.setJob(job);
     registered.setProcess(process);
-    registered.setCluster(journal->cluster());
+    registered.setCluster(identity.cluster());
     connection->send(message);
     connection->hand_over(
         {},
@@ -233,7 +235,7 @@ Head::Head(boost::asio::io_context& loop, HeadOptions options)
 Head::~Head() = default;
 
 std::uint16_t Head::port() const { return impl_->listener->port(); }
-const std::string& Head::cluster() const { return impl_->journal->cluster(); }
+const std::string& Head::cluster() const { return impl_->identity.cluster(); }
 void Head::on_stop_asked(std::function<void()> asked) { impl_->stop_asked = std::move(asked); }
 void Head::on_last_driver_gone(std::function<void()> gone) { impl_->last_driver_gone = std::move(gone); }
 void Head::stop(const std::string& why, std::function<void()> stopped) { impl_->stop(why, std::move(stopped)); }

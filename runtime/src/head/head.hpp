@@ -17,19 +17,19 @@ struct HeadOptions {
   std::uint16_t port = 0;          ///< 0: any free one
   std::string unix_name;           ///< not empty: it listens there instead, and is reached from this machine alone
   transport::Secret token{};
-  std::string directory;                           ///< of its journal; empty: none is kept
+  std::string directory;                           ///< of its identity; empty: none is kept
   std::chrono::milliseconds node_silence{10'000};  ///< without a heartbeat a node is taken for lost
   std::function<void(const std::string&)> log;     ///< a line for people; empty: silent
 };
 
-/// The one control process of a cluster: who is in it, what runs where, names, events. Never on the path of a call.
-/// Everything that happens becomes an event of the pure scheduler::State; its effects become messages to nodes and processes
-/// once the journal has them. Lives on one loop.
+/// The one control process of a cluster: who is in it, what runs where, names. Never on the path of a call.
+/// Everything that happens becomes an event of the pure scheduler::State; its effects become messages to nodes and processes.
+/// Lives on one loop, which waits for no disk.
 ///
 ///   [new] --constructed: listening--> [serving] --stop()--> [stopping: nodes and drivers told] --all gone or 3 s--> [stopped]
 class Head {
  public:
-  /// Throws Refused where the address cannot be had or the journal cannot be opened.
+  /// Throws Refused where the address cannot be had or the identity cannot be read.
   Head(boost::asio::io_context& loop, HeadOptions options);
   ~Head();
 

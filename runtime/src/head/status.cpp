@@ -35,8 +35,8 @@ json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
 
 json Control::status() const {
   const auto now = Clock::now();
-  json out{{"cluster", journal_.cluster()},
-           {"epoch", journal_.epoch()},
+  json out{{"cluster", identity_.cluster()},
+           {"epoch", identity_.epoch()},
            {"up_seconds", std::chrono::duration<double>(now - started_).count()},
            {"nodes", json::array()},
            {"jobs", json::array()},
