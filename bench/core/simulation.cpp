@@ -55,8 +55,8 @@ std::uint32_t Simulation::pick(std::uint32_t below) {
   return std::uniform_int_distribution<std::uint32_t>{0, below - 1}(random_);
 }
 
-void Simulation::after(Duration time, What what, std::uint64_t subject, std::uint32_t detail) {
-  agenda_.push({{now_ + time, subject, detail, what}, ++last_order_});
+void Simulation::after(Duration time, What what, std::uint64_t subject, std::uint32_t detail, std::uint64_t by) {
+  agenda_.push({{now_ + time, subject, by, detail, what}, ++last_order_});
 }
 
 void Simulation::simulate() {
@@ -102,7 +102,7 @@ void Simulation::happen(const Due& due) {
   if (due.what == What::Returned) {
     give_back(due.subject);
   } else {
-    apply(due.what, due.subject, due.detail);
+    apply(due.what, due.subject, due.detail, due.by);
   }
   if (due.what == What::Tick) after(200ms, What::Tick, 0);
   if (due.what == What::NodeFails) {
@@ -113,17 +113,18 @@ void Simulation::happen(const Due& due) {
 }
 
 void Simulation::give_back(LeaseId lease) {
-  if (holders_.erase(lease) == 0) return;  // lost meanwhile
+  const auto holder = holders_.extract(lease);
+  if (holder.empty()) return;  // lost meanwhile
   if (done_++ == 0) {
     first_end_ = happened_.size();
     grants_to_first_end_ = grants_;
   }
-  apply(What::Returned, lease);
+  apply(What::Returned, lease, 0, holder.mapped());
   if (asked_ < load_.tasks) ask(1 + pick(load_.jobs));
 }
 
-void Simulation::apply(What what, std::uint64_t subject, std::uint32_t detail) {
-  happened_.push_back({now_, subject, detail, what});
+void Simulation::apply(What what, std::uint64_t subject, std::uint32_t detail, std::uint64_t by) {
+  happened_.push_back({now_, subject, by, detail, what});
   std::vector<Effect> effects;
   state_.apply(event_of(happened_.back(), state_, last_request_), now_, effects);
   for (const auto& effect : effects) std::visit([this](const auto& e) { note(e); }, effect);
@@ -168,11 +169,11 @@ Event Simulation::event_of(const Due& due, State& state, RequestId& request) con
     case What::Asked:
       return LeaseAsked{++request, due.subject, due.subject, needs[due.detail]};
     case What::Ready:
-      return ProcessReady{due.subject};
+      return ProcessReady{due.subject, static_cast<NodeId>(due.by), due.detail};
     case What::Exited:
-      return ProcessExited{due.subject, "stopped"};
+      return ProcessExited{due.subject, static_cast<NodeId>(due.by), due.detail, "stopped"};
     case What::Returned:
-      return LeaseReturned{due.subject};
+      return LeaseReturned{due.subject, due.by};
     case What::NodeFails:
       return NodeLost{static_cast<NodeId>(due.subject), 1, "it failed"};
     case What::Tick:
@@ -181,9 +182,13 @@ Event Simulation::event_of(const Due& due, State& state, RequestId& request) con
   return Tick{};
 }
 
-void Simulation::note(const StartProcess& e) { after(5ms, What::Ready, e.process); }
+void Simulation::note(const StartProcess& e) {
+  after(5ms, What::Ready, e.process, static_cast<std::uint32_t>(e.incarnation), e.node);
+}
 
-void Simulation::note(const StopProcess& e) { after(1ms, What::Exited, e.process); }
+void Simulation::note(const StopProcess& e) {
+  after(1ms, What::Exited, e.process, static_cast<std::uint32_t>(e.incarnation), e.node);
+}
 
 void Simulation::note(const LeaseGranted& e) {
   ++grants_;

@@ -50,6 +50,7 @@ class Simulation {
   struct Due {
     scheduler::TimePoint time{};
     std::uint64_t subject = 0;  ///< the node, job, driver, process or lease
+    std::uint64_t by = 0;       ///< whose word it is: the node of a process, the holder of a lease
     std::uint32_t detail = 0;   ///< which need; which incarnation
     What what{};
   };
@@ -60,7 +61,8 @@ class Simulation {
   };
 
   std::uint32_t pick(std::uint32_t below);
-  void after(scheduler::Duration time, What what, std::uint64_t subject, std::uint32_t detail = 0);
+  void after(scheduler::Duration time, What what, std::uint64_t subject, std::uint32_t detail = 0,
+             std::uint64_t by = 0);
 
   void simulate();
   void begin();
@@ -68,7 +70,7 @@ class Simulation {
   void ask_again();
   void happen(const Due& due);
   void give_back(scheduler::LeaseId lease);
-  void apply(What what, std::uint64_t subject, std::uint32_t detail = 0);
+  void apply(What what, std::uint64_t subject, std::uint32_t detail = 0, std::uint64_t by = 0);
   void check();
 
   void replay();

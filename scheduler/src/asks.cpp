@@ -49,7 +49,7 @@ void Cluster::on(const ActorAsked& event) {
   }
   auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), event.actor);
   if (requester == nullptr) return;
-  actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester, event.name});
+  actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester, event.name, event.type});
   if (!event.name.empty()) names_.emplace(event.name, event.actor);
   requester->asked().actors.insert(event.actor);
 }
@@ -170,11 +170,14 @@ void Cluster::forget(Request& request) {
   requests_.erase(request);  // and with it from the chain of its requester
 }
 
-void Cluster::on(const RequestWithdrawn& event) { drop(event.request); }
+void Cluster::on(const RequestWithdrawn& event) {
+  auto* request = requests_.find(event.request);
+  if (request != nullptr && request->requester->id == event.by) drop(*request);
+}
 
 void Cluster::on(const LeaseReturned& event) {
   auto* lease = leases_.find(event.lease);
-  if (lease == nullptr || !lease->granted()) return;
+  if (lease == nullptr || !lease->granted() || lease->requester->id != event.by) return;
   auto& process = *lease->process;
   fetch(&process);
   fetch(lease->node, Node::kHotPart);
@@ -184,14 +187,15 @@ void Cluster::on(const LeaseReturned& event) {
 
 void Cluster::on(const ActorReleased& event) {
   const auto actor = actors_.find(event.actor);
-  if (actor == actors_.end()) return;
+  const auto* by = find_process(event.by);
+  if (actor == actors_.end() || by == nullptr || by->job->id != actor->second.job) return;
   if (actor->second.stage != Stage::Placed) return drop(actor->second.request);
   end_actor(event.actor, event.why.empty() ? "its actor was released" : event.why);
 }
 
 void Cluster::on(const GangReleased& event) {
   const auto gang = gangs_.find(event.gang);
-  if (gang == gangs_.end()) return;
+  if (gang == gangs_.end() || gang->second.requester != event.by) return;
   const bool placed = gang->second.stage == Stage::Placed || gang->second.stage == Stage::Broken;
   if (!placed) return drop(gang->second.request);
   end_gang(event.gang, event.why.empty() ? "its gang was released" : event.why);

@@ -45,6 +45,7 @@ class Cluster {
   std::optional<ProcessView> process(ProcessId id) const;
   std::optional<ActorView> actor(ActorId id) const;
   std::optional<ActorView> actor_named(std::string_view name) const;
+  std::optional<GangView> gang(GangId id) const;
   std::optional<std::string> broken_invariant() const;
 
  private:
@@ -87,6 +88,7 @@ class Cluster {
   // processes.cpp
   void on(const ProcessReady& event);
   void on(const ProcessExited& event);
+  static bool is_of(const Process& process, NodeId node, Incarnation incarnation);
   void process_gone(Process& process, const std::string& cause, bool with_node);
   void lose_role(Process& process, const std::string& cause, bool with_node);
   void start_failed(Request& request, const Process& process, const std::string& cause, bool with_node);
@@ -180,6 +182,7 @@ class Cluster {
   std::string reason_of_waiting(const Request& request) const;
   std::string node_text(NodeId node) const;
   ActorView view(const Actor& actor) const;
+  static GangView view(const Gang& gang);
   ProcessView view(const Process& process) const;
 
   std::optional<std::string> broken(const Process& process) const;

@@ -20,22 +20,32 @@ std::string text(const LeaseAsked& e) {
   return fmt::format("lease asked: request {} of process {} in job {}, {}", e.request, e.requester, e.job,
                      to_string(e.need));
 }
-std::string text(const LeaseReturned& e) { return fmt::format("lease returned: {}", e.lease); }
+std::string text(const LeaseReturned& e) { return fmt::format("lease returned: {} by process {}", e.lease, e.by); }
 std::string text(const ActorAsked& e) {
   return fmt::format("actor asked: request {} of process {} in job {}, actor {} '{}', {}", e.request, e.requester,
                      e.job, e.actor, e.name, to_string(e.need));
 }
-std::string text(const ActorReleased& e) { return fmt::format("actor released: {}: {}", e.actor, e.why); }
+std::string text(const ActorReleased& e) {
+  return fmt::format("actor released: {} by process {}: {}", e.actor, e.by, e.why);
+}
 std::string text(const GangAsked& e) {
   return fmt::format("gang asked: request {} of process {} in job {}, gang {} of {} times {} ({})", e.request,
                      e.requester, e.job, e.gang, e.size, to_string(e.each), to_string(e.strategy));
 }
-std::string text(const GangReleased& e) { return fmt::format("gang released: {}: {}", e.gang, e.why); }
-std::string text(const ProcessReady& e) { return fmt::format("process ready: {}", e.process); }
-std::string text(const ProcessExited& e) { return fmt::format("process exited: {}: {}", e.process, e.cause); }
+std::string text(const GangReleased& e) {
+  return fmt::format("gang released: {} by process {}: {}", e.gang, e.by, e.why);
+}
+std::string text(const ProcessReady& e) {
+  return fmt::format("process ready: {} on node {}, incarnation {}", e.process, e.node, e.incarnation);
+}
+std::string text(const ProcessExited& e) {
+  return fmt::format("process exited: {} on node {}, incarnation {}: {}", e.process, e.node, e.incarnation, e.cause);
+}
 std::string text(const ProcessBlocked& e) { return fmt::format("process blocked: {}", e.process); }
 std::string text(const ProcessUnblocked& e) { return fmt::format("process unblocked: {}", e.process); }
-std::string text(const RequestWithdrawn& e) { return fmt::format("request withdrawn: {}", e.request); }
+std::string text(const RequestWithdrawn& e) {
+  return fmt::format("request withdrawn: {} by process {}", e.request, e.by);
+}
 std::string text(const Tick&) { return "tick"; }
 
 std::string_view name_of(Refused::Kind kind) {

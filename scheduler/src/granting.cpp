@@ -23,7 +23,7 @@ void Cluster::grant(Lease& lease) {
 }
 
 void Cluster::place(Actor& actor) {
-  emit(ActorPlaced{actor.request, actor.requester, actor.id, actor.process});
+  emit(ActorPlaced{actor.request, actor.requester, actor.id, actor.process, actor.type});
   forget(requests_.at(std::exchange(actor.request, 0)));
   actor.stage = Stage::Placed;
 }

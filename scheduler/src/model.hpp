@@ -215,6 +215,7 @@ struct Actor {
   JobId job = 0;
   ProcessId requester = 0;
   std::string name;
+  std::string type;
   Stage stage = Stage::Pending;
   ProcessId process = 0;
 };

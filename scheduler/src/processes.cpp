@@ -9,17 +9,24 @@ namespace troupe::scheduler {
 void Cluster::on(const ProcessReady& event) {
   auto* process = find_process(event.process);
   if (process == nullptr || process->state != ProcessState::Starting) return;
+  if (!is_of(*process, event.node, event.incarnation)) return;
   process->state = process->role == Role::None ? ProcessState::Idle : ProcessState::InUse;
   became_ready(*process);
 }
 
 void Cluster::on(const ProcessExited& event) {
   auto* process = find_process(event.process);
-  if (process == nullptr) return;
+  if (process == nullptr || !is_of(*process, event.node, event.incarnation)) return;
   if (process->state == ProcessState::Driver) {
     return end_job(*process->job, fmt::format("its driver exited: {}", event.cause));
   }
   process_gone(*process, event.cause, false);
+}
+
+/// A driver is of no node.
+bool Cluster::is_of(const Process& process, NodeId node, Incarnation incarnation) {
+  if (process.node == nullptr) return node == 0;
+  return process.node->id == node && process.node->incarnation == incarnation;
 }
 
 void Cluster::process_gone(Process& process, const std::string& cause, bool with_node) {
@@ -49,9 +56,13 @@ void Cluster::lose_role(Process& process, const std::string& cause, bool with_no
   } else if (process.role == Role::Rank) {
     auto& gang = gangs_.at(process.subject);
     if (gang.stage == Stage::Starting) return start_failed(requests_.at(gang.request), process, cause, with_node);
-    emit(GangBroken{gang.id, process.rank, process.id, cause, gang.requester});
     gang.stage = Stage::Broken;
     gang.members[process.rank].process = 0;
+    std::vector<ProcessId> others;
+    for (const auto& member : gang.members) {
+      if (member.process != 0) others.push_back(member.process);
+    }
+    emit(GangBroken{gang.id, process.rank, process.id, cause, gang.requester, std::move(others)});
     if (--gang.alive == 0) erase_gang(gang.id);
   }
 }
@@ -71,7 +82,7 @@ void Cluster::stop(Process& process, std::string why) {
   clear_role(process);
   process.state = ProcessState::Stopping;
   if (process.keeps_others()) doom(process, why);
-  if (!process.node->lost) emit(StopProcess{process.id, process.node->id, std::move(why)});
+  if (!process.node->lost) emit(StopProcess{process.id, process.node->id, process.node->incarnation, std::move(why)});
 }
 
 void Cluster::put_aside(Process& process, std::string_view why) {

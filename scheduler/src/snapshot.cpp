@@ -79,13 +79,13 @@ std::vector<NodeView> Cluster::nodes() const {
 
 ActorView Cluster::view(const Actor& actor) const {
   const auto* process = find_process(actor.process);
-  return {actor.id,
-          actor.name,
-          actor.job,
-          actor.requester,
-          actor.stage,
-          actor.process,
-          process == nullptr ? NodeId{0} : process->node->id};
+  return {actor.id,    actor.request, actor.name,
+          actor.type,  actor.job,     actor.requester,
+          actor.stage, actor.process, process == nullptr ? NodeId{0} : process->node->id};
+}
+
+GangView Cluster::view(const Gang& gang) {
+  return {gang.id, gang.request, gang.job, gang.requester, gang.size, gang.stage, gang.members};
 }
 
 ProcessView Cluster::view(const Process& process) const {
@@ -101,9 +101,7 @@ std::vector<ActorView> Cluster::actors() const {
 
 std::vector<GangView> Cluster::gangs() const {
   std::vector<GangView> views;
-  for (const auto& [id, gang] : gangs_) {
-    views.push_back({id, gang.job, gang.requester, gang.size, gang.stage, gang.members});
-  }
+  for (const auto& [id, gang] : gangs_) views.push_back(view(gang));
   return views;
 }
 
@@ -140,6 +138,11 @@ std::optional<ActorView> Cluster::actor(ActorId id) const {
 std::optional<ActorView> Cluster::actor_named(std::string_view name) const {
   const auto found = names_.find(name);
   return found == names_.end() ? std::nullopt : actor(found->second);
+}
+
+std::optional<GangView> Cluster::gang(GangId id) const {
+  const auto found = gangs_.find(id);
+  return found == gangs_.end() ? std::nullopt : std::optional{view(found->second)};
 }
 
 std::string_view to_string(ProcessState state) {

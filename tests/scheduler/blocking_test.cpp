@@ -25,10 +25,10 @@ TEST_CASE("tasks that wait for tasks, ten deep on one CPU, finish", "[scheduler]
     world.step(ProcessUnblocked{chain.back().process});
     CHECK_FALSE(world.resumed.contains(chain.back().process));
     CHECK(world.recalled.contains(done.lease));
-    world.step(LeaseReturned{done.lease});
+    world.give_back(done.lease);
     CHECK(world.resumed.contains(chain.back().process));
   }
-  world.step(LeaseReturned{chain.back().lease});
+  world.give_back(chain.back().lease);
   CHECK(world.is_idle());
 }
 
@@ -45,9 +45,9 @@ TEST_CASE("who has what it waited for comes before all new requests, also while 
   world.step(ProcessUnblocked{waiter});
   CHECK_FALSE(world.resumed.contains(waiter));
 
-  world.step(LeaseReturned{first.lease});
+  world.give_back(first.lease);
   CHECK(world.reason_of(later) == "the next CPU of 'a' (node 1) goes to a process there that has what it waited for");
-  world.step(LeaseReturned{second.lease});
+  world.give_back(second.lease);
   CHECK(world.resumed.contains(waiter));
   CHECK_FALSE(world.lease_of(later));
 }
@@ -67,10 +67,10 @@ TEST_CASE("it runs on in debt where an actor took its CPU for good, and is given
   CHECK(world.resumed.contains(lease.process));
 
   const auto later = world.ask_lease(driver, cpus(1));
-  world.step(ActorReleased{1, "done"});
+  world.release_actor(1);
   CHECK_FALSE(world.lease_of(later));
   CHECK(world.node(node).free.empty());
-  world.step(LeaseReturned{lease.lease});
+  world.give_back(lease.lease);
   CHECK(world.lease_of(later));
 }
 

@@ -16,7 +16,7 @@ class Stream {
       if (lease && ends == TimePoint{}) ends = world_.now + task;
       if (!lease || ends > world_.now) continue;
       ++finished;
-      world_.step(LeaseReturned{lease->lease});
+      world_.give_back(lease->lease);
       request = 0;
     }
     std::erase_if(tasks_, [](const auto& entry) { return entry.first == 0; });
@@ -49,7 +49,7 @@ TEST_CASE("a gang as big as the cluster is not starved by a stream of small task
   }
   CHECK(world.gangs.contains(1));
   CHECK(stream.finished > 12);
-  world.step(GangReleased{1, "done"});
+  world.release_gang(1);
   const auto before = stream.finished;
   for (int i = 0; i < 10; ++i) {
     world.wait(100ms);
@@ -155,7 +155,7 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   CHECK(world.reason_of(small) == "what is free on 'a' (node 1) is kept for request 2, which has waited longer");
   CHECK(world.lease_of(world.ask_lease(driver, {{{"disk", 1}}, {}, false})));
 
-  world.step(LeaseReturned{long_task.lease});
+  world.give_back(long_task.lease);
   CHECK(world.gangs.contains(1));
   CHECK(world.lease_of(small));
 }
@@ -172,8 +172,8 @@ TEST_CASE("a reservation that does not fill is lifted for a while, so that what 
   CHECK_FALSE(world.lease_of(small));
   world.wait(11s);
   REQUIRE(world.lease_of(small));
-  world.step(LeaseReturned{world.lease_of(small)->lease});
-  world.step(ActorReleased{1, "done"});
+  world.give_back(world.lease_of(small)->lease);
+  world.release_actor(1);
   CHECK(world.gangs.contains(2));
   CHECK(world.reason_of(gang) == "not pending");
 }
@@ -195,10 +195,10 @@ TEST_CASE("requesters take turns: a lease past its term is recalled once somebod
   const auto other = world.ask_lease(second, cpus(1), 2);
   world.wait(100ms);
   CHECK(world.recalled == std::set{held.lease});
-  world.step(LeaseReturned{held.lease});
+  world.give_back(held.lease);
   CHECK(world.lease_of(again));
   world.wait(1100ms);
-  world.step(LeaseReturned{world.lease_of(again)->lease});
+  world.give_back(world.lease_of(again)->lease);
   CHECK(world.lease_of(other));
 }
 
@@ -227,13 +227,13 @@ TEST_CASE("of leases asked for together, the first is one that an idle process o
   const auto warm = world.ask_lease(first, cpus(1));
   const auto late = world.ask_lease(first, cpus(1));
 
-  world.step(LeaseReturned{held.lease});
+  world.give_back(held.lease);
   REQUIRE(world.lease_of(warm));
   CHECK(world.lease_of(warm)->process == held.process);
   CHECK(world.seen<StartProcess>().empty());
-  world.step(LeaseReturned{world.lease_of(warm)->lease});
+  world.give_back(world.lease_of(warm)->lease);
   REQUIRE(world.lease_of(late));
-  world.step(LeaseReturned{world.lease_of(late)->lease});
+  world.give_back(world.lease_of(late)->lease);
   CHECK(world.lease_of(cold));
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("what came later than together with the first lease never passes it", 
   const auto cold = world.ask_lease(second, cpus(1), 2);
   world.now += Options{}.together + 1ns;
   const auto later = world.ask_lease(first, cpus(1));
-  world.step(LeaseReturned{held.lease});
+  world.give_back(held.lease);
   CHECK(world.lease_of(cold));
   CHECK_FALSE(world.lease_of(later));
 }

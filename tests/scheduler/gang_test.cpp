@@ -82,7 +82,7 @@ TEST_CASE("a dead rank is reported and its resources are free; the others live u
   CHECK(broken[0].cause == "killed by signal 9");
   CHECK(world.node(node).free == Resources{{"cpu", 1}});
   CHECK(world.state.gangs().at(0).stage == Stage::Broken);
-  world.step(GangReleased{5, "its peers left"});
+  world.release_gang(5);
   CHECK(world.is_idle());
 }
 
@@ -98,9 +98,9 @@ TEST_CASE("two gangs that could each get half of the cluster both finish", "[sch
   CHECK(world.gangs.contains(1));
   CHECK_FALSE(world.gangs.contains(2));
   CHECK(world.reason_of(2) == "1 of its 3 ranks of cpu 1 have room now");
-  world.step(GangReleased{1, "done"});
+  world.release_gang(1);
   CHECK(world.gangs.contains(2));
-  world.step(GangReleased{2, "done"});
+  world.release_gang(2);
   CHECK(world.is_idle());
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("a worker process is used again by the next lease of its job, and by n
   const auto second = world.start_job(2);
 
   const auto lease = *world.lease_of(world.ask_lease(first, cpus(1)));
-  world.step(LeaseReturned{lease.lease});
+  world.give_back(lease.lease);
   CHECK(world.seen<StopProcess>().empty());
 
   CHECK(world.lease_of(world.ask_lease(second, cpus(1), 2))->process != lease.process);
@@ -44,7 +44,7 @@ TEST_CASE("a worker process that saw a GPU is stopped, and the GPU stays taken u
   const auto driver = world.start_job(1);
   const auto lease = *world.lease_of(world.ask_lease(driver, gpus(1)));
 
-  world.apply(LeaseReturned{lease.lease});
+  world.apply(LeaseReturned{lease.lease, driver});
   CHECK(world.seen<StopProcess>().size() == 1);
   CHECK(world.node(node).gpu_free[0].is_zero());
   const auto next = world.next_request();
@@ -63,7 +63,7 @@ TEST_CASE("idle worker processes are stopped after the idle time, and above the 
   const auto driver = world.start_job(1);
   std::vector<LeaseGranted> leases;
   for (int i = 0; i < 4; ++i) leases.push_back(*world.lease_of(world.ask_lease(driver, cpus(0.5))));
-  for (const auto& lease : leases) world.step(LeaseReturned{lease.lease});
+  for (const auto& lease : leases) world.give_back(lease.lease);
   CHECK(world.node(node).idle == 2);
   world.wait(9s);
   CHECK(world.node(node).idle == 2);
@@ -119,7 +119,7 @@ TEST_CASE("a request that is withdrawn is not answered, and the process that sta
   const auto driver = world.start_job(1);
   world.apply(LeaseAsked{1, 1, driver, cpus(1)});
   const auto process = world.starting.begin()->first;
-  world.apply(RequestWithdrawn{1});
+  world.apply(RequestWithdrawn{1, driver});
   world.apply(LeaseAsked{2, 1, driver, cpus(1)});
   world.settle();
   CHECK(world.lease_of(2)->process == process);
@@ -127,7 +127,7 @@ TEST_CASE("a request that is withdrawn is not answered, and the process that sta
 
   world.ask_lease(driver, cpus(1));
   const auto waiting = world.state.pending().front().request;
-  world.step(RequestWithdrawn{waiting});
+  world.step(RequestWithdrawn{waiting, driver});
   CHECK(world.state.pending().empty());
 }
 

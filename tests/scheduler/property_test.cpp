@@ -1,5 +1,6 @@
 #include <random>
 
+#include "picture.hpp"
 #include "world.hpp"
 
 using namespace troupe::scheduler;
@@ -26,12 +27,12 @@ class Storm {
     for (int i = 0; i < 600 && !world_.state.pending().empty(); ++i) {
       world_.wait(200ms);
       for (const auto& process : world_.state.processes()) world_.step(ProcessUnblocked{process.process});
-      for (const auto& [id, lease] : std::map{world_.leases}) world_.step(LeaseReturned{id});
+      for (const auto& [id, lease] : std::map{world_.leases}) world_.step(LeaseReturned{id, lease.requester});
       for (const auto& actor : world_.state.actors()) {
-        if (actor.stage == Stage::Placed) world_.step(ActorReleased{actor.actor, "done"});
+        if (actor.stage == Stage::Placed) world_.release_actor(actor.actor);
       }
       for (const auto& gang : world_.state.gangs()) {
-        if (gang.stage != Stage::Pending) world_.step(GangReleased{gang.gang, "done"});
+        if (gang.stage != Stage::Pending) world_.release_gang(gang.gang);
       }
     }
     for (const auto& left : world_.state.pending()) FAIL_CHECK(left.what << " was never answered: " << left.reason);
@@ -40,7 +41,7 @@ class Storm {
   /// Ends all jobs and lets processes exit: what is free is then what is there.
   void drain() {
     for (JobId job = 1; job <= kJobs; ++job) world_.apply(JobEnded{job, "over"});
-    for (const auto& process : world_.state.processes()) world_.apply(ProcessExited{process.process, "over"});
+    for (const auto& process : world_.state.processes()) world_.exit(process.process, "over");
     CHECK(world_.state.processes().empty());
     CHECK(world_.state.jobs().empty());
     CHECK(world_.state.actors().empty());
@@ -97,13 +98,8 @@ class Storm {
     if (pick(8) == 0) need.labels = {{"zone", pick(2) == 0 ? "a" : "b"}};
     return need;
   }
-  RequestId any_request() {
-    const auto pending = world_.state.pending();
-    return pending.empty() ? pick(1000) : pending[pick(static_cast<unsigned>(pending.size()))].request;
-  }
-
   void one_event() {
-    switch (pick(22)) {
+    switch (pick(23)) {
       case 0:
         return node_event();
       case 1:
@@ -135,7 +131,9 @@ class Storm {
       case 18:
         return void(world_.apply(ProcessUnblocked{any_process()}));
       case 19:
-        return void(pick(3) == 0 ? world_.apply(RequestWithdrawn{any_request()}) : world_.apply(Tick{}));
+        return pick(3) == 0 ? withdraw() : void(world_.apply(Tick{}));
+      case 20:
+        return stranger();
       default:
         return void(world_.apply(Tick{}));
     }
@@ -167,12 +165,14 @@ class Storm {
     world_.apply(LeaseAsked{world_.next_request(), job_of(requester), requester, any_need()});
   }
   void return_lease() {
-    if (!world_.leases.empty()) world_.apply(LeaseReturned{any_of(world_.leases).first});
+    if (world_.leases.empty()) return;
+    const auto lease = any_of(world_.leases).second;
+    world_.apply(LeaseReturned{lease.lease, lease.requester});
   }
   void ask_actor() {
     const auto requester = any_process();
     const auto name = pick(3) == 0 ? "name" + std::to_string(pick(5)) : std::string{};
-    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester, any_need(), name});
+    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester, any_need(), name, "a type"});
   }
   void ask_gang() {
     const auto requester = any_process();
@@ -181,15 +181,56 @@ class Storm {
   }
   void release() {
     if (pick(2) == 0) {
-      world_.apply(ActorReleased{pick(60), ""});
+      const ActorId actor = pick(60);
+      const auto view = world_.state.actor(actor);
+      world_.apply(ActorReleased{actor, view ? view->requester : any_process(), ""});
     } else {
-      world_.apply(GangReleased{pick(60), ""});
+      const GangId gang = pick(60);
+      const auto view = world_.state.gang(gang);
+      world_.apply(GangReleased{gang, view ? view->requester : any_process(), ""});
     }
   }
-  void make_ready() {
-    if (world_.starting.empty()) return void(world_.apply(ProcessReady{any_process()}));
-    world_.ready(any_of(world_.starting).first);
+  void withdraw() {
+    const auto pending = world_.state.pending();
+    if (pending.empty()) return void(world_.apply(RequestWithdrawn{pick(1000), any_process()}));
+    const auto& one = pending[pick(static_cast<unsigned>(pending.size()))];
+    world_.apply(RequestWithdrawn{one.request, one.requester});
   }
+  /// Somebody speaks of what is another's: nothing happens, and nothing can be seen to have changed.
+  void stranger() {
+    world_.apply(Tick{});
+    const auto before = picture(world_.state);
+    for (const auto& event : lies()) {
+      INFO(to_string(event));
+      CHECK(world_.apply(event).empty());
+      CHECK(picture(world_.state) == before);
+    }
+  }
+  std::vector<Event> lies() {
+    std::vector<Event> lies;
+    const auto other_than = [&](ProcessId owner) {
+      const auto process = any_process();
+      return process == owner ? ProcessId{0} : process;
+    };
+    for (const auto& [id, lease] : world_.leases) lies.emplace_back(LeaseReturned{id, other_than(lease.requester)});
+    for (const auto& one : world_.state.pending()) {
+      lies.emplace_back(RequestWithdrawn{one.request, other_than(one.requester)});
+    }
+    for (const auto& gang : world_.state.gangs()) {
+      lies.emplace_back(GangReleased{gang.gang, other_than(gang.requester), "a lie"});
+    }
+    for (const auto& actor : world_.state.actors()) {
+      const auto by = world_.state.process(any_process());
+      if (by && by->job != actor.job) lies.emplace_back(ActorReleased{actor.actor, by->process, "a lie"});
+    }
+    for (const auto& process : world_.state.processes()) {
+      const auto incarnation = process.node == 0 ? 0 : world_.node(process.node).incarnation;
+      lies.emplace_back(ProcessReady{process.process, process.node, incarnation + 1});
+      lies.emplace_back(ProcessExited{process.process, process.node + 1, incarnation, "a lie"});
+    }
+    return lies;
+  }
+  void make_ready() { world_.ready(world_.starting.empty() ? any_process() : any_of(world_.starting).first); }
   void make_exit() {
     if (!world_.stopping.empty()) return world_.exit(any_of(world_.stopping).first, "stopped");
     if (pick(4) == 0) world_.exit(any_process(), "killed by signal 9");

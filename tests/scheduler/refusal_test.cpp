@@ -30,7 +30,7 @@ TEST_CASE("a name that is taken is refused, naming its holder, and is free again
   world.ask_actor(2, driver, cpus(1), "x");
   CHECK(world.seen<Refused>().at(0).kind == Refused::Kind::NameTaken);
   CHECK(world.refusal() == "the name 'x' is taken by actor 1 of job 1");
-  world.step(ActorReleased{1, "done"});
+  world.release_actor(1);
   world.ask_actor(2, driver, cpus(1), "x");
   CHECK(world.state.actor_named("x")->actor == 2);
 }

@@ -34,12 +34,13 @@ class World {
   std::map<ActorId, ActorPlaced> actors;
   std::map<GangId, GangPlaced> gangs;
   std::set<ProcessId> resumed;
-  std::string told;  ///< every effect so far, a line each
+  std::map<ProcessId, StartProcess> started;  ///< all that were: on which node, and in which of its incarnations
+  std::string told;                           ///< every effect so far, a line each
 
   /// Applies one event, and nothing else.
   const std::vector<Effect>& apply(const Event& event) {
     last = state.apply(event, now);
-    if (const auto* returned = std::get_if<LeaseReturned>(&event)) forget_lease(returned->lease);
+    if (const auto* returned = std::get_if<LeaseReturned>(&event)) note(*returned);
     for (const auto& effect : last) {
       told += to_string(effect) + '\n';
       std::visit([this](const auto& e) { note(e); }, effect);
@@ -70,13 +71,15 @@ class World {
   void ready(ProcessId process) {
     starting.erase(process);
     running.insert(process);
-    apply(ProcessReady{process});
+    const auto home = home_of(process);
+    apply(ProcessReady{process, home.node, home.incarnation});
   }
   void exit(ProcessId process, std::string cause) {
     starting.erase(process);
     running.erase(process);
     stopping.erase(process);
-    apply(ProcessExited{process, std::move(cause)});
+    const auto home = home_of(process);
+    apply(ProcessExited{process, home.node, home.incarnation, std::move(cause)});
   }
   void wait(Duration time) {
     now += time;
@@ -99,7 +102,7 @@ class World {
     return last_request_;
   }
   RequestId ask_actor(ActorId actor, ProcessId requester, const Need& need, std::string name = {}, JobId job = 1) {
-    step(ActorAsked{++last_request_, actor, job, requester, need, std::move(name)});
+    step(ActorAsked{++last_request_, actor, job, requester, need, std::move(name), {}});
     return last_request_;
   }
   RequestId ask_gang(GangId gang, ProcessId requester, std::uint32_t size, const Need& each,
@@ -107,7 +110,15 @@ class World {
     step(GangAsked{++last_request_, gang, job, requester, size, each, strategy});
     return last_request_;
   }
+  /// Where it was started; of node 0 where it was not, as a driver is.
+  StartProcess home_of(ProcessId process) const {
+    const auto found = started.find(process);
+    return found == started.end() ? StartProcess{} : found->second;
+  }
   RequestId next_request() { return ++last_request_; }
+  void give_back(LeaseId lease) { step(LeaseReturned{lease, leases.at(lease).requester}); }
+  void release_actor(ActorId actor) { step(ActorReleased{actor, state.actor(actor)->requester, "done"}); }
+  void release_gang(GangId gang) { step(GangReleased{gang, state.gang(gang)->requester, "done"}); }
 
   /// The lease that answered the request; none if it is not granted or is gone.
   std::optional<LeaseGranted> lease_of(RequestId request) const {
@@ -153,7 +164,14 @@ class World {
     leases.erase(lease);
     recalled.erase(lease);
   }
-  void note(const StartProcess& e) { starting.emplace(e.process, e); }
+  void note(const LeaseReturned& event) {
+    const auto lease = leases.find(event.lease);
+    if (lease != leases.end() && lease->second.requester == event.by) forget_lease(event.lease);
+  }
+  void note(const StartProcess& e) {
+    starting.emplace(e.process, e);
+    started.emplace(e.process, e);
+  }
   void note(const StopProcess& e) {
     starting.erase(e.process);
     running.erase(e.process);

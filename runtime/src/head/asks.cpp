@@ -36,13 +36,13 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
                                            .requester = asker,
                                            .need = read_need(ask.getLease())});
       case wire::Ask::LEASE_RETURN:
-        return apply(scheduler::LeaseReturned{.lease = ask.getLeaseReturn()});
+        return apply(scheduler::LeaseReturned{.lease = ask.getLeaseReturn(), .by = asker});
       case wire::Ask::WITHDRAW:
         return withdraw(asker, ask.getWithdraw());
       case wire::Ask::ACTOR:
         return ask_actor(asker, ask.getId(), ask.getActor());
       case wire::Ask::ACTOR_KILL:
-        return apply(scheduler::ActorReleased{.actor = ask.getActorKill(), .why = "killed by its handle"});
+        return kill_actor(asker, ask.getActorKill());
       case wire::Ask::ACTOR_FIND: {
         const auto find = ask.getActorFind();
         if (find.isName()) check_name("the actor's name", find.getName());
@@ -55,8 +55,7 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
       case wire::Ask::GANG:
         return ask_gang(asker, ask.getId(), ask.getGang());
       case wire::Ask::GANG_RELEASE:
-        gangs_.erase(ask.getGangRelease());
-        return apply(scheduler::GangReleased{.gang = ask.getGangRelease(), .why = "its gang was given up"});
+        return release_gang(asker, ask.getGangRelease());
       case wire::Ask::BLOCKED:
         return apply(scheduler::ProcessBlocked{.process = asker});
       case wire::Ask::UNBLOCKED:
@@ -94,7 +93,21 @@ void Control::withdraw(ProcessId asker, std::uint64_t id) {
   if (found == request_of_.end()) return;
   const auto request = found->second;
   close_request(request);
-  apply(scheduler::RequestWithdrawn{.request = request});
+  apply(scheduler::RequestWithdrawn{.request = request, .by = asker});
+}
+
+/// One that is not placed yet takes its request with it, which is not answered then.
+void Control::kill_actor(ProcessId by, scheduler::ActorId id) {
+  const auto actor = state_.actor(id);
+  apply(scheduler::ActorReleased{.actor = id, .by = by, .why = "killed by its handle"});
+  if (actor && !state_.actor(id)) close_request(actor->request);
+}
+
+/// As kill_actor.
+void Control::release_gang(ProcessId by, scheduler::GangId id) {
+  const auto gang = state_.gang(id);
+  apply(scheduler::GangReleased{.gang = id, .by = by, .why = "its gang was given up"});
+  if (gang && !state_.gang(id)) close_request(gang->request);
 }
 
 void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& why) {
@@ -107,13 +120,13 @@ void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reade
   const auto job = routes_.process(asker)->job;
   if (ask.getName().size() > 0) check_name("the actor's name", ask.getName());
   auto need = read_need(ask.getRequest());
-  actors_[ask.getActor()] = {.type = ask.getType(), .job = job};
   apply(scheduler::ActorAsked{.request = open_request(asker, id),
                               .actor = ask.getActor(),
                               .job = job,
                               .requester = asker,
                               .need = std::move(need),
-                              .name = ask.getName()});
+                              .name = ask.getName(),
+                              .type = ask.getType()});
 }
 
 void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask) {
@@ -165,7 +178,7 @@ bool Control::answer_search(const Search& search) {
     refuse(search.asked, Failure::Kind::ActorDied, how);
     return true;
   }
-  const auto& actor = actors_[found->actor];
+  const auto& actor = *found;
   if (actor.job != search.job) {
     refuse(search.asked, Failure::Kind::Refused,
            fmt::format("actor '{}' belongs to job {}: handles do not cross jobs", search.name, actor.job));

@@ -127,23 +127,26 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
 
 // ---- worker processes ------------------------------------------------------------------------------------------
 
-void Control::process_ready(wire::ProcessReady::Reader ready) {
+void Control::process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready) {
   auto* process = routes_.process(ready.getProcess());
-  if (!process) return;
+  if (!process || process->node != node) return;
   process->address = process::read_address(ready.getAddress());
   process->pid = ready.getPid();
-  apply(scheduler::ProcessReady{.process = ready.getProcess()});
+  apply(scheduler::ProcessReady{
+      .process = ready.getProcess(), .node = node, .incarnation = routes_.node(node)->incarnation});
 }
 
-void Control::process_exited(wire::ProcessExited::Reader exited) {
+void Control::process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited) {
   const auto id = exited.getProcess();
-  if (!routes_.process(id)) return;
+  const auto* process = routes_.process(id);
+  if (!process || process->node != node) return;
   auto how = process::read_failure(exited.getFailure());
   if (auto why = fates_.stopped_because(id); !why.empty())
     how.message = fmt::format("process {} was stopped: {}", id, why);
   const auto cause = how.message;
   settle_fate(id, {.how = std::move(how), .calls = process::read_callers(exited)});
-  apply(scheduler::ProcessExited{.process = id, .cause = cause});
+  apply(scheduler::ProcessExited{
+      .process = id, .node = node, .incarnation = routes_.node(node)->incarnation, .cause = cause});
 }
 
 void Control::settle_fate(ProcessId process, Fates::End end) {

@@ -47,8 +47,9 @@ class Control {
   std::pair<std::uint64_t, std::uint64_t> driver_registered(wire::RegisterDriver::Reader driver,
                                                             transport::ConnectionPtr connection);
   void driver_gone(std::uint64_t job, const std::string& why);
-  void process_ready(wire::ProcessReady::Reader ready);
-  void process_exited(wire::ProcessExited::Reader exited);
+  /// As that node says: of a process of another node its word counts for nothing.
+  void process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready);
+  void process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited);
   /// The node is told once that process has ended; at once, where it has.
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
@@ -75,10 +76,6 @@ class Control {
     ProcessId asker = 0;
     std::uint64_t id = 0;
   };
-  struct Actor {
-    std::string type;
-    std::uint64_t job = 0;
-  };
   struct Search {
     Asked asked;
     std::uint64_t job = 0;
@@ -104,6 +101,8 @@ class Control {
 
   // asks.cpp
   scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
+  void kill_actor(ProcessId by, scheduler::ActorId actor);
+  void release_gang(ProcessId by, scheduler::GangId gang);
   void withdraw(ProcessId asker, std::uint64_t id);
   void ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask);
   void ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask);
@@ -150,9 +149,7 @@ class Control {
   std::unordered_map<scheduler::RequestId, Asked> requests_;
   std::map<std::pair<ProcessId, std::uint64_t>, scheduler::RequestId> request_of_;
   std::map<std::uint64_t, Job> jobs_;
-  std::unordered_map<scheduler::ActorId, Actor> actors_;
   std::vector<Search> searches_;
-  std::unordered_map<scheduler::GangId, std::vector<scheduler::Member>> gangs_;
   std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
   Fates fates_;
   Watches owner_watches_, node_watches_;

@@ -24,7 +24,8 @@ void Control::carry_out(const scheduler::StopProcess& effect) {
 void Control::carry_out(const scheduler::LeaseGranted& effect) {
   const auto asked = close_request(effect.request);
   const auto* process = routes_.process(effect.process);
-  if (!asked || !process || !process->address) return apply(scheduler::LeaseReturned{.lease = effect.lease});
+  if (!asked || !process || !process->address)
+    return apply(scheduler::LeaseReturned{.lease = effect.lease, .by = effect.requester});
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initLease();
     grant.setLease(effect.lease);
@@ -36,12 +37,13 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
   const auto asked = close_request(effect.request);
   const auto* process = routes_.process(effect.process);
   if (!asked || !process || !process->address) {
-    return apply(scheduler::ActorReleased{.actor = effect.actor, .why = "nobody waits for it any more"});
+    return apply(
+        scheduler::ActorReleased{.actor = effect.actor, .by = effect.requester, .why = "nobody waits for it any more"});
   }
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initActor();
     grant.setActor(effect.actor);
-    grant.setType(actors_[effect.actor].type);
+    grant.setType(effect.type);
     process::write_address(grant.initProcess(), *process->address);
   });
   std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
@@ -54,8 +56,8 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
     return process && process->address;
   });
   if (!asked || !all_there)
-    return apply(scheduler::GangReleased{.gang = effect.gang, .why = "nobody waits for it any more"});
-  gangs_[effect.gang] = effect.members;
+    return apply(
+        scheduler::GangReleased{.gang = effect.gang, .by = effect.requester, .why = "nobody waits for it any more"});
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initGang();
     grant.setGang(effect.gang);
@@ -98,7 +100,6 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
   fates_.actor_ended(effect.actor, death.how);
-  actors_.erase(effect.actor);
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor);
@@ -116,9 +117,7 @@ void Control::carry_out(const scheduler::GangBroken& effect) {
     });
   };
   tell_of_it(effect.requester);
-  for (const auto& member : gangs_[effect.gang]) {
-    if (member.process != effect.process) tell_of_it(member.process);
-  }
+  for (const auto process : effect.others) tell_of_it(process);
 }
 
 void Control::carry_out(const scheduler::ProcessResumed& effect) {

@@ -44,11 +44,9 @@ struct Head::Impl {
       : loop(io),
         options(std::move(given)),
         log(or_silent(options.log)),
-        journal(Journal::open(options.directory, log)),
-        control(io, *journal, routes, options.node_silence, log),
-        acceptor(io, "", {}, log),
         identity(options.directory),
         control(io, identity, routes, options.node_silence, log),
+        acceptor(io, "", {}, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
@@ -128,9 +126,9 @@ struct Head::Impl {
     node->heard = std::chrono::steady_clock::now();
     switch (message.which()) {
       case wire::Message::PROCESS_READY:
-        return control.process_ready(message.getProcessReady());
+        return control.process_ready(id, message.getProcessReady());
       case wire::Message::PROCESS_EXITED:
-        return control.process_exited(message.getProcessExited());
+        return control.process_exited(id, message.getProcessExited());
       case wire::Message::RELAY: {
         const auto relay = message.getRelay();
         const auto* process = routes.process(relay.getProcess());

@@ -58,17 +58,15 @@ json Control::status() const {
                            {"pending", job.pending}});
   }
   for (const auto& actor : state_.actors()) {
-    const auto known = actors_.find(actor.actor);
     const auto* process = routes_.process(actor.process);
-    out["actors"].push_back(
-        {{"actor", actor.actor},
-         {"type", known == actors_.end() ? "" : config::printable(known->second.type, kMostTypeBytes)},
-         {"name", actor.name},
-         {"job", actor.job},
-         {"state", scheduler::to_string(actor.stage)},
-         {"node", actor.node},
-         {"process", actor.process},
-         {"pid", process ? process->pid : 0}});
+    out["actors"].push_back({{"actor", actor.actor},
+                             {"type", config::printable(actor.type, kMostTypeBytes)},
+                             {"name", actor.name},
+                             {"job", actor.job},
+                             {"state", scheduler::to_string(actor.stage)},
+                             {"node", actor.node},
+                             {"process", actor.process},
+                             {"pid", process ? process->pid : 0}});
   }
   for (const auto& gang : state_.gangs()) {
     out["gangs"].push_back(

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
@@ -32,6 +34,7 @@ struct Scene {
     HeadOptions options;
     options.directory = std::move(directory);
     options.unix_name = "troupe-test-" + transport::random_name();
+    options.node_silence = 10min;  // a peer says nothing unasked
     return options;
   }
 
@@ -48,6 +51,13 @@ struct Peer {
   transport::ConnectionPtr connection;
   std::string shutdown, reply;
   std::optional<Failure> refused;
+  std::uint64_t process = 0;           ///< of a driver, once it is registered
+  std::vector<std::uint64_t> granted;  ///< leases, in the order of their grants
+  std::vector<std::uint64_t> placed;   ///< actors and gangs
+  std::set<std::uint64_t> started;     ///< of a node: processes that it was told to start, and not yet to stop
+  bool starts = true;                  ///< a node says that its processes are ready
+  std::uint64_t last_ask = 0;
+  std::size_t heartbeats = 0;  ///< echoed by the head
   bool registered = false;
   bool joined = false;
 
@@ -73,10 +83,38 @@ struct Peer {
   void hear(wire::Message::Reader message) {
     if (message.isShutdown()) shutdown = message.getShutdown();
     if (message.isAdminReply()) reply = message.getAdminReply();
-    if (message.isTell() && message.getTell().isRefused())
-      refused = process::read_failure(message.getTell().getRefused());
+    if (message.isRegistered()) process = message.getRegistered().getProcess();
     registered = registered || message.isRegistered();
     joined = joined || message.isNodeJoined();
+    if (message.isHeartbeat()) ++heartbeats;
+    if (message.isTell()) hear(message.getTell());
+    if (message.isStartProcess()) start(message.getStartProcess().getProcess());
+    if (message.isStopProcess()) exit(message.getStopProcess().getProcess());
+  }
+  void hear(wire::Tell::Reader tell) {
+    if (tell.isRefused()) refused = process::read_failure(tell.getRefused());
+    if (tell.isLease()) granted.push_back(tell.getLease().getLease());
+    if (tell.isActor()) placed.push_back(tell.getActor().getActor());
+    if (tell.isGang()) placed.push_back(tell.getGang().getGang());
+  }
+  void start(std::uint64_t id) {
+    started.insert(id);
+    if (starts) ready(id);
+  }
+  void ready(std::uint64_t id) const {
+    say([id](wire::Message::Builder message) {
+      auto ready = message.initProcessReady();
+      ready.setProcess(id);
+      process::write_address(ready.initAddress(), {});
+    });
+  }
+  void exit(std::uint64_t id) {
+    started.erase(id);
+    say([id](wire::Message::Builder message) {
+      auto exited = message.initProcessExited();
+      exited.setProcess(id);
+      process::write_failure(exited.initFailure(), {.kind = Failure::Kind::ProcessDied, .message = "it ended"});
+    });
   }
   void say(const std::function<void(wire::Message::Builder)>& fill) const {
     transport::Outgoing message;
@@ -107,6 +145,22 @@ struct Peer {
     });
     REQUIRE(scene.run_until([this] { return registered; }));
   }
+  void join_with_cpus(double cpus) {
+    join([cpus](wire::NodeJoin::Builder join) {
+      auto amount = join.initResources(1)[0];
+      amount.setName("cpu");
+      amount.setUnits(cpus);
+    });
+  }
+  /// Asks without waiting for an answer. -> the number of the ask
+  std::uint64_t post(const std::function<void(wire::Ask::Builder)>& fill) {
+    say([&](wire::Message::Builder message) {
+      auto ask = message.initAsk();
+      ask.setId(++last_ask);
+      fill(ask);
+    });
+    return last_ask;
+  }
   Failure ask(const std::function<void(wire::Ask::Builder)>& fill) {
     refused.reset();
     say([&](wire::Message::Builder message) {
@@ -118,5 +172,11 @@ struct Peer {
     return *refused;
   }
 };
+
+inline void need_a_cpu(wire::Request::Builder request) {
+  auto amount = request.initResources(1)[0];
+  amount.setName("cpu");
+  amount.setUnits(1);
+}
 
 }  // namespace troupe::head::test

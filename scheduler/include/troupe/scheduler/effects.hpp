@@ -23,6 +23,7 @@ struct StartProcess {
 struct StopProcess {
   ProcessId process = 0;
   NodeId node = 0;
+  Incarnation incarnation = 0;
   std::string why;
 };
 
@@ -38,6 +39,7 @@ struct ActorPlaced {
   ProcessId requester = 0;
   ActorId actor = 0;
   ProcessId process = 0;
+  std::string type;
 };
 
 struct Member {
@@ -98,6 +100,7 @@ struct GangBroken {
   ProcessId process = 0;
   std::string cause;
   ProcessId requester = 0;
+  std::vector<ProcessId> others;  ///< the ranks that live, by rank
 };
 
 /// Its user code may go on.

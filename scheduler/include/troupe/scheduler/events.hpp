@@ -10,6 +10,8 @@
 /// All that can happen to a cluster. Each is a value, and together with the time it was applied at it is all that a
 /// replay needs: the same events at the same times make the same state and the same effects.
 /// Nothing here is trusted: what names an unknown node, process, lease or request is ignored or refused, never a crash.
+/// Each event says who speaks (the node with its incarnation, or the process `by`), as whoever applies it knows from the
+/// connection, and not from the message. What is not the speaker's is left as it is: such an event is ignored.
 namespace troupe::scheduler {
 
 /// A node with a newer incarnation takes the place of the older one, which is lost then. An older one is ignored.
@@ -51,6 +53,7 @@ struct LeaseAsked {
 /// The holder will send no more tasks under it, and none runs.
 struct LeaseReturned {
   LeaseId lease = 0;
+  ProcessId by = 0;  ///< ignored unless it holds the lease
 };
 
 /// Answered by ActorPlaced or Refused. The actor shares the fate of its requester.
@@ -61,11 +64,13 @@ struct ActorAsked {
   ProcessId requester = 0;
   Need need;
   std::string name;  ///< unique in the cluster from now until the actor is gone; empty: none
+  std::string type;  ///< what it is, for people and for who finds it by its name
 };
 
 /// Its process is stopped, or its request dropped without an answer. No ActorLost follows.
 struct ActorReleased {
   ActorId actor = 0;
+  ProcessId by = 0;  ///< ignored unless it is of the actor's job: all processes of a job may have handles
   std::string why;
 };
 
@@ -83,26 +88,31 @@ struct GangAsked {
 /// Its processes are stopped, or its request dropped without an answer.
 struct GangReleased {
   GangId gang = 0;
+  ProcessId by = 0;  ///< ignored unless it asked for the gang
   std::string why;
 };
 
 /// A worker process has started and can be given work.
 struct ProcessReady {
   ProcessId process = 0;
+  NodeId node = 0;  ///< ignored unless it is the process's, in its current incarnation
+  Incarnation incarnation = 0;
 };
 
 /// A worker process or a driver is gone, or could not be started.
 struct ProcessExited {
   ProcessId process = 0;
+  NodeId node = 0;  ///< as in ProcessReady; 0 for a driver
+  Incarnation incarnation = 0;
   std::string cause;  ///< "killed by signal 9"
 };
 
-/// The user's code in it waits for a result: its CPU (and only that) may go to others.
+/// The user's code in it waits for a result, as it says itself: its CPU (and only that) may go to others.
 struct ProcessBlocked {
   ProcessId process = 0;
 };
 
-/// It has what it waited for. Answered by ProcessResumed, always, also where it held no CPU.
+/// It has what it waited for, as it says itself. Answered by ProcessResumed, always, also where it held no CPU.
 struct ProcessUnblocked {
   ProcessId process = 0;
 };
@@ -110,6 +120,7 @@ struct ProcessUnblocked {
 /// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must then be given back.
 struct RequestWithdrawn {
   RequestId request = 0;
+  ProcessId by = 0;  ///< ignored unless it asked
 };
 
 /// Lets time pass: idle processes, terms of leases, patience. Several times a second is enough.

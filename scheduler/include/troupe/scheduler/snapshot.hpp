@@ -51,7 +51,9 @@ enum class Stage : unsigned char { Pending, Starting, Placed, Broken };
 
 struct ActorView {
   ActorId actor = 0;
+  RequestId request = 0;  ///< 0 once it is placed
   std::string name;
+  std::string type;
   JobId job = 0;
   ProcessId requester = 0;
   Stage stage = Stage::Pending;
@@ -61,6 +63,7 @@ struct ActorView {
 
 struct GangView {
   GangId gang = 0;
+  RequestId request = 0;  ///< 0 once it is placed
   JobId job = 0;
   ProcessId requester = 0;
   std::uint32_t size = 0;

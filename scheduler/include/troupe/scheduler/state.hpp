@@ -68,6 +68,7 @@ class State {
   std::optional<ProcessView> process(ProcessId process) const;
   std::optional<ActorView> actor(ActorId actor) const;
   std::optional<ActorView> actor_named(std::string_view name) const;
+  std::optional<GangView> gang(GangId gang) const;
 
   /// What is wrong with the state, if anything is: never, or there is a bug. Cost: a walk over everything.
   std::optional<std::string> broken_invariant() const;
