@@ -118,7 +118,7 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
   Failure how{.kind = Failure::Kind::ProcessDied,
               .message = fmt::format("the driver (pid {}) has ended", found->second.pid)};
   settle_fate(found->second.driver, {.how = std::move(how), .calls = {}});
-  std::erase_if(searches_, [job](const Search& search) { return search.job == job; });
+  std::erase_if(searches_, [job](const Search& search) { return search.job == job; });  // also of its workers
   jobs_.erase(found);
   apply(scheduler::JobEnded{.job = job, .reason = why});
   // After the effects that stop its processes: a node gives up the job's zygote then.
@@ -158,12 +158,24 @@ void Control::settle_fate(ProcessId process, Fates::End end) {
     }
   }
   for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
+  forget_asks_of(process);
+  fates_.stopped_because(process);
+  fates_.process_ended(process, std::move(end));
+  routes_.remove_process(process);
+}
+
+/// The scheduler drops them too, without an answer.
+void Control::forget_asks_of(ProcessId process) {
+  const auto first = request_of_.lower_bound({process, 0});
+  auto last = first;
+  for (; last != request_of_.end() && last->first.first == process; ++last) requests_.erase(last->second);
+  request_of_.erase(first, last);
+  std::erase_if(searches_, [process](const Search& search) { return search.asked.asker == process; });
   for (auto& [node, asked] : node_ends_asked_) {
     std::erase_if(asked, [process](const Asked& who) { return who.asker == process; });
   }
-  fates_.process_ended(process, std::move(end));
+  std::erase_if(node_ends_asked_, [](const auto& entry) { return entry.second.empty(); });
   resuming_.erase(process);
-  routes_.remove_process(process);
 }
 
 void Control::owner_watched(scheduler::NodeId node, ProcessId owner) {

@@ -63,6 +63,9 @@ class Control {
 
   /// What `troupe status --json` prints (status.cpp).
   nlohmann::json status() const;
+  /// How many entries the head's tables have, by name: each goes with what it is about, but for how processes and actors
+  /// ended, which is forgotten by number (see Fates).
+  nlohmann::json table_sizes() const;
   std::size_t drivers() const { return jobs_.size(); }
   std::size_t nodes() const { return routes_.nodes().size(); }
 
@@ -92,6 +95,7 @@ class Control {
   void apply(const scheduler::Event& event);
   void flush();
   void settle_fate(ProcessId process, Fates::End end);
+  void forget_asks_of(ProcessId process);
   void answer_overdue_fates();
   bool has_spoken_since(ProcessId process, Clock::time_point time);
   void forgive_own_silence();

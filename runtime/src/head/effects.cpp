@@ -12,11 +12,15 @@ process::Death Control::death_or(ProcessId process, ProcessId told, const std::s
 }
 
 void Control::carry_out(const scheduler::StartProcess& effect) {
+  // A node that left in this turn of the loop will say nothing of the process, not even that it is gone.
+  const auto* node = routes_.node(effect.node);
+  if (!node || node->incarnation != effect.incarnation) return;
   routes_.add_process(effect.process, {.node = effect.node, .job = effect.job, .address = nullptr, .pid = 0});
   routes_.start_process(effect.node, effect.process, effect.job, effect.gpus);
 }
 
 void Control::carry_out(const scheduler::StopProcess& effect) {
+  if (!routes_.process(effect.process)) return;  // it is gone already, or its node is
   fates_.will_stop(effect.process, effect.why);
   routes_.stop_process(effect.node, effect.process, effect.why);
 }

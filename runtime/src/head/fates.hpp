@@ -41,6 +41,9 @@ class Fates {
 
   /// The head has told the node to end it: its signal 9 is then not news, but this is.
   void will_stop(std::uint64_t process, std::string why) { stopping_[process] = std::move(why); }
+  std::size_t processes() const { return processes_.by_id.size(); }
+  std::size_t actors() const { return actors_.by_id.size(); }
+  std::size_t stopping() const { return stopping_.size(); }
   /// What was said to will_stop, once; else empty.
   std::string stopped_because(std::uint64_t process) {
     auto found = stopping_.extract(process);

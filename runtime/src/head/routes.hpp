@@ -61,6 +61,7 @@ class Routes {
   std::map<std::uint64_t, Job>& jobs() { return jobs_; }
 
   void add_process(ProcessId id, Process process) { processes_[id] = std::move(process); }
+  std::size_t processes() const { return processes_.size(); }
   void remove_process(ProcessId id) { processes_.erase(id); }
   Process* process(ProcessId id);
   const Process* process(ProcessId id) const { return const_cast<Routes*>(this)->process(id); }

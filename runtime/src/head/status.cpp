@@ -33,6 +33,24 @@ json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
 
 }  // namespace
 
+json Control::table_sizes() const {
+  return {{"routes to nodes", routes_.nodes().size()},
+          {"routes to jobs", routes_.jobs().size()},
+          {"routes to processes", routes_.processes()},
+          {"jobs", jobs_.size()},
+          {"requests", requests_.size()},
+          {"requests by asker", request_of_.size()},
+          {"searches for actors", searches_.size()},
+          {"processes that resume", resuming_.size()},
+          {"processes that are stopped", fates_.stopping()},
+          {"ends of processes", fates_.processes()},
+          {"ends of actors", fates_.actors()},
+          {"asks for an end of a process", fates_asked_.size()},
+          {"asks for an end of a node", node_ends_asked_.size()},
+          {"watched owners", owner_watches_.size()},
+          {"watched nodes", node_watches_.size()}};
+}
+
 json Control::status() const {
   const auto now = Clock::now();
   json out{{"cluster", identity_.cluster()},
@@ -43,7 +61,8 @@ json Control::status() const {
            {"actors", json::array()},
            {"gangs", json::array()},
            {"processes", json::array()},
-           {"pending", json::array()}};
+           {"pending", json::array()},
+           {"tables", table_sizes()}};
   for (const auto& node : state_.nodes()) out["nodes"].push_back(to_json(node, routes_.node(node.node)));
   for (const auto& job : state_.jobs()) {
     const auto known = jobs_.find(job.job);
