@@ -13,6 +13,7 @@ struct HeadArguments {
   std::uint16_t port = kDefaultPort;
   std::string state_directory;
   std::string token_file;
+  double rejoin_patience = 60;  // seconds
   bool no_node = false;
   NodeArguments node;
 };

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -91,6 +92,7 @@ int run_head(const HeadArguments& arguments) {
   options.directory = arguments.state_directory.empty()
                           ? fmt::format("{}/head-{}", config::state_directory(), arguments.port)
                           : arguments.state_directory;
+  options.rejoin_patience = std::chrono::milliseconds(std::llround(1000 * arguments.rejoin_patience));
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   head::Head head(loop, options);
   std::optional<node::Node> node;

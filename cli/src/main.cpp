@@ -63,6 +63,11 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
   command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
   command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there")
       ->check(not_empty());
+  command
+      .add_option("--rejoin-patience", arguments.rejoin_patience,
+                  "seconds for which what only a node that has left could hold waits for it to come back")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
   const auto of_head = command.get_options().size();
   add_node_options(command, arguments.node);
   const auto all = command.get_options();

@@ -84,7 +84,9 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   auto* requester = find_process(event.requester);
   auto* line = requester == nullptr ? nullptr : Queue::line_of(*requester, wanted);
   auto* shape = line != nullptr ? line->shape : queue_.find(wanted);
-  if (auto no = objection(event.job, event.requester, requester, wanted, shape)) {
+  const bool known_possible = shape != nullptr && shape->possible;
+  const auto outlook = known_possible ? Prospect{.possible = true} : prospect(wanted);
+  if (auto no = objection(event.job, event.requester, requester, wanted, outlook)) {
     emit(Refused{event.request, event.requester, no->kind, std::move(no->reason)});
     return nullptr;
   }
@@ -95,14 +97,14 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   request.shape = shape->key;
   request.subject = subject;
   request.since = now_;
-  if (nodes_.empty()) request.patient_until = now_ + options_.join_patience;
-  shape->possible = !nodes_.empty();
+  request.patient_until = outlook.until;
+  shape->possible = outlook.possible;
   line != nullptr ? queue_.add(request, *line) : queue_.add(request, *shape);
   return requester;
 }
 
 std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id, const Process* requester,
-                                                     const ShapeView& shape, const Shape* known) const {
+                                                     const ShapeView& shape, const Prospect& outlook) const {
   if (requester == nullptr || requester->job->id != job || requester->state == ProcessState::Stopping) {
     const auto found = jobs_.find(job);
     if (found == jobs_.end() || found->second.ended) {
@@ -114,33 +116,10 @@ std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id, co
     return Objection{Refused::Kind::Limit,
                      fmt::format("{} requests are pending, the limit pending_requests", requests_.size())};
   }
-  if (known != nullptr && known->possible) return std::nullopt;
+  if (outlook.possible) return std::nullopt;
   if (auto wrong = fault(shape.need)) return Objection{Refused::Kind::Impossible, *wrong};
-  if (nodes_.empty() || (known == nullptr && possible(shape))) return std::nullopt;
+  if (outlook.until > now_) return std::nullopt;
   return Objection{Refused::Kind::Impossible, impossible_because(shape)};
-}
-
-bool Cluster::possible(const ShapeView& shape) const {
-  const auto& each = shape.need.resources;
-  const bool one_node = shape.strategy == Strategy::StrictPack;
-  const auto needed = one_node ? shape.size : std::size_t{1};
-  std::size_t found = 0;
-  nodes_.by_total().descending(each, [&](NodeId id) {
-    const auto& node = *nodes_.find(id);
-    if (node.lost || !matches(node.labels, shape.need.labels)) return true;
-    const auto slots = node.idle.slots(each, shape.size);
-    if (slots < needed) return true;
-    found += one_node ? shape.size : shape.strategy == Strategy::StrictSpread ? 1 : slots;
-    return found < shape.size;
-  });
-  return found >= shape.size;
-}
-
-std::string Cluster::impossible_because(const ShapeView& shape) const {
-  if (nodes_.empty()) return "no node has joined yet";
-  const auto judged = scheduler::place(shape.ask(), nodes_.candidates());
-  const auto* impossible = std::get_if<Impossible>(&judged);
-  return impossible != nullptr ? impossible->because : "the node that could hold it is being lost";
 }
 
 void Cluster::refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed) {

@@ -14,6 +14,7 @@
 #include <troupe/scheduler/events.hpp>
 #include <troupe/scheduler/options.hpp>
 
+#include "departed.hpp"
 #include "model.hpp"
 #include "node_table.hpp"
 #include "queue.hpp"
@@ -28,7 +29,7 @@ namespace troupe::scheduler {
 /// then the requests that wait, then leases are recalled for those that still do.
 class Cluster {
  public:
-  explicit Cluster(Options options) : options_{options} {}
+  explicit Cluster(Options options) : options_{options}, departed_{options.departed_nodes} {}
   Cluster(const Cluster&) = delete;
 
   /// Appends to `effects`.
@@ -55,7 +56,6 @@ class Cluster {
   void on(const JobStarted& event);
   void on(const JobEnded& event);
   void lose_node(Node& node, const std::string& why);
-  void judge_all_shapes();
   void end_job(Job& job, const std::string& why);
   void forget_job_if_over(JobId job);
 
@@ -71,19 +71,33 @@ class Cluster {
     Refused::Kind kind;
     std::string reason;
   };
-  /// `requester`: nullptr if there is no such process. `known`: who waits for the same; nullptr if nobody does.
+  /// Whether the nodes could hold it with nothing else on them; if not, until when they may come to do so.
+  struct Prospect {
+    bool possible = false;
+    TimePoint until = TimePoint::min();
+  };
+  /// `requester`: nullptr if there is no such process.
   std::optional<Objection> objection(JobId job, ProcessId id, const Process* requester, const ShapeView& shape,
-                                     const Shape* known) const;
+                                     const Prospect& outlook) const;
   /// Where it is accepted, its requester; else it was refused, or is there already.
   template <class Asked>
   Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
-  bool possible(const ShapeView& shape) const;
-  std::string impossible_because(const ShapeView& shape) const;
   void refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed = 0);
   /// Without an answer: takes back what it holds, and the actor or gang that it was to become.
   void drop(RequestId request);
   void drop(Request& request);
   void forget(Request& request);
+
+  // prospects.cpp
+  bool possible(const ShapeView& shape) const;
+  template <class Counts>
+  void count_present(const ShapeView& shape, Counts& counts) const;
+  const DepartedNode* missed_node(const ShapeView& shape) const;
+  Prospect prospect(const ShapeView& shape) const;
+  void judge_all_shapes();
+  std::string impossible_because(const ShapeView& shape) const;
+  std::string reason_of_missing(const ShapeView& shape) const;
+  std::string refusal_after_patience(const ShapeView& shape) const;
 
   // processes.cpp
   void on(const ProcessReady& event);
@@ -208,6 +222,7 @@ class Cluster {
   LeaseId last_lease_ = 0;
 
   NodeTable nodes_;
+  Departed departed_;
   Queue queue_;
   Records<RequestId, Request> requests_;
   Records<ProcessId, Process> processes_;

@@ -265,7 +265,8 @@ struct Node {
   boost::container::flat_map<RequestId, Claim> claims;  ///< what is kept here for whom
   static constexpr std::size_t kHotPart = 256;          ///< bytes up to here
   Capacity idle;
-  Labels labels;
+  Labels labels;          ///< all of them
+  Labels lasting_labels;  ///< those that it may carry again after it has left
   std::string name;
   Incarnation incarnation = 0;
   Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids

@@ -8,7 +8,10 @@ Node& NodeTable::add(const NodeJoined& joined) {
   auto& node = nodes_.make(joined.node);
   node.incarnation = joined.incarnation;
   node.name = joined.name;
+  node.lasting_labels = joined.labels;
+  std::ranges::sort(node.lasting_labels);
   node.labels = joined.labels;
+  node.labels.insert(node.labels.end(), joined.own_labels.begin(), joined.own_labels.end());
   std::ranges::sort(node.labels);
   node.idle = Capacity{joined.total, joined.gpus};
   node.free = node.idle;

@@ -11,7 +11,9 @@ void Cluster::on(const NodeJoined& event) {
     if (event.incarnation <= old->incarnation) return;
     lose_node(*old, fmt::format("it joined again as incarnation {}", event.incarnation));
   }
-  if (at_lease_bound(nodes_.add(event))) ++bounded_nodes_;
+  auto& node = nodes_.add(event);
+  if (at_lease_bound(node)) ++bounded_nodes_;
+  departed_.came_back(node);
   for (auto* shape : queue_.shapes()) {
     if (!shape->possible) shape->possible = possible(*shape->key);
   }
@@ -35,22 +37,8 @@ void Cluster::lose_node(Node& node, const std::string& why) {
   const auto cause = fmt::format("{} was lost: {}", node_text(node.id), why);
   while (!node.processes.empty()) process_gone(node.processes.front(), cause, true);
   if (at_lease_bound(node)) --bounded_nodes_;
+  departed_.add(node, now_);
   nodes_.remove(node.id);
-}
-
-void Cluster::judge_all_shapes() {
-  for (auto* shape : queue_.shapes()) {
-    if (!shape->possible || possible(*shape->key)) continue;
-    shape->possible = false;
-    const auto because = impossible_because(*shape->key);
-    for (auto* request : shape->everyone()) {
-      if (nodes_.empty()) {
-        request->patient_until = now_ + options_.join_patience;
-      } else if (request->patient_until <= now_) {
-        refuse(*request, Refused::Kind::Impossible, because);
-      }
-    }
-  }
 }
 
 }  // namespace troupe::scheduler

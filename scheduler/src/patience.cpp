@@ -11,6 +11,7 @@ void Cluster::pass_time() {
   stop_idle();
   run_in_debt();
   refuse_unmet();
+  departed_.forget_before(now_ - options_.rejoin_patience);
   refuse_bounded();
   review_reservations();
 }
@@ -38,7 +39,7 @@ void Cluster::refuse_unmet() {
     std::string because;
     for (auto* request : shape->everyone()) {
       if (request->patient_until > now_) continue;
-      if (because.empty()) because = impossible_because(*request->shape);
+      if (because.empty()) because = refusal_after_patience(*request->shape);
       refuse(*request, Refused::Kind::Impossible, because);
     }
   }
@@ -89,6 +90,7 @@ std::string Cluster::held_by_actors(const Job& job) {
 }
 
 bool Cluster::is_news(const Request& request) const {
+  if (!request.line->shape->possible) return true;
   if (request.shape->kind == Kind::Actor) return true;
   const auto same = request.shape->kind == Kind::Lease ? Role::Lease : Role::Rank;
   return std::ranges::none_of(request.requester->job->processes,

@@ -16,10 +16,8 @@ std::string Cluster::node_text(NodeId id) const {
 
 std::string Cluster::reason(const Request& request) const {
   if (!request.waiting()) return reason_of_starting(request);
-  if (nodes_.empty()) return "no node has joined yet";
-  if (const auto* shape = queue_.find(*request.shape); shape != nullptr && !shape->possible) {
-    return fmt::format("waits for a node that can hold it: {}", impossible_because(*request.shape));
-  }
+  const auto* shape = queue_.find(*request.shape);
+  if (nodes_.empty() || (shape != nullptr && !shape->possible)) return reason_of_missing(*request.shape);
   if (only_bounded(*request.shape)) {  // room that is kept for it would not help
     return fmt::format(
         "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU: nest "

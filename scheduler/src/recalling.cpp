@@ -30,6 +30,7 @@ bool Cluster::competes(const Shape& shape, const Lease& lease) const {
 void Cluster::recall_overdue() {
   auto coming = recalled_;
   for (auto* shape : queue_.shapes()) {
+    if (!shape->possible) continue;
     const auto wanted = shape->size * shape->key->size;
     const auto covered = std::min(coming, wanted);
     coming -= covered;

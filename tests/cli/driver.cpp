@@ -104,6 +104,25 @@ int stored(troupe::Cluster&) {
   return 0;
 }
 
+int lasts(int milliseconds) {
+  std::cout << "begun" << std::endl;
+  usleep(1000 * static_cast<useconds_t>(milliseconds));
+  return milliseconds;
+}
+
+/// Tasks, and an actor behind them, that need what one node alone has.
+int special(troupe::Cluster&) {
+  const auto there = troupe::with({.cpus = 0, .resources = {{"special", 1}}});
+  std::vector<troupe::Ref<int>> tasks;
+  for (int i = 0; i < 4; ++i) tasks.push_back(there.task<lasts>(1'000));
+  auto actor = there.spawn<Holder>();
+  auto pid = actor.call<&Holder::pid>();
+  std::cout << "submitted" << std::endl;
+  for (auto& task : tasks) print("task", task.get());
+  print("actor", pid.get());
+  return 0;
+}
+
 int task(troupe::Cluster&) {
   print("task", troupe::task<process_id>().get());
   return 0;
@@ -120,6 +139,7 @@ int main(int argc, char** argv) {
     if (what == "gang") return gang(cluster);
     if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);
+    if (what == "special") return special(cluster);
     if (what == "task") return task(cluster);
     if (what == "stored") return stored(cluster);
     std::cerr << "no such thing to do: " << what << '\n';

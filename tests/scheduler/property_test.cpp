@@ -63,6 +63,8 @@ class Storm {
     options.reservation_term = 2s;
     options.limit_patience = 5s;
     options.join_patience = 3s;
+    options.rejoin_patience = 4s;
+    options.departed_nodes = 3;
     return options;
   }
 

@@ -61,20 +61,6 @@ TEST_CASE("requests wait for a first node for a while, then they are refused", "
   CHECK((world.state.pending().empty()));
 }
 
-TEST_CASE("when the node that could hold it is lost, a request is judged again", "[scheduler][refusal]") {
-  World world;
-  world.join("small", {{"cpu", 1}});
-  const auto big = world.join("big", {{"cpu", 2}});
-  const auto driver = world.start_job(1);
-  world.ask_actor(1, driver, cpus(2));
-  const auto waiting = world.ask_lease(driver, cpus(2));
-  CHECK(world.reason_of(waiting) ==
-        "cpu 2 is free on no node now; the closest is 'small' (node 1) with cpu 1: lacks cpu 1");
-  world.step(NodeLost{big, 1, "its connection closed"});
-  CHECK(world.seen<ActorLost>().at(0).cause == "'big' (node 2) was lost: its connection closed");
-  CHECK(world.refusal() == "no node has cpu 2; the closest is 'small' (node 1) with cpu 1: lacks cpu 1");
-}
-
 TEST_CASE("events of an older life of a node are ignored", "[scheduler][node]") {
   World world;
   const auto node = world.join("a", {{"cpu", 1}});

@@ -38,13 +38,17 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   check_given(join.getLabels());
   const auto node = ++last_node_;
   const std::uint64_t incarnation = identity_.epoch() << 32 | node;
-  scheduler::NodeJoined event{
-      .node = node, .incarnation = incarnation, .name = join.getName(), .total = {}, .gpus = 0, .labels = {}};
+  scheduler::NodeJoined event{.node = node,
+                              .incarnation = incarnation,
+                              .name = join.getName(),
+                              .total = {},
+                              .gpus = 0,
+                              .labels = {},
+                              .own_labels = {}};
   for (auto amount : join.getResources())
     event.total.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
   for (auto label : join.getLabels()) event.labels.emplace_back(label.getKey(), label.getValue());
-  event.labels.emplace_back(config::kNodeLabel, fmt::to_string(node));
-  std::ranges::sort(event.labels);
+  event.own_labels.emplace_back(config::kNodeLabel, fmt::to_string(node));  // a number is given once
   event.gpus = join.getGpus().size();
 
   transport::Outgoing welcome;

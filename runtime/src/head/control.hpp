@@ -33,10 +33,16 @@ class Control {
 
   static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
 
-  /// `node_silence`: without a heartbeat a node is taken for lost.
+  /// `node_silence`: without a heartbeat a node is taken for lost. `options`: of the scheduler.
   Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes,
-          std::chrono::milliseconds node_silence, std::function<void(const std::string&)> log)
-      : loop_(loop), identity_(identity), routes_(routes), node_silence_(node_silence), log_(std::move(log)) {
+          std::chrono::milliseconds node_silence, std::function<void(const std::string&)> log,
+          scheduler::Options options)
+      : loop_(loop),
+        identity_(identity),
+        routes_(routes),
+        node_silence_(node_silence),
+        log_(std::move(log)),
+        state_(options) {
     standstill_.expect(started_ + kTick);
   }
 

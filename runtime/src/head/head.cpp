@@ -45,7 +45,7 @@ struct Head::Impl {
         options(std::move(given)),
         log(or_silent(options.log)),
         identity(options.directory),
-        control(io, identity, routes, options.node_silence, log),
+        control(io, identity, routes, options.node_silence, log, {.rejoin_patience = options.rejoin_patience}),
         acceptor(io, "", {}, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });

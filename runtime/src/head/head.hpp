@@ -19,7 +19,9 @@ struct HeadOptions {
   transport::Secret token{};
   std::string directory;                           ///< of its identity; empty: none is kept
   std::chrono::milliseconds node_silence{10'000};  ///< without a heartbeat a node is taken for lost
-  std::function<void(const std::string&)> log;     ///< a line for people; empty: silent
+  /// How long what only a node that has left could hold waits for it to come back; at 0 it is refused at once.
+  std::chrono::milliseconds rejoin_patience{60'000};
+  std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
 };
 
 /// The one control process of a cluster: who is in it, what runs where, names. Never on the path of a call.

@@ -40,7 +40,11 @@ void TestCluster::add_worker(const std::vector<std::string>& more) {
   workers_.back()->wait_for_output("of the cluster at");
 }
 
-Child TestCluster::driver(const std::string& what) const { return Child({TROUPE_TEST_DRIVER, what}, environment()); }
+Child TestCluster::driver(const std::string& what, const std::vector<std::string>& more) const {
+  std::vector<std::string> arguments{TROUPE_TEST_DRIVER, what};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return Child(std::move(arguments), environment());
+}
 
 Finished TestCluster::run_driver(const std::string& what) const {
   return run({TROUPE_TEST_DRIVER, what}, environment());

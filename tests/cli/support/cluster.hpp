@@ -27,7 +27,7 @@ class TestCluster {
   void add_worker(const std::vector<std::string>& more = {});
 
   /// A driver (tests/cli/driver.cpp) doing `what`.
-  Child driver(const std::string& what) const;
+  Child driver(const std::string& what, const std::vector<std::string>& more = {}) const;
   Finished run_driver(const std::string& what) const;
   /// `troupe status --json`.
   std::string status() const;

@@ -1,4 +1,5 @@
-// A driver for the test of lost nodes: one trial, whose first attempt reports and then waits for its end.
+// A driver for the test of lost nodes: one trial, whose first attempt reports and then waits for its end. With a second
+// argument its ranks must be on two nodes.
 #include <iostream>
 #include <string>
 
@@ -29,10 +30,11 @@ void waits_once(troupe::tune::Context& ctx, const Config& config) {
 
 int main(int argc, char** argv) {
   const auto cluster = troupe::init(argc, argv);
+  const auto strategy = argc > 2 ? troupe::StrictSpread : troupe::Spread;
   const auto results = troupe::tune::run<waits_once>({.trials = 1,
                                                       .metric = "accuracy",
                                                       .mode = troupe::tune::Max,
-                                                      .each = {.workers = 2, .strategy = troupe::Spread},
+                                                      .each = {.workers = 2, .strategy = strategy},
                                                       .config = {.folder = argv[1]},
                                                       .show = troupe::tune::Show::Lines});
   const auto& trial = results.trials()[0].trial;

@@ -22,6 +22,8 @@ struct NodeJoined {
   Resources total;         ///< "gpu" in it is replaced by `gpus`
   std::uint32_t gpus = 0;  ///< they are numbered 0..gpus-1
   Labels labels;
+  Labels own_labels =
+      {};  ///< it carries them too, and no other node ever will: once it has left they are not waited for
 };
 
 /// All its processes are gone, or must be taken for gone.

@@ -28,6 +28,10 @@ struct Options {
   std::size_t reservations = 16;
   /// How long a request waits for a first node to join.
   Duration join_patience = std::chrono::seconds{10};
+  /// How long after a node has left a request that could be met with it, and cannot without, waits for it to come back.
+  Duration rejoin_patience = std::chrono::seconds{60};
+  /// Nodes that have left and are waited for; of more, the latest.
+  std::size_t departed_nodes = 1'000;
   /// A process that has what it waited for runs on after this long even where no CPU is free: it then owes its CPU, and
   /// is given the next one. Long-lived actors that took the CPU could otherwise keep it waiting for ever.
   Duration resume_patience = std::chrono::milliseconds{500};
