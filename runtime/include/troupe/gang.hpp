@@ -25,8 +25,9 @@ struct GangOptions {
 static_assert(std::is_trivially_destructible_v<GangOptions>);
 
 /// n actors of class T that were placed together: ranks 0 .. size()-1, which know each other through this_gang(). When
-/// one of them dies the gang is broken: the others leave their collectives with GangBroken, and calls fail. The gang,
-/// with all it holds, ends with the last copy of this.
+/// one of them dies the gang is broken: the others leave their collectives with GangBroken, and calls of the dead rank fail
+/// with ActorDied, which names it. The others answer on, so that what they have can be saved. The gang, with all it holds,
+/// ends with the last copy of this.
 template <class T>
 class Gang {
  public:

@@ -148,17 +148,28 @@ Waited<T> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
   return found;
 }
 
-/// All the values, in the order given. Throws what the first failed one of them failed with.
+namespace detail {
+/// Throws as soon as one of them has failed, also while others are not ready.
+template <class T>
+void require_all(const std::vector<Ref<T>>& refs) {
+  std::vector<ObjectPtr> objects;
+  objects.reserve(refs.size());
+  for (const auto& ref : refs) objects.push_back(object_of(ref));
+  if (const auto failed = wait_all(objects)) get_object(objects[*failed], std::nullopt);
+}
+}  // namespace detail
+
+/// All the values, in the order given. Throws as soon as any of them fails, what it failed with: of several that have
+/// failed, the first in the order given. The others go on.
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs) {
+  detail::require_all(refs);
   std::vector<T> values;
   values.reserve(refs.size());
   for (const auto& ref : refs) values.push_back(ref.get());
   return values;
 }
-/// Waits for all. Throws what the first failed one of them failed with.
-inline void get(const std::vector<Ref<void>>& refs) {
-  for (const auto& ref : refs) ref.get();
-}
+/// Waits for all. Throws as soon as any of them fails, as the above.
+inline void get(const std::vector<Ref<void>>& refs) { detail::require_all(refs); }
 
 }  // namespace troupe

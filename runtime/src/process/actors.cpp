@@ -180,7 +180,9 @@ void Actors::die(const ActorPtr& actor, Failure how) {
 
 Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
   how.kind = Failure::Kind::ActorDied;
-  how.message = fmt::format("actor {}: {}", actor.type, how.message);
+  const auto which =
+      actor.gang ? fmt::format("rank {} of a gang of {}", actor.rank, actor.type) : "actor " + actor.type;
+  how.message = fmt::format("{}: {}", which, how.message);
   return how;
 }
 

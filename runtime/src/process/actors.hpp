@@ -51,6 +51,7 @@ class ActorState {
   bool made_here = true;
   ObjectPtr constructed;       // where another process made the actor: once it is placed
   std::shared_ptr<void> gang;  // keeps a rank's gang
+  std::uint32_t rank = 0;      // in it
 
   // ---- the loop's
   process::AddressPtr process;

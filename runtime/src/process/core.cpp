@@ -185,6 +185,7 @@ std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, co
   for (std::uint32_t rank = 0; rank < gang.size; ++rank) {
     ranks.push_back(std::make_shared<ActorState>(0, std::string(type), nullptr));
     ranks.back()->gang = share;
+    ranks.back()->rank = rank;
     ranks.back()->constructed = pending_result(process);
   }
   auto placed = Object::pending(0);
@@ -255,34 +256,65 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
   return payload;
 }
 
-std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
-                         std::optional<std::chrono::milliseconds> timeout) {
-  auto ready = [&] {
-    return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
-  };
-  count = std::min(count, objects.size());
-  if (ready() >= count) return ready();
+namespace {
+
+/// Until `done()`, which `count` of the objects that are ready make true for sure.
+template <class Done>
+void wait_until(std::span<const ObjectPtr> objects, std::size_t count, process::Deadline deadline, Done done) {
   auto& process = Process::current();
   const Process::Waiting waiting(process);
   for (const auto& object : objects) {
     if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
   }
   process::Watched watched(process, objects);
-  const auto deadline = process::deadline_after(timeout);
   bool in_vain = false;  // looked at before a sleep only: a wait that is over soon pays nothing for it
   wait_giving_cpu_back(
       process,
       [&] {
         watched.drain();
-        return in_vain || ready() >= count;
+        return in_vain || done();
       },
       [&] {
         watched.before_sleep();
         in_vain = !deadline && waits_for_itself(process, objects, count);
       },
       deadline);
-  if (in_vain && ready() < count) throw std::logic_error(kWaitsForItself);
+  if (in_vain && !done()) throw std::logic_error(kWaitsForItself);
+}
+
+}  // namespace
+
+std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
+                         std::optional<std::chrono::milliseconds> timeout) {
+  auto ready = [&] {
+    return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
+  };
+  count = std::min(count, objects.size());
+  if (ready() < count) wait_until(objects, count, process::deadline_after(timeout), [&] { return ready() >= count; });
   return ready();
+}
+
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
+  const auto failed = [](const ObjectPtr& object) {
+    return object->ready() && std::holds_alternative<Failure>(object->outcome());
+  };
+  const auto first_failed = [&] {
+    return static_cast<std::size_t>(std::ranges::find_if(objects, failed) - objects.begin());
+  };
+  std::size_t there = 0;  // those before it are ready
+  auto failures = Object::failures() - 1;
+  std::size_t found = objects.size();
+  const auto done = [&] {
+    while (there < objects.size() && objects[there]->ready()) ++there;
+    if (const auto now = Object::failures(); now != failures) {
+      failures = now;
+      found = first_failed();
+    }
+    return there == objects.size() || found != objects.size();
+  };
+  if (!done()) wait_until(objects, objects.size(), std::nullopt, done);
+  found = first_failed();
+  return found == objects.size() ? std::nullopt : std::optional(found);
 }
 
 void cancel_object(const ObjectPtr& object) {

@@ -30,7 +30,9 @@ Object::~Object() {
 void Object::complete(process::Outcome outcome) {
   if ((state_.fetch_or(kClaimed, std::memory_order_relaxed) & kClaimed) != 0) return;
   outcome_ = std::move(outcome);
+  const bool failed = std::holds_alternative<Failure>(outcome_);
   const auto before = state_.fetch_or(kReady, std::memory_order_seq_cst);
+  if (failed) failures_.fetch_add(1, std::memory_order_release);
   process::doorbell().ring();
   if ((before & kHooks) == 0) return;
   auto* process = process::Process::maybe();

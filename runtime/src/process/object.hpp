@@ -49,6 +49,8 @@ class Object : public std::enable_shared_from_this<Object> {
   std::uint64_t id() const { return id_; }
   /// nullptr: this process.
   const process::AddressPtr& owner() const { return owner_; }
+  /// How many objects of this process have failed so far: while it stands still, none has.
+  static std::uint64_t failures() { return failures_.load(std::memory_order_acquire); }
   /// Its owner is another process, of a session that has ended.
   bool is_stale() const;
 
@@ -92,6 +94,8 @@ class Object : public std::enable_shared_from_this<Object> {
   };
   Hooks& hooks();
   void run_hooks();
+
+  static inline std::atomic<std::uint64_t> failures_{0};
 
   const std::uint64_t id_;
   const process::AddressPtr owner_;

@@ -310,6 +310,13 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   if (most.count() > 0) run_until([&] { return how_many() >= count; }, most);
   return how_many();
 }
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
+  wait_objects(objects, objects.size(), std::nullopt);
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (failure_of(*objects[i])) return i;
+  }
+  return std::nullopt;
+}
 void cancel_object(const ObjectPtr& object) { object->cancelled = true; }
 
 }  // namespace troupe::detail

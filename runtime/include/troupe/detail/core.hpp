@@ -115,6 +115,8 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
                          std::optional<std::chrono::milliseconds> timeout);
+/// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have values.
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects);
 void cancel_object(const ObjectPtr& object);
 
 // ---- what the process asks of the program ----------------------------------------------------------------------

@@ -1,0 +1,62 @@
+// get() of many refs: a failure is told when it is there, and not in its turn.
+#include <chrono>
+
+#include <catch2/catch.hpp>
+
+#include "functions.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct Hand {
+  int works(int milliseconds) const {
+    const auto rank = this_gang()->rank();
+    return rank == 2 ? dies_by(SIGKILL) : sleeps(milliseconds);
+  }
+  int answers() const { return this_gang()->rank(); }
+};
+
+}  // namespace
+
+TEST_CASE("get of a gang's refs throws when a rank dies, which it names, while others still work",
+          "[runtime][session][get]") {
+  auto cluster = init({.cpus = 3});
+  const auto ranks = gang<Hand>({.size = 3});
+  get(ranks.all<&Hand::answers>());
+  const auto start = Clock::now();
+  const auto refs = ranks.all<&Hand::works>(8'000);
+  try {
+    get(refs);
+    FAIL("rank 2 is dead");
+  } catch (const ActorDied& error) {
+    CHECK_THAT(error.what(), Catch::Contains("rank 2 of a gang of") && Catch::Contains("signal 9"));
+  }
+  CHECK(Clock::now() - start < 4s);
+  CHECK_FALSE(refs[0].ready());
+}
+
+TEST_CASE("the ranks of a broken gang that live answer on", "[runtime][session][get]") {
+  auto cluster = init({.cpus = 3});
+  const auto ranks = gang<Hand>({.size = 3});
+  CHECK_THROWS_AS(get(ranks.all<&Hand::works>(1)), ActorDied);
+  CHECK(ranks.rank(0).call<&Hand::answers>().get(20s) == 0);
+  CHECK_THROWS_AS(ranks.rank(2).call<&Hand::answers>().get(20s), ActorDied);
+}
+
+TEST_CASE("get of many refs throws what the first failed one failed with", "[runtime][session][get]") {
+  auto cluster = init({.cpus = 2});
+  std::vector<Ref<int>> refs;
+  for (int i = 0; i < 5'000; ++i) refs.push_back(task<twice>(i));
+  const auto values = get(refs);
+  REQUIRE(values.size() == 5'000);
+  CHECK(values[4'999] == 9'998);
+
+  std::vector<Ref<std::string>> some{task<fails>(std::string("first")), task<fails>(std::string("second"))};
+  wait(some, 2);
+  CHECK_THROWS_WITH(get(some), Catch::Contains("first"));
+  get(std::vector<Ref<int>>{});
+}
