@@ -31,8 +31,8 @@ struct Options {
   double cpus = 1;       ///< cores; a fraction shares one
   double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
-  int retries =
-      -1;  ///< how often a task that had begun in a process that died runs again; -1: 3 times; 0: never. Actors: never
+  /// How often a task that had begun in a process that died runs again; -1: 3 times; 0: never. Actors: never.
+  int retries = -1;
   std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; no task or rank has one
   bool spread = false;         ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
