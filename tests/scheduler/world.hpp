@@ -117,8 +117,13 @@ class World {
   }
   RequestId next_request() { return ++last_request_; }
   void give_back(LeaseId lease) { step(LeaseReturned{lease, leases.at(lease).requester}); }
-  void release_actor(ActorId actor) { step(ActorReleased{actor, state.actor(actor)->requester, "done"}); }
-  void release_gang(GangId gang) { step(GangReleased{gang, state.gang(gang)->requester, "done"}); }
+  /// No effect where it has gone with another one.
+  void release_actor(ActorId actor) {
+    if (const auto there = state.actor(actor)) step(ActorReleased{actor, there->requester, "done"});
+  }
+  void release_gang(GangId gang) {
+    if (const auto there = state.gang(gang)) step(GangReleased{gang, there->requester, "done"});
+  }
 
   /// The lease that answered the request; none if it is not granted or is gone.
   std::optional<LeaseGranted> lease_of(RequestId request) const {

@@ -101,6 +101,10 @@ TEST_CASE("a process without address space for the store asks for it again, and 
 #endif
 
 TEST_CASE("a process without a free descriptor returns large values in messages", "[runtime][session][store]") {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("skipped: the vptr check of this sanitizer build needs a free descriptor itself, and ends the process without");
+  return;
+#endif
   auto cluster = init({.cpus = 2});
   auto confined = spawn<Confined>();
   const int pid = confined.call<&Confined::without_descriptors>().get(20s);
