@@ -80,14 +80,16 @@ void Acceptor::accept(Socket socket, ServerOptions options, OnAccepted accepted)
         accepted(std::move(proven), who);
       },
       [this, alive = std::weak_ptr(alive_), caller](const Denied& why) {
-        if (!alive.expired()) denied(caller, why.why);
+        if (!alive.expired()) denied(caller, why);
       });
 }
 
-/// One that was told why it is refused may have to read that first: its connection counts until it is closed.
-void Acceptor::denied(Callers::iterator caller, const std::string& why) {
+/// One that was told why it is refused may have to read that first: its connection counts until it is closed. A program of
+/// this machine that ends in the middle of its handshake, as programs do, was not refused, and is no news.
+void Acceptor::denied(Callers::iterator caller, const Denied& why) {
+  const bool of_this_machine = caller->connection->peer() == "unix";
   if (caller->connection->is_over()) callers_.erase(caller);
-  refusals_.refused(why);
+  if (!why.left || !of_this_machine) refusals_.refused(why.why);
 }
 
 void Acceptor::make_room() {

@@ -71,7 +71,7 @@ class Acceptor {
 
   void make_room();
   void give_up_oldest();
-  void denied(Callers::iterator caller, const std::string& why);
+  void denied(Callers::iterator caller, const Denied& why);
 
   const std::size_t most_;
   Callers callers_;  // the oldest first

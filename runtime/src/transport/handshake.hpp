@@ -42,6 +42,8 @@ struct Denied {
   bool may_be_busy = false;
   /// Of a client: one side will not have the other (token, version, cluster, role); to try again changes nothing.
   bool refused = false;
+  /// Of a server: the caller has closed, or has ended, before it had proven itself.
+  bool left = false;
 };
 
 /// client: Hello{range, role, cluster, nonce} -> server: Challenge{protocol, cluster, nonce, proof} or Refusal

@@ -45,7 +45,7 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
           if (const auto self = weak.lock()) self->receive(message);
         },
         [weak = weak_from_this()](const std::string& why) {
-          if (const auto self = weak.lock()) self->deny(self->describe_end(why));
+          if (const auto self = weak.lock()) self->deny(self->describe_end(why), !why.starts_with(kNotTroupe));
         });
   }
 
@@ -137,13 +137,13 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     return fmt::format("the handshake with {} failed: {}", peer, why);
   }
 
-  void deny(std::string why) {
+  void deny(std::string why, bool left = false) {
     if (!connection_) return;
     const auto connection = std::exchange(connection_, nullptr);
     if (connection->is_open()) connection->close();
     deadline_.cancel();
     const auto denied = std::exchange(denied_, nullptr);
-    denied({.why = std::move(why)});
+    denied({.why = std::move(why), .left = left});
   }
 
   asio::steady_timer deadline_;
