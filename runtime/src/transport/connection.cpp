@@ -17,6 +17,7 @@
 
 #include "transport/descriptors.hpp"
 #include "transport/frame.hpp"
+#include "transport/liveness.hpp"
 #include "transport/outbox.hpp"
 #include "transport/socket.hpp"
 
@@ -48,6 +49,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
         limits_(limits),
         reader_(limits.frame_bytes),
         finish_timer_(socket_.get_executor()),
+        unanswered_(socket_.get_executor(), socket_.native_handle(), {}, [this] { unanswered(); }),
         peer_(peer_name(socket_.native_handle())),
         local_host_(local_address(socket_.native_handle())) {
     prepare(socket_.native_handle());
@@ -135,6 +137,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void flush();
   void posted_flush();
   void write_failed(int error);
+  void unanswered();
   void fail(std::string why);
   void fail_later(std::string why);
   void report_failure();
@@ -147,6 +150,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   FrameReader reader_;
   Outbox outbox_;
   boost::asio::steady_timer finish_timer_;
+  UnansweredWatch unanswered_;
   std::string peer_;
   std::string local_host_;
   std::vector<node::UniqueFd> descriptors_;  // arrived, not taken
@@ -278,6 +282,7 @@ void Connection::Impl::flush() {
     const auto sent = transmit();
     if (sent >= 0) {
       outbox_.drop(static_cast<std::size_t>(sent));
+      unanswered_.sent();
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return wait_to_write();
     } else if (errno != EINTR) {
@@ -297,6 +302,14 @@ void Connection::Impl::write_failed(int error) {
   if (state_ == State::Finishing) return close();
   write_error_ = error == EPIPE || error == ECONNRESET ? "the peer closed the connection"
                                                        : fmt::format("the connection broke: {}", text_of(error));
+  outbox_.clear();
+  if (handlers_) later(&Impl::read_turn);
+}
+
+/// What has arrived is delivered first.
+void Connection::Impl::unanswered() {
+  if (state_ == State::Finishing) return close();
+  write_error_ = fmt::format("{} acknowledges nothing any more: its host or the network in between is gone", peer_);
   outbox_.clear();
   if (handlers_) later(&Impl::read_turn);
 }
@@ -334,6 +347,7 @@ void Connection::Impl::close() {
   why_closed_.clear();
   error_code ignored;
   finish_timer_.cancel();
+  unanswered_.stop();
   socket_.close(ignored);
 }
 
@@ -357,6 +371,7 @@ node::UniqueFd Connection::Impl::detach() {
   node::UniqueFd socket;
   error_code error;
   if (outbox_.empty() && reader_.cut_off().empty() && write_error_.empty()) {
+    unanswered_.stop();
     socket.reset(socket_.release(error));
     state_ = State::Closed;
   } else {

@@ -13,6 +13,8 @@
 
 #include <troupe/errors.hpp>
 
+#include "transport/liveness.hpp"
+
 namespace troupe::transport {
 namespace {
 
@@ -84,6 +86,7 @@ void prepare(int fd) {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const int on = 1;
   if (is_inet(family_of(fd))) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  keep_alive(fd);
 }
 
 Socket adopt(asio::io_context& loop, int family, OwnedFd fd, boost::system::error_code& error) {

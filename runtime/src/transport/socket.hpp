@@ -34,7 +34,7 @@ bool is_loopback(const std::string& host);  ///< a number, or "localhost"
 std::string peer_name(int fd);      ///< "127.0.0.1:4711", "unix", for messages
 std::string local_address(int fd);  ///< host_of this end
 
-/// Non-blocking, closed on exec, and without Nagle's delay.
+/// Non-blocking, closed on exec, without Nagle's delay, and with keep_alive.
 void prepare(int fd);
 
 /// A descriptor between the system call that made it and the socket that will own it.

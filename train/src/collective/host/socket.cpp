@@ -58,6 +58,17 @@ std::vector<std::string> own_addresses() {
   return far;
 }
 
+/// A rank whose host is gone is noticed within 20 s on a connection on which nothing is under way; where something is, the
+/// head says that the gang is broken. TCP_USER_TIMEOUT would also end the connection to a rank that is only late. What is
+/// accepted inherits this from its listener.
+void keep_alive(const Socket& socket) {
+  constexpr std::pair<int, int> kOptions[] = {
+      {TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};  // seconds, count
+  const int on = 1;
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (const auto& [option, value] : kOptions) ::setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
+}
+
 }  // namespace
 
 Socket& Socket::operator=(Socket&& other) noexcept {
@@ -78,6 +89,7 @@ Socket listen_on(const std::string& host) {
   if (!found) fail(fmt::format("{}: it is no address of this machine", what), EADDRNOTAVAIL);
   Socket listener(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener) fail(what, errno);
+  keep_alive(listener);
   if (::bind(listener.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener.fd(), 64) != 0) {
     fail(what, errno);
   }
@@ -108,6 +120,7 @@ Socket connect_to(const std::string& address, int port) {
   if (!socket) fail("no socket for ranks of other nodes", errno);
   const int on = 1;
   ::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  keep_alive(socket);
   if (::connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) return {};
   return socket;
 }

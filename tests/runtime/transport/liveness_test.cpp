@@ -1,0 +1,117 @@
+#include "transport/liveness.hpp"
+
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+
+#include "transport/harness.hpp"
+
+using namespace troupe::transport;
+using namespace troupe::transport::test;
+
+namespace {
+
+constexpr Liveness kQuick{.idle = 1s, .interval = 1s, .probes = 1, .unanswered = 1s};
+
+/// Two ends of a TCP connection over loopback.
+struct Pair {
+  OwnedFd near{-1};
+  OwnedFd far{-1};
+
+  Pair() : Pair(listen()) {}
+
+ private:
+  explicit Pair(OwnedFd listening) : near(connect(listening.get())), far(::accept(listening.get(), nullptr, nullptr)) {}
+  static OwnedFd listen() {
+    OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    auto any = loopback(0);
+    REQUIRE(::bind(fd.get(), any.get(), any.size) == 0);
+    REQUIRE(::listen(fd.get(), 1) == 0);
+    return fd;
+  }
+  static OwnedFd connect(int listening) {
+    SocketAddress to;
+    REQUIRE(::getsockname(listening, to.get(), &to.size) == 0);
+    OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(fd.get(), to.get(), to.size) == 0);
+    prepare(fd.get());
+    return fd;
+  }
+};
+
+/// The network of a thread, where loopback is all there is, and can be cut. Nobody is told of that by the other end.
+bool set_loopback(bool up) {
+  const OwnedFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::string("lo").copy(request.ifr_name, IFNAMSIZ - 1);
+  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
+  return ::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+/// In a network of its own. -> what the body says; true where no such network can be had.
+bool in_own_network(const std::function<bool()>& body) {
+  bool can = true, done = true;
+  std::thread thread([&] {
+    can = ::unshare(CLONE_NEWNET) == 0 && set_loopback(true);
+    if (can) done = body();
+  });
+  thread.join();
+  if (!can) WARN("skipped: network namespaces need root");
+  return done;
+}
+
+}  // namespace
+
+TEST_CASE("an idle connection whose other host is gone breaks", "[transport][liveness]") {
+  CHECK(in_own_network([] {
+    Pair pair;
+    keep_alive(pair.near.get(), kQuick);
+    if (!set_loopback(false)) return false;
+    char byte = 0;
+    pollfd wait{.fd = pair.near.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&wait, 1, 10'000) == 1 && ::recv(pair.near.get(), &byte, 1, 0) < 0;
+  }));
+}
+
+TEST_CASE("what was sent to a host that is gone is not waited for long", "[transport][liveness]") {
+  CHECK(in_own_network([] {
+    Pair pair;
+    Loop loop;
+    bool gone = false;
+    UnansweredWatch watch(loop.context.get_executor(), pair.near.get(), kQuick, [&] { gone = true; });
+    if (!set_loopback(false) || ::send(pair.near.get(), "hello", 5, MSG_NOSIGNAL) != 5) return false;
+    watch.sent();
+    return loop.until([&] { return gone; }, 10s);
+  }));
+}
+
+TEST_CASE("a process that is alive and reads nothing for long is not gone, and what it is sent arrives",
+          "[transport][liveness]") {
+  Pair pair;
+  Loop loop;
+  bool gone = false;
+  UnansweredWatch watch(loop.context.get_executor(), pair.near.get(), kQuick, [&] { gone = true; });
+  std::size_t sent = 0;
+  const std::string data(64 * 1024, 'x');
+  for (ssize_t some = 0; some >= 0; sent += some > 0 ? static_cast<std::size_t>(some) : 0) {
+    some = ::send(pair.near.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  watch.sent();
+  loop.until([&] { return gone; }, 5s);
+  CHECK_FALSE(gone);
+  std::string some(data.size(), ' ');
+  std::size_t arrived = 0;
+  while (arrived < sent) {
+    const auto got = ::recv(pair.far.get(), some.data(), some.size(), 0);
+    if (got <= 0) break;
+    arrived += static_cast<std::size_t>(got);
+  }
+  CHECK(arrived == sent);
+}
