@@ -103,6 +103,7 @@ class Cluster {
   void on(const ProcessReady& event);
   void on(const ProcessExited& event);
   static bool is_of(const Process& process, NodeId node, Incarnation incarnation);
+  void on(const ValuesHeld& event);
   void process_gone(Process& process, const std::string& cause, bool with_node);
   void lose_role(Process& process, const std::string& cause, bool with_node);
   void start_failed(Request& request, const Process& process, const std::string& cause, bool with_node);

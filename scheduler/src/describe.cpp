@@ -46,6 +46,7 @@ std::string text(const ProcessUnblocked& e) { return fmt::format("process unbloc
 std::string text(const RequestWithdrawn& e) {
   return fmt::format("request withdrawn: {} by process {}", e.request, e.by);
 }
+std::string text(const ValuesHeld& e) { return fmt::format("values of process {} are held: {}", e.process, e.any); }
 std::string text(const Tick&) { return "tick"; }
 
 std::string_view name_of(Refused::Kind kind) {

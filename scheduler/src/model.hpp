@@ -192,7 +192,8 @@ struct Process {
   ProcessState state = ProcessState::Starting;
   Role role = Role::None;
   Wait wait = Wait::Runs;
-  bool sees_gpus = false;  ///< then it is never used twice
+  bool sees_gpus = false;    ///< then it is never used twice
+  bool values_held = false;  ///< others have refs of what it owns
   Rank rank = 0;
   TimePoint since{};                       ///< of the wait, or of being idle
   Amount lent;                             ///< the CPU to get back; not part of `held`
@@ -203,6 +204,8 @@ struct Process {
   Link of_job;
 
   bool keeps_others() const { return dependents != nullptr && !dependents->empty(); }
+  /// Its end, while it is idle, would be that of something that is in use.
+  bool is_needed() const { return values_held || keeps_others(); }
   Dependents& asked() {
     if (dependents == nullptr) dependents = std::make_unique<Dependents>();
     return *dependents;

@@ -23,11 +23,11 @@ void Cluster::stop_idle() {
     due.push_back(&process);
   }
   for (auto* process : due) {
-    if (!process->keeps_others()) {
+    if (!process->is_needed()) {
       stop(*process, "nobody has used it for the idle time");
       continue;
     }
-    // Its end would be the end of what it made: it stays, and is looked at again later.
+    // Its end would be the end of what others use: it stays, and is looked at again later.
     leave_spare(*process);
     become_spare(*process);
   }

@@ -29,6 +29,11 @@ bool Cluster::is_of(const Process& process, NodeId node, Incarnation incarnation
   return process.node->id == node && process.node->incarnation == incarnation;
 }
 
+void Cluster::on(const ValuesHeld& event) {
+  auto* process = find_process(event.process);
+  if (process != nullptr) process->values_held = event.any;
+}
+
 void Cluster::process_gone(Process& process, const std::string& cause, bool with_node) {
   const auto job = process.job->id;
   process.state = ProcessState::Stopping;  // it is past being kept or stopped
@@ -109,8 +114,9 @@ void Cluster::become_spare(Process& process) {
 void Cluster::thin_out(const Node& node) {
   const auto most = options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(node.cpus, 2);
   if (node.spares.size() <= most) return;
-  const auto oldest = std::ranges::find_if(node.spares, [](auto spare) { return !spare.process->keeps_others(); });
-  if (oldest != node.spares.end()) stop(*oldest->process, "too many are idle");
+  const auto unneeded = [](const Spare& spare) { return !spare.process->is_needed(); };
+  if (static_cast<std::size_t>(std::ranges::count_if(node.spares, unneeded)) <= most) return;
+  stop(*std::ranges::find_if(node.spares, unneeded)->process, "too many are idle");
 }
 
 void Cluster::leave_spare(Process& process) {

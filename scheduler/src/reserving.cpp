@@ -109,7 +109,7 @@ void Cluster::drain(const Request& request) {
     if (node.free.slots(each, ranks) >= ranks) continue;
     std::vector<Process*> idle;
     for (auto& process : node.processes) {
-      if (process.state == ProcessState::Idle && process.job != request.requester->job && !process.keeps_others()) {
+      if (process.state == ProcessState::Idle && process.job != request.requester->job && !process.is_needed()) {
         idle.push_back(&process);
       }
       if (process.role != Role::Lease || !process.held.resources.overlaps(each)) continue;

@@ -71,6 +71,29 @@ TEST_CASE("idle worker processes are stopped after the idle time, and above the 
   CHECK(world.node(node).processes == 0);
 }
 
+TEST_CASE(
+    "an idle worker process of whose values others have refs is kept, beside as many others as ever, until they have "
+    "none",
+    "[scheduler][lease]") {
+  World world;
+  const auto node = world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1);
+  std::vector<LeaseGranted> leases;
+  for (int i = 0; i < 4; ++i) leases.push_back(*world.lease_of(world.ask_lease(driver, cpus(0.5))));
+  const auto owner = leases.front().process;
+  world.step(ValuesHeld{owner, true});
+  for (const auto& lease : leases) world.step(LeaseReturned{lease.lease});
+  CHECK(world.node(node).idle == 3);
+  world.wait(30s);
+  CHECK(world.node(node).processes == 1);
+  CHECK(world.state.process(owner));
+  CHECK(world.lease_of(world.ask_lease(driver, cpus(1)))->process == owner);  // it is of use meanwhile
+  world.step(LeaseReturned{world.leases.begin()->first});
+  world.step(ValuesHeld{owner, false});
+  world.wait(11s);
+  CHECK(world.node(node).processes == 0);
+}
+
 TEST_CASE("a worker process that does not start refuses the request with the cause", "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 2}});

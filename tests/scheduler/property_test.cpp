@@ -132,6 +132,8 @@ class Storm {
         return void(world_.apply(ProcessBlocked{any_process()}));
       case 18:
         return void(world_.apply(ProcessUnblocked{any_process()}));
+      case 20:
+        return void(world_.apply(ValuesHeld{any_process(), pick(2) == 0}));
       case 19:
         return pick(3) == 0 ? withdraw() : void(world_.apply(Tick{}));
       case 20:

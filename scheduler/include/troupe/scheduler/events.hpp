@@ -119,6 +119,13 @@ struct ProcessUnblocked {
   ProcessId process = 0;
 };
 
+/// Others have refs of values that this worker process owns, or have none any more. While they have, its end would be the
+/// end of what they wait for: it is not stopped for being idle.
+struct ValuesHeld {
+  ProcessId process = 0;
+  bool any = false;
+};
+
 /// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must then be given back.
 struct RequestWithdrawn {
   RequestId request = 0;
@@ -130,7 +137,7 @@ struct Tick {};
 
 using Event = std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned, ActorAsked,
                            ActorReleased, GangAsked, GangReleased, ProcessReady, ProcessExited, ProcessBlocked,
-                           ProcessUnblocked, RequestWithdrawn, Tick>;
+                           ProcessUnblocked, ValuesHeld, RequestWithdrawn, Tick>;
 
 /// For logs: "lease asked: request 3 of job 1, cpu 1".
 std::string to_string(const Event& event);
