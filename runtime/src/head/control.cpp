@@ -102,11 +102,13 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
   // The announcement is kept as a message: nodes get it as it came.
   auto kept = std::make_shared<capnp::MallocMessageBuilder>();
   kept->setRoot(driver.getProgram());
-  routes_.add_job(
-      job, {.connection = std::move(connection), .announcement = [kept, address](wire::JobStarted::Builder started) {
-              started.setProgram(kept->getRoot<wire::Program>());
-              process::write_address(started.initDriver(), *address);
-            }});
+  routes_.add_job(job, {.connection = std::move(connection),
+                        .announcement =
+                            [kept, address](wire::JobStarted::Builder started) {
+                              started.setProgram(kept->getRoot<wire::Program>());
+                              process::write_address(started.initDriver(), *address);
+                            },
+                        .heard = Clock::now()});
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
   jobs_[job] = {.driver = process, .name = config::printable(std::string(driver.getName())), .pid = driver.getPid()};
 
@@ -226,6 +228,7 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
 /// silent is lost, and its processes with it.
 bool Control::has_spoken_since(ProcessId id, Clock::time_point time) {
   const auto* process = routes_.process(id);
+  if (process && process->node == 0) return has_driver_spoken_since(process->job, time);
   const auto* node = process ? routes_.node(process->node) : nullptr;
   return !node || node->heard > time;
 }
@@ -260,29 +263,11 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
   });
 }
 
-void Control::forgive_own_silence() {
-  const auto now = Clock::now();
-  const auto stood = standstill_.came(now);
-  standstill_.expect(now + kTick);
-  for (auto& [id, node] : routes_.nodes()) node.heard = std::min(now, node.heard + stood);
-}
-
-void Control::look_for_silent_nodes() {
-  const auto now = Clock::now();
-  std::vector<std::pair<scheduler::NodeId, std::uint64_t>> silent;
-  for (const auto& [id, node] : routes_.nodes()) {
-    if (now - node.heard > node_silence_) silent.emplace_back(id, node.incarnation);
-  }
-  for (const auto& [id, incarnation] : silent) {
-    routes_.node(id)->connection->close();
-    node_lost(id, incarnation, fmt::format("no sign of life for {} ms", node_silence_.count()));
-  }
-}
-
 void Control::tick() {
   answer_overdue_fates();
   forgive_own_silence();
   look_for_silent_nodes();
+  look_for_silent_drivers();
   apply(scheduler::Tick{});
 }
 

@@ -33,14 +33,19 @@ class Control {
 
   static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
 
-  /// `node_silence`: without a heartbeat a node is taken for lost. `options`: of the scheduler.
-  Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes,
-          std::chrono::milliseconds node_silence, std::function<void(const std::string&)> log,
-          scheduler::Options options)
+  /// After which, without a heartbeat, one is taken for gone.
+  struct Silence {
+    std::chrono::milliseconds node;
+    std::chrono::milliseconds driver;
+  };
+
+  /// `options`: of the scheduler.
+  Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes, Silence silence,
+          std::function<void(const std::string&)> log, scheduler::Options options)
       : loop_(loop),
         identity_(identity),
         routes_(routes),
-        node_silence_(node_silence),
+        silence_(silence),
         log_(std::move(log)),
         state_(options) {
     standstill_.expect(started_ + kTick);
@@ -56,6 +61,8 @@ class Control {
   /// As that node says: of a process of another node its word counts for nothing.
   void process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready);
   void process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited);
+  /// Whatever it said.
+  void driver_spoke(std::uint64_t job);
   /// The node is told once that process has ended; at once, where it has.
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
@@ -104,10 +111,15 @@ class Control {
   void forget_asks_of(ProcessId process);
   void answer_overdue_fates();
   bool has_spoken_since(ProcessId process, Clock::time_point time);
-  void forgive_own_silence();
-  void look_for_silent_nodes();
   void tell_owner_ended(scheduler::NodeId node, ProcessId owner);
   void tell_node_ended(scheduler::NodeId node, scheduler::NodeId ended);
+
+  // silence.cpp
+  void forgive_own_silence();
+  void look_for_silent_nodes();
+  void look_for_silent_drivers();
+  bool has_driver_spoken_since(std::uint64_t job, Clock::time_point time) const;
+  static bool beats(const Routes::Job& job);
 
   // asks.cpp
   scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
@@ -145,7 +157,7 @@ class Control {
   boost::asio::io_context& loop_;
   const Identity& identity_;
   Routes& routes_;
-  const std::chrono::milliseconds node_silence_;
+  const Silence silence_;
   std::function<void(const std::string&)> log_;
   scheduler::State state_;
   const Clock::time_point started_ = Clock::now();

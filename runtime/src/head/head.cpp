@@ -45,7 +45,8 @@ struct Head::Impl {
         options(std::move(given)),
         log(or_silent(options.log)),
         identity(options.directory),
-        control(io, identity, routes, options.node_silence, log, {.rejoin_patience = options.rejoin_patience}),
+        control(io, identity, routes, {options.node_silence, options.driver_silence}, log,
+                {.rejoin_patience = options.rejoin_patience}),
         acceptor(io, "", {}, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
@@ -151,14 +152,17 @@ struct Head::Impl {
                        .objects = usage.getObjects()};
         return;
       }
-      case wire::Message::HEARTBEAT: {
-        transport::Outgoing echo;
-        echo.root().setHeartbeat(message.getHeartbeat());
-        return node->connection->send(echo);
-      }
+      case wire::Message::HEARTBEAT:
+        return echo(message.getHeartbeat(), node->connection);
       default:
         return;
     }
+  }
+
+  static void echo(std::uint64_t beat, const transport::ConnectionPtr& connection) {
+    transport::Outgoing message;
+    message.root().setHeartbeat(beat);
+    connection->send(message);
   }
 
   void driver_registers(const transport::ConnectionPtr& connection, wire::RegisterDriver::Reader driver) {
@@ -172,8 +176,12 @@ struct Head::Impl {
     connection->hand_over(
         {},
         [this, job = job, process = process](wire::Message::Reader message) {
+          control.driver_spoke(job);
           if (message.isAsk()) return control.asked(process, message.getAsk());
           auto known = routes.jobs().find(job);
+          if (message.isHeartbeat() && known != routes.jobs().end()) {
+            return echo(message.getHeartbeat(), known->second.connection);
+          }
           if (message.isAdminRequest() && known != routes.jobs().end()) {
             administrate(known->second.connection, message.getAdminRequest(), false);
           }

@@ -21,6 +21,8 @@ struct HeadOptions {
   std::chrono::milliseconds node_silence{10'000};  ///< without a heartbeat a node is taken for lost
   /// How long what only a node that has left could hold waits for it to come back; at 0 it is refused at once.
   std::chrono::milliseconds rejoin_patience{60'000};
+  /// Without a heartbeat a driver over TCP is taken for gone, though its machine answers: so long may it stand in a debugger.
+  std::chrono::milliseconds driver_silence{std::chrono::hours{1}};
   std::function<void(const std::string&)> log;  ///< a line for people; empty: silent
 };
 

@@ -48,6 +48,8 @@ class Routes {
   struct Job {
     transport::ConnectionPtr connection;
     std::function<void(wire::JobStarted::Builder)> announcement;
+    std::chrono::steady_clock::time_point heard;
+    bool is_silent = false;  // it was said that its driver is
   };
   using FillTell = std::function<void(wire::Tell::Builder)>;
 

@@ -25,7 +25,13 @@ transport::Patience patience() {
 
 }  // namespace
 
-Driver::Driver(const DriverOptions& options) : token_(options.token) {
+Driver::Driver(const DriverOptions& options)
+    : head_name_("the head at " + transport::name_of(options.head)),
+      head_silence_(options.head_silence),
+      heartbeat_(
+          loop_, options.heartbeat, options.head_silence,
+          {.send = [this](std::uint64_t beat) { send_heartbeat(beat); }, .silent = [this] { on_head_silent(); }}),
+      token_(options.token) {
   self_->machine = node::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
@@ -94,6 +100,9 @@ void Driver::on_message(wire::Message::Reader message) {
     };
     process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers),
                                          [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
+    start_heartbeat();
+  } else if (message.isHeartbeat()) {
+    heartbeat_.echoed();
   } else if (message.isAdminReply() && status_) {
     status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
   } else if (message.isShutdown()) {
@@ -146,9 +155,29 @@ void Driver::on_lost(const std::string& why) {
   if (!process_) {
     registration_failure_ = why;
   } else {
-    process_->on_head_lost(why);
-    fail_status(why);
+    heartbeat_.stop();
+    process_->on_head_lost(head_name_ + ": " + why);
+    fail_status(head_name_ + ": " + why);
   }
+}
+
+/// On this machine, through a unix socket, the end of the head is seen at once; and a private cluster that stands in the
+/// debugger of its driver is none the worse for it.
+void Driver::start_heartbeat() {
+  if (!head_->local_host().empty()) heartbeat_.start();
+}
+
+void Driver::send_heartbeat(std::uint64_t beat) {
+  transport::Outgoing message;
+  message.root().setHeartbeat(beat);
+  head_->send(message);
+}
+
+void Driver::on_head_silent() {
+  const auto why = fmt::format("{}: no sign of life for {} ms", head_name_, head_silence_.count());
+  head_->close();
+  process_->on_head_silent(why);
+  fail_status(why);
 }
 
 void Driver::fail_status(const std::string& why) {
@@ -182,6 +211,7 @@ std::string Driver::status_json(std::chrono::milliseconds timeout) {
 Driver::~Driver() {
   if (thread_.joinable()) {
     boost::asio::post(loop_, [this] {
+      heartbeat_.stop();
       if (process_) {
         process_->peers().close();
         process_->end(

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "node/program.hpp"
+#include "process/heartbeat.hpp"
 #include "process/listeners.hpp"
 #include "process/process.hpp"
 
@@ -20,6 +21,8 @@ struct DriverOptions {
   node::Program program;
   std::string name;  ///< of the job
   std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds head_silence{20000};  ///< no echo of a heartbeat for so long: the head is gone
 };
 
 /// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the thread that runs them.
@@ -40,12 +43,18 @@ class Driver {
   void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void on_message(wire::Message::Reader message);
   void on_lost(const std::string& why);
+  void on_head_silent();
+  void start_heartbeat();
+  void send_heartbeat(std::uint64_t beat);
   void fail_status(const std::string& why);
   void find_store(StoreLink::Connected connected);
   void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
 
   boost::asio::io_context loop_{1};
+  const std::string head_name_;
+  const std::chrono::milliseconds head_silence_;
   transport::ConnectionPtr head_;
+  Heartbeat heartbeat_;
   transport::ConnectionPtr store_;  // a node of this machine
   transport::Secret token_{};
   std::shared_ptr<Address> self_ = std::make_shared<Address>();

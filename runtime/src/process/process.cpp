@@ -31,6 +31,13 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
 
 AddressPtr only_id(ProcessId process) { return std::make_shared<const Address>(Address{.process = process}); }
 
+Failure head_gone(const std::string& why) {
+  return {.kind = Failure::Kind::Disconnected,
+          .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it said "
+                                 "last, start it again, then this program",
+                                 why)};
+}
+
 std::string place_of(const Address& self) {
   const auto pid = " (pid " + std::to_string(getpid()) + ")";
   if (self.node == 0) return "driver" + pid;
@@ -310,12 +317,10 @@ void Process::on_cluster_stopped(const std::string& why) {
 
 void Process::on_head_lost(const std::string& why) {
   store_link_.leave();
-  head_.disconnect(
-      {.kind = Failure::Kind::Disconnected,
-       .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it "
-                              "said last, start it again, then this program",
-                              why)});
+  head_.disconnect(head_gone(why));
 }
+
+void Process::on_head_silent(const std::string& why) { end(head_gone(why)); }
 
 void Process::end(const Failure& why) {
   store_link_.leave();

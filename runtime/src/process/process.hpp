@@ -99,6 +99,8 @@ class Process {
   /// From a node: of its object store, or from the head by way of it.
   void on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void on_head_lost(const std::string& why);
+  /// Its nodes miss it too, and end: what is under way between processes has no answer to come either.
+  void on_head_silent(const std::string& why);
   void on_cluster_stopped(const std::string& why);
   /// Members of a gang that this process made: whose death it is told of.
   void watch_gang(std::uint64_t gang, std::vector<AddressPtr> members) { gangs_[gang] = std::move(members); }

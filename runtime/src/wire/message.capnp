@@ -39,7 +39,7 @@ struct Message {
     jobEnded @24 :UInt64;
     relay @25 :Relay;             # node <-> head: an ask or a tell of one worker process
     shutdown @26 :Text;           # head to node or driver; why
-    heartbeat @27 :UInt64;        # node to head and back, unchanged
+    heartbeat @27 :UInt64;        # node or driver to head and back, unchanged
 
     workerConfig @28 :WorkerConfig;  # node to worker process, first message on the inherited socket
 

@@ -1,4 +1,4 @@
-// Which silence of a node the head takes for its end.
+// Which silence of a node, or of a driver, the head takes for its end.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -101,4 +101,108 @@ TEST_CASE("a node that says nothing while its head runs is lost", "[runtime][hea
   scene.beats = false;
   scene.run_until([&] { return scene.lost.has_value(); });
   CHECK(scene.lost);
+}
+
+namespace {
+
+/// A head, and what it takes for a driver, on one loop.
+struct HeadAndDriver {
+  boost::asio::io_context loop{1};
+  troupe::head::HeadOptions options;
+  troupe::head::Head head;
+  boost::asio::steady_timer beat_timer{loop};
+  troupe::transport::ConnectionPtr driver;
+  int echoes = 0;
+  bool registered = false;
+  bool beats = true;
+  std::optional<std::string> gone;
+
+  explicit HeadAndDriver(bool tcp) : options(head_options(tcp)), head(loop, options) {
+    troupe::transport::Endpoint to{.host = {}, .port = 0, .unix_name = options.unix_name};
+    if (tcp) to = {.host = "127.0.0.1", .port = head.port(), .unix_name = {}};
+    troupe::transport::ClientOptions client;
+    client.self.role = troupe::wire::Role::DRIVER;
+    client.key = options.token;
+    troupe::transport::connect(
+        loop, to, client,
+        [this](troupe::transport::ConnectionPtr connection, const troupe::transport::Accepted&) {
+          enter(std::move(connection));
+        },
+        [this](const troupe::transport::Denied& denied) { gone = denied.why; });
+    run_until([this] { return registered || gone; });
+    beat();
+  }
+  ~HeadAndDriver() {
+    if (driver) driver->close();
+  }
+
+  static troupe::head::HeadOptions head_options(bool tcp) {
+    troupe::head::HeadOptions options;
+    if (!tcp) options.unix_name = "troupe-test-" + troupe::transport::random_name();
+    options.driver_silence = kSilence;
+    return options;
+  }
+
+  void enter(troupe::transport::ConnectionPtr connection) {
+    driver = std::move(connection);
+    driver->hand_over(
+        {},
+        [this](troupe::wire::Message::Reader message) {
+          registered = registered || message.isRegistered();
+          echoes += message.isHeartbeat() ? 1 : 0;
+        },
+        [this](const std::string& why) { gone = why; });
+    troupe::transport::Outgoing message;
+    message.root().initRegister().setName("driver");
+    driver->send(message);
+  }
+
+  void beat() {
+    if (!beats || gone) return;
+    troupe::transport::Outgoing message;
+    message.root().setHeartbeat(1);
+    driver->send(message);
+    beat_timer.expires_after(kSilence / 5);
+    beat_timer.async_wait([this](const boost::system::error_code& error) {
+      if (!error) beat();
+    });
+  }
+
+  template <class Condition>
+  void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
+    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a driver that beats stays, and hears the echo; one that stops keeps its job for as long as is allowed",
+          "[runtime][head][failure]") {
+  HeadAndDriver scene(true);
+  REQUIRE(scene.registered);
+  scene.run_until([&] { return scene.gone.has_value(); }, 2 * kSilence);
+  CHECK_FALSE(scene.gone);
+  CHECK(scene.echoes > 3);
+  const auto silent_since = Clock::now();
+  scene.beats = false;
+  scene.run_until([&] { return scene.gone.has_value(); });
+  CHECK(scene.gone);
+  CHECK(Clock::now() - silent_since >= kSilence / 2);
+}
+
+TEST_CASE("a driver whose head stood still as long as is allowed keeps its job", "[runtime][head][failure]") {
+  HeadAndDriver scene(true);
+  REQUIRE(scene.registered);
+  std::this_thread::sleep_for(3 * kSilence / 2);
+  scene.run_until([&] { return scene.gone.has_value(); }, kSilence / 2);
+  CHECK_FALSE(scene.gone);
+}
+
+TEST_CASE("a driver on the machine of its head, through a unix socket, may say nothing for ever",
+          "[runtime][head][failure]") {
+  HeadAndDriver scene(false);
+  scene.beats = false;
+  REQUIRE(scene.registered);
+  scene.run_until([&] { return scene.gone.has_value(); }, 2 * kSilence);
+  CHECK_FALSE(scene.gone);
 }

@@ -1,0 +1,51 @@
+#include "process/heartbeat.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include <boost/asio/post.hpp>
+#include <catch2/catch.hpp>
+
+using namespace std::chrono_literals;
+using troupe::process::Heartbeat;
+
+namespace {
+
+/// A driver's beats, and a head that echoes them in the same loop.
+struct Beating {
+  boost::asio::io_context loop{1};
+  bool echoes = true;
+  int beats = 0;
+  int silences = 0;
+  Heartbeat heartbeat{loop, 50ms, 500ms, {.send = [this](std::uint64_t) { beat(); }, .silent = [this] { ++silences; }}};
+
+  void beat() {
+    ++beats;
+    if (echoes) boost::asio::post(loop, [this] { heartbeat.echoed(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a head that does not echo is said to be silent, once", "[session][heartbeat]") {
+  Beating scene;
+  scene.echoes = false;
+  scene.heartbeat.start();
+  scene.loop.run();  // ends where no further beat follows
+  CHECK(scene.silences == 1);
+  CHECK(scene.beats >= 2);
+}
+
+TEST_CASE("a head that echoes is not silent, not even to a process that stood still for longer",
+          "[session][heartbeat]") {
+  Beating scene;
+  scene.heartbeat.start();
+  scene.loop.run_for(200ms);
+  for (int times = 0; times < 3; ++times) {
+    std::this_thread::sleep_for(800ms);  // as one in a debugger
+    scene.loop.run_for(200ms);
+  }
+  CHECK(scene.silences == 0);
+  CHECK(scene.beats >= 4);
+  scene.heartbeat.stop();
+}
