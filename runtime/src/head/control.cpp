@@ -74,13 +74,13 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   auto* lost = routes_.node(node);
   if (!lost || lost->incarnation != incarnation) return;
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
-  for (auto process : routes_.processes_of_node(node)) {
-    Failure how{.kind = Failure::Kind::ProcessDied,
-                .message = fmt::format("process {} was lost with node {} ({}): {}", process, node, lost->name, why),
-                .exit_code = -1};
-    settle_fate(process, {.how = std::move(how), .calls = {.callers = {}, .complete = false}});
+  const auto processes = routes_.processes_of_node(node);
+  const auto what = fmt::format("was lost with node {} ({}): {}", node, lost->name, why);
+  for (auto process : processes) {
+    settle_fate(process, {.how = process::lost_with_node(process, what), .calls = {.callers = {}, .complete = false}});
   }
   routes_.remove_node(node);
+  if (!processes.empty()) routes_.node_lost(node, processes, what);
   owner_watches_.node_lost(node);
   node_watches_.node_lost(node);
   for (const auto watcher : node_watches_.ended(node)) tell_node_ended(watcher, node);
@@ -268,6 +268,7 @@ void Control::tick() {
   forgive_own_silence();
   look_for_silent_nodes();
   look_for_silent_drivers();
+  std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
   apply(scheduler::Tick{});
 }
 

@@ -82,6 +82,20 @@ void Routes::stop_process(std::uint32_t node, ProcessId process, const std::stri
   target->connection->send(message);
 }
 
+void Routes::node_lost(std::uint32_t lost, const std::vector<ProcessId>& processes, const std::string& what) {
+  auto send = [&](const transport::ConnectionPtr& connection) {
+    transport::Outgoing message;
+    auto out = message.root().initNodeLost();
+    out.setNode(lost);
+    out.setWhat(what);
+    auto list = out.initProcesses(static_cast<unsigned>(processes.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.set(i, processes[i]);
+    connection->send(message);
+  };
+  for (auto& [id, node] : nodes_) send(node.connection);
+  for (auto& [id, job] : jobs_) send(job.connection);
+}
+
 void Routes::shutdown(const std::string& why) {
   auto send = [&](const transport::ConnectionPtr& connection) {
     transport::Outgoing message;

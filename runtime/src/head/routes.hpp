@@ -73,6 +73,8 @@ class Routes {
   void tell(ProcessId to, std::uint64_t ask, const FillTell& fill);
   void start_process(std::uint32_t node, ProcessId process, std::uint64_t job, const std::vector<std::uint32_t>& gpus);
   void stop_process(std::uint32_t node, ProcessId process, const std::string& why);
+  /// To every node and driver: those processes have ended with their node.
+  void node_lost(std::uint32_t node, const std::vector<ProcessId>& processes, const std::string& what);
   void shutdown(const std::string& why);
 
  private:

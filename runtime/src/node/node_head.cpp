@@ -81,6 +81,8 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       if (relay.isTell()) workers_.tell(relay.getProcess(), relay.getTell());
       return;
     }
+    case wire::Message::NODE_LOST:
+      return workers_.tell_node_lost(message.getNodeLost());
     case wire::Message::SHUTDOWN:
       if (state_ != State::Joining) return stop_with_cluster(message.getShutdown());
       return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);

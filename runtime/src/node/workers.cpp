@@ -258,6 +258,14 @@ void Workers::tell_shutdown(const std::string& why) {
   }
 }
 
+void Workers::tell_node_lost(wire::NodeLost::Reader lost) {
+  for (const auto& [process, worker] : workers_) {
+    transport::Outgoing message;
+    message.root().setNodeLost(lost);
+    if (worker->link && worker->ready) worker->link->send(message);
+  }
+}
+
 void Workers::terminate_all() {
   for (const auto& [process, worker] : workers_) {
     if (worker->pid > 0) ::kill(worker->pid, SIGTERM);

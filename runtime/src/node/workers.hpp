@@ -64,6 +64,8 @@ class Workers {
   void stop_job(std::uint64_t job, const std::string& why);
   /// Tells all of them that the cluster is being stopped.
   void tell_shutdown(const std::string& why);
+  /// Tells all of them which processes ended with another node.
+  void tell_node_lost(wire::NodeLost::Reader lost);
   /// To be called every second or so: looks whether the machine runs out of memory.
   void look_at_memory() { memory_kills_.look(MemoryKills::Clock::now()); }
   /// SIGTERM to all of them, for those that want to hear it.

@@ -1,5 +1,7 @@
 #include "process/codec.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe::process {
 
 AddressPtr read_address(wire::Address::Reader from) {
@@ -18,6 +20,10 @@ void write_address(wire::Address::Builder to, const Address& address) {
   to.setPort(address.port);
   to.setUnixName(address.unix_name);
   to.setMachine(address.machine);
+}
+
+Failure lost_with_node(ProcessId process, const std::string& what) {
+  return {.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} {}", process, what), .exit_code = -1};
 }
 
 Failure read_failure(wire::Failure::Reader from) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <troupe/detail/core.hpp>
 #include <troupe/errors.hpp>
 
@@ -12,6 +14,9 @@ namespace troupe::process {
 
 AddressPtr read_address(wire::Address::Reader from);
 void write_address(wire::Address::Builder to, const Address& address);
+
+/// How a process ended whose node was lost; `what` is told in wire::NodeLost.
+Failure lost_with_node(ProcessId process, const std::string& what);
 
 Failure read_failure(wire::Failure::Reader from);
 void write_failure(wire::Failure::Builder to, const Failure& failure);

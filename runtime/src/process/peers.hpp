@@ -62,6 +62,8 @@ class Peers {
   void adopt(const transport::ConnectionPtr& connection, ProcessId caller);
   /// The head knows that the process has ended. What it sent before still counts.
   void died(ProcessId process, const Death& death);
+  /// This process has, or has had, to do with it.
+  bool is_known(ProcessId process) const { return peers_.contains(process); }
   void close();
   /// As lost(), of all of them.
   void end(const Failure& why);

@@ -304,6 +304,7 @@ void Process::on_rendezvous(const transport::ConnectionPtr& from, wire::Rendezvo
 void Process::on_head_message(wire::Message::Reader message) {
   if (message.isTell()) on_tell(message.getTell());
   if (message.isShutdown()) on_cluster_stopped(message.getShutdown());
+  if (message.isNodeLost()) on_node_lost(message.getNodeLost());
 }
 
 void Process::on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
@@ -326,6 +327,13 @@ void Process::end(const Failure& why) {
   store_link_.leave();
   head_.disconnect(why);
   peers_.end(why);
+}
+
+/// Where a host is gone or stands still, no connection to a process on it says so.
+void Process::on_node_lost(wire::NodeLost::Reader lost) {
+  for (const auto process : lost.getProcesses()) {
+    if (peers_.is_known(process)) peers_.died(process, lost_with_node(process, lost.getWhat()));
+  }
 }
 
 void Process::on_tell(wire::Tell::Reader tell) {

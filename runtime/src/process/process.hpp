@@ -119,6 +119,7 @@ class Process {
   void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(std::uint32_t node);
   void gang_broken(wire::Tell::Reader tell);
+  void on_node_lost(wire::NodeLost::Reader lost);
   void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time);
   void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
   void give_up(const Outcome& outcome);

@@ -79,6 +79,7 @@ struct Message {
     orphaned @58 :Orphans;                 # node to head: for a process that is not attached to this node
     nodeWatch @59 :UInt32;                 # node to head: that node cannot be told what was freed
     nodeEnded @60 :UInt32;                 # head to node: it has ended
+    nodeLost @61 :NodeLost;                # head to every node and driver; a node tells its processes
   }
 }
 
@@ -287,6 +288,11 @@ struct ProcessExited {        # also where it could not be started
   failure @1 :Failure;
   callers @2 :List(CallsSeen);
   callersKnown @3 :Bool;      # who is not listed has had nothing begun
+}
+struct NodeLost {
+  node @0 :UInt32;
+  what @1 :Text;              # became of each of its processes: "was lost with node 2 (far): ..."
+  processes @2 :List(UInt64);
 }
 struct Relay { process @0 :UInt64; union { ask @1 :Ask; tell @2 :Tell; } }
 
