@@ -65,6 +65,8 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
         return ask_fate(who, ask.getFate());
       case wire::Ask::STORE:
         return ask_store(who, ask.getStore());
+      case wire::Ask::VALUES_HELD:
+        return apply(scheduler::ValuesHeld{.process = asker, .any = ask.getValuesHeld()});
       case wire::Ask::NODE_END:
         return ask_node_end(who, ask.getNodeEnd());
     }

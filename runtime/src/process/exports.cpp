@@ -25,7 +25,8 @@ void Exports::write(wire::Payload::Builder into, const detail::Payload& payload,
     refs[i].setObject(object->id());
     write_address(refs[i].initOwner(), object->owner() ? *object->owner() : *ways_.self);
     if (!object->owner()) {
-      auto entry = entries_.try_emplace(object->id(), Entry{object, {}}).first;
+      const auto [entry, fresh] = entries_.try_emplace(object->id(), Entry{object, {}});
+      if (fresh && entries_.size() == 1) ways_.held(true);
       entry->second.accounts[to->process] += 1;
     } else if (object->owner()->process != to->process) {
       ways_.send_borrow(object->owner(), object->id(), to->process, 1);
@@ -100,7 +101,9 @@ void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, P
   auto account = accounts.try_emplace(holder, 0).first;
   account->second += delta;
   if (account->second == 0) accounts.erase(account);
-  if (accounts.empty()) entries_.erase(entry);
+  if (!accounts.empty()) return;
+  entries_.erase(entry);
+  if (entries_.empty()) ways_.held(false);
 }
 
 void Exports::borrow(std::uint64_t object, ProcessId holder, std::int64_t delta) {

@@ -24,6 +24,8 @@ class Exports {
     std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta)>
         send_borrow;
     ReleaseBorrowed release = nullptr;
+    /// The first object has a borrower, or the last one has none any more.
+    std::function<void(bool any)> held = [](bool) {};
   };
   explicit Exports(Ways ways) : ways_(std::move(ways)) {}
 

@@ -81,6 +81,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                                          .subject = 0},
                                 .key = identity_.job_key,
                                 .nobody_there = "the node that has it has ended"}}),
+      held_values_(loop_, head_),
       exports_({.self = identity_.self,
                 .send_borrow =
                     [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta) {
@@ -91,7 +92,11 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                         borrow.setDelta(delta);
                       });
                     },
-                .release = &release_borrowed}),
+                .release = &release_borrowed,
+                .held =
+                    [this](bool any) {
+                      if (identity_.self->node != 0) held_values_.changed(any);  // a driver is not stopped for idleness
+                    }}),
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
                 .free = [this](const store::Wanted& place) { store_link_.free(place); }}),

@@ -17,6 +17,7 @@
 #include "process/executor.hpp"
 #include "process/exports.hpp"
 #include "process/head_link.hpp"
+#include "process/held_values.hpp"
 #include "process/orphans.hpp"
 #include "process/peers.hpp"
 #include "process/resolver.hpp"
@@ -137,6 +138,7 @@ class Process {
 
   StoreLink store_link_;
   HeadLink head_;
+  HeldValues held_values_;
   Exports exports_;
   Orphans orphans_;
   Executor executor_;

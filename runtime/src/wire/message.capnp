@@ -208,6 +208,7 @@ struct Ask {
     fate @11 :UInt64;         # how a process died; answered once it is known
     store @12 :Text;          # a node's object store on this machine; answered by its address, or one without a unix name
     nodeEnd @13 :UInt32;      # answered by `done` once that node has ended
+    valuesHeld @14 :Bool;     # others have refs of values that the asker owns, or have none any more; not answered
   }
 }
 struct ActorAsk { request @0 :Request; name @1 :Text; type @2 :Text; actor @3 :UInt64; }  # ids are made by who asks
