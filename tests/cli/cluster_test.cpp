@@ -14,17 +14,6 @@
 using namespace troupe::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-int number_after(const std::string& output, const std::string& word) {
-  const auto at = output.find(word + ' ');
-  INFO("looked for '" << word << "' in:\n" << output);
-  REQUIRE(at != std::string::npos);
-  return std::stoi(output.substr(at + word.size() + 1));
-}
-
-}  // namespace
-
 TEST_CASE("actors of a driver spread over the workers of a cluster", "[cli][cluster]") {
   TestCluster cluster(2);
   const auto done = cluster.run_driver("use_all");

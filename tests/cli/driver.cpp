@@ -48,8 +48,8 @@ int use_all(troupe::Cluster&) {
 }
 
 /// Holds an actor, with a program that it started, until somebody ends this process.
-int hold(troupe::Cluster&) {
-  auto holder = troupe::spawn<Holder>();
+int hold(const troupe::Options& options) {
+  auto holder = troupe::with(options).spawn<Holder>();
   print("actor", holder.call<&Holder::pid>().get());
   print("sleeper", holder.call<&Holder::starts_a_sleeper>().get());
   std::cout << "holding" << std::endl;
@@ -135,7 +135,8 @@ int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
     if (what == "use_all") return use_all(cluster);
-    if (what == "hold") return hold(cluster);
+    if (what == "hold") return hold({});
+    if (what == "hold_first") return hold({.labels = {{"troupe.node", "1"}}});
     if (what == "gang") return gang(cluster);
     if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);

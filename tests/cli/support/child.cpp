@@ -131,6 +131,13 @@ std::string read_proc(pid_t pid, const char* file) {
 
 }  // namespace
 
+int number_after(const std::string& output, const std::string& word) {
+  const auto at = output.find(word + ' ');
+  INFO("looked for '" << word << "' in:\n" << output);
+  REQUIRE(at != std::string::npos);
+  return std::stoi(output.substr(at + word.size() + 1));
+}
+
 bool is_alive(pid_t pid) {
   const auto text = read_proc(pid, "stat");
   const auto name_end = text.rfind(')');

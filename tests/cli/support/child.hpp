@@ -44,6 +44,9 @@ struct Finished {
 Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment = {},
              std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
+/// The number that stands behind this word in it; fails the test where there is none.
+int number_after(const std::string& output, const std::string& word);
+
 void pause_briefly();  ///< between two looks at something that changes by itself
 
 /// Polls `done` every few milliseconds until it is true, or the time is over; -> done().

@@ -18,7 +18,7 @@ class TwoHosts {
  public:
   TwoHosts() : first_("troupe-a-" + std::to_string(getpid())), second_("troupe-b-" + std::to_string(getpid())) {
     const auto near = "ta" + std::to_string(getpid());
-    const auto far = "tb" + std::to_string(getpid());
+    const auto far = second_device();
     ok_ = ip("netns add " + first_) && ip("netns add " + second_) &&
           ip("link add " + near + " netns " + first_ + " type veth peer name " + far + " netns " + second_) &&
           up(first_, near, "10.77.0.1") && up(second_, far, "10.77.0.2");
@@ -31,6 +31,7 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool ok() const { return ok_; }
+  static std::string second_device() { return "tb" + std::to_string(getpid()); }  ///< its link to the first
   /// Changes the network of the second host, by arguments of `ip`.
   bool change_second(const std::string& arguments) const { return ip("-n " + second_ + " " + arguments); }
   std::vector<std::string> on_first(std::vector<std::string> command) const { return on(first_, std::move(command)); }

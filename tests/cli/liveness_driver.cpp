@@ -1,0 +1,109 @@
+// A driver for the tests of what is noticed of processes that say nothing any more. Prints what came of what its argument says.
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
+#include <troupe/troupe.hpp>
+
+namespace {
+
+int sleeps() {
+  sleep(600);
+  return 0;
+}
+
+/// Lives on the node that stops.
+struct Far {
+  int pid() const { return getpid(); }
+  int sleeps() { return ::sleeps(); }
+  /// Of a value that this process owns, and that is not there yet.
+  troupe::Ref<int> owns() const { return troupe::with({.cpus = 0}).task<::sleeps>(); }
+};
+
+std::string failure_of(const troupe::Ref<int>& ref) {
+  try {
+    return "got " + std::to_string(ref.get());
+  } catch (const troupe::Error& error) {
+    return error.what();
+  }
+}
+
+/// Lives on the other node, and has made nothing of what it waits for.
+struct Third {
+  /// From here on there is a connection.
+  int meets(const troupe::Actor<Far>& far) const { return far.call<&Far::pid>().get(); }
+  std::string calls(const troupe::Actor<Far>& far) const { return failure_of(far.call<&Far::sleeps>()); }
+  std::string gets(const troupe::Ref<int>& ref) const { return failure_of(ref); }
+};
+
+int third() {
+  const troupe::Options near{.cpus = 0, .labels = {{"troupe.node", "1"}}};
+  const auto far = troupe::with({.cpus = 0, .labels = {{"troupe.node", "2"}}}).spawn<Far>();
+  std::cout << "far " << far.call<&Far::pid>().get() << std::endl;
+  const auto caller = troupe::with(near).spawn<Third>();
+  const auto getter = troupe::with(near).spawn<Third>();
+  caller.call<&Third::meets>(far).get();
+  getter.call<&Third::meets>(far).get();
+  const auto owned = far.call<&Far::owns>().get();  // before the far one is busy for good
+  const auto got = getter.call<&Third::gets>(owned);
+  const auto called = caller.call<&Third::calls>(far);
+  std::cout << "waiting" << std::endl;
+  std::cout << "called: " << called.get() << std::endl;
+  std::cout << "got: " << got.get() << std::endl;
+  return 0;
+}
+
+/// Waits for an actor that is killed before it had a place.
+int unplaced() {
+  const auto all = troupe::with({.cpus = 2}).spawn<Far>();
+  all.ready().get();
+  const auto far = troupe::spawn<Far>();
+  const auto caller = troupe::with({.cpus = 0}).spawn<Third>();
+  caller.ready().get();
+  const auto called = caller.call<&Third::calls>(far);
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // so that it waits by then
+  far.kill();
+  std::cout << "called: " << called.get(std::chrono::seconds(10)) << std::endl;
+  return 0;
+}
+
+troupe::Ref<int> puts() { return troupe::put(42); }
+
+/// A value of a worker process that has had nothing to do for longer than an idle one is kept.
+int kept() {
+  const auto ref = troupe::task<puts>().get();
+  std::this_thread::sleep_for(std::chrono::seconds(12));
+  std::cout << "value " << ref.get() << std::endl;
+  return 0;
+}
+
+int one() { return 1; }
+
+/// Stands still until somebody lets it go on, as in a debugger.
+int stops() {
+  std::cout << "works " << troupe::task<one>().get() << std::endl;
+  raise(SIGSTOP);
+  std::cout << "still works " << troupe::task<one>().get() << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  try {
+    auto cluster = troupe::init(argc, argv);
+    if (what == "third") return third();
+    if (what == "unplaced") return unplaced();
+    if (what == "kept") return kept();
+    if (what == "stops") return stops();
+    std::cerr << "no such thing to do: " << what << '\n';
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "driver: " << error.what() << '\n';
+    return 1;
+  }
+}

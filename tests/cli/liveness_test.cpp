@@ -1,0 +1,125 @@
+// What is noticed of a host that is cut off, and of processes that stand still: no connection says anything then.
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/hosts.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Of the promised 20 s, with some for a machine that is busy.
+constexpr std::chrono::seconds kNoticed{27};
+
+Child liveness_driver(const TestCluster& cluster, const std::string& what) {
+  return Child({TROUPE_TEST_LIVENESS_DRIVER, what, "--address", cluster.address()}, cluster.environment());
+}
+
+/// Processes that make a cluster stand still go on, and so can be ended.
+struct Stopped {
+  std::vector<pid_t> pids;
+  explicit Stopped(std::vector<pid_t> which) : pids(std::move(which)) {
+    for (const auto pid : pids) REQUIRE(kill(pid, SIGSTOP) == 0);
+  }
+  ~Stopped() {
+    for (const auto pid : pids) kill(pid, SIGCONT);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("of a host that is cut off, head, driver there and a third process learn within 20 s, on idle connections",
+          "[cli][network][liveness]") {
+  Scene scene;
+  if (!can_make_hosts(scene)) return;
+  auto head = scene.start_head({"--cpus", "2"});
+  head.wait_for_output("node 1 joined");
+  Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "2"}),
+               scene.far_environment);
+  worker.wait_for_output("of the cluster at");
+  Child near(scene.hosts.on_first({TROUPE_TEST_LIVENESS_DRIVER, "third", "--address", scene.address()}),
+             scene.near_environment);
+  near.wait_for_output("waiting");
+  Child far(scene.hosts.on_second({TROUPE_TEST_DRIVER, "hold_first", "--address", scene.address()}),
+            scene.far_environment);
+  far.wait_for_output("holding");
+  const int actor = number_after(far.output(), "actor");
+  REQUIRE(is_alive(actor));
+
+  REQUIRE(scene.hosts.change_second("link set " + scene.hosts.second_device() + " down"));
+  const auto deadline = std::chrono::steady_clock::now() + kNoticed;
+  const auto left = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  };
+  near.wait_for_output("called: actor", left());
+  near.wait_for_output("got: the value went with its owner: process", left());
+  CHECK_THAT(near.output(), Catch::Contains("was lost with node 2"));
+  far.wait_for_output("failed: ", left());
+  CHECK_THAT(far.output(), Catch::Contains("the head at " + scene.address()));
+  CHECK(eventually([&] { return !is_alive(actor); }, left()));
+  CHECK(near.wait());
+  const auto free = [&] {
+    const auto status = nlohmann::json::parse(
+        run(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment).output);
+    return status["nodes"].size() == 1 && status["nodes"][0]["free"] == status["nodes"][0]["total"];
+  };
+  CHECK(eventually(free));
+  CHECK(run(scene.hosts.on_first({TROUPE_PROGRAM, "stop"}), scene.near_environment).exit_code == 0);
+  CHECK(head.wait());
+}
+
+TEST_CASE("who waits for a process on a node that stands still is told once the node is lost", "[cli][liveness]") {
+  TestCluster cluster(2);
+  auto driver = liveness_driver(cluster, "third");
+  driver.wait_for_output("waiting");
+  const Stopped far({cluster.worker(1).pid(), number_after(driver.output(), "far")});
+  driver.wait_for_output("got: the value went with its owner: process", 20s);
+  CHECK_THAT(driver.output(), Catch::Contains("called: actor") && Catch::Contains("was lost with node 2"));
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+}
+
+TEST_CASE("who calls an actor that is ended before it had a place is told", "[cli][liveness]") {
+  TestCluster cluster(1);
+  auto driver = liveness_driver(cluster, "unplaced");
+  driver.wait_for_output("called: there is no actor", 20s);
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+}
+
+TEST_CASE("a driver that stands still, as in a debugger, keeps its job", "[cli][liveness]") {
+  TestCluster cluster(1);
+  auto driver = liveness_driver(cluster, "stops");
+  driver.wait_for_output("works 1");
+  cluster.head().wait_for_output("is stopped, as in a debugger", 20s);
+  driver.signal(SIGCONT);
+  driver.wait_for_output("still works 1");
+  cluster.head().wait_for_output("its driver goes on");
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+}
+
+TEST_CASE("a head that stands still is noticed by a driver, which says so", "[cli][liveness]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold");
+  driver.wait_for_output("holding");
+  const Stopped head({cluster.head().pid()});
+  driver.wait_for_output("failed: the cluster is gone: the head at " + cluster.address(), kNoticed);
+}
+
+TEST_CASE("a value that a task has put is there as long as somebody has its ref", "[cli][liveness]") {
+  TestCluster cluster(1);
+  const auto done = run({TROUPE_TEST_LIVENESS_DRIVER, "kept", "--address", cluster.address()}, cluster.environment());
+  INFO(done.output);
+  CHECK_THAT(done.output, Catch::Contains("value 42"));
+}
