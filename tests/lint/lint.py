@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, headers, layout, sizes, words
+from checks import arrows, headers, layout, promises, sizes, words
 from checks.tree import git_tree
 
 
@@ -25,6 +25,7 @@ def main():
         "arrows": lambda: arrows.check(tree),
         "sizes": lambda: sizes.check(tree),
         "words": lambda: words.check(tree),
+        "promises": lambda: promises.check(tree),
         "headers": lambda: headers.check(tree, options.build.resolve()),
     }
     failed = False

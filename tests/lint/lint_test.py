@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from checks import arrows, headers, layout, sizes, words
+from checks import arrows, headers, layout, promises, sizes, words
 from checks.tree import Tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -30,6 +30,22 @@ class LintTest(unittest.TestCase):
         self.assertEqual(len(texts), len(expected), texts)
         for text, part in zip(texts, expected):
             self.assertIn(part, text)
+
+
+class Promises(LintTest):
+    def test_a_promise_names_a_test_that_is_there(self):
+        self.assert_problems(promises.check(self.tree({
+            "docs/promises.md": "# What\n* It holds. Test: \"it holds\".\n* So does this. Tests: \"it holds\", \"two\n  lines\".\n",
+            "tests/a_test.cpp": "TEST_CASE(\"it holds\", \"[a]\") {}\nTEST_CASE(\"two \"\n          \"lines\", \"[a]\") {}\n",
+        })))
+
+    def test_a_test_that_is_not_there_and_a_promise_without_one_are_found(self):
+        self.assert_problems(
+            promises.check(self.tree({
+                "docs/promises.md": "* It holds. Test: \"it held\".\n* Nobody shows this.\n",
+                "tests/a_test.cpp": "TEST_CASE(\"it holds\", \"[a]\") {}\n",
+            })),
+            "there is no test \"it held\"", "names no test: * Nobody shows this.")
 
 
 class Arrows(LintTest):
