@@ -73,9 +73,20 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
 
   template <class... Message>
   void send(Message&&... parts) {
-    if (!is_open() || !write_error_.empty()) return;
     auto& message = std::get<0>(std::tie(parts...));
-    const auto body = message.body().size();
+    queue(message.body().size(), [&] { outbox_.push(std::forward<Message>(parts)...); });
+  }
+  void send(std::shared_ptr<Outgoing> message) {
+    const auto body = message->body().size();
+    queue(body, [&] { outbox_.push(std::move(message)); });
+  }
+  void send_frame(std::span<const char> frame) {
+    queue(frame.size() - kHeaderBytes, [&] { outbox_.push(frame); });
+  }
+
+  /// `push` puts a message of so many bytes into the outbox.
+  void queue(std::size_t body, const auto& push) {
+    if (!is_open() || !write_error_.empty()) return;
     if (body > limits_.frame_bytes) {
       return fail_later(
           fmt::format("a message of {} bytes was to be sent, the limit is {}", body, limits_.frame_bytes));
@@ -86,7 +97,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
                       "limit is {}",
                       outbox_.bytes(), body, limits_.outbox_bytes));
     }
-    outbox_.push(std::forward<Message>(parts)...);
+    push();
     // Not at once: what else is sent in this turn of the loop goes out in the same write.
     if (in_turn_ || waits_to_write_ || std::exchange(flush_posted_, true)) return;
     later(&Impl::posted_flush);
@@ -97,6 +108,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
     if (is_open() && !waits_to_write_) flush();
   }
   void drain();
+  std::size_t message_bytes() const { return message_bytes_; }
   int peer_pid() const;
   node::UniqueFd detach();
   void finish();
@@ -156,7 +168,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   std::vector<node::UniqueFd> descriptors_;  // arrived, not taken
   std::shared_ptr<Handlers> handlers_;       // shared with the delivery that runs: a handler may replace itself
   State state_ = State::Made;
-  bool in_turn_ = false;  // deliver() runs, and flushes at its end
+  std::size_t message_bytes_ = 0;  // of the one that is delivered
+  bool in_turn_ = false;           // deliver() runs, and flushes at its end
   bool waits_to_read_ = false;
   bool waits_to_write_ = false;
   bool flush_posted_ = false;
@@ -244,6 +257,7 @@ void Connection::Impl::deliver() {
 
 void Connection::Impl::deliver(std::span<const capnp::word> body) {
   const auto handlers = handlers_;
+  message_bytes_ = body.size_bytes();
   const kj::ArrayPtr<const capnp::word> segments[] = {{body.data(), body.size()}};
   const capnp::ReaderOptions options{.traversalLimitInWords = traversal_limit(body.size()),
                                      .nestingLimit = limits_.nesting};
@@ -437,6 +451,9 @@ void Connection::hand_over(Limits limits, OnMessage on_message, OnClosed on_clos
 }
 void Connection::send(Outgoing& message) { impl_->send(message); }
 void Connection::send(Outgoing&& message) { impl_->send(std::move(message)); }
+void Connection::send(std::shared_ptr<Outgoing> message) { impl_->send(std::move(message)); }
+void Connection::send_frame(std::span<const char> frame) { impl_->send_frame(frame); }
+std::size_t Connection::message_bytes() const { return impl_->message_bytes(); }
 void Connection::send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {
   impl_->send(std::move(message), std::move(descriptors));
 }

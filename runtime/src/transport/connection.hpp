@@ -70,6 +70,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// is large. One above the limits closes the connection, and on_closed is called later, from the loop.
   void send(Outgoing& message);
   void send(Outgoing&& message);
+  /// As send(), of a message that its sender keeps as well. It is not written to any more.
+  void send(std::shared_ptr<Outgoing> message);
+  /// As send(), of a message with its header, as append_to() has written it.
+  void send_frame(std::span<const char> frame);
   /// Likewise, with descriptors that arrive with it (take_descriptors). Unix sockets only; kMostDescriptors at most, of one
   /// message and of what waits to be taken.
   void send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
@@ -79,6 +83,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drain();
   /// For the handler of a message: the descriptors that have arrived up to now and that nobody has taken, in order.
   std::vector<node::UniqueFd> take_descriptors();
+  /// For the handler of a message: the bytes that it has on the wire, header excluded.
+  std::size_t message_bytes() const;
   /// The process at the other end of a unix socket; 0: not known here.
   int peer_pid() const;
   /// Sends what is queued and gives the socket away, for bytes that are no messages; closed here then, and on_closed is

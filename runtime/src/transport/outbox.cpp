@@ -62,9 +62,20 @@ void Outbox::push(Outgoing& message) {
 void Outbox::push(Outgoing&& message) {
   const auto size = message.body().size();
   if (size < kLargeBytes) return push(message);
+  push(std::make_shared<Outgoing>(std::move(message)));
+}
+
+void Outbox::push(std::shared_ptr<Outgoing> message) {
+  const auto size = message->body().size();
   append_header(size, batch());
-  pieces_.push_back({.batch = {}, .large = std::make_unique<Outgoing>(std::move(message)), .descriptors = {}});
+  pieces_.push_back({.batch = {}, .large = std::move(message), .descriptors = {}});
   bytes_ += kHeaderBytes + size;
+}
+
+void Outbox::push(std::span<const char> frame) {
+  auto& out = batch();
+  out.insert(out.end(), frame.begin(), frame.end());
+  bytes_ += frame.size();
 }
 
 void Outbox::push(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {

@@ -19,6 +19,9 @@ class Outbox {
  public:
   void push(Outgoing& message);
   void push(Outgoing&& message);
+  void push(std::shared_ptr<Outgoing> message);
+  /// A message with its header.
+  void push(std::span<const char> frame);
   /// The descriptors arrive with the first byte of the message.
   void push(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
   /// The next bytes to be sent, as many pieces as fit; how many were filled in.
@@ -35,7 +38,7 @@ class Outbox {
  private:
   struct Piece {
     std::vector<char> batch;
-    std::unique_ptr<Outgoing> large;  // instead of a batch
+    std::shared_ptr<Outgoing> large;  // instead of a batch
     std::vector<node::UniqueFd> descriptors;
     std::span<const char> bytes() const { return large ? large->body() : std::span<const char>(batch); }
   };
