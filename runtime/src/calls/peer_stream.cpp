@@ -20,7 +20,9 @@ std::span<const char> KeptMessage::body() const {
   return large_ ? large_->body() : std::span(frame_).subspan(transport::kHeaderBytes);
 }
 
-std::size_t KeptMessage::bytes() const { return body().size() + transport::kHeaderBytes; }
+std::size_t KeptMessage::bytes() const {
+  return large_ ? large_->body().size() + transport::kHeaderBytes : frame_.size();
+}
 
 void KeptMessage::send_through(transport::Connection& connection) const {
   if (large_) return connection.send(large_);

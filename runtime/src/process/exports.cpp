@@ -107,6 +107,7 @@ void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, P
 }
 
 void Exports::borrow(std::uint64_t object, ProcessId holder, std::int64_t delta) {
+  if (delta > 0 && ways_.has_ended && ways_.has_ended(holder)) return;  // told of late: it holds nothing any more
   if (auto entry = entries_.find(object); entry != entries_.end()) settle(entry, holder, delta);
 }
 

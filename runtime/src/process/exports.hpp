@@ -26,6 +26,7 @@ class Exports {
     ReleaseBorrowed release = nullptr;
     /// The first object has a borrower, or the last one has none any more.
     std::function<void(bool any)> held = [](bool) {};
+    std::function<bool(ProcessId)> has_ended = nullptr;
   };
   explicit Exports(Ways ways) : ways_(std::move(ways)) {}
 

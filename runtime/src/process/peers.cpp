@@ -2,206 +2,306 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <kj/exception.h>
 
+#include "log/log.hpp"
 #include "process/codec.hpp"
 
 namespace troupe::process {
+namespace {
+
+/// What is in the way of sending a message, whatever becomes of connections.
+std::optional<Failure> why_not_sent(ProcessId to, std::size_t bytes, std::size_t kept) {
+  if (bytes > transport::Limits{}.frame_bytes) {
+    return Failure{.kind = Failure::Kind::TooLarge,
+                   .message = fmt::format("a message of {} bytes was to be sent to process {}, and the limit is {}: "
+                                          "pass the values in pieces",
+                                          bytes, to, transport::Limits{}.frame_bytes)};
+  }
+  if (kept + bytes <= Peers::kMostKept) return std::nullopt;
+  return Failure{.kind = Failure::Kind::Disconnected,
+                 .message = fmt::format("process {} does not keep up: {} bytes wait to be received there, and {} more "
+                                        "were to be sent; the limit is {}: wait for results before more calls are made",
+                                        to, kept, bytes, Peers::kMostKept)};
+}
+
+}  // namespace
 
 Peers::Peers(Ways ways)
     : ways_(std::move(ways)),
-      channels_({.loop = ways_.loop,
-                 .executor = ways_.executor,
-                 .send_outcome = ways_.send_outcome,
-                 .ended = [this](ProcessId process) { ask_fate(process, "its process has ended"); },
-                 .damaged = [this](ProcessId process) { damaged(process); },
-                 .opened = ways_.on_channel}) {}
+      channels_(
+          {.loop = ways_.loop,
+           .executor = ways_.executor,
+           .send = [this](ProcessId process, transport::Outgoing&& message) { post(process, std::move(message)); },
+           .send_outcome = ways_.send_outcome,
+           .ended =
+               [this](ProcessId process) {
+                 if (auto* ended = find(process)) ended->ended_here = true;
+                 ask_fate(process, "its process has ended");
+               },
+           .damaged = [this](ProcessId process) { damaged(process); },
+           .opened = ways_.on_channel}),
+      link_callbacks_(link_callbacks()),
+      ack_timer_(ways_.loop) {}
 
-Peers::Peer& Peers::peer(const AddressPtr& to) {
-  auto [found, fresh] = peers_.try_emplace(to->process);
-  if (fresh) {
-    found->second.address = to;
-    connect(found->second);
-  }
-  return found->second;
+PeerLink::Callbacks Peers::link_callbacks() {
+  using transport::ConnectionPtr;
+  return {
+      .loop = ways_.loop,
+      .dial = [this](const AddressPtr& to, const PeerLink::Opened& opened,
+                     const PeerLink::Denied& denied) { dial(to, opened, denied); },
+      .deliver = [this](ProcessId process, wire::Message::Reader message) { deliver(process, message); },
+      .on_opening = [this](ProcessId process, const ConnectionPtr& connection,
+                           wire::Message::Reader message) { channels_.receive(connection, process, message); },
+      .on_opened = [this](ProcessId process, const ConnectionPtr& opened) { channels_.connected(process, opened); },
+      .on_closed = [this](ProcessId process, const ConnectionPtr& closed) { channels_.disconnected(process, closed); },
+      .on_broken = [this](ProcessId process, const std::string& why) { broken(process, why); },
+      .on_unreachable = [this](ProcessId process, const std::string& why) { unreachable(process, why); },
+      .on_stuck = [this](ProcessId process, const std::string& why) { stuck(process, why); },
+      .on_owed = [this] { acknowledge_soon(); },
+  };
 }
+
+Peers::Peer* Peers::find(ProcessId process) {
+  const auto found = peers_.find(process);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+Peers::Peer& Peers::peer(ProcessId process) {
+  auto& found = peers_[process];
+  if (!found.link) found.link = std::make_shared<PeerLink>(process, link_callbacks_);
+  return found;
+}
+
+const Failure* Peers::why_gone(ProcessId process) {
+  if (ended_) return &*ended_;
+  const auto* known = find(process);
+  if (!known) return deaths_.find(process);
+  return known->dying ? &known->dying->how : nullptr;
+}
+
+// ---- sending ---------------------------------------------------------------------------------------------------
 
 std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) {
   const auto id = ++last_id_;
-  auto& target = peer(to);
-  if (target.dead || target.dying) {
-    done(target.dead ? *target.dead : target.dying->how, Progress::NotBegun, {});
+  if (const auto* gone = why_gone(to->process)) {
+    done(*gone, Progress::NotBegun, {});
     return id;
   }
   transport::Outgoing message;
   fill(message.root(), id);
+  auto& target = peer(to->process);
+  if (auto failure = why_not_sent(to->process, message.body().size(), target.link->kept_bytes())) {
+    done(std::move(*failure), std::nullopt, {});
+    return id;
+  }
   target.in_flight.emplace(id, std::move(done));
-  post(target, id, std::move(message));
+  target.link->send(std::move(message), id);
+  target.link->reach(to);
   return id;
 }
 
 void Peers::send(const AddressPtr& to, const Fill& fill) {
-  auto& target = peer(to);
-  if (target.dead || target.dying) return;
+  if (why_gone(to->process)) return;
   transport::Outgoing message;
   fill(message.root(), 0);
-  post(target, 0, std::move(message));
+  auto& target = peer(to->process);
+  target.link->send(std::move(message), 0);
+  target.link->reach(to);
 }
 
-void Peers::post(Peer& peer, std::uint64_t id, transport::Outgoing message) {
-  if (!peer.connection) return peer.queued.emplace_back(id, std::move(message)), void();
-  peer.connection->send(message);
-  peer.last_sent = std::max(peer.last_sent, id);
+bool Peers::answer_to(ProcessId process, std::size_t bytes, const std::function<void(wire::Message::Builder)>& fill) {
+  auto* asking = find(process);
+  if (!asking || asking->dying || ended_) return false;
+  transport::Outgoing message(bytes);
+  fill(message.root());
+  asking->link->send(std::move(message), 0);
+  return true;
 }
 
-void Peers::connect(Peer& peer) {
-  const auto& to = *peer.address;
+void Peers::post(ProcessId to, transport::Outgoing&& message) {
+  if (auto* target = find(to)) target->link->send(std::move(message), 0);
+}
+
+// ---- connections -----------------------------------------------------------------------------------------------
+
+void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened, const PeerLink::Denied& denied) {
   transport::Endpoint endpoint;
-  if (to.machine == ways_.self->machine && !to.unix_name.empty()) {
-    endpoint.unix_name = to.unix_name;
+  if (to->machine == ways_.self->machine && !to->unix_name.empty()) {
+    endpoint.unix_name = to->unix_name;
   } else {
-    endpoint.host = to.host;
-    endpoint.port = to.port;
+    endpoint.host = to->host;
+    endpoint.port = to->port;
   }
   transport::ClientOptions options;
   options.self = {.role = wire::Role::PROCESS,
                   .cluster = ways_.cluster,
                   .job = ways_.job,
                   .process = ways_.self->process,
-                  .subject = to.process};
+                  .subject = to->process};
   options.key = ways_.job_key;
   options.timeout = kPeerHandshake;
   options.awaits_welcome = false;
   transport::connect(
       ways_.loop, endpoint, options,
-      [this, process = to.process](transport::ConnectionPtr connection, const transport::Accepted&) {
-        opened(process, std::move(connection));
-      },
-      [this, process = to.process](const transport::Denied& denied) { ask_fate(process, denied.why); });
-}
-
-void Peers::opened(ProcessId process, transport::ConnectionPtr connection) {
-  auto found = peers_.find(process);
-  if (found == peers_.end()) return connection->close();
-  auto& peer = found->second;
-  if (peer.connection || peer.dead || peer.asking) {  // it is asked about for the connection before this one
-    extra_.push_back(connection);
-  } else {
-    peer.connection = connection;
-    for (auto& [id, message] : std::exchange(peer.queued, {})) post(peer, id, std::move(message));
-    channels_.connected(process, connection);
-  }
-  connection->hand_over(
-      transport::Limits{},
-      [this, process, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
-        if (auto self = weak.lock()) receive(self, process, message);
-      },
-      [this, process, weak = std::weak_ptr(connection)](const std::string& why) {
-        auto closed = weak.lock();
-        std::erase(extra_, closed);
-        auto entry = peers_.find(process);
-        if (entry == peers_.end() || entry->second.connection != closed) return;
-        entry->second.connection = nullptr;
-        if (entry->second.dying) return lost(process, *entry->second.dying);
-        ask_fate(process, why);
-      });
+      [opened](transport::ConnectionPtr connection, const transport::Accepted&) { opened(std::move(connection)); },
+      [denied](const transport::Denied& why) { denied(why.why); });
 }
 
 void Peers::adopt(const transport::ConnectionPtr& connection, ProcessId caller) {
-  peers_.try_emplace(caller);
-  opened(caller, connection);
+  if (ended_ || has_died(caller)) return connection->close();
+  peer(caller).link->adopt(connection);
+}
+
+void Peers::close() {
+  for (auto& [process, peer] : peers_) peer.link->close();
+}
+
+void Peers::acknowledge_soon() {
+  if (std::exchange(acks_owed_, true)) return;
+  ack_timer_.expires_after(kAckPause);
+  ack_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    acks_owed_ = false;
+    for (auto& [process, peer] : peers_) peer.link->acknowledge();
+  });
+}
+
+// ---- the end of a process --------------------------------------------------------------------------------------
+
+void Peers::broken(ProcessId process, const std::string& why) {
+  const auto* known = find(process);
+  if (known && known->dying) return lost(process, *known->dying, true);
+  ask_fate(process, why);
 }
 
 void Peers::ask_fate(ProcessId process, const std::string& symptom) {
-  auto found = peers_.find(process);
-  if (found == peers_.end() || found->second.dead || std::exchange(found->second.asking, true)) return;
-  auto answered = [this, process, symptom](Death death) {
-    const bool lives = death.how.kind == Failure::Kind::Disconnected;
-    if (!lives) return died(process, death);
-    death.how.message += " (" + symptom + ")";
-    lost(process, death);
-    peers_.erase(process);  // it may be reached again
+  auto* asked = find(process);
+  if (!asked || asked->dying || std::exchange(asked->asking, true)) return;
+  auto answered = [this, process, symptom](const Death& death) {
+    if (death.how.kind != Failure::Kind::Disconnected) return died(process, death);
+    auto* lives = find(process);
+    if (!lives) return;
+    lives->asking = false;
+    if (lives->ended_here) ask_fate(process, symptom);  // its node has not noticed yet
+  };
+  auto refused = [this, process, symptom](Failure how) {
+    how.message += " (" + symptom + ")";
+    lost(process, Death(std::move(how)), false);
   };
   ways_.head.ask([process](wire::Ask::Builder ask) { ask.setFate(process); },
-                 [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); },
-                 [answered](const Failure& refused) { answered(Death(refused)); });
-}
-
-/// It lives, and may be reached again; what was in flight has no answer that could be believed.
-void Peers::damaged(ProcessId process) {
-  lost(process,
-       Failure{.kind = Failure::Kind::Disconnected,
-               .message = fmt::format("the memory shared with process {} holds what neither side writes there: one of "
-                                      "the two programs writes where it must not",
-                                      process)});
-  peers_.erase(process);
+                 [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); }, refused);
 }
 
 /// Its report travels beside what it sent: an answer that lies unread in a socket is an answer.
 void Peers::died(ProcessId process, const Death& death) {
-  const auto found = peers_.find(process);
-  if (found == peers_.end()) return lost(process, death);
-  auto& peer = found->second;
-  if (peer.dead || peer.dying) return;
-  const bool waits = !peer.in_flight.empty() || channels_.in_flight(process) != 0;
-  if (!peer.connection || !waits || !death.calls) return lost(process, death);
-  peer.dying = death;
-  wait_for_last_words(process, peer);
+  auto* dying = find(process);
+  if (!dying) return lost(process, death, true);
+  if (dying->dying) return;
+  dying->link->stop();
+  const bool waits = !dying->in_flight.empty() || channels_.in_flight(process) != 0;
+  if (!dying->link->is_open() || !waits || !death.calls) return lost(process, death, true);
+  dying->dying = death;
+  wait_for_last_words(process, *dying);
 }
 
 void Peers::wait_for_last_words(ProcessId process, Peer& peer) {
   peer.last_words = std::make_unique<transport::asio::steady_timer>(ways_.loop, kLastWords);
   peer.last_words->async_wait([this, process](const boost::system::error_code& error) {
-    if (error) return;
-    const auto found = peers_.find(process);
-    if (found != peers_.end() && found->second.dying) lost(process, Death(*found->second.dying));
+    const auto* dying = error ? nullptr : find(process);
+    if (dying && dying->dying) lost(process, *dying->dying, true);
   });
 }
 
-void Peers::lost(ProcessId process, const Death& end) {
+/// `confirmed`: the process has ended; else the cluster has, and nobody can say.
+void Peers::lost(ProcessId process, const Death& end, bool confirmed) {
   const auto death = end;  // what it refers to may be this peer's own
-  const bool ended = death.how.kind != Failure::Kind::Disconnected;
+  if (has_died(process)) return;
+  deaths_.put(process, death.how);
   ways_.exports.forget(process);
-  auto& peer = peers_[process];
-  if (peer.dead) return;
-  peer.dead = death.how;
-  peer.dying.reset();
-  peer.last_words.reset();
-  peer.queued.clear();
-  channels_.lost(process, death.how, ended);
-  if (auto connection = std::exchange(peer.connection, nullptr)) connection->close();
-  for (auto& [id, done] : std::exchange(peer.in_flight, {})) {
-    done(death.how, id <= peer.last_sent ? death.of(id) : Progress::NotBegun, {});
+  auto known = peers_.extract(process);
+  channels_.lost(process, death.how, confirmed);
+  if (!known.empty()) {
+    auto& peer = known.mapped();
+    const auto last_sent = peer.link->last_request_handed();
+    peer.link->close();
+    for (auto& [id, done] : std::exchange(peer.in_flight, {})) {
+      done(death.how, id <= last_sent ? death.of(id) : Progress::NotBegun, {});
+    }
   }
   ways_.on_lost(process);
 }
 
-bool Peers::may_answer(ProcessId process) const {
-  const auto found = peers_.find(process);
-  return found != peers_.end() && !found->second.dead;
-}
-
-transport::ConnectionPtr Peers::connection(ProcessId process) const {
-  auto found = peers_.find(process);
-  return found == peers_.end() ? nullptr : found->second.connection;
-}
-
 void Peers::end(const Failure& why) {
+  ended_ = why;
   std::vector<ProcessId> all;
   for (const auto& [process, peer] : peers_) all.push_back(process);
-  for (const auto process : all) lost(process, why);
+  for (const auto process : all) lost(process, Death(why), false);
 }
 
-void Peers::close() {
-  for (auto& [process, peer] : peers_) {
-    if (peer.connection) peer.connection->close();
+// ---- processes that live ---------------------------------------------------------------------------------------
+
+/// What was asked of it may have been done or may be under way, and its answers would come too late. Refs stay.
+void Peers::unreachable(ProcessId process, const std::string& why) {
+  auto* far = find(process);
+  if (!far) return;
+  const Failure how{.kind = Failure::Kind::Disconnected,
+                    .message = fmt::format("process {} has not been reached for {} s, though it is not known to have "
+                                           "ended ({}): check the network and the firewalls between the two machines",
+                                           process, PeerLink::kPatience.count(), why)};
+  far->link->give_up_requests(how);
+  const auto last_sent = far->link->last_request_handed();
+  for (auto& [id, done] : std::exchange(far->in_flight, {})) {
+    done(how, id <= last_sent ? Progress::Unknown : Progress::NotBegun, {});
   }
-  for (auto& connection : extra_) connection->close();
 }
 
-void Peers::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
-  if (channels_.receive(connection, process, message)) return;
+void Peers::stuck(ProcessId process, const std::string& why) {
+  auto* far = find(process);
+  if (!far) return;
+  const Failure how{.kind = Failure::Kind::Disconnected,
+                    .message = fmt::format("a message between process {} and process {} was sent through {} "
+                                           "connections, each of which broke before it had arrived; the last: {}",
+                                           ways_.self->process, process, PeerLink::kMostInVain, why)};
+  const auto first = far->link->give_up_first(how);
+  if (!first) return;
+  log::warn(how.message);
+  auto pending = far->in_flight.extract(first->request);
+  if (!pending.empty()) pending.mapped()(how, Progress::Unknown, {});
+  if (first->call != 0) channels_.answer(process, first->call, how, {});
+}
+
+void Peers::close_channels(ProcessId process, const std::string& why) {
+  channels_.lost(process, Failure{.kind = Failure::Kind::Disconnected, .message = why}, false);
+}
+
+/// It lives: what was in the rings has no answer that could be believed, and all else goes on through the socket.
+void Peers::damaged(ProcessId process) {
+  transport::Outgoing message;
+  message.root().setChannelEnd();
+  post(process, std::move(message));
+  close_channels(process, fmt::format("the memory shared with process {} holds what neither side writes there: one of "
+                                      "the two programs writes where it must not",
+                                      process));
+}
+
+// ---- messages --------------------------------------------------------------------------------------------------
+
+/// A message that cannot be read counts as received: sent again it would be no better.
+void Peers::deliver(ProcessId process, wire::Message::Reader message) {
+  try {
+    dispatch(process, message);
+  } catch (const kj::Exception& error) {
+    const auto why = fmt::format("process {} sent a malformed message: {}", process, error.getDescription().cStr());
+    log::warn(why);
+    refuse(process, message, why);
+  }
+}
+
+void Peers::dispatch(ProcessId process, wire::Message::Reader message) {
   switch (message.which()) {
     case wire::Message::REPLY:
       if (const auto reply = message.getReply(); DirectId::is(reply.getId()))
@@ -213,15 +313,40 @@ void Peers::receive(const transport::ConnectionPtr& connection, ProcessId proces
       return answer(process, message.getFetched().getId(), read(message.getFetched().getOutcome()));
     case wire::Message::RENDEZVOUSED:
       return answer(process, message.getRendezvoused().getId(), read(message.getRendezvoused()));
+    case wire::Message::CHANNEL_START:
+      return channels_.started(process);
+    case wire::Message::CHANNEL_END:
+      return close_channels(process, fmt::format("process {} has found the memory that is shared with it damaged: one "
+                                                 "of the two programs writes where it must not",
+                                                 process));
     default:
-      return ways_.on_request(connection, process, message);
+      return ways_.on_request(process, message);
+  }
+}
+
+void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::string& why) {
+  const Failure how{.kind = Failure::Kind::Disconnected, .message = why};
+  try {
+    switch (message.which()) {
+      case wire::Message::CALL:
+        return ways_.send_outcome(process, message.getCall().getId(), how, {});
+      case wire::Message::REPLY:
+        if (const auto id = message.getReply().getId(); DirectId::is(id)) return channels_.answer(process, id, how, {});
+        return answer(process, message.getReply().getId(), how);
+      case wire::Message::FETCHED:
+        return answer(process, message.getFetched().getId(), how);
+      default:
+        return;
+    }
+  } catch (const kj::Exception&) {
+    return;  // not even its kind can be read: nobody waits for it who could be told
   }
 }
 
 void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
-  auto found = peers_.find(process);
-  if (found == peers_.end()) return;
-  auto pending = found->second.in_flight.extract(id);
+  auto* from = find(process);
+  if (!from) return;
+  auto pending = from->in_flight.extract(id);
   if (!pending.empty()) pending.mapped()(std::move(outcome), std::nullopt, run_time);
 }
 

@@ -38,6 +38,12 @@ Failure head_gone(const std::string& why) {
                                  why)};
 }
 
+/// Of what one message carries of it.
+std::size_t bytes_of(const Outcome& outcome) {
+  const auto* value = std::get_if<detail::Payload>(&outcome);
+  return value && value->bytes.size() <= kLargestValue ? value->bytes.size() : 0;
+}
+
 std::string place_of(const Address& self) {
   const auto pid = " (pid " + std::to_string(getpid()) + ")";
   if (self.node == 0) return "driver" + pid;
@@ -96,7 +102,8 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .held =
                     [this](bool any) {
                       if (identity_.self->node != 0) held_values_.changed(any);  // a driver is not stopped for idleness
-                    }}),
+                    },
+                .has_ended = [this](ProcessId process) { return peers_.has_died(process); }}),
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
                 .free = [this](const store::Wanted& place) { store_link_.free(place); }}),
@@ -110,8 +117,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
            .head = head_,
            .exports = exports_,
            .executor = executor_,
-           .on_request = [this](const transport::ConnectionPtr& from, ProcessId caller,
-                                wire::Message::Reader message) { on_request(from, caller, message); },
+           .on_request = [this](ProcessId caller, wire::Message::Reader message) { on_request(caller, message); },
            .send_outcome = [this](ProcessId caller, std::uint64_t call, const Outcome& outcome,
                                   std::chrono::nanoseconds run_time) { send_outcome(caller, call, outcome, run_time); },
            .on_lost = [this](ProcessId process) { orphans_.lost(process); },
@@ -159,17 +165,17 @@ void Process::accept(transport::Socket socket) {
 
 // ---- from other processes --------------------------------------------------------------------------------------
 
-void Process::on_request(const transport::ConnectionPtr& from, ProcessId caller, wire::Message::Reader message) {
+void Process::on_request(ProcessId caller, wire::Message::Reader message) {
   switch (message.which()) {
     case wire::Message::CALL:
-      return on_call(from, caller, message.getCall());
+      return on_call(caller, message.getCall());
     case wire::Message::FETCH:
-      return on_fetch(from, caller, message.getFetch());
+      return on_fetch(caller, message.getFetch());
     case wire::Message::BORROW:
       return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(),
                              message.getBorrow().getDelta());
     case wire::Message::RENDEZVOUS:
-      return on_rendezvous(from, message.getRendezvous());
+      return on_rendezvous(caller, message.getRendezvous());
     case wire::Message::CANCEL:
       return on_cancel(caller, message.getCancel());
     default:
@@ -186,22 +192,24 @@ void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome,
   exports_.write(into.initValue(), *value, only_id(to));
 }
 
-void Process::on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call) {
+/// Its caller has been told that it failed. What its arguments refer to is let go; its place in a channel is passed over.
+void Process::on_given_up_call(ProcessId caller, wire::Call::Reader call) {
+  for (auto argument : call.getArgs()) exports_.read(argument);
+  if (!DirectId::is(call.getId())) return;
+  executor_.push({.caller = caller,
+                  .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::GivenUp),
+                  .place = Work::Place{.caller = caller, .call = call.getId()}});
+}
+
+void Process::on_call(ProcessId caller, wire::Call::Reader call) {
+  if (call.getGivenUp()) return on_given_up_call(caller, call);
   const auto id = call.getId();
-  auto reply = [this, caller, id, weak = std::weak_ptr(from)](const Outcome& outcome,
-                                                              std::chrono::nanoseconds run_time) {
+  auto reply = [this, caller, id](const Outcome& outcome, std::chrono::nanoseconds run_time) {
     if (auto calls = running_.find(caller); calls != running_.end()) {
       calls->second.erase(id);
       if (calls->second.empty()) running_.erase(calls);
     }
-    auto connection = weak.lock();
-    if (!connection || !connection->is_open()) return give_up(outcome);
-    transport::Outgoing message;
-    auto out = message.root().initReply();
-    out.setId(id);
-    out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
-    write_outcome(out.initOutcome(), outcome, caller);
-    connection->send(message);
+    send_outcome(caller, id, outcome, run_time);
   };
   const auto* function = detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
   if (!function || identity_.self->node == 0) {
@@ -248,28 +256,24 @@ void Process::give_up(const Outcome& outcome) {
   if (value && value->stored && !value->stored->is_own()) store_link_.free(value->stored->place());
 }
 
-/// Of a call that came through a channel.
 void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
                            std::chrono::nanoseconds run_time) {
-  auto connection = peers_.connection(caller);
-  if (!connection || !connection->is_open()) return give_up(outcome);
-  transport::Outgoing message;
-  auto out = message.root().initReply();
-  out.setId(call);
-  out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
-  write_outcome(out.initOutcome(), outcome, caller);
-  connection->send(message);
+  const bool sent = peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
+    auto out = message.initReply();
+    out.setId(call);
+    out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
+    write_outcome(out.initOutcome(), outcome, caller);
+  });
+  if (!sent) give_up(outcome);
 }
 
-void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch) {
-  auto answer = [this, caller, id = fetch.getId(), weak = std::weak_ptr(from)](const Outcome& outcome) {
-    auto connection = weak.lock();
-    if (!connection) return;
-    transport::Outgoing message;
-    auto out = message.root().initFetched();
-    out.setId(id);
-    write_outcome(out.initOutcome(), outcome, caller);
-    connection->send(message);
+void Process::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
+  auto answer = [this, caller, id = fetch.getId()](const Outcome& outcome) {
+    peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
+      auto out = message.initFetched();
+      out.setId(id);
+      write_outcome(out.initOutcome(), outcome, caller);
+    });
   };
   auto object = exports_.find(fetch.getObject());
   if (!object) {
@@ -279,20 +283,15 @@ void Process::on_fetch(const transport::ConnectionPtr& from, ProcessId caller, w
   object->when_ready([object, answer] { answer(object->outcome()); });
 }
 
-void Process::on_rendezvous(const transport::ConnectionPtr& from, wire::RendezvousRequest::Reader request) {
-  auto answer = [id = request.getId(), weak = std::weak_ptr(from)](const Outcome& outcome) {
-    auto connection = weak.lock();
-    if (!connection) return;
-    transport::Outgoing message;
-    auto out = message.root().initRendezvoused();
-    out.setId(id);
-    if (const auto* failure = std::get_if<Failure>(&outcome)) {
-      out.setFailure(failure->message);
-    } else {
+void Process::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request) {
+  auto answer = [this, caller, id = request.getId()](const Outcome& outcome) {
+    peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
+      auto out = message.initRendezvoused();
+      out.setId(id);
+      if (const auto* failure = std::get_if<Failure>(&outcome)) return out.setFailure(failure->message);
       const auto& bytes = std::get<detail::Payload>(outcome).bytes;
       out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
-    }
-    connection->send(message);
+    });
   };
   const auto value = request.getValue();
   rendezvous_.ask(request.getGang(),

@@ -110,11 +110,12 @@ class Process {
   GangContext* gang_context() const { return rank_.load(std::memory_order_acquire); }
 
  private:
-  void on_request(const transport::ConnectionPtr& from, ProcessId caller, wire::Message::Reader message);
-  void on_call(const transport::ConnectionPtr& from, ProcessId caller, wire::Call::Reader call);
+  void on_request(ProcessId caller, wire::Message::Reader message);
+  void on_call(ProcessId caller, wire::Call::Reader call);
+  void on_given_up_call(ProcessId caller, wire::Call::Reader call);
   void on_cancel(ProcessId caller, std::uint64_t call);
-  void on_fetch(const transport::ConnectionPtr& from, ProcessId caller, wire::Fetch::Reader fetch);
-  void on_rendezvous(const transport::ConnectionPtr& from, wire::RendezvousRequest::Reader request);
+  void on_fetch(ProcessId caller, wire::Fetch::Reader fetch);
+  void on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request);
   void on_tell(wire::Tell::Reader tell);
   void enter_gang(wire::GangInfo::Reader gang);
   void on_orphans(wire::Orphans::Reader orphans);

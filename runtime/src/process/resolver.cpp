@@ -32,7 +32,8 @@ void Resolver::fetch(const detail::ObjectPtr& object) {
         fetch.setObject(id);
       },
       [object](Outcome outcome, std::optional<Progress> lost, std::chrono::nanoseconds) {
-        if (auto* failure = std::get_if<Failure>(&outcome); failure && lost) {
+        auto* failure = std::get_if<Failure>(&outcome);
+        if (failure && lost && failure->kind != Failure::Kind::Disconnected) {
           failure->kind = Failure::Kind::ObjectLost;
           failure->message = "the value went with its owner: " + failure->message;
         }

@@ -80,6 +80,11 @@ struct Message {
     nodeWatch @59 :UInt32;                 # node to head: that node cannot be told what was freed
     nodeEnded @60 :UInt32;                 # head to node: it has ended
     nodeLost @61 :NodeLost;                # head to every node and driver; a node tells its processes
+
+    streamStart @62 :StreamStart;    # process to process, as the next four; docs/streams.md
+    streamAck @63 :UInt64;           # so many messages of the receiver's stream have arrived
+    skip @64 :Void;                  # stands in the stream for a message that was given up
+    channelEnd @65 :Void;            # the rings between the two are used no more
   }
 }
 
@@ -150,6 +155,11 @@ struct Function { name @0 :UInt64; offset @1 :UInt64; label @2 :Text; }
 struct Outcome { union { value @0 :Payload; failure @1 :Failure; } }
 
 # ---- process <-> process ---------------------------------------------------------------------------------------
+struct StreamStart {
+  number @0 :UInt64;           # ascends with each connection that the sender uses for its stream
+  from @1 :UInt64;             # the place in the stream of the first message that follows; the first ever has 1
+  received @2 :UInt64;         # as a streamAck, in front of all that may be queued: of the stream in the other direction
+}
 struct Call {
   id @0 :UInt64;
   kind @1 :UInt8;              # 0 task, 1 constructor, 2 method
@@ -159,6 +169,7 @@ struct Call {
   gang @5 :GangInfo;           # constructor of a gang's rank
   lease @6 :UInt64;            # task: the lease it runs under
   attempt @7 :UInt32;
+  givenUp @8 :Bool;            # its caller has been told that it failed: it does not run, and its refs are dropped
 }
 struct Reply {
   id @0 :UInt64;

@@ -32,7 +32,19 @@ void Channels::connected(ProcessId process, const transport::ConnectionPtr& conn
   if (connection->peer_pid() == 0) return;  // of another machine, or of a place whose processes have no number here
   auto& peer = peers_[process];
   if (peer.life_number == 0) peer.life_number = ++lives_;
-  peer.connection = connection;
+  if (peer.connection.expired()) peer.connection = connection;
+}
+
+/// An offer whose answer may be lost with the connection is made anew.
+void Channels::disconnected(ProcessId process, const transport::ConnectionPtr& connection) {
+  const auto found = peers_.find(process);
+  if (found == peers_.end()) return;
+  auto& peer = found->second;
+  if (peer.connection.lock() == connection) peer.connection.reset();
+  if (peer.stage != Stage::Offered || peer.offered_through.lock() != connection) return;
+  peer.stage = Stage::None;
+  peer.talks = 0;
+  peer.offered.reset();
 }
 
 // ---- opening -----------------------------------------------------------------------------------------------------
@@ -46,7 +58,8 @@ void Channels::talked(ProcessId process) {
 
 void Channels::offer(Peer& peer) {
   auto connection = peer.connection.lock();
-  auto segment = connection ? ring::Segment::create() : std::nullopt;
+  if (!connection) return;  // until there is one again
+  auto segment = ring::Segment::create();
   std::vector<UniqueFd> descriptors;
   if (segment) {
     open_wake();
@@ -60,26 +73,21 @@ void Channels::offer(Peer& peer) {
   }
   peer.stage = Stage::Offered;
   peer.offered = std::move(segment);
+  peer.offered_through = connection;
   transport::Outgoing message;
   message.root().setChannelOffer();
   connection->send_with_descriptors(std::move(message), std::move(descriptors));
 }
 
-bool Channels::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
-  switch (message.which()) {
-    case wire::Message::CHANNEL_OFFER:
-      offered(process, connection);
-      return true;
-    case wire::Message::CHANNEL_READY:
-      ready(process, connection, message.getChannelReady());
-      return true;
-    case wire::Message::CHANNEL_START:
-      if (auto found = peers_.find(process); found != peers_.end() && found->second.in)
-        ways_.executor.attach(found->second.in);
-      return true;
-    default:
-      return false;
-  }
+void Channels::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
+  if (message.isChannelOffer()) return offered(process, connection);
+  if (message.isChannelReady()) return ready(process, connection, message.getChannelReady());
+}
+
+void Channels::started(ProcessId process) {
+  const auto found = peers_.find(process);
+  if (found == peers_.end() || !found->second.in || std::exchange(found->second.in_started, true)) return;
+  ways_.executor.attach(found->second.in);
 }
 
 void Channels::offered(ProcessId process, const transport::ConnectionPtr& connection) {
@@ -96,7 +104,7 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
   auto descriptors = connection->take_descriptors();
   auto& peer = peers_[process];
   if (descriptors.size() != 3) return "an offer has three descriptors";
-  if (peer.in) return "there is a channel already";
+  if (peer.in_started) return "there is a channel already";
   auto segment = ring::Segment::adopt(descriptors[0]);
   if (auto* wrong = std::get_if<std::string>(&segment)) return *wrong;
   auto bell = ring::Bell::adopt(descriptors[1]);
@@ -123,6 +131,7 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   auto found = peers_.find(process);
   if (found == peers_.end() || found->second.stage != Stage::Offered) return;
   auto& peer = found->second;
+  if (peer.offered_through.lock() != connection) return;  // of an offer before this one
   auto bell = descriptors.size() == 1 ? ring::Bell::adopt(descriptors[0]) : nullptr;
   if (!why_not.empty() || !bell) {
     peer.stage = Stage::Refused;
@@ -131,7 +140,7 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   }
   transport::Outgoing message;
   message.root().setChannelStart();
-  connection->send(message);
+  ways_.send(process, std::move(message));
   peer.stage = Stage::Open;
   peer.out =
       std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell), tell_damaged(process, peer));

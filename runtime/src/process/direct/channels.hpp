@@ -36,6 +36,8 @@ class Channels {
   struct Ways {
     boost::asio::io_context& loop;
     Executor& executor;
+    /// The next message to it, behind all that was sent before.
+    std::function<void(ProcessId, transport::Outgoing&&)> send;
     /// An outcome that goes to a caller through its socket. The loop.
     std::function<void(ProcessId caller, std::uint64_t call, const Outcome&, std::chrono::nanoseconds run_time)>
         send_outcome;
@@ -50,12 +52,15 @@ class Channels {
 
   /// nullptr: none (yet).
   OutChannelPtr to(ProcessId process) const;
-  /// There is a connection to this process now.
+  /// There is a connection to this process now. Channels that are open outlive it.
   void connected(ProcessId process, const transport::ConnectionPtr& connection);
+  void disconnected(ProcessId process, const transport::ConnectionPtr& connection);
   /// A call went to it through the socket.
   void talked(ProcessId process);
-  /// A message of the opening; descriptors are taken from the connection. False: it is something else.
-  bool receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
+  /// An offer or the answer to it, whose descriptors are taken from the connection.
+  void receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
+  /// The caller uses the channel that it has offered from here on.
+  void started(ProcessId process);
   /// A reply that came through the socket to a call of a channel.
   void answer(ProcessId process, std::uint64_t call, Outcome outcome, std::chrono::nanoseconds run_time);
   /// No more of it: what is in flight there is lost with `how`. `ended`: the process has, and is not merely out of reach.
@@ -70,9 +75,11 @@ class Channels {
     std::uint64_t life_number = 0;  // tells it from the one after a loss
     Stage stage = Stage::None;
     int talks = 0;
+    std::weak_ptr<transport::Connection> offered_through;
     std::optional<ring::Segment> offered;
     OutChannelPtr out;
     InChannelPtr in;
+    bool in_started = false;
     std::unique_ptr<boost::asio::posix::stream_descriptor> life;
   };
 
