@@ -101,7 +101,7 @@ class Storm {
     return need;
   }
   void one_event() {
-    switch (pick(23)) {
+    switch (pick(24)) {
       case 0:
         return node_event();
       case 1:
@@ -132,12 +132,12 @@ class Storm {
         return void(world_.apply(ProcessBlocked{any_process()}));
       case 18:
         return void(world_.apply(ProcessUnblocked{any_process()}));
-      case 20:
-        return void(world_.apply(ValuesHeld{any_process(), pick(2) == 0}));
       case 19:
         return pick(3) == 0 ? withdraw() : void(world_.apply(Tick{}));
       case 20:
         return stranger();
+      case 21:
+        return void(world_.apply(ValuesHeld{any_process(), pick(2) == 0}));
       default:
         return void(world_.apply(Tick{}));
     }
