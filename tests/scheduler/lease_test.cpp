@@ -82,13 +82,13 @@ TEST_CASE(
   for (int i = 0; i < 4; ++i) leases.push_back(*world.lease_of(world.ask_lease(driver, cpus(0.5))));
   const auto owner = leases.front().process;
   world.step(ValuesHeld{owner, true});
-  for (const auto& lease : leases) world.step(LeaseReturned{lease.lease});
+  for (const auto& lease : leases) world.step(LeaseReturned{lease.lease, driver});
   CHECK(world.node(node).idle == 3);
   world.wait(30s);
   CHECK(world.node(node).processes == 1);
   CHECK(world.state.process(owner));
   CHECK(world.lease_of(world.ask_lease(driver, cpus(1)))->process == owner);  // it is of use meanwhile
-  world.step(LeaseReturned{world.leases.begin()->first});
+  world.step(LeaseReturned{world.leases.begin()->first, driver});
   world.step(ValuesHeld{owner, false});
   world.wait(11s);
   CHECK(world.node(node).processes == 0);
