@@ -23,6 +23,8 @@ class HeadLink {
   void connect(transport::ConnectionPtr connection) { connection_ = std::move(connection); }
   /// Every ask that is not answered, and every later one, is refused with this.
   void disconnect(const Failure& why);
+  /// What still comes from the head then is about the end of its cluster, and says less than why it ended.
+  bool is_gone() const { return gone_.has_value(); }
 
   /// -> id. Exactly one of the two is called, once, later; not at all after forget(id).
   std::uint64_t ask(const Fill& fill, Granted granted, Refused refused);

@@ -306,6 +306,7 @@ void Process::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader re
 // ---- from the head ---------------------------------------------------------------------------------------------
 
 void Process::on_head_message(wire::Message::Reader message) {
+  if (head_.is_gone()) return;
   if (message.isTell()) on_tell(message.getTell());
   if (message.isShutdown()) on_cluster_stopped(message.getShutdown());
   if (message.isNodeLost()) on_node_lost(message.getNodeLost());
