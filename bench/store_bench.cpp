@@ -25,9 +25,9 @@
 
 #include "arguments.hpp"
 #include "core/harness.hpp"
-#include "store/client.hpp"
-#include "store/service.hpp"
-#include "transport/socket.hpp"
+#include "store/client/client.hpp"
+#include "store/service/service.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace {
 

@@ -24,10 +24,10 @@
 #include "arguments.hpp"
 #include "core/harness.hpp"
 #include "store/codec.hpp"
-#include "store/service.hpp"
+#include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
-#include "transport/resolve.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/resolve.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include "cases.hpp"
 #include "counter.hpp"
-#include "node/open_files.hpp"
+#include "os/open_files.hpp"
 #include "processes.hpp"
 #include "start_twenty.hpp"
 
@@ -97,7 +97,7 @@ void actors(const Report& report) {
 
 void many_actors(const Report& report) {
   if (!report.wants_any({"actors_alive", "actor_memory_KiB"})) return;
-  node::raise_open_files_limit();  // this process has a connection to each
+  os::raise_open_files_limit();  // this process has a connection to each
   const auto cluster = init({.cpus = 2});
   std::vector<Actor<Counter>> actors;
   const auto alive = start_many(static_cast<std::size_t>(sized(report, 10'000, 50)), actors);

@@ -6,25 +6,25 @@
 #include <troupe/detail/call.hpp>
 #include <troupe/troupe.hpp>
 
+#include "calls/channel/in_channel.hpp"
+#include "calls/channel/out_channel.hpp"
 #include "cases.hpp"
 #include "counter.hpp"
-#include "process/direct/in_channel.hpp"
-#include "process/direct/out_channel.hpp"
-#include "process/object.hpp"
+#include "objects/object.hpp"
 
 namespace troupe::bench {
 namespace {
 
-using process::DirectCall;
-using process::InChannel;
-using process::OutChannel;
+using runtime::DirectCall;
+using runtime::InChannel;
+using runtime::OutChannel;
 
 /// Completes what is answered, as methods' calls are.
-struct Completes : process::CallReceiver {
-  void answered(DirectCall call, process::Outcome outcome, std::chrono::nanoseconds) override {
+struct Completes : runtime::CallReceiver {
+  void answered(DirectCall call, runtime::Outcome outcome, std::chrono::nanoseconds) override {
     call.result->complete(std::move(outcome));
   }
-  void lost(DirectCall, process::Progress, const Failure&) override {}
+  void lost(DirectCall, runtime::Progress, const Failure&) override {}
 };
 
 /// Both ends of one channel in this process.
@@ -41,7 +41,7 @@ struct Loopback {
                                                      .send_through_socket = {}});
     out->start_waiting();  // nobody is to be told
   }
-  process::OutChannelPtr out;
+  runtime::OutChannelPtr out;
   std::shared_ptr<InChannel> in;
 };
 
@@ -91,7 +91,7 @@ void call_parts(const Report& report) {
   auto send = [&](int i) {
     DirectCall direct{.result = results[static_cast<std::size_t>(i)], .receiver = &receiver};
     ids[static_cast<std::size_t>(i)] =
-        *both.out->send(process::Work::Kind::Method, call.function, call.arguments, direct);
+        *both.out->send(runtime::Work::Kind::Method, call.function, call.arguments, direct);
   };
   auto take = [&](int) {
     const auto next = both.in->front();

@@ -11,7 +11,7 @@
 
 #include "config/json.hpp"
 #include "transport/patience.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "config/token.hpp"
 #include "head/head.hpp"
 #include "node/node.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 namespace {

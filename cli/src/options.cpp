@@ -13,7 +13,7 @@
 
 #include "config/name.hpp"
 #include "config/token.hpp"
-#include "store/spill.hpp"
+#include "store/memory/spill.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -131,11 +131,12 @@ std::string FoundHead::advice() const {
 }
 
 FoundHead find_head(const std::string& given) {
-  if (!given.empty()) return {config::parse_address(given), {}};
+  if (!given.empty()) return {transport::parse_endpoint(given), {}};
   if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address)
-    return {config::parse_address(address), {}};
+    return {transport::parse_endpoint(address), {}};
   std::string line;
-  if (std::ifstream in(address_file()); std::getline(in, line)) return {config::parse_address(line), address_file()};
+  if (std::ifstream in(address_file()); std::getline(in, line))
+    return {transport::parse_endpoint(line), address_file()};
   raise(
       {.kind = Failure::Kind::Refused,
        .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "

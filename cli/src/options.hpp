@@ -9,7 +9,7 @@
 
 #include "config/token.hpp"
 #include "node/node.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 /// What several commands share. Exit codes of every command: 0 done; 1 it could not be done (the reason is on stderr);
 /// 2 the arguments are wrong.

@@ -5,7 +5,7 @@
 #include "config/json.hpp"
 #include "config/token.hpp"
 #include "store/types.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 namespace {

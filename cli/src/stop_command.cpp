@@ -3,7 +3,7 @@
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/token.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 

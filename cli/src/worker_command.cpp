@@ -6,7 +6,7 @@
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "node/node.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, headers, layout, promises, sizes, words
+from checks import arrows, floors, headers, layout, promises, sizes, words
 from checks.tree import git_tree
 
 
@@ -23,6 +23,7 @@ def main():
     checks = {
         "format": lambda: layout.check(tree),
         "arrows": lambda: arrows.check(tree),
+        "floors": lambda: floors.check(tree),
         "sizes": lambda: sizes.check(tree),
         "words": lambda: words.check(tree),
         "promises": lambda: promises.check(tree),

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from checks import arrows, headers, layout, promises, sizes, words
+from checks import arrows, floors, headers, layout, promises, sizes, words
 from checks.tree import Tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -91,6 +91,26 @@ class Arrows(LintTest):
                 "tune/src/a.cpp": "#include <nccl.h>\n",
             })),
             "runtime/src/a.cpp:1", "tune/src/a.cpp:1")
+
+
+class Floors(LintTest):
+    def test_down_and_between_rooms_is_allowed(self):
+        self.assert_problems(floors.check(self.tree({
+            "runtime/src/head/control.cpp": "#include \"store/types.hpp\"\n#include <troupe/errors.hpp>\n",
+            "runtime/src/store/client/client.cpp": "#include \"store/memory/arena.hpp\"\n#include \"os/futex.hpp\"\n",
+        })))
+
+    def test_up_a_folder_without_a_floor_and_a_full_one_are_found(self):
+        full = {f"tune/src/run/file_{number}.cpp": "" for number in range(21)}
+        self.assert_problems(
+            floors.check(self.tree({
+                "runtime/src/store/client/client.cpp": "\n#include \"calls/executor.hpp\"\n",
+                "runtime/src/attic/old.cpp": "",
+                **full,
+            })),
+            "runtime/src/attic/old.cpp: runtime/src/attic has no place",
+            "runtime/src/store/client/client.cpp:2: store may not include \"calls/executor.hpp\"",
+            "tune/src/run: 21 files")
 
 
 class Sizes(LintTest):

@@ -10,7 +10,7 @@
 
 #include "ring/segment.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
@@ -44,16 +44,16 @@ std::optional<ExecutionRecord> ExecutionRecord::create() {
   return ExecutionRecord(new (memory) Page, std::move(descriptor));
 }
 
-std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const node::UniqueFd& descriptor) {
+std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const os::UniqueFd& descriptor) {
   if (auto wrong = ring::check_sealed(descriptor.get(), kPageBytes); !wrong.empty()) return wrong;
   void* memory = map_page(descriptor.get());
   if (!memory) return std::string("it cannot be mapped: ") + std::strerror(errno);
-  ExecutionRecord record(static_cast<Page*>(memory), node::UniqueFd());
+  ExecutionRecord record(static_cast<Page*>(memory), os::UniqueFd());
   if (record.page_->magic != kMagic) return "it is no page of an execution record";
   return record;
 }
 
-ExecutionRecord::ExecutionRecord(Page* page, node::UniqueFd descriptor)
+ExecutionRecord::ExecutionRecord(Page* page, os::UniqueFd descriptor)
     : page_(page), descriptor_(std::move(descriptor)) {}
 
 ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
@@ -109,4 +109,4 @@ ExecutionRecord::Report ExecutionRecord::read() const {
   return report;
 }
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "calls/progress.hpp"
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 
 /// Two words that outlive the process which writes them: the numbers of the call that it began last, and of the one that
 /// it finished last. A value; two pointers.
@@ -42,14 +42,14 @@ class ExecutionRecord {
   /// A new page; nullopt and errno where the system has none.
   static std::optional<ExecutionRecord> create();
   /// The page that the node has made; a text where it is none.
-  static std::variant<ExecutionRecord, std::string> adopt(const node::UniqueFd& descriptor);
+  static std::variant<ExecutionRecord, std::string> adopt(const os::UniqueFd& descriptor);
 
   ExecutionRecord(ExecutionRecord&& other) noexcept;
   ExecutionRecord& operator=(ExecutionRecord&& other) noexcept;
   ~ExecutionRecord();
 
   /// To be sent to the process; may be closed then.
-  node::UniqueFd& descriptor() { return descriptor_; }
+  os::UniqueFd& descriptor() { return descriptor_; }
 
   /// The executor: where it notes this call of this caller.
   ExecutionMark mark(std::uint64_t caller, std::uint64_t call);
@@ -68,13 +68,13 @@ class ExecutionRecord {
  private:
   struct Entry;
   struct Page;
-  ExecutionRecord(Page* page, node::UniqueFd descriptor);
+  ExecutionRecord(Page* page, os::UniqueFd descriptor);
   Entry& entry_of(std::uint64_t caller);
 
   Page* page_ = nullptr;
-  node::UniqueFd descriptor_;
+  os::UniqueFd descriptor_;
   Entry* last_ = nullptr;
   std::size_t next_ = 0;  // to be used again
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

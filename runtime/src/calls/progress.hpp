@@ -6,7 +6,7 @@
 
 #include <troupe/errors.hpp>
 
-namespace troupe::process {
+namespace troupe::runtime {
 
 /// How far a call had come whose callee has ended, or cannot be reached any more.
 enum class Progress : std::uint8_t {
@@ -38,4 +38,4 @@ struct Death {
   Progress of(std::uint64_t call) const { return calls ? calls->of(call) : Progress::Unknown; }
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

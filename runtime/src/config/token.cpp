@@ -46,7 +46,7 @@ bool resembles_token(const std::string& text) {
 }
 
 /// `of_head`: the head makes its token file, all others copy it.
-transport::Secret read_token(const std::string& file, bool of_head) {
+Secret read_token(const std::string& file, bool of_head) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
     refuse(fmt::format("token file {}: {}; copy it from the head's machine (mode 0600), or name it with --token-file",
@@ -110,11 +110,11 @@ std::string state_directory() {
 
 std::string default_token_file() { return state_directory() + "/token"; }
 
-std::optional<transport::Secret> parse_token(std::string_view text) {
+std::optional<Secret> parse_token(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
   text = text.substr(0, text.find_last_not_of(kSpace) + 1);
-  transport::Secret token{};
+  Secret token{};
   if (text.size() != 2 * token.size()) return std::nullopt;
   for (std::size_t i = 0; i < token.size(); ++i) {
     const int high = digit(text[2 * i]);
@@ -125,20 +125,20 @@ std::optional<transport::Secret> parse_token(std::string_view text) {
   return token;
 }
 
-std::string format_token(const transport::Secret& token) {
+std::string format_token(const Secret& token) {
   std::string text;
   for (auto byte : token) text += fmt::format("{:02x}", byte);
   return text;
 }
 
-transport::Secret random_token() {
-  transport::Secret token{};
+Secret random_token() {
+  Secret token{};
   if (RAND_bytes(token.data(), static_cast<int>(token.size())) != 1)
     refuse("this machine has no source of random bytes");
   return token;
 }
 
-transport::Secret load_or_create_token(const std::string& file) {
+Secret load_or_create_token(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0) create_token(file);
   return read_token(file, true);
 }
@@ -154,25 +154,6 @@ FoundToken find_token(const std::string& file) {
   refuse(fmt::format(
       "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
       default_token_file()));
-}
-
-transport::Endpoint parse_address(const std::string& text) {
-  const auto colon = text.rfind(':');
-  transport::Endpoint endpoint;
-  unsigned port = 0;
-  const char* const end = text.data() + text.size();
-  if (colon != std::string::npos && colon > 0) {
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error == std::errc{} && stop == end && port > 0 && port < 65536)
-      endpoint.port = static_cast<std::uint16_t>(port);
-  }
-  if (endpoint.port == 0)
-    refuse(fmt::format("'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420, with a port from 1 to 65535",
-                       text));
-  endpoint.host = text.substr(0, colon);
-  if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
-    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-  return endpoint;
 }
 
 }  // namespace troupe::config

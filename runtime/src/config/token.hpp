@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "transport/handshake.hpp"
+#include "config/secret.hpp"
 
 /// The one secret of a cluster: 32 random bytes, 64 hexadecimal digits in a file of mode 0600. Whoever has it may join,
 /// connect and stop. It is read from files and the environment only, never from an argument, and never printed.
@@ -15,11 +15,11 @@ std::string default_token_file();
 
 /// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others, malformed, or cannot be
 /// made; the message says how to mend it.
-transport::Secret load_or_create_token(const std::string& file);
+Secret load_or_create_token(const std::string& file);
 
 /// A token, and where it was read: "token file /home/me/..." or "TROUPE_TOKEN".
 struct FoundToken {
-  transport::Secret secret{};
+  Secret secret{};
   std::string from;
 };
 /// The token to connect with: `file`'s if one is named, else TROUPE_TOKEN, else the default file's.
@@ -27,11 +27,8 @@ struct FoundToken {
 FoundToken find_token(const std::string& file);
 
 /// nullopt unless it is 64 hexadecimal digits (white space around them is ignored).
-std::optional<transport::Secret> parse_token(std::string_view text);
-std::string format_token(const transport::Secret& token);
-transport::Secret random_token();
-
-/// "HOST:PORT" or "[V6]:PORT". Throws Refused with what is wrong with it.
-transport::Endpoint parse_address(const std::string& text);
+std::optional<Secret> parse_token(std::string_view text);
+std::string format_token(const Secret& token);
+Secret random_token();
 
 }  // namespace troupe::config

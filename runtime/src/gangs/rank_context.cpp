@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "process/doorbell.hpp"
+#include "objects/doorbell.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 namespace {
 
 using Action = RendezvousRequest::Action;
@@ -99,4 +99,4 @@ std::string RankContext::exchange(RendezvousRequest request, const char* what_is
   return std::get<detail::Payload>(answer->outcome()).bytes;
 }
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

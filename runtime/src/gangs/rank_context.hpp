@@ -10,9 +10,9 @@
 #include <troupe/gang_context.hpp>
 
 #include "gangs/rendezvous_table.hpp"
-#include "process/address.hpp"
+#include "ids/address.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 
 /// What the end of a rank is to the others of its gang.
 Failure rank_gone(std::uint32_t rank, Failure how);
@@ -65,4 +65,4 @@ class RankContext final : public GangContext, public Rendezvous {
   std::atomic<std::uint32_t> broken_{0};
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

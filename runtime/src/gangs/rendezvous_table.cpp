@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe::process {
+namespace troupe::runtime {
 namespace {
 
 using Action = RendezvousRequest::Action;
@@ -108,4 +108,4 @@ std::size_t RendezvousTable::waiting(std::uint64_t gang) const {
   return all;
 }
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "process/object.hpp"
+#include "objects/object.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 
 /// What a rank asks of the rendezvous of its gang. A value; the fields that an action does not name are ignored.
 struct RendezvousRequest {
@@ -69,4 +69,4 @@ class RendezvousTable {
   std::unordered_map<std::uint64_t, Slots> gangs_;
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

@@ -3,7 +3,7 @@
 
 #include "head/control.hpp"
 #include "head/names.hpp"
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::head {
 namespace {
@@ -114,7 +114,7 @@ void Control::release_gang(ProcessId by, scheduler::GangId id) {
 
 void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& why) {
   routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
-    process::write_failure(tell.initRefused(), {.kind = kind, .message = why});
+    runtime::write_failure(tell.initRefused(), {.kind = kind, .message = why});
   });
 }
 
@@ -147,7 +147,7 @@ void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader 
 
 /// Of several nodes on one machine, the first.
 void Control::ask_store(const Asked& asked, const std::string& machine) {
-  process::Address found;
+  runtime::Address found;
   for (const auto& [id, node] : routes_.nodes()) {
     if (!node.store || node.store->machine != machine) continue;
     found = *node.store;
@@ -155,7 +155,7 @@ void Control::ask_store(const Asked& asked, const std::string& machine) {
     break;
   }
   routes_.tell(asked.asker, asked.id,
-               [&](wire::Tell::Builder tell) { process::write_address(tell.initStore(), found); });
+               [&](wire::Tell::Builder tell) { runtime::write_address(tell.initStore(), found); });
 }
 
 void Control::ask_node_end(const Asked& asked, scheduler::NodeId node) {
@@ -197,7 +197,7 @@ bool Control::answer_search(const Search& search) {
     auto grant = tell.initActor();
     grant.setActor(found->actor);
     grant.setType(actor.type);
-    process::write_address(grant.initProcess(), *process->address);
+    runtime::write_address(grant.initProcess(), *process->address);
   });
   return true;
 }

@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "calls/death_codec.hpp"
 #include "head/names.hpp"
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::head {
 namespace {
@@ -60,7 +61,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   routes_.add_node(node, {.connection = std::move(connection),
                           .incarnation = incarnation,
                           .name = event.name,
-                          .store = join.hasStore() ? process::read_address(join.getStore()) : nullptr,
+                          .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
                           .jobs = {},
                           .heard = Clock::now()});
 
@@ -77,7 +78,7 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   const auto processes = routes_.processes_of_node(node);
   const auto what = fmt::format("was lost with node {} ({}): {}", node, lost->name, why);
   for (auto process : processes) {
-    settle_fate(process, {.how = process::lost_with_node(process, what), .calls = {.callers = {}, .complete = false}});
+    settle_fate(process, {.how = runtime::lost_with_node(process, what), .calls = {.callers = {}, .complete = false}});
   }
   routes_.remove_node(node);
   if (!processes.empty()) routes_.node_lost(node, processes, what);
@@ -96,7 +97,7 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
                                                                    transport::ConnectionPtr connection) {
   const auto job = ++last_job_;
   const auto process = state_.new_process_id();
-  auto address = std::make_shared<process::Address>(*process::read_address(driver.getAddress()));
+  auto address = std::make_shared<runtime::Address>(*runtime::read_address(driver.getAddress()));
   address->process = process;
 
   // The announcement is kept as a message: nodes get it as it came.
@@ -106,7 +107,7 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
                         .announcement =
                             [kept, address](wire::JobStarted::Builder started) {
                               started.setProgram(kept->getRoot<wire::Program>());
-                              process::write_address(started.initDriver(), *address);
+                              runtime::write_address(started.initDriver(), *address);
                             },
                         .heard = Clock::now()});
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
@@ -136,7 +137,7 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
 void Control::process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready) {
   auto* process = routes_.process(ready.getProcess());
   if (!process || process->node != node) return;
-  process->address = process::read_address(ready.getAddress());
+  process->address = runtime::read_address(ready.getAddress());
   process->pid = ready.getPid();
   apply(scheduler::ProcessReady{
       .process = ready.getProcess(), .node = node, .incarnation = routes_.node(node)->incarnation});
@@ -146,11 +147,11 @@ void Control::process_exited(scheduler::NodeId node, wire::ProcessExited::Reader
   const auto id = exited.getProcess();
   const auto* process = routes_.process(id);
   if (!process || process->node != node) return;
-  auto how = process::read_failure(exited.getFailure());
+  auto how = runtime::read_failure(exited.getFailure());
   if (auto why = fates_.stopped_because(id); !why.empty())
     how.message = fmt::format("process {} was stopped: {}", id, why);
   const auto cause = how.message;
-  settle_fate(id, {.how = std::move(how), .calls = process::read_callers(exited)});
+  settle_fate(id, {.how = std::move(how), .calls = runtime::read_callers(exited)});
   apply(scheduler::ProcessExited{
       .process = id, .node = node, .incarnation = routes_.node(node)->incarnation, .cause = cause});
 }
@@ -159,7 +160,7 @@ void Control::settle_fate(ProcessId process, Fates::End end) {
   if (auto asked = fates_asked_.extract(process); !asked.empty()) {
     for (const auto& [who, until] : asked.mapped()) {
       routes_.tell(who.asker, who.id, [&, asker = who.asker](wire::Tell::Builder tell) {
-        process::write_death(tell, tell.initFate(), end.death_for(asker));
+        runtime::write_death(tell, tell.initFate(), end.death_for(asker));
       });
     }
   }
@@ -220,7 +221,7 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
   at.node = id;
   routes_.tell(orphans.getOwner(), 0, [&](wire::Tell::Builder tell) {
     tell.setOrphans(orphans);
-    process::write_address(tell.getOrphans().initAt(), at);
+    runtime::write_address(tell.getOrphans().initAt(), at);
   });
 }
 
@@ -239,7 +240,7 @@ void Control::answer_overdue_fates() {
     std::erase_if(asked, [&, id = process](const FateAsked& waiting) {
       if (waiting.until > now || !has_spoken_since(id, waiting.until)) return false;
       routes_.tell(waiting.asked.asker, waiting.asked.id, [&](wire::Tell::Builder tell) {
-        process::write_failure(
+        runtime::write_failure(
             tell.initFate(),
             {.kind = Failure::Kind::Disconnected,
              .message = fmt::format("process {} cannot be reached, but its node says that it runs", id)});
@@ -256,10 +257,10 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
     fates_asked_[process].push_back({asked, Clock::now() + kFatePatience});
     return;
   }
-  const process::Death unknown(
+  const runtime::Death unknown(
       Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} ended long ago", process)});
   routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
-    process::write_death(tell, tell.initFate(), ended ? ended->death_for(asked.asker) : unknown);
+    runtime::write_death(tell, tell.initFate(), ended ? ended->death_for(asked.asker) : unknown);
   });
 }
 

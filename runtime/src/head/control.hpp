@@ -42,12 +42,7 @@ class Control {
   /// `options`: of the scheduler.
   Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes, Silence silence,
           std::function<void(const std::string&)> log, scheduler::Options options)
-      : loop_(loop),
-        identity_(identity),
-        routes_(routes),
-        silence_(silence),
-        log_(std::move(log)),
-        state_(options) {
+      : loop_(loop), identity_(identity), routes_(routes), silence_(silence), log_(std::move(log)), state_(options) {
     standstill_.expect(started_ + kTick);
   }
 
@@ -151,7 +146,7 @@ class Control {
   void carry_out(const scheduler::ProcessResumed& effect);
   void carry_out(const scheduler::StillWaits& effect);
   /// How `process` ended, as far as is known; else `cause`.
-  process::Death death_or(ProcessId process, ProcessId told, const std::string& cause) const;
+  runtime::Death death_or(ProcessId process, ProcessId told, const std::string& cause) const;
   std::optional<Asked> close_request(scheduler::RequestId request);
 
   boost::asio::io_context& loop_;

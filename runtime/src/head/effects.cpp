@@ -1,12 +1,13 @@
 // What the scheduler decided, carried out: one function per effect.
 #include <fmt/format.h>
 
+#include "calls/death_codec.hpp"
 #include "head/control.hpp"
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::head {
 
-process::Death Control::death_or(ProcessId process, ProcessId told, const std::string& cause) const {
+runtime::Death Control::death_or(ProcessId process, ProcessId told, const std::string& cause) const {
   if (const auto* ended = fates_.process(process)) return ended->death_for(told);
   return Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {}: {}", process, cause)};
 }
@@ -33,7 +34,7 @@ void Control::carry_out(const scheduler::LeaseGranted& effect) {
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initLease();
     grant.setLease(effect.lease);
-    process::write_address(grant.initProcess(), *process->address);
+    runtime::write_address(grant.initProcess(), *process->address);
   });
 }
 
@@ -48,7 +49,7 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
     auto grant = tell.initActor();
     grant.setActor(effect.actor);
     grant.setType(effect.type);
-    process::write_address(grant.initProcess(), *process->address);
+    runtime::write_address(grant.initProcess(), *process->address);
   });
   std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
 }
@@ -68,7 +69,7 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
     auto members = grant.initMembers(static_cast<unsigned>(effect.members.size()));
     for (unsigned rank = 0; rank < members.size(); ++rank) {
       const auto& member = effect.members[rank];
-      process::write_address(members[rank].initProcess(), *routes_.process(member.process)->address);
+      runtime::write_address(members[rank].initProcess(), *routes_.process(member.process)->address);
       members[rank].setLocalRank(member.local_rank);
       members[rank].setNodeRank(member.node_rank);
       auto gpus = members[rank].initGpus(static_cast<unsigned>(member.gpus.size()));
@@ -97,7 +98,7 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initLeaseLost();
     lost.setId(effect.lease);
-    process::write_death(tell, lost.initFailure(), death_or(effect.process, effect.requester, effect.cause));
+    runtime::write_death(tell, lost.initFailure(), death_or(effect.process, effect.requester, effect.cause));
   });
 }
 
@@ -107,7 +108,7 @@ void Control::carry_out(const scheduler::ActorLost& effect) {
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor);
-    process::write_death(tell, lost.initFailure(), death);
+    runtime::write_death(tell, lost.initFailure(), death);
   });
 }
 
@@ -117,7 +118,7 @@ void Control::carry_out(const scheduler::GangBroken& effect) {
       auto broken = tell.initGangBroken();
       broken.setGang(effect.gang);
       broken.setRank(effect.rank);
-      process::write_death(tell, broken.initFailure(), death_or(effect.process, to, effect.cause));
+      runtime::write_death(tell, broken.initFailure(), death_or(effect.process, to, effect.cause));
     });
   };
   tell_of_it(effect.requester);

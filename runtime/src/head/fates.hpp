@@ -20,15 +20,15 @@ class Fates {
   /// How a process ended, and how far it had come with the calls of each caller.
   struct End {
     Failure how;
-    process::ExecutionRecord::Report calls;
+    runtime::ExecutionRecord::Report calls;
 
     /// What is told to one of those that called it.
-    process::Death death_for(std::uint64_t caller) const {
-      process::Death death(how);
+    runtime::Death death_for(std::uint64_t caller) const {
+      runtime::Death death(how);
       for (const auto& entry : calls.callers) {
         if (entry.process == caller) death.calls = entry.calls;
       }
-      if (!death.calls && calls.complete) death.calls = process::CallsSeen{};
+      if (!death.calls && calls.complete) death.calls = runtime::CallsSeen{};
       return death;
     }
   };

@@ -10,7 +10,7 @@
 #include "config/json.hpp"
 #include "config/name.hpp"
 #include "head/control.hpp"
-#include "transport/acceptor.hpp"
+#include "transport/socket/acceptor.hpp"
 
 namespace troupe::head {
 namespace {

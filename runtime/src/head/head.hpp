@@ -8,7 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::head {
 

@@ -10,13 +10,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "process/address.hpp"
+#include "ids/address.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::head {
 
-using process::AddressPtr;
-using process::ProcessId;
+using runtime::AddressPtr;
+using runtime::ProcessId;
 
 /// Which connection leads to which node and process, and what the head knows of each. Belongs to the head's loop.
 class Routes {

@@ -9,9 +9,9 @@
 #include <troupe/errors.hpp>
 
 #include "config/name.hpp"
-#include "node/machine.hpp"
-#include "transport/handshake.hpp"
-#include "transport/resolve.hpp"
+#include "os/machine.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/socket/resolve.hpp"
 
 namespace troupe::node {
 namespace {
@@ -77,11 +77,11 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
                 const std::string& host, const std::vector<Gpu>& gpus) {
   join.setName(name);
   join.setHost(host);
-  join.setMachine(machine_id());
+  join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
 
-  std::vector<std::pair<std::string, double>> resources{{"cpu", options.cpus > 0 ? options.cpus : usable_cpus()},
-                                                        {"memory", usable_memory_bytes() / kGigabyte}};
+  std::vector<std::pair<std::string, double>> resources{{"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},
+                                                        {"memory", os::usable_memory_bytes() / kGigabyte}};
   for (const auto& custom : options.resources) {
     if (custom.first == "memory") {
       resources[1].second = custom.second;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "node/gpus.hpp"
+#include "node/limits/gpus.hpp"
 #include "node/node.hpp"
 #include "wire/message.capnp.h"
 

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "node-";
 constexpr const char* kLockFile = ".in-use";
 
-UniqueFd open_lock(const fs::path& folder, int flags) {
-  return UniqueFd(::open((folder / kLockFile).c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+os::UniqueFd open_lock(const fs::path& folder, int flags) {
+  return os::UniqueFd(::open((folder / kLockFile).c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 bool is_log_folder(const fs::directory_entry& entry) {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 
 namespace troupe::node {
 
@@ -15,7 +15,7 @@ class LogFolder {
   std::string open(const std::string& path);
 
  private:
-  UniqueFd lock_;
+  os::UniqueFd lock_;
 };
 
 /// Removes from `parent` what folders "node-PID" nodes have left that have ended, but for the `keep` that were written to

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 #include "transport/frame.hpp"
 
 namespace troupe::node {
@@ -28,7 +28,7 @@ std::uint64_t size_of(const std::string& file) {
 
 std::string last_bytes(const std::string& file, std::uint64_t start) {
   const auto size = size_of(file);
-  UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  os::UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!log || size <= start) return {};
   std::string text(std::min(size - start, kTailBytes), '\0');
   const auto got = ::pread(log.get(), text.data(), text.size(), static_cast<off_t>(size - text.size()));

@@ -9,15 +9,16 @@
 #include <boost/asio/post.hpp>
 #include <csignal>
 
+#include "config/name.hpp"
 #include "log/log.hpp"
-#include "node/cgroup.hpp"
 #include "node/failures.hpp"
+#include "node/guard/mark.hpp"
 #include "node/join.hpp"
-#include "node/machine.hpp"
-#include "node/mark.hpp"
 #include "node/node_impl.hpp"
-#include "node/open_files.hpp"
-#include "node/threads.hpp"
+#include "os/cgroup.hpp"
+#include "os/machine.hpp"
+#include "os/open_files.hpp"
+#include "os/threads.hpp"
 #include "transport/patience.hpp"
 
 namespace troupe::node {
@@ -28,8 +29,9 @@ constexpr std::chrono::seconds kGuardianLimit{15};  // for the guardian to find 
 
 std::string throw_if_threads() {
 #if !defined(__SANITIZE_THREAD__)  // which keeps a thread of its own
-  if (auto threads = thread_names(); threads.size() > 1) {
-    throw std::logic_error("a node must be made before the process has threads, not with " + describe_threads(threads));
+  if (auto threads = os::thread_names(); threads.size() > 1) {
+    throw std::logic_error("a node must be made before the process has threads, not with " +
+                           os::describe_threads(threads));
   }
 #endif
   return make_cookie();
@@ -51,9 +53,9 @@ void Node::stop(std::string why) { impl_->stop(std::move(why), false); }
 Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      name_(options_.name.empty() ? host_name() : options_.name),
+      name_(options_.name.empty() ? config::printable(os::host_name()) : options_.name),
       cookie_(throw_if_threads()),
-      cgroup_(make_node_cgroup(cookie_)),
+      cgroup_(os::make_node_cgroup(cookie_)),
       guardian_(cookie_, cgroup_.directory),
       reaper_(loop, Reaper::Unknown::Reaped),
       workers_(loop, reaper_, guardian_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
@@ -71,7 +73,7 @@ Node::Impl::~Impl() {
   const pid_t guardian = guardian_.pid();
   guardian_.release();
   reaper_.kill_all_but(guardian);
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
+  const os::UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
   pollfd ended{handle.get(), POLLIN, 0};
   if (handle) ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kGuardianLimit).count()));
   ::kill(guardian, SIGKILL);
@@ -91,7 +93,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   joined_ = std::move(joined);
   stopped_ = std::move(stopped);
   state_ = State::Joining;
-  raise_open_files_limit();
+  os::raise_open_files_limit();
   if (!options_.log_directory.empty()) {
     if (auto why = logs_.open(options_.log_directory); !why.empty()) return stop(std::move(why), true);
   }

@@ -11,8 +11,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "store/service.hpp"
-#include "transport/handshake.hpp"
+#include "store/service/service.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::node {
 
@@ -64,8 +64,5 @@ class Node {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Boot id and network namespace of this machine: two processes with the same one reach each other's abstract sockets.
-std::string machine_id();
 
 }  // namespace troupe::node

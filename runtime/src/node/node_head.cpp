@@ -7,8 +7,9 @@
 #include "node/failures.hpp"
 #include "node/join.hpp"
 #include "node/node_impl.hpp"
-#include "node/program.hpp"
-#include "process/codec.hpp"
+#include "node/program/program.hpp"
+#include "os/machine.hpp"
+#include "wire/codec.hpp"
 
 /// What a node and its head say to each other.
 namespace troupe::node {
@@ -33,7 +34,7 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
   transport::Outgoing message;
   auto join = message.root().initNodeJoin();
   write_join(join, options_, name_, host_, gpus_);
-  process::write_address(join.initStore(), store_->address());
+  runtime::write_address(join.initStore(), store_->address());
   head_->send(message);
   last_echo_ = Clock::now();
   beat();
@@ -47,7 +48,7 @@ void Node::Impl::open_store() {
                         .token = options_.token,
                         .cluster = cluster_,
                         .host = host_,
-                        .machine = machine_id(),
+                        .machine = os::machine_id(),
                         .to_head = [this](transport::Outgoing& message) { to_head(message); }});
     workers_.use_store(store_.get());
   } catch (const Error& error) {
@@ -149,7 +150,7 @@ ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, std::ui
   fetch.client.self.cluster = cluster_;
   fetch.client.self.subject = driver.getProcess();
   fetch.client.key = options_.token;
-  if (driver.getUnixName().size() > 0 && std::string(driver.getMachine()) == machine_id()) {
+  if (driver.getUnixName().size() > 0 && std::string(driver.getMachine()) == os::machine_id()) {
     fetch.driver.unix_name = driver.getUnixName();
   } else {
     fetch.driver.host = driver.getHost();
@@ -184,7 +185,7 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   job.launcher = std::make_shared<Launcher>(loop_, reaper_, guardian_, shipped ? cache() : nullptr, std::move(launch));
   job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
   if (options_.zygote >= 0) {
-    job.launcher->adopt(UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
+    job.launcher->adopt(os::UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
     zygote_announced_ = {};
   }
   if (auto [old, added] = jobs_.emplace(number, job); !added) job.launcher->close();
@@ -214,7 +215,7 @@ void Node::Impl::refuse_start(std::uint64_t process, const std::string& why) {
   transport::Outgoing message;
   auto exited = message.root().initProcessExited();
   exited.setProcess(process);
-  process::write_failure(exited.initFailure(), failure_of(Failure::Kind::Program, why));
+  runtime::write_failure(exited.initFailure(), failure_of(Failure::Kind::Program, why));
   to_head(message);
 }
 

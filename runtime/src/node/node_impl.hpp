@@ -10,16 +10,16 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "node/cgroup.hpp"
-#include "node/gpus.hpp"
-#include "node/guardian.hpp"
-#include "node/launcher.hpp"
+#include "node/guard/guardian.hpp"
+#include "node/guard/reaper.hpp"
+#include "node/limits/gpus.hpp"
 #include "node/log_folder.hpp"
 #include "node/node.hpp"
-#include "node/program_cache.hpp"
-#include "node/reaper.hpp"
+#include "node/program/program_cache.hpp"
+#include "node/spawn/launcher.hpp"
 #include "node/store_host.hpp"
 #include "node/workers.hpp"
+#include "os/cgroup.hpp"
 #include "transport/standstill.hpp"
 
 namespace troupe::node {
@@ -76,7 +76,7 @@ struct Node::Impl {
   NodeOptions options_;
   std::string name_;
   std::string cookie_;
-  NodeCgroup cgroup_;
+  os::NodeCgroup cgroup_;
   Guardian guardian_;
   Reaper reaper_;
   Reaper::Announcement zygote_announced_;  // of a zygote that was there before the node, until its job starts

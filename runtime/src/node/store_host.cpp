@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "log/log.hpp"
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::node {
 
@@ -17,7 +17,7 @@ StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
   acceptor_.emplace(ways_.loop, "the object store ", transport::AcceptLimits{},
                     [](const std::string& line) { log::warn(line); });
   const auto on_socket = [this](transport::Socket socket) { accept(std::move(socket)); };
-  listeners_ = process::open_listeners(ways_.loop, ways_.host, address_, on_socket);
+  listeners_ = runtime::open_listeners(ways_.loop, ways_.host, address_, on_socket);
   if (listeners_.tcp) return;
   listeners_.tcp = transport::Listener::tcp(ways_.loop, ways_.host, 0, on_socket);  // for other nodes of this machine
   address_.port = listeners_.tcp->port();
@@ -61,15 +61,15 @@ void StoreHost::attach(std::uint64_t process, std::uint64_t job, const transport
                        store::Service::OnViolation violated) {
   transport::Outgoing message;
   auto answer = message.root().initObjectAttached();
-  process::write_address(answer.initStore(), address_);
+  runtime::write_address(answer.initStore(), address_);
   auto send = [to = std::weak_ptr(link)](transport::Outgoing&& out) {
     if (auto open = to.lock()) open->send(out);
   };
   const auto attached = service().attach(process, job, std::move(send), std::move(violated));
   const auto* arena = std::get_if<int>(&attached);
-  UniqueFd memory(arena ? ::fcntl(*arena, F_DUPFD_CLOEXEC, 0) : -1);
+  os::UniqueFd memory(arena ? ::fcntl(*arena, F_DUPFD_CLOEXEC, 0) : -1);
   if (memory) {
-    std::vector<UniqueFd> descriptors;
+    std::vector<os::UniqueFd> descriptors;
     descriptors.push_back(std::move(memory));
     return link->send_with_descriptors(std::move(message), std::move(descriptors));
   }

@@ -11,13 +11,13 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "process/address.hpp"
-#include "process/listeners.hpp"
-#include "store/service.hpp"
+#include "ids/address.hpp"
+#include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
-#include "transport/acceptor.hpp"
 #include "transport/connection.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/socket/acceptor.hpp"
+#include "transport/socket/listeners.hpp"
 
 namespace troupe::node {
 
@@ -41,7 +41,7 @@ class StoreHost {
 
   void set_node(std::uint32_t node) { address_.node = node; }
   /// For other nodes and drivers; process 0.
-  const process::Address& address() const { return address_; }
+  const runtime::Address& address() const { return address_; }
 
   /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted any more.
   bool on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
@@ -70,8 +70,8 @@ class StoreHost {
   transfer::Exchange& exchange();
 
   Ways ways_;
-  process::Address address_;
-  process::Listeners listeners_;
+  runtime::Address address_;
+  runtime::Listeners listeners_;
   std::optional<transport::Acceptor> acceptor_;
   std::unique_ptr<store::Service> service_;
   std::unique_ptr<transfer::Exchange> exchange_;                         // made with it, gone before it

@@ -12,15 +12,17 @@
 
 #include <fmt/format.h>
 
+#include "calls/death_codec.hpp"
 #include "log/log.hpp"
-#include "node/child.hpp"
 #include "node/failures.hpp"
 #include "node/log_tail.hpp"
 #include "node/node.hpp"
+#include "node/spawn/child.hpp"
 #include "node/store_host.hpp"
-#include "process/codec.hpp"
+#include "os/machine.hpp"
 #include "transport/frame.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::node {
 namespace {
@@ -39,7 +41,7 @@ struct Workers::Worker {
   std::vector<std::string> environment;
   std::shared_ptr<Launcher> launcher;
   transport::ConnectionPtr link;
-  std::optional<process::ExecutionRecord> record;
+  std::optional<runtime::ExecutionRecord> record;
   asio::steady_timer timer;
   LogTail log;
   std::string stopped_because;  // not empty: it was ended by the node
@@ -61,7 +63,7 @@ Workers::Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, Wor
       options_(std::move(options)),
       cgroups_(options_.cgroup),
       to_head_(std::move(to_head)),
-      machine_(machine_id()) {}
+      machine_(os::machine_id()) {}
 
 Workers::~Workers() {
   for (auto& [process, worker] : workers_) {
@@ -105,10 +107,10 @@ void Workers::launch(const WorkerPtr& worker) {
                           [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
 }
 
-UniqueFd Workers::open_link(const WorkerPtr& worker) {
+os::UniqueFd Workers::open_link(const WorkerPtr& worker) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return {};
-  UniqueFd its(ends[1]);
+  os::UniqueFd its(ends[1]);
   boost::system::error_code not_watched;
   auto mine = transport::adopt(loop_, AF_UNIX, transport::OwnedFd(ends[0]), not_watched);
   if (not_watched) {
@@ -130,7 +132,7 @@ UniqueFd Workers::open_link(const WorkerPtr& worker) {
 
 /// Without memory for its record it works as well: what it was doing when it ended is then not known.
 void Workers::configure(Worker& worker) {
-  worker.record = process::ExecutionRecord::create();
+  worker.record = runtime::ExecutionRecord::create();
   const auto& setup = worker.setup;
   transport::Outgoing message;
   auto config = message.root().initWorkerConfig();
@@ -141,7 +143,7 @@ void Workers::configure(Worker& worker) {
   config.setNode(setup.node);
   config.setHost(setup.host);
   config.setMachine(machine_);
-  std::vector<UniqueFd> record;
+  std::vector<os::UniqueFd> record;
   if (worker.record) record.push_back(std::move(worker.record->descriptor()));
   worker.link->send_with_descriptors(std::move(message), std::move(record));
 }
@@ -215,7 +217,7 @@ void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
 /// It says why it cannot start, and waits to be ended: what it has said must be here before its end is reported.
 void Workers::on_given_up(Worker& worker, wire::ProcessExited::Reader exited) {
   if (!worker.own_words.empty()) return;
-  auto words = process::read_failure(exited.getFailure()).message;
+  auto words = runtime::read_failure(exited.getFailure()).message;
   std::ranges::replace(words, '\n', ' ');
   worker.own_words = words.empty() ? "it does not say why" : transport::printable(words, kMostWords);
   if (worker.pid > 0) kill_group(worker.pid);
@@ -353,8 +355,8 @@ void Workers::report(Worker& worker, const Failure& failure) {
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();
   exited.setProcess(worker.process);
-  process::write_failure(exited.initFailure(), failure);
-  if (worker.record) process::write_callers(exited, worker.record->read());
+  runtime::write_failure(exited.initFailure(), failure);
+  if (worker.record) runtime::write_callers(exited, worker.record->read());
   to_head_(out);
   workers_.erase(worker.process);
   if (workers_.empty() && on_empty_) on_empty_();

@@ -12,13 +12,13 @@
 
 #include <troupe/errors.hpp>
 
-#include "node/guardian.hpp"
-#include "node/launcher.hpp"
-#include "node/memory_kills.hpp"
-#include "node/process_cgroups.hpp"
-#include "node/reaper.hpp"
+#include "node/guard/guardian.hpp"
+#include "node/guard/reaper.hpp"
+#include "node/limits/memory_kills.hpp"
+#include "node/limits/process_cgroups.hpp"
+#include "node/spawn/launcher.hpp"
 #include "transport/connection.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::node {
 
@@ -85,7 +85,7 @@ class Workers {
   using WorkerPtr = std::shared_ptr<Worker>;
 
   void launch(const WorkerPtr& worker);
-  UniqueFd open_link(const WorkerPtr& worker);
+  os::UniqueFd open_link(const WorkerPtr& worker);
   void configure(Worker& worker);
   void on_launched(const WorkerPtr& worker, LaunchResult result);
   void on_running(const WorkerPtr& worker, const Launched& launched);

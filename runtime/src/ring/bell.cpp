@@ -1,13 +1,12 @@
 #include "ring/bell.hpp"
 
-#include <climits>
 #include <new>
 #include <utility>
 
-#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "os/futex.hpp"
 
 namespace troupe::ring {
 namespace {
@@ -15,11 +14,6 @@ namespace {
 constexpr std::size_t kBytes = 4096;
 
 void* map_page(int descriptor) { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0); }
-
-/// Not the private kind of futex: it is found by the page behind the address, in every process.
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
-  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
-}
 
 }  // namespace
 
@@ -44,9 +38,9 @@ void Bell::ring() {
   // and see what was written before this.
   if (words_->sleepers.fetch_add(0, std::memory_order_acq_rel) == 0) return;
   words_->rings.fetch_add(1, std::memory_order_seq_cst);
-  futex(words_->rings, FUTEX_WAKE, INT_MAX, nullptr);
+  os::futex_wake_all(words_->rings);
 }
 
-void Bell::sleep(std::uint32_t seen, const timespec* at_most) { futex(words_->rings, FUTEX_WAIT, seen, at_most); }
+void Bell::sleep(std::uint32_t seen, const timespec* at_most) { os::futex_wait(words_->rings, seen, at_most); }
 
 }  // namespace troupe::ring

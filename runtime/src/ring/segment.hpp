@@ -5,12 +5,12 @@
 #include <string>
 #include <variant>
 
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 #include "ring/byte_ring.hpp"
 
 namespace troupe::ring {
 
-using node::UniqueFd;
+using os::UniqueFd;
 
 /// The memory of one channel: a ring of calls from the process that made it, and a ring of replies to it. A memfd without
 /// a name, sealed to its size, so that no process can cut it off under another's feet. Pages cost memory once touched.

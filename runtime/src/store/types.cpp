@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::store {
 

@@ -26,7 +26,7 @@ using LeaseId = std::uint64_t;
 using AskId = std::uint64_t;
 using ProcessId = std::uint64_t;
 using TimePoint = std::chrono::steady_clock::time_point;
-using process::Progress;
+using runtime::Progress;
 
 struct Lease;
 struct Shape;

@@ -9,9 +9,9 @@
 #include <troupe/detail/call.hpp>
 
 #include "log/log.hpp"
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 namespace {
 
 tasks::Refusal refusal_of(const Failure& why) {
@@ -271,4 +271,4 @@ void Tasks::watch() {
   });
 }
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

@@ -10,12 +10,12 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "process/calls.hpp"
-#include "process/doorbell.hpp"
-#include "process/resolver.hpp"
+#include "calls/calls.hpp"
+#include "calls/resolver.hpp"
+#include "objects/doorbell.hpp"
 #include "tasks/lease_book.hpp"
 
-namespace troupe::process {
+namespace troupe::runtime {
 
 /// Performs what the LeaseBook says: sends tasks and takes them back, asks the head for leases and gives them back.
 ///
@@ -96,4 +96,4 @@ class Tasks : public CallReceiver {
   bool turn_posted_ = false;
 };
 
-}  // namespace troupe::process
+}  // namespace troupe::runtime

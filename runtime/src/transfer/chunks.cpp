@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "store/arena.hpp"
-#include "store/checksum.hpp"
+#include "store/memory/arena.hpp"
+#include "store/memory/checksum.hpp"
 #include "store/types.hpp"
 #include "transport/frame.hpp"
 

@@ -14,8 +14,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "store/elsewhere.hpp"
-#include "store/service.hpp"
+#include "store/service/elsewhere.hpp"
+#include "store/service/service.hpp"
 #include "transfer/links.hpp"
 #include "transfer/loop_thread.hpp"
 #include "transfer/pull.hpp"

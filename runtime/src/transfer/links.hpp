@@ -12,7 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "store/types.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::transfer {
 

@@ -12,7 +12,7 @@
 
 #include "store/codec.hpp"
 #include "transport/frame.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::transfer {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "store/types.hpp"
 #include "transfer/chunks.hpp"
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::transfer {
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "transfer/chunks.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::transfer {
 namespace {
@@ -27,7 +27,7 @@ std::vector<char> frame_of(transport::Outgoing message) {
 
 }  // namespace
 
-Sending::Sending(boost::asio::io_context& loop, node::UniqueFd socket, std::uint64_t from, SendingOptions options,
+Sending::Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from, SendingOptions options,
                  OnEnded on_ended)
     : loop_(loop),
       socket_(transport::adopt(loop, transport::OwnedFd(socket.release()), not_watched_)),

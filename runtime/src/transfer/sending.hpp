@@ -12,8 +12,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "node/unique_fd.hpp"
-#include "store/elsewhere.hpp"
+#include "os/unique_fd.hpp"
+#include "store/service/elsewhere.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::transfer {
@@ -44,7 +44,7 @@ class Sending : public std::enable_shared_from_this<Sending> {
   /// `complete`: the receiver has taken all there was to send. Its memory is not read any more.
   using OnEnded = std::function<void(bool complete)>;
 
-  Sending(boost::asio::io_context& loop, node::UniqueFd socket, std::uint64_t from, SendingOptions options,
+  Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from, SendingOptions options,
           OnEnded on_ended);
   void start();
   void serve(Source source, std::uint64_t available);

@@ -15,11 +15,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "transport/descriptors.hpp"
 #include "transport/frame.hpp"
 #include "transport/liveness.hpp"
 #include "transport/outbox.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/descriptors.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::transport {
 namespace {
@@ -103,14 +103,14 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
     later(&Impl::posted_flush);
   }
 
-  std::vector<node::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
+  std::vector<os::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
   void flush_now() {
     if (is_open() && !waits_to_write_) flush();
   }
   void drain();
   std::size_t message_bytes() const { return message_bytes_; }
   int peer_pid() const;
-  node::UniqueFd detach();
+  os::UniqueFd detach();
   void finish();
   void close();
   bool is_open() const { return state_ == State::Made || state_ == State::Open; }
@@ -165,8 +165,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   UnansweredWatch unanswered_;
   std::string peer_;
   std::string local_host_;
-  std::vector<node::UniqueFd> descriptors_;  // arrived, not taken
-  std::shared_ptr<Handlers> handlers_;       // shared with the delivery that runs: a handler may replace itself
+  std::vector<os::UniqueFd> descriptors_;  // arrived, not taken
+  std::shared_ptr<Handlers> handlers_;     // shared with the delivery that runs: a handler may replace itself
   State state_ = State::Made;
   std::size_t message_bytes_ = 0;  // of the one that is delivered
   bool in_turn_ = false;           // deliver() runs, and flushes at its end
@@ -286,7 +286,7 @@ ssize_t Connection::Impl::transmit() {
   std::array<iovec, 16> pieces;
   std::array<int, kMostDescriptors> descriptors;
   const auto with = outbox_.descriptors();
-  std::ranges::transform(with, descriptors.begin(), &node::UniqueFd::get);
+  std::ranges::transform(with, descriptors.begin(), &os::UniqueFd::get);
   return send_pieces(socket_.native_handle(), std::span(pieces).first(outbox_.gather(pieces)),
                      std::span(descriptors).first(with.size()), MSG_DONTWAIT);
 }
@@ -374,7 +374,7 @@ void Connection::Impl::finish() {
   if (state_ == State::Finishing && !hung_up_) watch_finish();
 }
 
-node::UniqueFd Connection::Impl::detach() {
+os::UniqueFd Connection::Impl::detach() {
   if (!is_open()) return {};
   const auto handlers = std::exchange(handlers_, nullptr);  // may hold what owns this connection: goes last
   while (!outbox_.empty()) {
@@ -382,7 +382,7 @@ node::UniqueFd Connection::Impl::detach() {
     if (sent > 0) outbox_.drop(static_cast<std::size_t>(sent));
     if (sent < 0 && errno != EINTR) break;
   }
-  node::UniqueFd socket;
+  os::UniqueFd socket;
   error_code error;
   if (outbox_.empty() && reader_.cut_off().empty() && write_error_.empty()) {
     unanswered_.stop();
@@ -454,14 +454,14 @@ void Connection::send(Outgoing&& message) { impl_->send(std::move(message)); }
 void Connection::send(std::shared_ptr<Outgoing> message) { impl_->send(std::move(message)); }
 void Connection::send_frame(std::span<const char> frame) { impl_->send_frame(frame); }
 std::size_t Connection::message_bytes() const { return impl_->message_bytes(); }
-void Connection::send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {
+void Connection::send_with_descriptors(Outgoing&& message, std::vector<os::UniqueFd> descriptors) {
   impl_->send(std::move(message), std::move(descriptors));
 }
-std::vector<node::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
+std::vector<os::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
 void Connection::flush() { impl_->flush_now(); }
 void Connection::drain() { impl_->drain(); }
 int Connection::peer_pid() const { return impl_->peer_pid(); }
-node::UniqueFd Connection::detach() { return impl_->detach(); }
+os::UniqueFd Connection::detach() { return impl_->detach(); }
 void Connection::finish() { impl_->finish(); }
 void Connection::close() { impl_->close(); }
 bool Connection::is_open() const { return impl_->is_open(); }

@@ -11,8 +11,8 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "node/unique_fd.hpp"
-#include "transport/descriptors.hpp"
+#include "os/unique_fd.hpp"
+#include "transport/socket/descriptors.hpp"
 #include "wire/message.capnp.h"
 
 namespace troupe::transport {
@@ -76,20 +76,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send_frame(std::span<const char> frame);
   /// Likewise, with descriptors that arrive with it (take_descriptors). Unix sockets only; kMostDescriptors at most, of one
   /// message and of what waits to be taken.
-  void send_with_descriptors(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
+  void send_with_descriptors(Outgoing&& message, std::vector<os::UniqueFd> descriptors);
   /// Writes what is queued now, as far as the socket takes it: what is sent elsewhere after this comes after it.
   void flush();
   /// Delivers now all that has arrived: of a peer that has ended, its last words.
   void drain();
   /// For the handler of a message: the descriptors that have arrived up to now and that nobody has taken, in order.
-  std::vector<node::UniqueFd> take_descriptors();
+  std::vector<os::UniqueFd> take_descriptors();
   /// For the handler of a message: the bytes that it has on the wire, header excluded.
   std::size_t message_bytes() const;
   /// The process at the other end of a unix socket; 0: not known here.
   int peer_pid() const;
   /// Sends what is queued and gives the socket away, for bytes that are no messages; closed here then, and on_closed is
   /// not called. None where not all can be sent at once, or more has come than the messages that were delivered.
-  node::UniqueFd detach();
+  os::UniqueFd detach();
   /// Sends what is queued, then closes; on_closed is not called. It needs no owner for that: it gives up on a peer that
   /// takes nothing for five seconds.
   void finish();

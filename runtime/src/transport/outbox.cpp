@@ -78,13 +78,13 @@ void Outbox::push(std::span<const char> frame) {
   bytes_ += frame.size();
 }
 
-void Outbox::push(Outgoing&& message, std::vector<node::UniqueFd> descriptors) {
+void Outbox::push(Outgoing&& message, std::vector<os::UniqueFd> descriptors) {
   pieces_.push_back({.batch = {}, .large = nullptr, .descriptors = std::move(descriptors)});
   message.append_to(pieces_.back().batch);
   bytes_ += pieces_.back().batch.size();
 }
 
-std::span<const node::UniqueFd> Outbox::descriptors() const {
+std::span<const os::UniqueFd> Outbox::descriptors() const {
   if (pieces_.empty()) return {};
   return pieces_.front().descriptors;
 }

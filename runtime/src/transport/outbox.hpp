@@ -8,7 +8,7 @@
 
 #include <sys/uio.h>
 
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::transport {
@@ -23,11 +23,11 @@ class Outbox {
   /// A message with its header.
   void push(std::span<const char> frame);
   /// The descriptors arrive with the first byte of the message.
-  void push(Outgoing&& message, std::vector<node::UniqueFd> descriptors);
+  void push(Outgoing&& message, std::vector<os::UniqueFd> descriptors);
   /// The next bytes to be sent, as many pieces as fit; how many were filled in.
   std::size_t gather(std::span<iovec> pieces) const;
   /// What goes with the first of these bytes; closed once it has been sent.
-  std::span<const node::UniqueFd> descriptors() const;
+  std::span<const os::UniqueFd> descriptors() const;
   /// So many of them were sent.
   void drop(std::size_t bytes);
   void clear();
@@ -39,7 +39,7 @@ class Outbox {
   struct Piece {
     std::vector<char> batch;
     std::shared_ptr<Outgoing> large;  // instead of a batch
-    std::vector<node::UniqueFd> descriptors;
+    std::vector<os::UniqueFd> descriptors;
     std::span<const char> bytes() const { return large ? large->body() : std::span<const char>(batch); }
   };
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/dial.hpp"
+#include "transport/socket/dial.hpp"
 
 namespace troupe::transport {
 namespace {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::transport {
 

@@ -6,11 +6,11 @@
 #include <capnp/serialize.h>
 #include <catch2/catch.hpp>
 
-#include "process/direct/record.hpp"
-#include "process/given_up.hpp"
+#include "calls/channel/record.hpp"
+#include "calls/given_up.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 using transport::Outgoing;
 
 namespace {

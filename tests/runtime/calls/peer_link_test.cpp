@@ -13,11 +13,11 @@
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
-#include "process/peer_link.hpp"
+#include "calls/peers/peer_link.hpp"
 #include "transport/harness.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 using namespace std::chrono_literals;
 using transport::Connection;
 using transport::ConnectionPtr;

@@ -10,11 +10,11 @@
 #include <capnp/serialize.h>
 #include <catch2/catch.hpp>
 
-#include "calls/peer_stream.hpp"
+#include "calls/peers/peer_stream.hpp"
 #include "transport/harness.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 using transport::test::text_message;
 
 namespace {

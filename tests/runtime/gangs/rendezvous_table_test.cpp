@@ -8,7 +8,7 @@
 #include "gangs/rendezvous_table.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 using namespace std::chrono_literals;
 using Action = RendezvousRequest::Action;
 

@@ -13,9 +13,9 @@
 #include <nlohmann/json.hpp>
 
 #include "head/head.hpp"
-#include "process/codec.hpp"
-#include "transport/handshake.hpp"
-#include "transport/proof.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/handshake/proof.hpp"
+#include "wire/codec.hpp"
 
 /// A head, and peers that check nothing of what they send, on one loop.
 namespace troupe::head::test {
@@ -92,7 +92,7 @@ struct Peer {
     if (message.isStopProcess()) exit(message.getStopProcess().getProcess());
   }
   void hear(wire::Tell::Reader tell) {
-    if (tell.isRefused()) refused = process::read_failure(tell.getRefused());
+    if (tell.isRefused()) refused = runtime::read_failure(tell.getRefused());
     if (tell.isLease()) granted.push_back(tell.getLease().getLease());
     if (tell.isActor()) placed.push_back(tell.getActor().getActor());
     if (tell.isGang()) placed.push_back(tell.getGang().getGang());
@@ -105,7 +105,7 @@ struct Peer {
     say([id](wire::Message::Builder message) {
       auto ready = message.initProcessReady();
       ready.setProcess(id);
-      process::write_address(ready.initAddress(), {});
+      runtime::write_address(ready.initAddress(), {});
     });
   }
   void exit(std::uint64_t id) {
@@ -113,7 +113,7 @@ struct Peer {
     say([id](wire::Message::Builder message) {
       auto exited = message.initProcessExited();
       exited.setProcess(id);
-      process::write_failure(exited.initFailure(), {.kind = Failure::Kind::ProcessDied, .message = "it ended"});
+      runtime::write_failure(exited.initFailure(), {.kind = Failure::Kind::ProcessDied, .message = "it ended"});
     });
   }
   void say(const std::function<void(wire::Message::Builder)>& fill) const {
@@ -140,7 +140,7 @@ struct Peer {
     say([&](wire::Message::Builder message) {
       auto driver = message.initRegister();
       driver.initProgram();
-      process::write_address(driver.initAddress(), {});
+      runtime::write_address(driver.initAddress(), {});
       driver.setName(name);
     });
     REQUIRE(scene.run_until([this] { return registered; }));

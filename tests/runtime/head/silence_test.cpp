@@ -11,8 +11,8 @@
 
 #include "head/head.hpp"
 #include "node/join.hpp"
-#include "transport/handshake.hpp"
-#include "transport/proof.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/handshake/proof.hpp"
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;

@@ -1,6 +1,6 @@
 #include "fake_head.hpp"
 
-#include "process/codec.hpp"
+#include "wire/codec.hpp"
 
 namespace troupe::node::test {
 
@@ -39,7 +39,7 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
       ready[message.getProcessReady().getProcess()] = static_cast<pid_t>(message.getProcessReady().getPid());
       return;
     case wire::Message::PROCESS_EXITED:
-      exited[message.getProcessExited().getProcess()] = process::read_failure(message.getProcessExited().getFailure());
+      exited[message.getProcessExited().getProcess()] = runtime::read_failure(message.getProcessExited().getFailure());
       return;
     case wire::Message::RELAY:
       if (message.getRelay().isAsk()) {

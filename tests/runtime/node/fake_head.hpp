@@ -11,8 +11,8 @@
 
 #include <troupe/errors.hpp>
 
-#include "node/program.hpp"
-#include "transport/handshake.hpp"
+#include "node/program/program.hpp"
+#include "transport/handshake/handshake.hpp"
 
 namespace troupe::node::test {
 

@@ -1,4 +1,4 @@
-#include "node/guardian_process.hpp"
+#include "node/guard/guardian_process.hpp"
 
 #include <chrono>
 #include <vector>

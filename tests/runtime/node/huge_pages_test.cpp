@@ -1,4 +1,4 @@
-#include "node/huge_pages.hpp"
+#include "os/huge_pages.hpp"
 
 #include <cstdint>
 #include <fstream>
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <catch2/catch.hpp>
 
-using namespace troupe::node;
+using namespace troupe;
 
 namespace {
 
@@ -47,7 +47,7 @@ long heap_kib(const std::string& word) {
 TEST_CASE("a large heap lies in huge pages after it was gathered, with what was in it", "[node][zygote]") {
   std::vector<std::vector<unsigned char>> blocks;
   for (std::size_t i = 0; i < kBlocks; ++i) blocks.emplace_back(kBlockBytes, static_cast<unsigned char>(i));
-  gather_huge_pages();
+  os::gather_huge_pages();
   for (std::size_t i = 0; i < kBlocks; ++i) {
     REQUIRE(std::accumulate(blocks[i].begin(), blocks[i].end(), 0UL) == kBlockBytes * (i % 256));
   }

@@ -1,4 +1,4 @@
-#include "node/launcher.hpp"
+#include "node/spawn/launcher.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
 
-#include "node/mark.hpp"
+#include "node/guard/mark.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
 
@@ -28,7 +28,7 @@ constexpr bool kHasOneThread = true;
 /// One started process: its result and a link on which it obeys lines of text.
 struct Started {
   std::optional<LaunchResult> result;
-  UniqueFd link;
+  os::UniqueFd link;
   std::optional<int> status;
 
   pid_t pid() const { return std::get<Launched>(*result).pid; }

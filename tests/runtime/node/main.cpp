@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "node/zygote.hpp"
+#include "node/spawn/zygote.hpp"
 #include "run_tests.hpp"
 #include "test_program.hpp"
 

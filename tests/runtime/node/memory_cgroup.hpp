@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "node/cgroup.hpp"
+#include "os/cgroup.hpp"
 
 namespace troupe::node::test {
 
@@ -17,7 +17,7 @@ namespace troupe::node::test {
 class MemoryCgroup {
  public:
   explicit MemoryCgroup(std::uint64_t bytes) {
-    const auto own = own_memory_cgroup().version_1;
+    const auto own = os::own_memory_cgroup().version_1;
     auto path = own + "/troupe-test-XXXXXX";
     if (own.empty() || ::mkdtemp(path.data()) == nullptr) return;
     directory_ = path;

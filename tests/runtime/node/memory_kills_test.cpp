@@ -1,4 +1,4 @@
-#include "node/memory_kills.hpp"
+#include "node/limits/memory_kills.hpp"
 
 #include <fstream>
 

@@ -11,9 +11,10 @@
 
 #include "fake_head.hpp"
 #include "memory_cgroup.hpp"
-#include "node/sibling.hpp"
-#include "node/spawn.hpp"
-#include "node/zygote_wire.hpp"
+#include "node/spawn/sibling.hpp"
+#include "node/spawn/spawn.hpp"
+#include "node/spawn/zygote_wire.hpp"
+#include "os/machine.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
 
@@ -111,7 +112,7 @@ TEST_CASE("a node tells the head what it has and learns its number", "[node][joi
   const auto& joined = cluster.head.joined.at(0);
   CHECK(joined.name == "host-a");
   CHECK(joined.host == "127.0.0.1");
-  CHECK(joined.machine == machine_id());
+  CHECK(joined.machine == os::machine_id());
   CHECK(joined.resources.at("cpu") == 3);
   CHECK(joined.resources.at("license") == 4);
   CHECK(joined.resources.at("memory") > 0);
@@ -225,7 +226,7 @@ TEST_CASE("a worker process that the kernel killed for lack of memory is reporte
 TEST_CASE("nothing is left of a zygote that is killed between its fork and its report", "[node][zygote]") {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
-  UniqueFd mine(ends[0]), its(ends[1]);
+  os::UniqueFd mine(ends[0]), its(ends[1]);
   const pid_t zygote = ::fork();
   if (zygote == 0) {
     mine.reset();

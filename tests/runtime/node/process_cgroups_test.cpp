@@ -1,5 +1,5 @@
 // The cgroups of worker processes, below this process's own; where a node may make none there is nothing to test.
-#include "node/process_cgroups.hpp"
+#include "node/limits/process_cgroups.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -10,10 +10,10 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "node/cgroup.hpp"
-#include "node/child.hpp"
-#include "node/guardian.hpp"
-#include "node/mark.hpp"
+#include "node/guard/guardian.hpp"
+#include "node/guard/mark.hpp"
+#include "node/spawn/child.hpp"
+#include "os/cgroup.hpp"
 
 namespace troupe::node {
 namespace {
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 /// A node's cgroup; gone, with what is below it, when this is.
 struct OneNode {
   const std::string cookie = make_cookie();
-  NodeCgroup made = make_node_cgroup(cookie);
+  os::NodeCgroup made = os::make_node_cgroup(cookie);
   const std::string directory = made.directory;
   ProcessCgroups groups{directory};
 
@@ -32,7 +32,7 @@ struct OneNode {
     if (directory.empty()) WARN("this process may make no cgroup");
   }
   ~OneNode() {
-    if (!directory.empty()) remove_cgroup(directory);
+    if (!directory.empty()) os::remove_cgroup(directory);
   }
 };
 
@@ -54,7 +54,7 @@ class Member {
       join_cgroup(cgroup.c_str());
       for (;;) ::pause();
     }
-    CHECK(within(10s, [&] { return !is_untouched_cgroup(cgroup); }));
+    CHECK(within(10s, [&] { return !os::is_untouched_cgroup(cgroup); }));
   }
   ~Member() {
     ::kill(pid_, SIGKILL);
@@ -76,7 +76,7 @@ TEST_CASE("a cgroup in which nothing was left is used again", "[node][cgroup]") 
   REQUIRE(first > 0);
   REQUIRE(second > 0);
   CHECK(first != second);
-  CHECK(is_cgroup(node.groups.directory(first)));
+  CHECK(os::is_cgroup(node.groups.directory(first)));
   CHECK(node.groups.give_back(first));
   CHECK(node.groups.take() == first);
 }
@@ -108,19 +108,19 @@ TEST_CASE("the guardian ends the members of a cgroup that it is to sweep, and re
     int status = 0;
     CHECK(::waitpid(member.pid(), &status, 0) == member.pid());
     CHECK(WTERMSIG(status) == SIGKILL);
-    CHECK(within(10s, [&] { return !is_cgroup(node.groups.directory(group)); }));
+    CHECK(within(10s, [&] { return !os::is_cgroup(node.groups.directory(group)); }));
     CHECK(::waitpid(neighbour.pid(), &status, WNOHANG) == 0);
   }
   guardian.release();
   ::waitpid(guardian.pid(), nullptr, 0);
-  CHECK_FALSE(is_cgroup(node.directory));
+  CHECK_FALSE(os::is_cgroup(node.directory));
 }
 
 TEST_CASE("a guardian whose node's cgroup was removed by another ends at once", "[node][cgroup][guardian]") {
   OneNode node;
   if (node.directory.empty()) return;
   Guardian guardian(node.cookie, node.directory);
-  REQUIRE(remove_cgroup(node.directory));
+  REQUIRE(os::remove_cgroup(node.directory));
   guardian.release();
   const bool ended = within(5s, [&] { return ::waitpid(guardian.pid(), nullptr, WNOHANG) == guardian.pid(); });
   CHECK(ended);
@@ -135,10 +135,10 @@ TEST_CASE("a node removes what dead nodes left without a process, and nothing of
   const Member member(busy.groups.directory(busy.groups.take()));
   busy.made.lock.reset();
   const OneNode next;
-  CHECK_FALSE(is_cgroup(dead.directory));
-  CHECK(is_cgroup(busy.directory));
-  CHECK(is_cgroup(living.directory));
-  CHECK(is_cgroup(next.directory));
+  CHECK_FALSE(os::is_cgroup(dead.directory));
+  CHECK(os::is_cgroup(busy.directory));
+  CHECK(os::is_cgroup(living.directory));
+  CHECK(os::is_cgroup(next.directory));
 }
 
 TEST_CASE("without a cgroup of the node its worker processes have none", "[node][cgroup]") {

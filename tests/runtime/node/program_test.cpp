@@ -1,4 +1,4 @@
-#include "node/program.hpp"
+#include "node/program/program.hpp"
 
 #include <fstream>
 #include <optional>
@@ -11,12 +11,13 @@
 
 #include <troupe/errors.hpp>
 
-#include "node/elf.hpp"
-#include "node/gpus.hpp"
+#include "node/limits/gpus.hpp"
 #include "node/node.hpp"
-#include "node/program_cache.hpp"
-#include "node/program_check.hpp"
-#include "node/zygote_wire.hpp"
+#include "node/program/elf.hpp"
+#include "node/program/program_cache.hpp"
+#include "node/program/program_check.hpp"
+#include "node/spawn/zygote_wire.hpp"
+#include "os/machine.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
 
@@ -31,7 +32,7 @@ std::string bytes_of(const std::filesystem::path& path) {
 }
 
 std::variant<ElfNeeds, NotElf> read_elf_at(const std::filesystem::path& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  os::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   REQUIRE(file);
   return read_elf(file.get());
 }
@@ -63,7 +64,7 @@ TEST_CASE("a process describes its own program, and the description survives the
   CHECK(back.arguments == std::vector<std::string>{"sweep", "--lr", "0.1"});
   CHECK(back.directory == std::filesystem::current_path());
   CHECK(!back.sha256);
-  CHECK(machine_id() != program_machine_id());
+  CHECK(os::machine_id() != program_machine_id());
 }
 
 TEST_CASE("a change of the program's file is seen", "[node][program]") {

@@ -1,4 +1,4 @@
-#include "node/reaper.hpp"
+#include "node/guard/reaper.hpp"
 
 #include <optional>
 

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "node/machine.hpp"
+#include "os/machine.hpp"
 #include "store/codec.hpp"
 #include "waiting.hpp"
 
@@ -31,7 +31,7 @@ struct World {
                                  .token = token,
                                  .cluster = "c",
                                  .host = "127.0.0.1",
-                                 .machine = machine_id(),
+                                 .machine = os::machine_id(),
                                  .to_head = [](transport::Outgoing&) {}});
   }
 };

@@ -15,7 +15,7 @@
 #include <csignal>
 
 #include "node/node.hpp"
-#include "node/zygote.hpp"
+#include "node/spawn/zygote.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::node::test {

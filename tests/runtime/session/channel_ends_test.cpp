@@ -8,12 +8,12 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
-#include "process/direct/in_channel.hpp"
-#include "process/direct/out_channel.hpp"
-#include "process/doorbell.hpp"
+#include "calls/channel/in_channel.hpp"
+#include "calls/channel/out_channel.hpp"
+#include "objects/doorbell.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 
 namespace {
 
@@ -30,7 +30,7 @@ struct Receiver : CallReceiver {
 
 struct Ends {
   Receiver receiver;
-  node::UniqueFd loop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  os::UniqueFd loop{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::shared_ptr<OutChannel> out;
   std::unique_ptr<InChannel> in;
 
@@ -43,12 +43,12 @@ struct Ends {
         InChannel::Ways{.caller = 1,
                         .segment = std::move(std::get<ring::Segment>(callee)),
                         .caller_bell = bell(),
-                        .caller_loop = node::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
+                        .caller_loop = os::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
                         .send_through_socket = {}});
     out = std::make_shared<OutChannel>(2, std::move(*caller), bell());
   }
   static std::unique_ptr<ring::Bell> bell() {
-    return ring::Bell::adopt(node::UniqueFd(::fcntl(doorbell().descriptor().get(), F_DUPFD_CLOEXEC, 0)));
+    return ring::Bell::adopt(os::UniqueFd(::fcntl(doorbell().descriptor().get(), F_DUPFD_CLOEXEC, 0)));
   }
   std::uint64_t call(std::size_t bytes) {
     const std::vector<detail::Argument> arguments{detail::Payload{.bytes = std::string(bytes, 'x'), .refs = {}}};

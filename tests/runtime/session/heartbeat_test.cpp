@@ -1,4 +1,4 @@
-#include "process/heartbeat.hpp"
+#include "session/heartbeat.hpp"
 
 #include <chrono>
 #include <thread>
@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 using namespace std::chrono_literals;
-using troupe::process::Heartbeat;
+using troupe::runtime::Heartbeat;
 
 namespace {
 

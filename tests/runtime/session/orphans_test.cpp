@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "process/orphans.hpp"
+#include "objects/orphans.hpp"
 
 using namespace troupe;
-using namespace troupe::process;
+using namespace troupe::runtime;
 using store::ObjectId;
 
 namespace {

@@ -18,8 +18,8 @@
 
 #include "files.hpp"
 #include "namespaces.hpp"
-#include "store/arena.hpp"
-#include "store/memory_room.hpp"
+#include "store/memory/arena.hpp"
+#include "store/memory/memory_room.hpp"
 
 using namespace troupe::store;
 using namespace troupe::store::test;
@@ -135,7 +135,7 @@ TEST_CASE("nobody can cut the arena or make it larger", "[store][arena]") {
 }
 
 TEST_CASE("a descriptor that is no arena is refused", "[store][arena]") {
-  const troupe::node::UniqueFd memory(::memfd_create("test", MFD_CLOEXEC));
+  const troupe::os::UniqueFd memory(::memfd_create("test", MFD_CLOEXEC));
   REQUIRE(::ftruncate(memory.get(), kMiB) == 0);
   CHECK(std::holds_alternative<Refusal>(Mapping::map(memory.get())));
   CHECK(std::holds_alternative<Refusal>(Mapping::map(-1)));

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "store/catalog.hpp"
+#include "store/catalog/catalog.hpp"
 
 using namespace troupe::store;
 

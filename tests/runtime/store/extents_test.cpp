@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "store/extents.hpp"
+#include "store/memory/extents.hpp"
 
 using namespace troupe::store;
 

@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "transport/descriptors.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/descriptors.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::store::test {
 namespace {
@@ -29,14 +29,14 @@ void send_descriptor(int line, int fd) {
     throw std::runtime_error("the descriptor was not sent");
 }
 
-node::UniqueFd receive_descriptor(int line) {
+os::UniqueFd receive_descriptor(int line) {
   char byte = 0;
-  std::vector<node::UniqueFd> descriptors;
+  std::vector<os::UniqueFd> descriptors;
   if (transport::receive_piece(line, {&byte, 1}, descriptors, 0) != 1 || descriptors.empty()) return {};
   return std::move(descriptors.front());
 }
 
-transport::ConnectionPtr connect(boost::asio::io_context& loop, node::UniqueFd socket) {
+transport::ConnectionPtr connect(boost::asio::io_context& loop, os::UniqueFd socket) {
   boost::system::error_code error;
   auto adopted = transport::adopt(loop, AF_UNIX, transport::OwnedFd(socket.release()), error);
   if (error) throw boost::system::system_error(error);
@@ -55,13 +55,13 @@ std::string read_word(int line) {
   return got > 0 ? std::string(word.data(), static_cast<std::size_t>(got)) : "";
 }
 
-std::pair<node::UniqueFd, node::UniqueFd> make_pair_of(int type) {
+std::pair<os::UniqueFd, os::UniqueFd> make_pair_of(int type) {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) == 0);
-  return {node::UniqueFd(ends[0]), node::UniqueFd(ends[1])};
+  return {os::UniqueFd(ends[0]), os::UniqueFd(ends[1])};
 }
 
-[[noreturn]] void be_worker(ProcessId number, node::UniqueFd socket, int line, const WorkerProcess::Body& body) {
+[[noreturn]] void be_worker(ProcessId number, os::UniqueFd socket, int line, const WorkerProcess::Body& body) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   int code = 1;
   try {
@@ -89,9 +89,9 @@ ServiceOptions options_for_test(std::uint64_t cap_bytes, const std::string& spil
   return options;
 }
 
-std::pair<node::UniqueFd, node::UniqueFd> socket_pair() { return make_pair_of(SOCK_STREAM); }
+std::pair<os::UniqueFd, os::UniqueFd> socket_pair() { return make_pair_of(SOCK_STREAM); }
 
-Attached attach(TestNode& node, ProcessId number, JobId job, node::UniqueFd socket) {
+Attached attach(TestNode& node, ProcessId number, JobId job, os::UniqueFd socket) {
   Attached attached{connect(node.loop, std::move(socket)), -1};
   auto* link = attached.link.get();
   auto arena = node.service->attach(
@@ -199,7 +199,7 @@ Refusal Worker::refused_view(ObjectId object) const {
 
 // ---- LocalClient -----------------------------------------------------------------------------------------------
 
-LocalClient::LocalClient(int arena, ProcessId self, node::UniqueFd socket) : link_(connect(loop_, std::move(socket))) {
+LocalClient::LocalClient(int arena, ProcessId self, os::UniqueFd socket) : link_(connect(loop_, std::move(socket))) {
   auto mapping = Mapping::map(arena);
   require(std::holds_alternative<Mapping>(mapping), "the arena can be mapped");
   client_ = std::make_unique<Client>(loop_, self, std::move(std::get<Mapping>(mapping)),

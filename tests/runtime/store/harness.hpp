@@ -17,9 +17,9 @@
 #include <catch2/catch.hpp>
 
 #include "files.hpp"
-#include "node/unique_fd.hpp"
-#include "store/client.hpp"
-#include "store/service.hpp"
+#include "os/unique_fd.hpp"
+#include "store/client/client.hpp"
+#include "store/service/service.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::store::test {
@@ -88,14 +88,14 @@ class WorkerProcess {
   TestNode& node_;
   ProcessId number_;
   pid_t pid_ = 0;
-  node::UniqueFd line_;
+  os::UniqueFd line_;
   transport::ConnectionPtr link_;
 };
 
 /// A client in this process, with a loop and thread of its own.
 class LocalClient {
  public:
-  LocalClient(int arena, ProcessId self, node::UniqueFd socket);
+  LocalClient(int arena, ProcessId self, os::UniqueFd socket);
   ~LocalClient();
   Client& client() { return *client_; }
 
@@ -108,12 +108,12 @@ class LocalClient {
 };
 
 /// Both ends of a socket between a node and a process.
-std::pair<node::UniqueFd, node::UniqueFd> socket_pair();
+std::pair<os::UniqueFd, os::UniqueFd> socket_pair();
 /// Lets the process of that number talk to the node's service. -> its end, and its arena's descriptor.
 struct Attached {
   transport::ConnectionPtr link;
   int arena = -1;
 };
-Attached attach(TestNode& node, ProcessId number, JobId job, node::UniqueFd socket);
+Attached attach(TestNode& node, ProcessId number, JobId job, os::UniqueFd socket);
 
 }  // namespace troupe::store::test

@@ -43,8 +43,8 @@ TinyDisk::TinyDisk(const std::string& directory, std::uint64_t bytes) {
     why_not_ = "no pipe";
     return;
   }
-  const node::UniqueFd their_end(alive[0]), is_ready(ready[0]);
-  node::UniqueFd tells(ready[1]);
+  const os::UniqueFd their_end(alive[0]), is_ready(ready[0]);
+  os::UniqueFd tells(ready[1]);
   end_.reset(alive[1]);
   keeper_ = ::fork();
   if (keeper_ == 0) {
@@ -71,7 +71,7 @@ TinyDisk::~TinyDisk() {
 }
 
 bool TinyDisk::enter() const {
-  const node::UniqueFd space(::open(fmt::format("/proc/{}/ns/mnt", keeper_).c_str(), O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd space(::open(fmt::format("/proc/{}/ns/mnt", keeper_).c_str(), O_RDONLY | O_CLOEXEC));
   return space && ::setns(space.get(), CLONE_NEWNS) == 0;
 }
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/unique_fd.hpp"
+#include "os/unique_fd.hpp"
 
 namespace troupe::store::test {
 
@@ -46,7 +46,7 @@ class TinyDisk {
 
  private:
   pid_t keeper_ = 0;
-  node::UniqueFd end_;  // the keeper lives until this is closed
+  os::UniqueFd end_;  // the keeper lives until this is closed
   std::string path_;
   std::string why_not_;
 };

@@ -7,7 +7,7 @@
 
 #include "files.hpp"
 #include "namespaces.hpp"
-#include "store/spill.hpp"
+#include "store/memory/spill.hpp"
 
 using namespace troupe::store;
 using namespace troupe::store::test;

@@ -6,7 +6,7 @@
 
 #include "calls/execution_record.hpp"
 
-using namespace troupe::process;
+using namespace troupe::runtime;
 
 namespace {
 
@@ -75,7 +75,7 @@ TEST_CASE("a page with more callers than it has room for says that it does not k
 TEST_CASE("what is no page of a record is not adopted", "[runtime][tasks][record]") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  const troupe::node::UniqueFd reads(ends[0]);
-  const troupe::node::UniqueFd writes(ends[1]);
+  const troupe::os::UniqueFd reads(ends[0]);
+  const troupe::os::UniqueFd writes(ends[1]);
   CHECK(std::holds_alternative<std::string>(ExecutionRecord::adopt(reads)));
 }

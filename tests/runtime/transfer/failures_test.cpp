@@ -7,8 +7,8 @@
 
 #include "harness.hpp"
 #include "transfer/chunks.hpp"
-#include "transport/resolve.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/resolve.hpp"
+#include "transport/socket/socket.hpp"
 
 using namespace troupe;
 using namespace troupe::transfer;
@@ -213,7 +213,7 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever", "[t
   const auto object = origin.put(10, 64 * kMiB);
   const auto before = origin.statistics();
   boost::asio::io_context loop;
-  node::UniqueFd lazy;
+  os::UniqueFd lazy;
   transport::connect(
       loop, {.host = "127.0.0.1", .port = origin.address().port, .unix_name = {}},
       {.self = {.role = wire::Role::NODE, .cluster = kCluster}, .key = token(), .timeout = 20s},

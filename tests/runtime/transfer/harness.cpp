@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "store/codec.hpp"
-#include "transport/resolve.hpp"
-#include "transport/socket.hpp"
+#include "transport/socket/resolve.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace troupe::transfer::test {
 namespace {

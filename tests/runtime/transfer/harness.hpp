@@ -22,7 +22,7 @@
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
-#include "store/service.hpp"
+#include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
 
 namespace troupe::transfer::test {
@@ -175,7 +175,7 @@ class FakeNode {
   std::unique_ptr<transport::Listener> listener_;
   std::uint16_t port_ = 0;
   std::atomic<int> requests_ = 0;
-  std::vector<node::UniqueFd> sockets_;
+  std::vector<os::UniqueFd> sockets_;
   std::thread thread_;
 };
 

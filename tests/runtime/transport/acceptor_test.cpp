@@ -1,4 +1,4 @@
-#include "transport/acceptor.hpp"
+#include "transport/socket/acceptor.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +12,8 @@
 #include <catch2/catch.hpp>
 
 #include "harness.hpp"
-#include "node/unique_fd.hpp"
-#include "transport/socket.hpp"
+#include "os/unique_fd.hpp"
+#include "transport/socket/socket.hpp"
 
 using namespace troupe::transport;
 using namespace std::chrono_literals;
@@ -48,12 +48,12 @@ struct Place {
   }
 
   /// A caller that says this and no more.
-  troupe::node::UniqueFd call(const std::string& bytes) {
+  troupe::os::UniqueFd call(const std::string& bytes) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port = htons(listener->port());
-    troupe::node::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    troupe::os::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const auto before = sockets;
     REQUIRE(::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     if (!bytes.empty()) REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0);
@@ -78,7 +78,7 @@ struct Place {
 };
 
 /// Nothing, and the connection stands.
-bool is_open(const troupe::node::UniqueFd& caller) {
+bool is_open(const troupe::os::UniqueFd& caller) {
   char byte = 0;
   return ::recv(caller.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
@@ -93,7 +93,7 @@ std::size_t bytes_of(const std::vector<std::string>& lines) {
 
 TEST_CASE("of callers that say nothing the oldest make room, and who is honest gets through", "[transport][accept]") {
   Place place({.most_pending = 20, .log_period = 60s});
-  std::vector<troupe::node::UniqueFd> silent;
+  std::vector<troupe::os::UniqueFd> silent;
   for (int i = 0; i < 300; ++i) {
     silent.push_back(place.call(""));
     if (i % 50 == 0) place.honest_call();

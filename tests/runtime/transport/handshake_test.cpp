@@ -1,4 +1,4 @@
-#include "transport/handshake.hpp"
+#include "transport/handshake/handshake.hpp"
 
 #include "transport/frame.hpp"
 #include "transport/harness.hpp"

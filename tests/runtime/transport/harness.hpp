@@ -13,9 +13,9 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 
-#include "transport/handshake.hpp"
-#include "transport/resolve.hpp"
-#include "transport/socket.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/socket/resolve.hpp"
+#include "transport/socket/socket.hpp"
 
 /// One loop on the test's thread, both ends of every connection on it.
 namespace troupe::transport::test {

@@ -1,4 +1,4 @@
-#include "transport/hmac.hpp"
+#include "transport/handshake/hmac.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,4 +1,4 @@
-#include "collective/host/shared_memory.hpp"
+#include "collective/host/memory/shared_memory.hpp"
 
 #include <chrono>
 #include <cstdio>

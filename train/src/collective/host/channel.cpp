@@ -1,6 +1,6 @@
 #include "collective/host/channel.hpp"
 
-#include "collective/host/futex.hpp"
+#include "os/futex.hpp"
 
 namespace troupe::train {
 namespace {
@@ -37,7 +37,7 @@ void exchange(Patience& patience, const std::function<void()>& stop, Channel& to
     if (move.some()) {
       spins = 0;
     } else if (++spins < kSpins) {
-      relax();
+      os::relax();
     } else {
       stop();
       if (patience.expired()) patience.throw_timed_out({move.awaited().peer()});

@@ -8,10 +8,10 @@
 #include <troupe/train/communicator.hpp>
 
 #include "collective/call.hpp"
-#include "collective/host/local_group.hpp"
+#include "collective/host/memory/local_group.hpp"
+#include "collective/host/memory/regions.hpp"
+#include "collective/host/network/ring.hpp"
 #include "collective/host/pairs.hpp"
-#include "collective/host/regions.hpp"
-#include "collective/host/ring.hpp"
 
 namespace troupe::train {
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "collective/host/introducer.hpp"
-#include "collective/host/shared_channel.hpp"
-#include "collective/host/socket_channel.hpp"
+#include "collective/host/memory/shared_channel.hpp"
+#include "collective/host/network/introducer.hpp"
+#include "collective/host/network/socket_channel.hpp"
 
 namespace troupe::train {
 namespace {

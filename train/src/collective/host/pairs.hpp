@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "collective/host/channel.hpp"
-#include "collective/host/local_group.hpp"
+#include "collective/host/memory/local_group.hpp"
 
 namespace troupe::train {
 

@@ -1,0 +1,203 @@
+#include "actors/actors.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include "wire/codec.hpp"
+
+namespace troupe::runtime {
+
+void Actors::create(const ActorPtr& actor, detail::CallSpec constructor, const detail::RequestOptions& options) {
+  known_[actor->id] = actor;
+  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed);
+  std::weak_ptr weak = actor;
+  head_.ask(
+      [&](wire::Ask::Builder ask) {
+        auto out = ask.initActor();
+        out.setActor(actor->id);
+        out.setName(options.name);
+        out.setType(actor->type);
+        write_request(out.initRequest(), options);
+      },
+      [this, weak](wire::Tell::Reader tell) {
+        if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
+      },
+      [this, weak](const Failure& refused) {
+        if (auto actor = weak.lock()) die(actor, refused);
+      });
+}
+
+void Actors::construct(const ActorPtr& actor, AddressPtr process, detail::CallSpec constructor,
+                       std::function<void(wire::GangInfo::Builder)> gang) {
+  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed, std::move(gang));
+  placed(actor, std::move(process));
+}
+
+void Actors::locate(const ActorPtr& actor) {
+  known_[actor->id] = actor;
+  std::weak_ptr weak = actor;
+  head_.ask(
+      [&](wire::Ask::Builder ask) {
+        ask.initActorFind().setId(actor->id);
+        ask.getActorFind().setType(actor->type);
+      },
+      [this, weak](wire::Tell::Reader tell) {
+        if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
+      },
+      [this, weak](const Failure& refused) {
+        if (auto actor = weak.lock()) die(actor, refused);
+      });
+}
+
+// ---- calls ---------------------------------------------------------------------------------------------------------
+
+void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result) {
+  if (send_directly(actor, call, result, *this)) return;
+  actor->behind_loop.fetch_add(1, std::memory_order_relaxed);
+  boost::asio::post(loop_, [this, actor, call = std::move(call), result]() mutable {
+    enqueue(actor, Work::Kind::Method, std::move(call), std::move(result));
+  });
+}
+
+bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
+                           CallReceiver& receiver) {
+  auto* channel = actor->channel.load(std::memory_order_acquire);
+  if (!channel || actor->behind_loop.load(std::memory_order_relaxed) != 0) return false;
+  DirectCall direct{.result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
+  result->source.channel = actor->channel_kept;
+  const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
+  if (id) {
+    result->source.call = *id;
+    channel->drain_now_and_then(*id);
+  } else {
+    result->source.channel = nullptr;
+  }
+  return id.has_value();
+}
+
+/// The call is no longer the loop's to order.
+void Actors::leave(detail::ActorState& actor, const Call& call) {
+  if (call.out.kind == Work::Kind::Method) actor.behind_loop.fetch_sub(1, std::memory_order_release);
+}
+
+void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec spec, detail::ObjectPtr result,
+                     std::function<void(wire::GangInfo::Builder)> gang) {
+  auto call = std::make_shared<Call>();
+  call->out.kind = kind;
+  call->out.function = spec.function;
+  call->out.gang = std::move(gang);
+  call->result = std::move(result);
+  if (actor->dead) {
+    leave(*actor, *call);
+    return call->result->complete(*actor->dead);
+  }
+  actor->queue.push_back(call);
+  call->result->set_on_cancel([this, actor, call] {
+    if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
+    call->result->complete(
+        Failure{.kind = Failure::Kind::Cancelled,
+                .message = fmt::format("{} was cancelled before it was sent", call->out.function.label)});
+    pump(actor);
+  });
+  resolver_.resolve(std::move(spec.arguments), [this, actor, call](Resolver::Resolved resolved) {
+    if (auto* failure = std::get_if<Failure>(&resolved)) {
+      if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
+      if (call->out.kind == Work::Kind::Constructor) die(actor, *failure);
+      call->result->complete(*failure);
+    } else {
+      call->out.arguments = std::move(std::get<0>(resolved));
+      call->resolved = true;
+    }
+    pump(actor);
+  });
+}
+
+void Actors::placed(const ActorPtr& actor, AddressPtr process) {
+  actor->process = std::move(process);
+  if (!actor->made_here) actor->constructed->complete(detail::Payload{});
+  pump(actor);
+}
+
+void Actors::pump(const ActorPtr& actor) {
+  while (actor->process && !actor->dead && !actor->queue.empty() && actor->queue.front()->resolved) {
+    auto call = std::move(actor->queue.front());
+    actor->queue.pop_front();
+    if (!call->result->ready()) send(actor, call);
+    leave(*actor, *call);
+  }
+}
+
+void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
+  DirectCall direct{.result = call->result, .receiver = this, .context = actor, .label = call->out.function.label};
+  if (call->out.kind == Work::Kind::Constructor) direct.receiver = &constructors_;
+  if (calls_.is_self(*actor->process)) call->result->note_own_call();
+  calls_.send(actor->process, call->out, std::move(direct));
+  call->out.arguments.clear();
+  if (actor->channel_kept) return;
+  actor->channel_kept = calls_.channel(actor->process->process);
+  actor->channel.store(actor->channel_kept.get(), std::memory_order_release);
+}
+
+// ---- what becomes of them ------------------------------------------------------------------------------------------
+
+void Actors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+  call.result->complete(std::move(outcome));
+}
+
+void Actors::lost(DirectCall call, Progress, const Failure& how) {
+  const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
+  const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
+  if (how.kind == Failure::Kind::ProcessDied) die(actor, death);
+  call.result->complete(death);
+}
+
+void Actors::Constructors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+  if (const auto* failure = std::get_if<Failure>(&outcome)) {
+    die(std::static_pointer_cast<detail::ActorState>(call.context), *failure);
+  }
+  call.result->complete(std::move(outcome));
+}
+
+void Actors::Constructors::lost(DirectCall call, Progress, const Failure& how) {
+  const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
+  const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
+  die(actor, death);
+  call.result->complete(death);
+}
+
+void Actors::die(const ActorPtr& actor, Failure how) {
+  if (actor->dead) return;
+  actor->dead = how;
+  actor->channel.store(nullptr, std::memory_order_release);
+  if (actor->constructed) actor->constructed->complete(how);
+  for (auto& call : std::exchange(actor->queue, {})) {
+    leave(*actor, *call);
+    call->result->complete(how);
+  }
+}
+
+Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
+  how.kind = Failure::Kind::ActorDied;
+  const auto which =
+      actor.gang ? fmt::format("rank {} of a gang of {}", actor.rank, actor.type) : "actor " + actor.type;
+  how.message = fmt::format("{}: {}", which, how.message);
+  return how;
+}
+
+void Actors::kill(std::uint64_t actor) {
+  head_.post([actor](wire::Ask::Builder ask) { ask.setActorKill(actor); });
+}
+
+AddressPtr Actors::lost(std::uint64_t actor, const Failure& how) {
+  auto found = known_.find(actor);
+  if (found == known_.end()) return nullptr;
+  auto state = found->second.lock();
+  known_.erase(found);
+  if (!state) return nullptr;
+  die(state, as_actor_death(*state, how));
+  return state->process;
+}
+
+}  // namespace troupe::runtime

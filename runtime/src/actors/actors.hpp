@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "calls/calls.hpp"
+#include "calls/resolver.hpp"
+#include "ids/session.hpp"
+
+namespace troupe::detail {
+
+/// What this process knows of one actor. The fields after the mark belong to the loop.
+///
+///   [asked for] --placed--> [reachable] --process ended / constructor threw / refused--> [dead]
+///
+/// Calls leave in the order made: straight into the channel to its process where there is one and the arguments are plain
+/// and here, else through the loop, where they queue until their arguments are there.
+class ActorState {
+ public:
+  struct Call {
+    runtime::OutgoingCall out;
+    ObjectPtr result;
+    bool resolved = false;
+  };
+
+  /// The loop holds calls of this actor, or a thread is about to hand it one: a later call must not overtake them. Counts
+  /// from the call to its leaving, whichever way.
+  std::atomic<std::uint32_t> behind_loop{0};
+  /// Published once by the loop, for threads that find nothing behind it; kept until the end by channel_kept.
+  std::atomic<runtime::OutChannel*> channel{nullptr};
+
+  ActorState(ActorId actor, std::string actor_type, std::function<void(ActorState&)> at_end)
+      : id(actor), type(std::move(actor_type)), last_share(std::move(at_end)) {}
+  ~ActorState() {
+    if (last_share) last_share(*this);
+  }
+  ActorState(const ActorState&) = delete;
+  ActorState& operator=(const ActorState&) = delete;
+
+  const ActorId id;  // 0: a rank of a gang
+  const std::uint64_t session = runtime::current_session();
+  bool is_stale() const { return session != runtime::current_session(); }
+  const std::string type;
+  const std::function<void(ActorState&)> last_share;  // any thread
+  std::atomic<bool> shared{false};  // its handles have left this process, or it has a name: it ends with its job
+  bool made_here = true;
+  ObjectPtr constructed;       // where another process made the actor: once it is placed
+  std::shared_ptr<void> gang;  // keeps a rank's gang
+  std::uint32_t rank = 0;      // in it
+
+  // ---- the loop's
+  runtime::AddressPtr process;
+  runtime::OutChannelPtr channel_kept;
+  std::optional<Failure> dead;
+  std::deque<std::shared_ptr<Call>> queue;
+};
+
+}  // namespace troupe::detail
+
+namespace troupe::runtime {
+
+/// The actors that this process made or has handles of. Belongs to the loop, but for call() and what becomes of it.
+class Actors : public CallReceiver {
+ public:
+  Actors(boost::asio::io_context& loop, HeadLink& head, Calls& calls, Resolver& resolver)
+      : loop_(loop), head_(head), calls_(calls), resolver_(resolver) {}
+
+  /// Asks the head for a place, then constructs it there.
+  void create(const detail::ActorPtr& actor, detail::CallSpec constructor, const detail::RequestOptions& options);
+  /// An actor whose process is known: a rank of a gang.
+  void construct(const detail::ActorPtr& actor, AddressPtr process, detail::CallSpec constructor,
+                 std::function<void(wire::GangInfo::Builder)> gang);
+  /// Asks the head where an actor is that another process made.
+  void locate(const detail::ActorPtr& actor);
+  /// Any thread.
+  void call(const detail::ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result);
+  void kill(std::uint64_t actor);
+  /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known here.
+  AddressPtr lost(std::uint64_t actor, const Failure& how);
+
+  // ---- of methods' calls
+  void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+  void lost(DirectCall call, Progress progress, const Failure& how) override;
+
+ private:
+  /// Constructors' calls; the loop's alone.
+  struct Constructors : CallReceiver {
+    void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+    void lost(DirectCall call, Progress progress, const Failure& how) override;
+  };
+  using ActorPtr = detail::ActorPtr;
+  using Call = detail::ActorState::Call;
+
+  void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call, detail::ObjectPtr result,
+               std::function<void(wire::GangInfo::Builder)> gang = {});
+  void placed(const ActorPtr& actor, AddressPtr process);
+  void pump(const ActorPtr& actor);
+  void send(const ActorPtr& actor, const std::shared_ptr<Call>& call);
+  static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
+                            CallReceiver& receiver);
+  static void leave(detail::ActorState& actor, const Call& call);
+  static void die(const ActorPtr& actor, Failure how);
+  static Failure as_actor_death(const detail::ActorState& actor, Failure how);
+
+  boost::asio::io_context& loop_;
+  HeadLink& head_;
+  Calls& calls_;
+  Resolver& resolver_;
+  Constructors constructors_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<detail::ActorState>> known_;
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,84 @@
+#include "calls/channel/in_channel.hpp"
+
+#include <utility>
+
+#include <unistd.h>
+
+#include "objects/doorbell.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+constexpr int kPatience = 8;
+
+}  // namespace
+
+InChannel::InChannel(Ways ways)
+    : ways_(std::move(ways)),
+      calls_(ways_.segment.calls(), ways_.segment.call_memory()),
+      replies_(ways_.segment.replies(), ways_.segment.reply_memory()) {}
+
+std::optional<InChannel::Call> InChannel::front() {
+  bool revoked = false;
+  auto next = next_call(revoked);
+  // No reply says that there is room again where calls were passed over: what the caller keeps until then waits for that.
+  if (revoked) published();
+  return next;
+}
+
+std::optional<InChannel::Call> InChannel::next_call(bool& revoked) {
+  while (const auto record = calls_.front()) {
+    RecordReader reader(*record);
+    const auto head = reader.head<CallHead>();
+    if (!head) {
+      calls_.pop();
+      continue;
+    }
+    // Taken once more after a stall, by who has taken it before: that is no revocation.
+    std::uint32_t expected = CallHead::Queued;
+    if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) || expected == CallHead::Taken) {
+      auto& control = ways_.segment.calls();
+      return Call{*head, reader, {&control.begun, &control.finished, calls_.position() + 1}};
+    }
+    revoked = true;
+    calls_.pop();
+  }
+  return std::nullopt;
+}
+
+bool InChannel::broken() {
+  if (calls_.broken() && !std::exchange(told_damaged_, true) && ways_.damaged) ways_.damaged();
+  return calls_.broken();
+}
+
+/// Replies need no order: one that finds no room takes the socket too, so that an executor never waits for its caller.
+void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time) {
+  auto* value = std::get_if<detail::Payload>(&outcome);
+  const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};
+  const auto bytes = value ? sizeof head + value->bytes.size() : 0;
+  const bool plain = value && value->refs.empty() && !value->stored;
+  auto* at = plain ? replies_.reserve(bytes) : nullptr;
+  if (!at) return ways_.send_through_socket(id, std::move(outcome), run_time);
+  std::memcpy(at, &head, sizeof head);
+  std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());
+  replies_.commit();
+  published();
+}
+
+void InChannel::published() {
+  auto watch = replies_.seen_watch();
+  // Who has just made a call mostly begins to wait for it in this moment: that is cheaper than to wake its loop.
+  for (int i = 0; i < kPatience && watch == ring::Watch::Loop; ++i) {
+    os::relax();
+    watch = replies_.seen_watch();
+  }
+  if (watch == ring::Watch::Active) return;
+  watch = replies_.claim_wake();
+  if (watch == ring::Watch::Asleep) ways_.caller_bell->ring();
+  if (watch == ring::Watch::Loop) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(ways_.caller_loop.get(), &one, sizeof one);
+  }
+}
+
+}  // namespace troupe::runtime

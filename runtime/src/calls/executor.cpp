@@ -1,0 +1,232 @@
+#include "calls/executor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include <troupe/detail/failure.hpp>
+#include "objects/doorbell.hpp"
+#include "objects/stored.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+thread_local bool runs_user_code = false;
+thread_local ProcessId calling_process = 0;
+
+/// Calls of one channel before others get their turn.
+constexpr int kTurn = 64;
+
+const detail::Function* look_up(const CallHead& head, const detail::Function* last) {
+  if (last && last->key.name == head.name && last->key.offset == head.offset) return last;
+  return detail::find_function(head.name, head.offset);
+}
+
+Failure unknown_function(const std::string& place) {
+  return {.kind = Failure::Kind::Program,
+          .message = fmt::format("{} has no such function: caller and worker process run different programs", place)};
+}
+
+/// What large arguments could not be had, which is not the fault of user code.
+std::optional<Failure> bring(std::span<detail::Payload> arguments) {
+  try {
+    std::vector<detail::StoredValue*> stored;
+    for (const auto& argument : arguments) {
+      if (argument.stored) stored.push_back(argument.stored.get());
+    }
+    detail::bring_together(stored);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.failure();
+  }
+}
+
+}  // namespace
+
+bool Executor::is_this_thread() { return runs_user_code; }
+ProcessId Executor::caller() { return calling_process; }
+
+// ---- what there is to do -------------------------------------------------------------------------------------------
+
+void Executor::push(Work work) {
+  auto* node = new Node{std::move(work), pushed_.load(std::memory_order_relaxed)};
+  while (!pushed_.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  doorbell().ring();
+}
+
+std::vector<Work> Executor::take() {
+  std::vector<Work> works;
+  for (auto* node = pushed_.exchange(nullptr, std::memory_order_acquire); node != nullptr;) {
+    works.push_back(std::move(node->work));
+    delete std::exchange(node, node->next);
+  }
+  std::reverse(works.begin(), works.end());
+  return works;
+}
+
+bool Executor::has_work() const {
+  return pushed_.load(std::memory_order_acquire) != nullptr ||
+         std::ranges::any_of(channels_,
+                             [](const Channel& channel) { return !channel.stalled && !channel.in->empty(); });
+}
+
+void Executor::before_sleep() {
+  for (auto& channel : channels_) channel.in->before_sleep();
+}
+
+void Executor::run() {
+  runs_user_code = true;
+  for (;;) {
+    wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);
+    if (pushed_.load(std::memory_order_acquire) != nullptr) {
+      for (auto& work : take()) handle(std::move(work));
+      for (auto& channel : channels_) channel.stalled = false;
+    }
+    for (std::size_t i = 0; i < channels_.size(); ++i) serve(channels_[i]);
+  }
+}
+
+void Executor::handle(Work work) {
+  if (work.attach) {
+    channels_.push_back({std::move(work.attach)});
+  } else if (work.detach) {
+    std::erase_if(channels_, [&](const Channel& channel) { return channel.in == work.detach; });
+    std::erase_if(arrived_, [&](const auto& entry) { return entry.first.caller == work.detach->caller(); });
+  } else if (work.place) {
+    const auto place = *work.place;
+    arrived_.insert_or_assign(place, std::move(work));
+  } else {
+    call(std::move(work));
+  }
+}
+
+// ---- calls from the loop -------------------------------------------------------------------------------------------
+
+void Executor::call(Work work, const ExecutionMark& mark) {
+  if (work.kind == Work::Kind::Method && before_constructor()) {
+    before_constructor_.push_back(std::move(work));
+    return;
+  }
+  auto run = [this](Work& next, ExecutionMark noted) {
+    auto expected = Work::Stage::Waiting;
+    if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;  // its caller has been told
+    if (!noted.begun && record_) noted = record_->mark(next.caller, next.number);
+    const auto start = Clock::now();
+    auto outcome = perform(next.kind, *next.function, next.caller, next.arguments, noted);
+    answer(next, std::move(outcome), Clock::now() - start);
+  };
+  run(work, mark);
+  if (work.kind == Work::Kind::Constructor) {
+    for (auto& method : std::exchange(before_constructor_, {})) run(method, {});
+  }
+}
+
+void Executor::answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time) {
+  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome), run_time]() mutable {
+    done(std::move(outcome), run_time);
+  });
+}
+
+// ---- calls from channels -------------------------------------------------------------------------------------------
+
+void Executor::serve(Channel& channel) {
+  const auto in = channel.in;
+  for (int calls = 0; calls < kTurn && !channel.stalled; ++calls) {
+    const auto next = in->front();
+    if (!next) {
+      channel.stalled = in->broken();
+      return;
+    }
+    channel.stalled = !run_next(*in, *next);
+  }
+}
+
+/// False where it cannot run yet: it stays.
+bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
+  const auto& head = next.head;
+  if (head.elsewhere != 0) return run_elsewhere(channel, next);
+  const auto kind = static_cast<Work::Kind>(head.kind);
+  if (kind == Work::Kind::Method && before_constructor()) return false;
+  arguments_.resize(head.arguments);
+  auto reader = next.arguments;
+  for (auto& argument : arguments_) {
+    const auto bytes = reader.bytes().value_or(std::string_view{});
+    argument.bytes.assign(bytes);
+    argument.refs.clear();
+    argument.stored = nullptr;
+  }
+  channel.pop();
+  last_ = look_up(head, last_);
+  if (!last_) {
+    channel.reply(head.id, unknown_function(place_), {});
+    return true;
+  }
+  if (kind != Work::Kind::Task) {
+    channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_, next.mark), {});
+  } else {
+    const auto start = Clock::now();
+    auto outcome = perform(kind, *last_, channel.caller(), arguments_, next.mark);
+    channel.reply(head.id, std::move(outcome), Clock::now() - start);
+  }
+  return true;
+}
+
+bool Executor::run_elsewhere(InChannel& channel, const InChannel::Call& next) {
+  auto arrived = arrived_.find({.caller = channel.caller(), .call = next.head.id});
+  if (arrived == arrived_.end()) return false;
+  auto work = std::move(arrived->second);
+  if (work.kind == Work::Kind::Method && before_constructor()) {
+    arrived->second = std::move(work);
+    return false;
+  }
+  arrived_.erase(arrived);
+  channel.pop();
+  call(std::move(work), next.mark);
+  return true;
+}
+
+// ---- user code -----------------------------------------------------------------------------------------------------
+
+/// A process that ends while it brings arguments here has not begun the call.
+Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
+                          std::span<detail::Payload> arguments, const ExecutionMark& mark) {
+  calling_process = caller;
+  if (auto failure = bring(arguments)) {
+    if (kind == Work::Kind::Constructor) construct_failure_ = failure;
+    return std::move(*failure);
+  }
+  mark.begin();
+  auto outcome = run_user_code(kind, function, arguments);
+  mark.finish();
+  return outcome;
+}
+
+Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& function,
+                                std::span<detail::Payload> arguments) {
+  try {
+    switch (kind) {
+      case Work::Kind::Task:
+        return function.invoke(nullptr, arguments);
+      case Work::Kind::Constructor:
+        actor_ = function.construct(arguments);
+        return detail::Payload{};
+      case Work::Kind::Method:
+        if (construct_failure_) return *construct_failure_;
+        return function.invoke(actor_.get(), arguments);
+    }
+  } catch (...) {
+    auto failure = describe(function);
+    if (kind == Work::Kind::Constructor) construct_failure_ = failure;
+    return failure;
+  }
+  return Failure{.message = "a call of an unknown kind"};
+}
+
+Failure Executor::describe(const detail::Function& function) const {
+  return detail::current_failure(fmt::format("{}, {}", function.key.label, place_));
+}
+
+}  // namespace troupe::runtime

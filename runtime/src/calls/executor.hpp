@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "calls/channel/in_channel.hpp"
+#include "objects/object.hpp"
+
+namespace troupe::runtime {
+
+/// One call to run, or news of a channel: pushed on the loop's thread, handled on the executor's.
+struct Work {
+  enum class Kind : std::uint8_t { Task = 0, Constructor = 1, Method = 2 };
+  Kind kind = Kind::Task;
+  const detail::Function* function = nullptr;
+  ProcessId caller = 0;
+  std::vector<detail::Payload> arguments = {};
+  /// The executor begins it, or the loop gives it up for who cancelled it: whichever comes first.
+  enum class Stage : std::uint8_t { Waiting, Begun, GivenUp };
+  std::shared_ptr<std::atomic<Stage>> stage = {};
+  std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};  // on the loop's thread; not if given up
+  /// The content of a call whose place in the order stands in a channel.
+  struct Place {
+    ProcessId caller = 0;
+    std::uint64_t call = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::optional<Place> place = {};
+  std::uint64_t number = 0;  // of a call that came through a socket: ascends for each caller
+  // Instead of a call:
+  InChannelPtr attach = {};
+  InChannelPtr detach = {};
+};
+
+/// Runs user code in a worker process, one call at a time: those that the loop pushes and those that stand in channels, of
+/// one caller in its order; methods wait for the constructor. The loop's list is taken whole: no lock.
+///
+/// A channel whose next call cannot run yet (its content or the constructor is still to come) is stalled until the loop
+/// pushes something.
+class Executor {
+ public:
+  /// `place`: "process 7 (pid 4711) on node 2", for errors.
+  Executor(boost::asio::io_context& loop, std::string place) : loop_(loop), place_(std::move(place)) {}
+
+  /// Where it is noted what came through sockets, before run().
+  void keep_record(ExecutionRecord record) { record_ = std::move(record); }
+  void push(Work work);
+  /// Calls may come through this channel, behind all that was pushed before.
+  void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
+  /// Its caller has ended.
+  void detach(InChannelPtr channel) { push(Work{.detach = std::move(channel)}); }
+  /// run() would find something at once. On the thread that runs it.
+  bool has_work() const;
+  /// On the thread that runs user code; never returns.
+  [[noreturn]] void run();
+  /// True on the executor's thread of this process.
+  static bool is_this_thread();
+  /// On the executor's thread, in a call: whose it is.
+  static ProcessId caller();
+
+ private:
+  struct Node {
+    Work work;
+    Node* next = nullptr;
+  };
+  struct Channel {
+    InChannelPtr in;
+    bool stalled = false;
+  };
+
+  void before_sleep();
+  std::vector<Work> take();
+  void handle(Work work);
+  void call(Work work, const ExecutionMark& mark = {});
+  void serve(Channel& channel);
+  bool run_next(InChannel& channel, const InChannel::Call& next);
+  bool run_elsewhere(InChannel& channel, const InChannel::Call& next);
+  bool before_constructor() const { return !actor_ && !construct_failure_; }
+  Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
+                  std::span<detail::Payload> arguments, const ExecutionMark& mark);
+  Outcome run_user_code(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments);
+  Failure describe(const detail::Function& function) const;  // the exception in flight
+  void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
+
+  boost::asio::io_context& loop_;
+  const std::string place_;
+  std::atomic<Node*> pushed_{nullptr};
+
+  // the executor's thread only
+  std::optional<ExecutionRecord> record_;
+  std::shared_ptr<void> actor_;
+  std::optional<Failure> construct_failure_;
+  std::vector<Work> before_constructor_;
+  std::vector<Channel> channels_;
+  std::map<Work::Place, Work> arrived_;     // whose turn in their channel has not come
+  std::vector<detail::Payload> arguments_;  // of the call that runs from a channel
+  const detail::Function* last_ = nullptr;  // that was looked up
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,55 @@
+#include "calls/head_link.hpp"
+
+#include <utility>
+
+#include "wire/codec.hpp"
+
+namespace troupe::runtime {
+
+void HeadLink::disconnect(const Failure& why) {
+  gone_ = why;
+  connection_.reset();
+  for (auto& [id, pending] : std::exchange(pending_, {})) pending.refused(why);
+}
+
+void HeadLink::send(std::uint64_t id, const Fill& fill) {
+  if (!connection_) return;
+  transport::Outgoing message;
+  auto ask = message.root().initAsk();
+  ask.setId(id);
+  fill(ask);
+  connection_->send(message);
+}
+
+std::uint64_t HeadLink::ask(const Fill& fill, Granted granted, Refused refused) {
+  const auto id = ++last_id_;
+  if (gone_) {
+    refused(*gone_);
+    return id;
+  }
+  pending_.emplace(id, Pending{std::move(granted), std::move(refused)});
+  send(id, fill);
+  return id;
+}
+
+void HeadLink::post(const Fill& fill) { send(0, fill); }
+
+void HeadLink::withdraw(std::uint64_t id) {
+  if (pending_.erase(id) == 0) return;
+  post([id](wire::Ask::Builder ask) { ask.setWithdraw(id); });
+}
+
+bool HeadLink::answer(wire::Tell::Reader tell) {
+  auto found = pending_.find(tell.getId());
+  if (tell.getId() == 0 || found == pending_.end()) return false;
+  auto pending = std::move(found->second);
+  pending_.erase(found);
+  if (tell.isRefused()) {
+    pending.refused(read_failure(tell.getRefused()));
+  } else {
+    pending.granted(tell);
+  }
+  return true;
+}
+
+}  // namespace troupe::runtime

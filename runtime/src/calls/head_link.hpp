@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+
+#include <troupe/errors.hpp>
+
+#include "transport/connection.hpp"
+
+namespace troupe::runtime {
+
+/// What this process asks of the head, and what the head tells it: over its own connection (a driver) or relayed by its
+/// node (a worker process). Belongs to the loop.
+class HeadLink {
+ public:
+  using Fill = std::function<void(wire::Ask::Builder)>;
+  using Granted = std::function<void(wire::Tell::Reader)>;
+  using Refused = std::function<void(const Failure&)>;
+
+  /// Where asks go from now on.
+  void connect(transport::ConnectionPtr connection) { connection_ = std::move(connection); }
+  /// Every ask that is not answered, and every later one, is refused with this.
+  void disconnect(const Failure& why);
+  /// What still comes from the head then is about the end of its cluster, and says less than why it ended.
+  bool is_gone() const { return gone_.has_value(); }
+
+  /// -> id. Exactly one of the two is called, once, later; not at all after forget(id).
+  std::uint64_t ask(const Fill& fill, Granted granted, Refused refused);
+  /// An ask without an answer.
+  void post(const Fill& fill);
+  /// The answer is not wanted any more; the head is told.
+  void withdraw(std::uint64_t id);
+
+  /// Hands an answer to who asked. False where it answers nothing: it was unasked.
+  bool answer(wire::Tell::Reader tell);
+
+ private:
+  struct Pending {
+    Granted granted;
+    Refused refused;
+  };
+  void send(std::uint64_t id, const Fill& fill);
+
+  transport::ConnectionPtr connection_;
+  std::optional<Failure> gone_;
+  std::uint64_t last_id_ = 0;
+  std::unordered_map<std::uint64_t, Pending> pending_;
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include <troupe/detail/core.hpp>
+
+#include "ids/address.hpp"
+
+namespace troupe::runtime {
+
+class StoreLink;
+
+/// What refs and values need of the process that they are in. The session's Process is the one there is; a test may have
+/// another. Any thread, unless said otherwise.
+class ProcessContext {
+ public:
+  /// nullptr where this process is in no cluster.
+  static ProcessContext* maybe() { return current_.load(std::memory_order_acquire); }
+  /// Throws Refused where this process is in no cluster.
+  static ProcessContext& current();
+
+  virtual ~ProcessContext() = default;
+  ProcessContext(const ProcessContext&) = delete;
+  ProcessContext& operator=(const ProcessContext&) = delete;
+
+  virtual ProcessId id() const = 0;
+  /// Has `then` called on the loop.
+  virtual void on_loop(std::function<void()> then) = 0;
+  virtual bool is_on_loop() const = 0;
+  virtual StoreLink& store() = 0;
+  /// True on the thread that runs the calls of others, where user code may hold a CPU.
+  virtual bool is_executor_thread() const = 0;
+  /// On that thread, in a call: whose it is.
+  virtual ProcessId caller() const = 0;
+  /// User code waits: its CPU may go to others.
+  virtual void give_cpu_back() = 0;
+  /// -> completed once user code has its CPU again, or with why it has none.
+  virtual detail::ObjectPtr take_cpu_again() = 0;
+
+  /// A user's thread waits for something of this process, which is not destroyed meanwhile (see waiting_threads).
+  class Waiting {
+   public:
+    explicit Waiting(ProcessContext& process) : process_(process) { process_.waiting_.fetch_add(1); }
+    ~Waiting() { process_.waiting_.fetch_sub(1); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    ProcessContext& process_;
+  };
+  int waiting_threads() const { return waiting_.load(); }
+
+ protected:
+  ProcessContext() = default;
+  /// From now on, maybe() and current() return `process`; nullptr: nothing.
+  static void make_current(ProcessContext* process);
+
+ private:
+  static std::atomic<ProcessContext*> current_;
+  std::atomic<int> waiting_{0};
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,44 @@
+#include "objects/remote_stores.hpp"
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transfer/pull.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+store::NodeAddress node_of(const store::Wanted& wanted) {
+  if (!wanted.at) return {};
+  return {.node = wanted.at->node, .host = wanted.at->host, .port = wanted.at->port};
+}
+
+}  // namespace
+
+void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
+  const std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[wanted.bytes]);
+  if (!memory) {
+    return done(
+        store::Refusal{store::Refusal::Kind::MemoryFull,
+                       fmt::format("this process has no memory for a value of {}", store::format_bytes(wanted.bytes))});
+  }
+  const std::span<std::byte> bytes(memory.get(), wanted.bytes);
+  transfer::PullOptions options;
+  options.self = as_.self;
+  options.key = as_.key;
+  auto ended = [memory, bytes, done](std::optional<store::Refusal> refusal) {
+    if (refusal) return done(std::move(*refusal));
+    done(Seen{bytes, memory});
+  };
+  const auto pull = std::make_shared<transfer::Pull>(
+      loop_, transfer::Pull::Wanted{.object = wanted.object, .job = as_.self.job, .at = node_of(wanted)}, bytes,
+      std::move(options), [](std::uint64_t) {}, std::move(ended));
+  pull->start();
+}
+
+void FarStore::free(const store::Wanted& place) { links_.free(node_of(place), as_.self.job, place.object); }
+
+}  // namespace troupe::runtime

@@ -1,0 +1,34 @@
+#include "os/threads.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe::os {
+
+bool has_other_threads() {
+  struct stat tasks {};
+  return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;  // ".", "..", and one for each thread
+}
+
+std::vector<std::string> thread_names() {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a thread may end while it is looked at
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    if (std::getline(file, name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::string describe_threads(const std::vector<std::string>& names) {
+  return fmt::format("{} threads ({})", names.size(), fmt::join(names, ", "));
+}
+
+}  // namespace troupe::os

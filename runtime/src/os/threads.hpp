@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe::os {
+
+/// Whether this process has more than the calling thread. Costs microseconds: the names are not read.
+bool has_other_threads();
+
+/// Names of the threads of this process, from /proc/self/task; the calling one is among them.
+std::vector<std::string> thread_names();
+
+/// "3 threads (sweep, sweep, pool-1)"
+std::string describe_threads(const std::vector<std::string>& names);
+
+}  // namespace troupe::os

@@ -1,0 +1,340 @@
+// The functions of detail/core.hpp: from the user's threads to the loop of this process, and back by the doorbell.
+#include <troupe/detail/core.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/name.hpp"
+#include "objects/blocking.hpp"
+#include "objects/stored.hpp"
+#include "session/process.hpp"
+#include "tasks/wait_set.hpp"
+#include "wire/codec.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using runtime::Process;
+using runtime::wait_giving_cpu_back;
+
+ObjectPtr pending_result(Process& process) { return Object::pending(process.next_object_id()); }
+
+/// The last share in an actor is gone; any thread.
+void end_unshared(ActorState& actor) {
+  auto* process = Process::maybe();
+  if (!process || actor.is_stale() || actor.shared.load(std::memory_order_relaxed)) return;
+  process->post([id = actor.id] {
+    if (auto* here = Process::maybe()) here->actors().kill(id);
+  });
+}
+
+/// Keeps a gang as long as any of its ranks has a handle.
+struct GangShare {
+  std::uint64_t id;
+  const std::uint64_t session = runtime::current_session();
+  explicit GangShare(std::uint64_t gang) : id(gang) {}
+  GangShare(const GangShare&) = delete;
+  GangShare& operator=(const GangShare&) = delete;
+  ~GangShare() {
+    auto* process = Process::maybe();
+    if (!process || session != runtime::current_session()) return;
+    process->post([gang = id] {
+      auto* here = Process::maybe();
+      if (!here) return;
+      here->forget_gang(gang);
+      here->head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+    });
+  }
+};
+
+bool is_own_call(const Process& process, const Object& object) {
+  const auto& channel = object.source.channel;
+  return object.is_own_call() || (channel && channel->callee() == process.identity().self->process);
+}
+
+/// On the thread that runs an actor's methods: fewer than `count` can come before the one that waits for them returns.
+bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects, std::size_t count) {
+  if (!runtime::Executor::is_this_thread()) return false;
+  const auto own = std::ranges::count_if(
+      objects, [&](const ObjectPtr& object) { return !object->ready() && is_own_call(process, *object); });
+  return objects.size() - static_cast<std::size_t>(own) < count;
+}
+
+constexpr auto kWaitsForItself =
+    "this actor waits for itself: a call of it begins only once its method that waits here has returned. Return the "
+    "Ref instead of waiting for it, or call the member function directly";
+
+struct GangMember {
+  runtime::AddressPtr address;
+  std::uint32_t local_rank = 0;
+  std::uint32_t node_rank = 0;
+};
+
+void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank,
+                const std::vector<GangMember>& members) {
+  info.setGang(gang);
+  info.setRank(rank);
+  auto out = info.initMembers(static_cast<unsigned>(members.size()));
+  for (unsigned i = 0; i < out.size(); ++i) {
+    runtime::write_address(out[i].initProcess(), *members[i].address);
+    out[i].setLocalRank(members[i].local_rank);
+    out[i].setNodeRank(members[i].node_rank);
+  }
+}
+
+}  // namespace
+
+ObjectPtr submit_task(CallSpec call, const RequestOptions& options) {
+  auto& process = Process::current();
+  auto result = pending_result(process);
+  process.tasks().submit(std::move(call), options, result);
+  return result;
+}
+
+ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options) {
+  auto& process = Process::current();
+  auto actor = std::make_shared<ActorState>(process.next_shared_id(), std::string(type), end_unshared);
+  actor->shared = !options.name.empty();
+  actor->constructed = pending_result(process);
+  process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
+    process.actors().create(actor, std::move(constructor), options);
+  });
+  return actor;
+}
+
+ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
+  auto& process = Process::current();
+  auto result = pending_result(process);
+  if (actor->is_stale()) {
+    result->complete(runtime::of_an_ended_session());
+    return result;
+  }
+  process.actors().call(actor, std::move(call), result);
+  return result;
+}
+
+ObjectPtr actor_ready(const ActorPtr& actor) { return actor->constructed; }
+
+ActorPtr adopt_actor(ActorId id, std::string_view type) {
+  auto& process = Process::current();
+  auto actor = std::make_shared<ActorState>(id, std::string(type), nullptr);
+  actor->shared = true;
+  actor->made_here = false;
+  actor->constructed = pending_result(process);
+  process.post([&process, actor] { process.actors().locate(actor); });
+  return actor;
+}
+
+ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout) {
+  config::require_name("the name to find", name);
+  auto& process = Process::current();
+  auto found = Object::pending(0);
+  auto id = std::make_shared<ActorId>(0);
+  process.post([&process, found, id, name = std::string(name), type = std::string(type)] {
+    process.head().ask(
+        [&](wire::Ask::Builder ask) {
+          auto find = ask.initActorFind();
+          find.setName(name);
+          find.setType(type);
+        },
+        [found, id](wire::Tell::Reader tell) {
+          *id = tell.getActor().getActor();
+          found->complete(Payload{});
+        },
+        [found](const Failure& failure) { found->complete(failure); });
+  });
+  if (!wait_giving_cpu_back(
+          process, [&] { return found->ready(); }, runtime::deadline_after(timeout))) {
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or it waits for its "
+                                  "resources (`troupe status` says for which)",
+                                  name, timeout.count())});
+  }
+  if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
+  return adopt_actor(*id, type);
+}
+
+ActorId share_actor(const ActorPtr& actor) {
+  if (actor->id == 0) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = "the handle of a gang's rank cannot leave the process that made the gang"});
+  }
+  if (actor->is_stale()) raise(runtime::of_an_ended_session());
+  actor->shared.store(true, std::memory_order_relaxed);
+  return actor->id;
+}
+
+void kill_actor(const ActorPtr& actor) {
+  auto& process = Process::current();
+  if (actor->is_stale()) return;
+  process.post([&process, actor] {
+    if (!actor->gang) return process.actors().kill(actor->id);
+    const auto gang = std::static_pointer_cast<GangShare>(actor->gang)->id;  // no rank lives without the others
+    process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+  });
+}
+
+std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
+                                 const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout) {
+  auto& process = Process::current();
+  const auto id = process.next_shared_id();
+  std::vector<ActorPtr> ranks;
+  auto share = std::make_shared<GangShare>(id);
+  for (std::uint32_t rank = 0; rank < gang.size; ++rank) {
+    ranks.push_back(std::make_shared<ActorState>(0, std::string(type), nullptr));
+    ranks.back()->gang = share;
+    ranks.back()->rank = rank;
+    ranks.back()->constructed = pending_result(process);
+  }
+  auto placed = Object::pending(0);
+  auto request = std::make_shared<std::uint64_t>(0);
+  process.post([&process, placed, request, id, gang, each, ranks, constructor = std::move(constructor)] {
+    *request = process.head().ask(
+        [&](wire::Ask::Builder ask) {
+          auto out = ask.initGang();
+          out.setGang(id);
+          out.setSize(gang.size);
+          out.setStrategy(static_cast<std::uint8_t>(gang.strategy));
+          out.setName(each.name);
+          runtime::write_request(out.initEach(), each);
+        },
+        [&process, placed, id, ranks, constructor](wire::Tell::Reader tell) {
+          std::vector<GangMember> members;
+          std::vector<runtime::AddressPtr> addresses;
+          for (auto member : tell.getGang().getMembers()) {
+            members.push_back(
+                {runtime::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
+            addresses.push_back(members.back().address);
+          }
+          process.watch_gang(id, std::move(addresses));
+          for (std::uint32_t rank = 0; rank < ranks.size() && rank < members.size(); ++rank) {
+            process.actors().construct(ranks[rank], members[rank].address, constructor,
+                                       [=](wire::GangInfo::Builder info) { write_gang(info, id, rank, members); });
+          }
+          placed->complete(Payload{});
+        },
+        [placed](const Failure& failure) { placed->complete(failure); });
+  });
+  if (!wait_giving_cpu_back(
+          process, [&] { return placed->ready(); }, runtime::deadline_after(timeout))) {
+    process.post([&process, request] { process.head().withdraw(*request); });
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says what it waits for",
+                                  gang.size, timeout->count())});
+  }
+  if (const auto* failure = std::get_if<Failure>(&placed->outcome())) raise(*failure);
+  return ranks;
+}
+
+ObjectPtr put_object(Payload value) {
+  return Object::with_value(Process::current().next_object_id(), std::move(value));
+}
+
+bool is_ready(const Object& object) { return object.ready(); }
+
+std::optional<Failure> failure_of(const Object& object) {
+  const auto* failure = std::get_if<Failure>(&object.outcome());
+  return failure ? std::optional(*failure) : std::nullopt;
+}
+
+const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout) {
+  const auto deadline = runtime::deadline_after(timeout);
+  if (!object->ready()) {
+    wait_objects({&object, 1}, 1, timeout);
+    if (!object->ready()) {
+      const bool itself = waits_for_itself(Process::current(), {&object, 1}, 1);
+      raise({.kind = Failure::Kind::TimedOut,
+             .message = fmt::format("the value was not there within {} ms{}{}", timeout->count(), itself ? ": " : "",
+                                    itself ? kWaitsForItself : "")});
+    }
+  }
+  if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
+  const auto& payload = std::get<Payload>(object->outcome());
+  if (payload.stored) payload.stored->bring(deadline);
+  return payload;
+}
+
+namespace {
+
+/// Until `done()`, which `count` of the objects that are ready make true for sure.
+template <class Done>
+void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::Deadline deadline, Done done) {
+  auto& process = Process::current();
+  const Process::Waiting waiting(process);
+  for (const auto& object : objects) {
+    if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
+  }
+  runtime::Watched watched(process.tasks(), objects);
+  bool in_vain = false;  // looked at before a sleep only: a wait that is over soon pays nothing for it
+  wait_giving_cpu_back(
+      process,
+      [&] {
+        watched.drain();
+        return in_vain || done();
+      },
+      [&] {
+        watched.before_sleep();
+        in_vain = !deadline && waits_for_itself(process, objects, count);
+      },
+      deadline);
+  if (in_vain && !done()) throw std::logic_error(kWaitsForItself);
+}
+
+}  // namespace
+
+std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
+                         std::optional<std::chrono::milliseconds> timeout) {
+  auto ready = [&] {
+    return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
+  };
+  count = std::min(count, objects.size());
+  if (ready() < count) wait_until(objects, count, runtime::deadline_after(timeout), [&] { return ready() >= count; });
+  return ready();
+}
+
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
+  const auto failed = [](const ObjectPtr& object) {
+    return object->ready() && std::holds_alternative<Failure>(object->outcome());
+  };
+  const auto first_failed = [&] {
+    return static_cast<std::size_t>(std::ranges::find_if(objects, failed) - objects.begin());
+  };
+  std::size_t there = 0;  // those before it are ready
+  auto failures = Object::failures() - 1;
+  std::size_t found = objects.size();
+  const auto done = [&] {
+    while (there < objects.size() && objects[there]->ready()) ++there;
+    if (const auto now = Object::failures(); now != failures) {
+      failures = now;
+      found = first_failed();
+    }
+    return there == objects.size() || found != objects.size();
+  };
+  if (!done()) wait_until(objects, objects.size(), std::nullopt, done);
+  found = first_failed();
+  return found == objects.size() ? std::nullopt : std::optional(found);
+}
+
+void cancel_object(const ObjectPtr& object) {
+  if (object->ready()) return;
+  if (object->source.channel) return object->source.channel->cancel(object->source.call);
+  auto& process = Process::current();
+  process.post([&process, object] {
+    if (object->source.is_task && process.tasks().cancel(object)) return;
+    if (auto cancel = object->take_on_cancel()) cancel();
+  });
+}
+
+}  // namespace troupe::detail
+
+namespace troupe {
+
+GangContext* this_gang() {
+  auto* process = runtime::Process::maybe();
+  return process ? process->gang_context() : nullptr;
+}
+
+}  // namespace troupe

@@ -1,0 +1,237 @@
+#include "session/driver.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "config/token.hpp"
+#include "node/node.hpp"
+#include "objects/doorbell.hpp"
+#include "os/machine.hpp"
+#include "transport/patience.hpp"
+#include "transport/socket/dial.hpp"
+#include "wire/codec.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+/// A program's own standard error is where its user looks.
+transport::Patience patience() {
+  return {.again = [](const std::string& line) {
+    std::fprintf(stderr, "troupe: %s\n", line.c_str());
+    return true;
+  }};
+}
+
+}  // namespace
+
+Driver::Driver(const DriverOptions& options)
+    : head_name_("the head at " + transport::name_of(options.head)),
+      head_silence_(options.head_silence),
+      heartbeat_(
+          loop_, options.heartbeat, options.head_silence,
+          {.send = [this](std::uint64_t beat) { send_heartbeat(beat); }, .silent = [this] { on_head_silent(); }}),
+      token_(options.token) {
+  self_->machine = os::machine_id();
+  transport::ClientOptions client;
+  client.self.role = wire::Role::DRIVER;
+  client.key = token_;
+  client.key_from = options.token_from;
+  transport::connect_patiently(
+      loop_, options.head, client, patience(),
+      [this, &options](transport::ConnectionPtr connection, const transport::Accepted&) {
+        head_ = std::move(connection);
+        register_job(options);
+      },
+      [this](const transport::Denied& denied) {
+        registration_failure_ = denied.why;
+        refused_ = denied.refused;
+      });
+
+  const auto deadline = Clock::now() + options.timeout;
+  while (!process_ && registration_failure_.empty() && Clock::now() < deadline) loop_.run_one_until(deadline);
+  if (!process_) {
+    raise({.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
+           .message = !registration_failure_.empty()
+                          ? registration_failure_
+                          : fmt::format("the head at {} did not register this program within {} ms",
+                                        transport::name_of(options.head), options.timeout.count())});
+  }
+  thread_ = std::thread([this] {
+    const auto work = boost::asio::make_work_guard(loop_);
+    loop_.restart();
+    loop_.run();
+  });
+}
+
+void Driver::register_job(const DriverOptions& options) {
+  const auto host = head_->local_host();  // empty: of a unix socket, so all that there is is on this machine
+  listeners_ = open_listeners(loop_, host.empty() ? "127.0.0.1" : host, *self_, [this](transport::Socket socket) {
+    if (process_) process_->accept(std::move(socket));
+  });
+  head_->hand_over(
+      {}, [this](wire::Message::Reader message) { on_message(message); },
+      [this](const std::string& why) { on_lost(why); });
+  transport::Outgoing message;
+  auto out = message.root().initRegister();
+  node::write_program(out.initProgram(), options.program);
+  write_address(out.initAddress(), *self_);
+  out.setPid(static_cast<std::uint32_t>(getpid()));
+  out.setName(options.name);
+  head_->send(message);
+}
+
+void Driver::on_message(wire::Message::Reader message) {
+  if (message.isRegistered() && !process_) {
+    const auto registered = message.getRegistered();
+    self_->process = registered.getProcess();
+    Identity identity{.self = self_,
+                      .job = registered.getJob(),
+                      .job_key = transport::job_key(token_, registered.getJob()),
+                      .cluster = registered.getCluster()};
+    Process::Strangers strangers;
+    strangers.key = token_;
+    strangers.refuse = [](const transport::Caller& caller) -> std::string {
+      return caller.role == wire::Role::NODE ? "" : "a driver answers nodes and the processes of its job only";
+    };
+    strangers.serve = [this](const transport::ConnectionPtr& connection, wire::Message::Reader request) {
+      serve_program(connection, request);
+      return true;
+    };
+    process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers),
+                                         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
+    start_heartbeat();
+  } else if (message.isHeartbeat()) {
+    heartbeat_.echoed();
+  } else if (message.isAdminReply() && status_) {
+    status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
+  } else if (message.isShutdown()) {
+    if (!process_) return on_lost(message.getShutdown());
+    process_->on_cluster_stopped(message.getShutdown());
+    fail_status("the cluster was stopped: " + std::string(message.getShutdown()));
+  } else if (process_) {
+    process_->on_head_message(message);
+  }
+}
+
+/// The head knows which node is on this machine.
+void Driver::find_store(StoreLink::Connected connected) {
+  process_->head().ask([this](wire::Ask::Builder ask) { ask.setStore(self_->machine); },
+                       [this, connected](wire::Tell::Reader tell) { connect_store(tell.getStore(), connected); },
+                       [connected](const Failure& refused) { connected(refused); });
+}
+
+void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connected& connected) {
+  if (store.getUnixName().size() == 0) {
+    return connected(
+        Failure{.kind = Failure::Kind::Disconnected,
+                .message = "there is no node on this machine; start one: `troupe worker --head HOST:PORT`"});
+  }
+  transport::ClientOptions options;
+  options.self = {.role = wire::Role::PROCESS,
+                  .cluster = process_->identity().cluster,
+                  .job = process_->identity().job,
+                  .process = self_->process};
+  options.key = process_->identity().job_key;
+  options.timeout = kPeerHandshake;
+  transport::connect(
+      loop_, {.host = {}, .port = 0, .unix_name = store.getUnixName()}, options,
+      [this, connected](transport::ConnectionPtr connection, const transport::Accepted&) {
+        connection->hand_over(
+            {},
+            [this, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
+              if (auto from = weak.lock()) process_->store().on_message(from, message);
+            },
+            [this](const std::string& why) { process_->store().closed("the node of this machine is gone: " + why); });
+        store_ = connection;
+        connected(std::move(connection));
+      },
+      [connected](const transport::Denied& denied) {
+        connected(Failure{.kind = Failure::Kind::Disconnected, .message = denied.why});
+      });
+}
+
+void Driver::on_lost(const std::string& why) {
+  if (!process_) {
+    registration_failure_ = why;
+  } else {
+    heartbeat_.stop();
+    process_->on_head_lost(head_name_ + ": " + why);
+    fail_status(head_name_ + ": " + why);
+  }
+}
+
+/// On this machine, through a unix socket, the end of the head is seen at once; and a private cluster that stands in the
+/// debugger of its driver is none the worse for it.
+void Driver::start_heartbeat() {
+  if (!head_->local_host().empty()) heartbeat_.start();
+}
+
+void Driver::send_heartbeat(std::uint64_t beat) {
+  transport::Outgoing message;
+  message.root().setHeartbeat(beat);
+  head_->send(message);
+}
+
+void Driver::on_head_silent() {
+  const auto why = fmt::format("{}: no sign of life for {} ms", head_name_, head_silence_.count());
+  head_->close();
+  process_->on_head_silent(why);
+  fail_status(why);
+}
+
+void Driver::fail_status(const std::string& why) {
+  if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+}
+
+void Driver::serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message) {
+  if (!message.isProgramRequest()) return;
+  if (!image_) image_ = std::make_unique<node::ProgramImage>();
+  transport::Outgoing reply;
+  node::serve_program_request(*image_, message.getProgramRequest(), reply.root().initProgramChunk());
+  connection->send(reply);
+}
+
+std::string Driver::status_json(std::chrono::milliseconds timeout) {
+  auto status = detail::Object::pending(0);
+  process_->post([this, status] {
+    status_ = status;
+    transport::Outgoing request;
+    request.root().setAdminRequest(R"({"do": "status"})");
+    head_->send(request);
+  });
+  if (!wait([&] { return status->ready(); }, deadline_after(timeout))) {
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("the head did not answer within {} ms", timeout.count())});
+  }
+  if (const auto* failure = std::get_if<Failure>(&status->outcome())) raise(*failure);
+  return std::get<detail::Payload>(status->outcome()).bytes;
+}
+
+Driver::~Driver() {
+  if (thread_.joinable()) {
+    boost::asio::post(loop_, [this] {
+      heartbeat_.stop();
+      if (process_) {
+        process_->peers().close();
+        process_->end(
+            {.kind = Failure::Kind::Disconnected, .message = "the program has ended its part in the cluster"});
+      }
+      head_->finish();
+      if (store_) store_->finish();
+      listeners_ = {};
+      // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must not hold it either.
+      boost::asio::post(loop_, [this] { loop_.stop(); });
+    });
+    thread_.join();
+  }
+  // Other threads of the program that waited have been told; they must not find it gone while they leave.
+  const auto patience = deadline_after(std::chrono::seconds(5));
+  while (process_ && process_->waiting_threads() != 0 && Clock::now() < *patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  process_.reset();
+}
+
+}  // namespace troupe::runtime

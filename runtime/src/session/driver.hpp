@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+
+#include "node/program/program.hpp"
+#include "session/heartbeat.hpp"
+#include "session/process.hpp"
+#include "transport/socket/listeners.hpp"
+
+namespace troupe::runtime {
+
+struct DriverOptions {
+  transport::Endpoint head;
+  transport::Secret token{};
+  std::string token_from;  ///< where it was read
+  node::Program program;
+  std::string name;  ///< of the job
+  std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds heartbeat{1000};
+  std::chrono::milliseconds head_silence{20000};  ///< no echo of a heartbeat for so long: the head is gone
+};
+
+/// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the thread that runs them.
+/// The job lives as long as this object.
+class Driver {
+ public:
+  /// Connects and registers, on the calling thread. Throws Disconnected or Refused with a text for people.
+  explicit Driver(const DriverOptions& options);
+  /// Sends what is queued, ends the job, joins the thread.
+  ~Driver();
+
+  /// What `troupe status --json` prints. Throws TimedOut or Disconnected.
+  std::string status_json(std::chrono::milliseconds timeout);
+
+ private:
+  struct Strangers;
+  void register_job(const DriverOptions& options);
+  void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
+  void on_message(wire::Message::Reader message);
+  void on_lost(const std::string& why);
+  void on_head_silent();
+  void start_heartbeat();
+  void send_heartbeat(std::uint64_t beat);
+  void fail_status(const std::string& why);
+  void find_store(StoreLink::Connected connected);
+  void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
+
+  boost::asio::io_context loop_{1};
+  const std::string head_name_;
+  const std::chrono::milliseconds head_silence_;
+  transport::ConnectionPtr head_;
+  Heartbeat heartbeat_;
+  transport::ConnectionPtr store_;  // a node of this machine
+  transport::Secret token_{};
+  std::shared_ptr<Address> self_ = std::make_shared<Address>();
+  Listeners listeners_;
+  std::unique_ptr<node::ProgramImage> image_;
+  std::string registration_failure_;
+  bool refused_ = false;  // by the head, or by us: not to be tried again
+  std::unique_ptr<Process> process_;
+  detail::ObjectPtr status_;  // of the request under way
+  std::thread thread_;
+};
+
+}  // namespace troupe::runtime

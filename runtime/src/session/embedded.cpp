@@ -1,0 +1,275 @@
+#include "session/embedded.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <nlohmann/json.hpp>
+
+#include <troupe/errors.hpp>
+
+#include "config/token.hpp"
+#include "head/head.hpp"
+#include "log/log.hpp"
+#include "node/node.hpp"
+#include "node/spawn/child.hpp"
+#include "node/spawn/spawn.hpp"
+#include "node/spawn/zygote.hpp"
+#include "os/threads.hpp"
+#include "os/unique_fd.hpp"
+#include "session/worker.hpp"
+#include "store/memory/spill.hpp"
+#include "transport/handshake/proof.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+using nlohmann::json;
+using os::UniqueFd;
+
+constexpr std::chrono::seconds kStartLimit{20};
+constexpr std::chrono::seconds kStopLimit{5};
+constexpr auto kHost = "127.0.0.1";
+
+[[noreturn]] void refuse(std::string message) {
+  raise({.kind = Failure::Kind::Refused, .message = std::move(message)});
+}
+
+std::pair<UniqueFd, UniqueFd> socket_pair(int type) {
+  int ends[2];
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0)
+    refuse(fmt::format("no socket pair: {}", std::strerror(errno)));
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+json to_json(const InitOptions& options) {
+  json out{{"cpus", options.cpus}, {"resources", options.resources}};
+  if (options.gpus) out["gpus"] = *options.gpus;
+  out["object_store_bytes"] = options.object_store_bytes;
+  out["spill_directory"] = options.spill_directory;
+  return out;
+}
+
+InitOptions from_json(const json& in) {
+  InitOptions options;
+  options.cpus = in.at("cpus");
+  options.resources = in.at("resources");
+  if (in.contains("gpus")) options.gpus = in.at("gpus").get<int>();
+  options.object_store_bytes = in.at("object_store_bytes");
+  options.spill_directory = in.at("spill_directory");
+  return options;
+}
+
+void say(int socket, const json& message) {
+  const auto text = json::to_cbor(message);  // not as text: a path may have any bytes
+  if (send(socket, text.data(), text.size(), MSG_NOSIGNAL) < 0) _exit(1);
+}
+
+/// nullopt: nothing came in time, or the other end is gone.
+std::optional<json> hear(int socket, std::chrono::milliseconds timeout) {
+  pollfd wait{.fd = socket, .events = POLLIN, .revents = 0};
+  if (poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return std::nullopt;
+  std::vector<char> text(64 << 10);
+  const auto got = recv(socket, text.data(), text.size(), 0);
+  if (got <= 0) return std::nullopt;
+  auto parsed = json::from_cbor(text.begin(), text.begin() + got, true, false);
+  return parsed.is_discarded() ? std::nullopt : std::optional(std::move(parsed));
+}
+
+/// A zygote forked from here, before this process becomes a cluster. In its worker processes it does not return.
+pid_t fork_zygote(UniqueFd& control) {
+  auto [mine, its] = socket_pair(SOCK_SEQPACKET);
+  const pid_t pid = fork();
+  if (pid < 0) refuse(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    mine.reset();
+    run_worker(node::serve_zygote(its.release()));
+  }
+  control = std::move(mine);
+  return pid;
+}
+
+void close_inherited(std::vector<int> keep) {
+  std::sort(keep.begin(), keep.end());
+  unsigned first = 3;
+  for (int fd : keep) {
+    if (static_cast<unsigned>(fd) > first) close_range(first, static_cast<unsigned>(fd) - 1, 0);
+    first = static_cast<unsigned>(fd) + 1;
+  }
+  close_range(first, ~0U, 0);
+}
+
+/// The cluster in the child process: a head and a node on one loop.
+class PrivateCluster {
+ public:
+  PrivateCluster(int control, pid_t driver, const InitOptions& options, int zygote, pid_t zygote_pid)
+      : control_(control), token_(config::random_token()), watch_(loop_) {
+    head::HeadOptions head;
+    head.token = token_;
+    head.unix_name = socket_;
+    head_.emplace(loop_, head);
+    node::NodeOptions node;
+    node.head = {.host = {}, .port = 0, .unix_name = socket_};
+    node.host = kHost;
+    node.token = token_;
+    node.cpus = options.cpus;
+    node.gpus = options.gpus;
+    node.resources = options.resources;
+    node.store.cap_bytes = options.object_store_bytes;
+    if (!options.spill_directory.empty()) node.store.spill_directory = options.spill_directory;
+    node.zygote = zygote;
+    node.zygote_pid = zygote_pid;
+    node_.emplace(loop_, node);
+    end_with(driver);
+  }
+
+  [[noreturn]] void run() {
+    head_->on_last_driver_gone([this] { stop("the driver has left"); });
+    node_->start(
+        [this](std::uint32_t) {
+          say(control_, {{"socket", socket_}, {"token", config::format_token(token_)}});
+          joined_ = true;
+        },
+        [this](const std::string& why, bool failed) {
+          if (failed && !stopping_) tell_failure(why);
+          loop_.stop();
+        });
+    loop_.run();
+    _exit(0);
+  }
+
+ private:
+  /// A pidfd is readable once its process has ended, whoever else holds its sockets.
+  void end_with(pid_t driver) {
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, driver, 0));
+    if (fd < 0) _exit(0);
+    watch_.assign(fd);
+    watch_.async_wait(boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
+      if (!error) stop("the driver has ended");
+    });
+  }
+
+  /// The driver listens until the cluster is there; later its user is told.
+  void tell_failure(const std::string& why) {
+    if (joined_) return log::error("the private cluster of this program has ended: " + why);
+    say(control_, {{"error", why}});
+  }
+
+  void stop(const std::string& why) {
+    if (!std::exchange(stopping_, true)) node_->stop(why);
+  }
+
+  boost::asio::io_context loop_{1};
+  int control_;
+  transport::Secret token_;
+  const std::string socket_ = "troupe-" + transport::random_name();
+  boost::asio::posix::stream_descriptor watch_;
+  std::optional<head::Head> head_;
+  std::optional<node::Node> node_;
+  bool joined_ = false;
+  bool stopping_ = false;
+};
+
+[[noreturn]] void become_cluster(int control, pid_t driver, const InitOptions& options) {
+  try {
+    node::default_signals();
+    setpgid(0, 0);  // a Ctrl-C is the driver's; this process follows the driver
+    signal(SIGPIPE, SIG_IGN);
+    log::to_stderr();  // stdout is the program's
+    UniqueFd zygote;
+    const auto zygote_pid = fork_zygote(zygote);
+    close_inherited({control, zygote.get()});
+    auto& cluster = *new PrivateCluster(control, driver, options, zygote.release(), zygote_pid);
+    cluster.run();
+  } catch (const std::exception& error) {
+    say(control, {{"error", error.what()}});
+    _exit(1);
+  }
+}
+
+pid_t exec_cluster(int control, const std::vector<std::string>& command_line, const std::vector<std::string>& threads) {
+  std::fprintf(
+      stderr,
+      "troupe: troupe::init was called with %s running, so worker processes cannot be forked from this one; the "
+      "program is started anew for them. Call troupe::init first in main().\n",
+      os::describe_threads(threads).c_str());
+  node::Spawn spawn;
+  spawn.path = "/proc/self/exe";
+  spawn.arguments = command_line;
+  spawn.environment = node::environment_with({fmt::format("{}=embedded:{}", node::kBootVariable, control)}, {});
+  spawn.keep = {control};
+  auto started = node::spawn(spawn);
+  if (auto* failed = std::get_if<node::SpawnFailed>(&started)) refuse(failed->why);
+  return std::get<pid_t>(started);
+}
+
+/// Where memory is full is too late to hear of it.
+void check_spill_directory(const std::string& directory) {
+  if (directory.empty()) return;
+  if (const auto why = store::why_no_spilling_to(directory)) {
+    refuse(
+        fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; name a folder that can "
+                    "be written, or none for {}",
+                    directory, *why, store::kDefaultSpillParent));
+  }
+}
+
+}  // namespace
+
+Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& command_line) {
+  check_spill_directory(options.spill_directory);
+  auto [mine, its] = socket_pair(SOCK_SEQPACKET);
+  const auto threads = os::thread_names();
+  if (threads.size() > 1) {
+    child_ = exec_cluster(its.get(), command_line, threads);
+    say(mine.get(), to_json(options));
+  } else {
+    std::fflush(nullptr);  // else the child would write it again
+    transport::warm_up();  // for this process, the cluster and its zygote at once
+    const pid_t driver = getpid();
+    child_ = fork();
+    if (child_ < 0) refuse(fmt::format("fork: {}", std::strerror(errno)));
+    if (child_ == 0) become_cluster(its.get(), driver, options);
+  }
+  its.reset();
+  auto answer = hear(mine.get(), kStartLimit);
+  if (answer && answer->contains("socket")) {
+    head_ = {.host = {}, .port = 0, .unix_name = answer->at("socket").get<std::string>()};
+    token_ = config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
+    return;
+  }
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+  refuse(answer ? answer->value("error", "the private cluster did not start")
+                : fmt::format("the private cluster did not start within {} s", kStartLimit.count()));
+}
+
+Embedded::~Embedded() {
+  const auto deadline = std::chrono::steady_clock::now() + kStopLimit;
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child_, 0)));
+  pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  if (poll(&wait, 1, static_cast<int>(left.count())) != 1) kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+}
+
+void serve_embedded(int control) {
+  auto options = hear(control, kStartLimit);
+  if (!options) _exit(1);
+  become_cluster(control, getppid(), from_json(*options));
+}
+
+}  // namespace troupe::runtime

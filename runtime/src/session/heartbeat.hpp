@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "transport/standstill.hpp"
+
+namespace troupe::runtime {
+
+/// A driver's beats to its head, each of which the head echoes, and the watch over these echoes. The time that this process
+/// itself stood still, in a debugger say, is not held against the head. Belongs to the loop.
+class Heartbeat {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Ways {
+    std::function<void(std::uint64_t beat)> send;
+    /// There was no echo for `silence`; called once, no beat follows.
+    std::function<void()> silent;
+  };
+
+  Heartbeat(boost::asio::io_context& loop, std::chrono::milliseconds period, std::chrono::milliseconds silence,
+            Ways ways)
+      : period_(period), silence_(silence), ways_(std::move(ways)), standstill_(2 * period), timer_(loop) {}
+
+  void start();
+  void echoed() { last_echo_ = Clock::now(); }
+  void stop() { timer_.cancel(); }
+
+ private:
+  void beat();
+
+  const std::chrono::milliseconds period_;
+  const std::chrono::milliseconds silence_;
+  const Ways ways_;
+  std::uint64_t beats_ = 0;
+  Clock::time_point last_echo_{};
+  transport::Standstill standstill_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include "actors/actors.hpp"
+#include "calls/calls.hpp"
+#include "calls/executor.hpp"
+#include "calls/head_link.hpp"
+#include "calls/peers/peers.hpp"
+#include "calls/resolver.hpp"
+#include "gangs/rank_context.hpp"
+#include "objects/exports.hpp"
+#include "objects/orphans.hpp"
+#include "objects/process_context.hpp"
+#include "objects/store_link.hpp"
+#include "session/held_values.hpp"
+#include "tasks/tasks.hpp"
+#include "transport/socket/acceptor.hpp"
+
+namespace troupe::runtime {
+
+/// Who this process is in its cluster, known once the head or the node has said so.
+struct Identity {
+  AddressPtr self;
+  std::uint64_t job = 0;
+  transport::Secret job_key{};
+  std::string cluster;
+};
+
+/// A process that takes part in a cluster, driver or worker: wires the parts, and dispatches what arrives. One per OS
+/// process, from troupe::init to its end. Everything but `post`, the ids and `identity` belongs to its loop, which runs on
+/// a thread of its own (start_thread); user threads reach it by `post` alone.
+class Process final : public ProcessContext {
+ public:
+  /// `serve`: answers what only some processes do (a driver: requests for its program); returns false if it is not that.
+  using Serve = std::function<bool(const transport::ConnectionPtr&, wire::Message::Reader)>;
+  /// Who may connect besides processes of the job, and with which key; "" and a key, or why not.
+  struct Strangers {
+    std::function<std::string(const transport::Caller&)> refuse;
+    transport::Secret key{};
+    Serve serve;
+  };
+
+  /// `to_store`: connects to a node of this machine.
+  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers,
+          std::function<void(StoreLink::Connected)> to_store);
+  ~Process() override;
+
+  /// Throws Refused where this process is in no cluster.
+  static Process& current();
+  /// nullptr where this process is in no cluster.
+  static Process* maybe() { return static_cast<Process*>(ProcessContext::maybe()); }
+
+  template <class F>
+  void post(F&& f) {
+    boost::asio::post(loop_, std::forward<F>(f));
+  }
+  const Identity& identity() const { return identity_; }
+  std::uint64_t next_object_id() { return ++last_object_; }
+  /// Unique in the cluster: for the actors and gangs that this process makes.
+  std::uint64_t next_shared_id() { return identity_.self->process << 32 | ++last_shared_; }
+
+  // ---- ProcessContext
+  ProcessId id() const override { return identity_.self->process; }
+  void on_loop(std::function<void()> then) override { post(std::move(then)); }
+  bool is_on_loop() const override { return loop_.get_executor().running_in_this_thread(); }
+  StoreLink& store() override { return store_link_; }
+  bool is_executor_thread() const override { return Executor::is_this_thread(); }
+  ProcessId caller() const override { return Executor::caller(); }
+  void give_cpu_back() override;
+  detail::ObjectPtr take_cpu_again() override;
+
+  // ---- the loop's
+  HeadLink& head() { return head_; }
+  Resolver& resolver() { return resolver_; }
+  Tasks& tasks() { return tasks_; }
+  Actors& actors() { return actors_; }
+  Peers& peers() { return peers_; }
+  Executor& executor() { return executor_; }
+  /// The cluster ends for this process: what is in flight, and what is asked from now on, fails with this.
+  void end(const Failure& why);
+  /// A socket that one of this process's listeners has accepted.
+  void accept(transport::Socket socket);
+  void on_head_message(wire::Message::Reader message);
+  /// From a node: of its object store, or from the head by way of it.
+  void on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
+  void on_head_lost(const std::string& why);
+  /// Its nodes miss it too, and end: what is under way between processes has no answer to come either.
+  void on_head_silent(const std::string& why);
+  void on_cluster_stopped(const std::string& why);
+  /// Members of a gang that this process made: whose death it is told of.
+  void watch_gang(std::uint64_t gang, std::vector<AddressPtr> members) { gangs_[gang] = std::move(members); }
+  void forget_gang(std::uint64_t gang) { gangs_.erase(gang); }
+
+  GangContext* gang_context() const { return rank_.load(std::memory_order_acquire); }
+
+ private:
+  void on_request(ProcessId caller, wire::Message::Reader message);
+  void on_call(ProcessId caller, wire::Call::Reader call);
+  void on_given_up_call(ProcessId caller, wire::Call::Reader call);
+  void on_cancel(ProcessId caller, std::uint64_t call);
+  void on_fetch(ProcessId caller, wire::Fetch::Reader fetch);
+  void on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request);
+  void on_tell(wire::Tell::Reader tell);
+  void enter_gang(wire::GangInfo::Reader gang);
+  void on_orphans(wire::Orphans::Reader orphans);
+  void watch_node(std::uint32_t node);
+  void gang_broken(wire::Tell::Reader tell);
+  void on_node_lost(wire::NodeLost::Reader lost);
+  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time);
+  void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
+  void give_up(const Outcome& outcome);
+
+  boost::asio::io_context& loop_;
+  const Identity identity_;
+  const Strangers strangers_;
+  transport::Acceptor acceptor_;
+  // Of all sessions: a handle that outlives its own must not name what a later one makes.
+  static inline std::atomic<std::uint64_t> last_object_{0};
+  static inline std::atomic<std::uint64_t> last_shared_{0};
+
+  StoreLink store_link_;
+  HeadLink head_;
+  HeldValues held_values_;
+  Exports exports_;
+  Orphans orphans_;
+  Executor executor_;
+  Peers peers_;
+  Resolver resolver_;
+  Calls calls_;
+  Tasks tasks_;
+  Actors actors_;
+  RendezvousTable rendezvous_;
+  std::unordered_map<std::uint64_t, std::vector<AddressPtr>> gangs_;
+  std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang
+  std::unique_ptr<RankContext> rank_context_;
+  std::atomic<RankContext*> rank_{nullptr};
+  /// A call that came through a socket and has no answer yet.
+  struct Running {
+    std::shared_ptr<std::atomic<Work::Stage>> stage;
+    std::string_view label;
+    std::function<void(const Outcome&, std::chrono::nanoseconds run_time)> reply;
+  };
+  std::unordered_map<ProcessId, std::unordered_map<std::uint64_t, Running>> running_;
+};
+
+}  // namespace troupe::runtime

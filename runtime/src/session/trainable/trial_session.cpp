@@ -1,0 +1,234 @@
+#include <troupe/detail/trial_session.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "session/trainable/run_gang.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 20ms;                       // how often a wait looks whether the gang is whole
+constexpr auto kRendezvousSlice = 2s;              // likewise, where the rendezvous is what waits
+constexpr auto kFarewell = kRendezvousSlice + 1s;  // so that whoever waits there has seen that it is over
+
+// What rank 0 answers a report with.
+constexpr auto* kGoOn = "continue";
+constexpr auto* kStop = "stop";
+constexpr auto* kReturned = "has returned";  // these two: it makes no such report any more
+constexpr auto* kThrew = "has thrown an exception";
+
+/// Counts the reports that rank 0 was answered, with the last answer.
+constexpr auto* kVerdicts = "verdicts";
+
+}  // namespace
+
+/// The function's side, and what both sides share.
+class TrialSession::Core final : public Member {
+ public:
+  Core(GangContext& gang, RunInfo info, std::uint32_t run)
+      : gang_(run > 1 ? later_.emplace(gang, run) : gang), info_(std::move(info)) {}
+
+  GangContext& gang() override { return gang_; }
+  Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
+  const std::string& storage() const override { return info_.storage; }
+  const std::string& restore_from() const override { return info_.restore_from; }
+  bool reconfigured() const override { return info_.reconfigured; }
+  std::uint64_t seed() const override { return info_.seed; }
+
+  void run(const std::function<void(Member&)>& body);
+  TrialEvent next(std::optional<Verdict> verdict);
+  void finish();
+  /// -> whether the function ended in time.
+  bool abandon();
+
+ private:
+  [[noreturn]] void raise_broken() const;
+  /// Returns once `condition` holds; throws GangBroken as soon as the gang is.
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+  double elapsed_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+  Verdict judged_by_driver(TrialEvent event);
+  Verdict judged_by_rank_0(std::uint64_t report);
+  void say_last_report(const char* end);
+
+  std::optional<RunGang> later_;  ///< of a later run than the first
+  GangContext& gang_;             ///< as this run sees it
+  const RunInfo info_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+
+  std::uint64_t judged_ = 0;  ///< reports of rank 0 that were answered; its function's thread alone
+
+  std::mutex mutex_;  ///< guards everything below
+  std::condition_variable changed_;
+  std::optional<TrialEvent> event_;  ///< reported, not handed out yet
+  std::optional<Verdict> verdict_;   ///< given, not taken yet
+  std::uint64_t reports_ = 0;
+  bool judging_ = false;  ///< handed out, no verdict yet
+  bool stopped_ = false;  ///< Stop was given
+  bool returned_ = false;
+  bool ended_ = false;
+  bool abandoned_ = false;
+  std::exception_ptr error_;
+};
+
+void TrialSession::Core::raise_broken() const {
+  auto failure = gang_.why_broken();
+  failure.kind = Failure::Kind::GangBroken;
+  raise(failure);
+}
+
+template <class Condition>
+void TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+  while (!condition()) {
+    if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
+    changed_.wait_for(lock, kLook);
+  }
+}
+
+void TrialSession::Core::run(const std::function<void(Member&)>& body) {
+  bool returned = false;
+  std::exception_ptr error;
+  try {
+    body(*this);
+    returned = true;
+  } catch (const Stopped&) {
+    // The function went on after Stop; it is over all the same.
+  } catch (...) {
+    error = std::current_exception();
+  }
+  say_last_report(error ? kThrew : kReturned);
+  const std::lock_guard lock(mutex_);
+  returned_ = returned;
+  error_ = error;
+  ended_ = true;
+  changed_.notify_all();
+}
+
+TrialEvent TrialSession::Core::next(std::optional<Verdict> verdict) {
+  std::unique_lock lock(mutex_);
+  if (judging_ != verdict.has_value()) {
+    throw std::logic_error(judging_ ? "the last report waits for its verdict" : "no report waits for a verdict");
+  }
+  if (verdict) {
+    judging_ = false;
+    verdict_ = verdict;
+    stopped_ = stopped_ || *verdict == Verdict::Stop;
+    changed_.notify_all();
+  }
+  wait(lock, [&] { return event_.has_value() || ended_; });
+  if (event_) {
+    judging_ = true;
+    return *std::exchange(event_, std::nullopt);
+  }
+  if (error_) std::rethrow_exception(error_);
+  TrialEvent finished{.kind = TrialEvent::Kind::Finished, .index = reports_, .elapsed_s = elapsed_s()};
+  finished.stopped = stopped_;
+  finished.returned = returned_;
+  return finished;
+}
+
+void TrialSession::Core::finish() {
+  std::unique_lock lock(mutex_);
+  wait(lock, [&] { return ended_; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+bool TrialSession::Core::abandon() {
+  std::unique_lock lock(mutex_);
+  abandoned_ = true;
+  changed_.notify_all();
+  return changed_.wait_for(lock, kFarewell, [&] { return ended_; });
+}
+
+Verdict TrialSession::Core::report(const Metrics& metrics, const std::string& checkpoint) {
+  TrialEvent event{.kind = TrialEvent::Kind::Report, .elapsed_s = elapsed_s()};
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || abandoned_) throw Stopped();
+    event.index = reports_++;
+  }
+  const auto report = event.index;
+  if (gang_.rank() != 0) return judged_by_rank_0(report);
+  event.metrics = metrics;
+  event.checkpoint = checkpoint;
+  const auto verdict = judged_by_driver(std::move(event));
+  judged_ = report + 1;
+  if (gang_.size() > 1) gang_.rendezvous().advance(kVerdicts, judged_, verdict == Verdict::Stop ? kStop : kGoOn);
+  return verdict;
+}
+
+Verdict TrialSession::Core::judged_by_driver(TrialEvent event) {
+  std::unique_lock lock(mutex_);
+  event_ = std::move(event);
+  changed_.notify_all();
+  wait(lock, [&] { return verdict_.has_value() || abandoned_; });
+  if (abandoned_) throw Stopped();
+  return *std::exchange(verdict_, std::nullopt);
+}
+
+Verdict TrialSession::Core::judged_by_rank_0(std::uint64_t report) {
+  for (;;) {
+    if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
+    std::optional<std::string> answer;
+    try {
+      answer = gang_.rendezvous().await(kVerdicts, report + 1, kRendezvousSlice);
+    } catch (const TimedOut&) {
+      // Rank 0 has not been judged yet.
+    }
+    const std::lock_guard lock(mutex_);
+    if (abandoned_) throw Stopped();
+    if (!answer) continue;
+    if (*answer == kReturned || *answer == kThrew) {
+      raise({.kind = Failure::Kind::GangBroken,
+             .message = fmt::format("the function of rank 0 {}; rank {} waits in report {}", *answer, gang_.rank(),
+                                    reports_ - 1)});
+    }
+    stopped_ = *answer == kStop;
+    return stopped_ ? Verdict::Stop : Verdict::Continue;
+  }
+}
+
+// The others may wait in a report that rank 0 does not come to. After Stop they wait for none.
+void TrialSession::Core::say_last_report(const char* end) {
+  if (gang_.rank() != 0 || gang_.size() == 1) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+  }
+  try {
+    gang_.rendezvous().advance(kVerdicts, judged_ + 1, end);
+  } catch (const Error&) {
+    // The gang is broken, which they see for themselves.
+  }
+}
+
+TrialSession::TrialSession(GangContext& gang, RunInfo info, std::uint32_t run)
+    : core_(std::make_shared<Core>(gang, std::move(info), run)) {}
+
+TrialSession::~TrialSession() {
+  if (!thread_.joinable()) return;
+  if (core_->abandon()) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+void TrialSession::start(std::function<void(Member&)> body) {
+  if (thread_.joinable()) throw std::logic_error("a trainable is started once");
+  thread_ = std::thread([core = core_, body = std::move(body)] { core->run(body); });
+}
+
+TrialEvent TrialSession::next(std::optional<Verdict> verdict) { return core_->next(verdict); }
+void TrialSession::finish() { core_->finish(); }
+
+}  // namespace troupe::detail

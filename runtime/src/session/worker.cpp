@@ -1,0 +1,136 @@
+#include "session/worker.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <system_error>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "objects/doorbell.hpp"
+#include "session/process.hpp"
+#include "transport/socket/listeners.hpp"
+#include "wire/codec.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+/// For the node to end a process that has given up.
+constexpr std::chrono::seconds kPatience{1};
+
+/// The parts of a worker process; they live as long as it.
+struct Worker {
+  boost::asio::io_context loop{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{loop.get_executor()};
+  transport::ConnectionPtr link;
+  Listeners listeners;
+  std::unique_ptr<Process> process;
+  std::optional<ExecutionRecord> record;
+  bool has_given_up = false;
+
+  boost::asio::steady_timer patience{loop};
+
+  void begin(wire::WorkerConfig::Reader config);
+  void configure(wire::WorkerConfig::Reader config);
+  void take_record();
+  void announce();
+  void give_up(const std::string& why);
+};
+
+/// What goes wrong before this process is ready belongs to whoever waits for it, and not only into its log.
+void Worker::begin(wire::WorkerConfig::Reader config) try { configure(config); } catch (const std::exception& error) {
+  give_up(error.what());
+} catch (...) {
+  give_up("an exception that is no std::exception");
+}
+
+/// Tells the node, which ends this process once it has heard.
+void Worker::give_up(const std::string& why) {
+  has_given_up = true;
+  std::fprintf(stderr, "troupe: this worker process cannot start: %s\n", why.c_str());
+  listeners = {};
+  transport::Outgoing last;
+  auto out = last.root().initProcessExited();
+  write_failure(out.initFailure(), {.kind = Failure::Kind::Program, .message = why});
+  link->send(last);
+  link->finish();
+  patience.expires_after(kPatience);
+  patience.async_wait([](const boost::system::error_code&) { _exit(1); });
+}
+
+void Worker::configure(wire::WorkerConfig::Reader config) {
+  auto self = std::make_shared<Address>();
+  self->process = config.getProcess();
+  self->node = config.getNode();
+  self->machine = config.getMachine();
+  listeners = open_listeners(loop, config.getHost(), *self,
+                             [this](transport::Socket socket) { process->accept(std::move(socket)); });
+
+  Identity identity{.self = self, .job = config.getJob(), .job_key = {}, .cluster = config.getCluster()};
+  const auto key = config.getJobKey();
+  std::copy_n(key.begin(), std::min(key.size(), identity.job_key.size()), identity.job_key.begin());
+
+  Process::Strangers strangers;
+  strangers.refuse = [](const transport::Caller&) { return "a worker process answers processes of its own job only"; };
+  take_record();
+  process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
+                                      [this](const StoreLink::Connected& connected) { connected(link); });
+}
+
+/// Came with the configuration, where the node had memory for it.
+void Worker::take_record() {
+  const auto descriptors = link->take_descriptors();
+  if (descriptors.empty()) return;
+  auto adopted = ExecutionRecord::adopt(descriptors.front());
+  if (auto* given = std::get_if<ExecutionRecord>(&adopted)) record = std::move(*given);
+}
+
+void Worker::announce() {
+  const auto& self = *process->identity().self;
+  transport::Outgoing ready;
+  auto out = ready.root().initProcessReady();
+  out.setProcess(self.process);
+  out.setPid(static_cast<std::uint32_t>(getpid()));
+  write_address(out.initAddress(), self);
+  link->send(ready);
+}
+
+}  // namespace
+
+void run_worker(int fd) {
+  renew_doorbell();
+  auto& worker = *new Worker;  // for as long as the process: user code may use it until the last moment
+  worker.link = transport::Connection::make(
+      transport::Socket(worker.loop, transport::asio::generic::stream_protocol(AF_UNIX, 0), fd));
+  worker.link->start(
+      [&worker](wire::Message::Reader message) {
+        if (message.isWorkerConfig() && !worker.process) {
+          worker.begin(message.getWorkerConfig());
+        } else if (worker.process) {
+          worker.process->on_node_message(worker.link, message);
+        }
+      },
+      [](const std::string& why) {  // the node is gone, and this process with it
+        std::fprintf(stderr, "troupe: this worker process ends: its node is gone (%s)\n", why.c_str());
+        _exit(1);
+      });
+  while (!worker.process && !worker.has_given_up) worker.loop.run_one();
+  if (worker.has_given_up) worker.loop.run();
+  if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
+  worker.announce();
+  // Up to its first call one thread does for both; then a loop that stands still would hold up what others ask of it.
+  while (!worker.process->executor().has_work()) worker.loop.run_one();
+  try {
+    std::thread([&worker] { worker.loop.run(); }).detach();
+  } catch (const std::system_error& error) {
+    worker.give_up(std::string("it cannot have a thread for its sockets: ") + error.what());
+    worker.loop.run();
+  }
+  worker.process->executor().run();
+}
+
+}  // namespace troupe::runtime

@@ -1,0 +1,385 @@
+#include <algorithm>
+#include <cassert>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "store/catalog/catalog.hpp"
+
+namespace troupe::store {
+namespace {
+
+/// Objects that are tried in one shortage before the disk is said to fail.
+constexpr std::size_t kMostDiskFailures = 8;
+
+/// An object without bytes has a page too: an extent is never empty.
+std::uint64_t pages_of(std::uint64_t bytes) { return std::max(kPageBytes, whole_pages(bytes)); }
+
+}  // namespace
+
+std::uint64_t Catalog::in_arenas() const {
+  std::uint64_t sum = 0;
+  for (const auto& [job, state] : jobs_) sum += state.extents.used() + state.extents.warm();
+  return sum;
+}
+
+std::uint64_t Catalog::warm_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [job, state] : jobs_) sum += state.extents.warm();
+  return sum;
+}
+
+void Catalog::wait_for_memory(Entry& entry) {
+  entry.second.queued = true;
+  queue_.push_back(entry.first);
+}
+
+/// Places what waits, in order, and starts what is needed for the first that has no place.
+void Catalog::serve(Effects& out) {
+  while (!queue_.empty()) {
+    auto* entry = find(queue_.front());
+    if (entry == nullptr || !entry->second.queued) {
+      queue_.pop_front();
+      continue;
+    }
+    if (place(*entry, out)) {
+      entry->second.queued = false;
+      queue_.pop_front();
+      continue;
+    }
+    const auto room = make_room(*entry, out);
+    if (room == Room::UnderWay) return;
+    if (room == Room::Found) continue;
+    if (!disk_failure_) return;
+    auto refusal = no_room(entry->second.bytes);
+    if (disk_failure_->kind == Refusal::Kind::DiskFull) refusal.kind = disk_failure_->kind;
+    refusal.message += "; " + disk_failure_->message;
+    refuse(*entry, refusal, out);
+  }
+  end_shortage();
+}
+
+bool Catalog::place(Entry& entry, Effects& out) {
+  auto& [id, object] = entry;
+  const auto size = pages_of(object.bytes);
+  const auto by = object.state == State::Waiting ? object.writer : 0;
+  auto& extents = jobs_.at(object.job).extents;
+  if (auto taken = extents.take_warm(size, by)) {
+    set_extent(object, taken->extent);
+    object.writers = std::move(taken->writers);
+    granted(entry, std::ranges::binary_search(object.writers, by), out);
+    return true;
+  }
+  const auto total = in_arenas();
+  if (total + size > limit_bytes_) {
+    const auto excess = total + size - limit_bytes_;
+    if (warm_bytes() < excess) return false;
+    auto left = excess;
+    for (auto& [job, state] : jobs_) {
+      const auto released = std::min(left, state.extents.warm());
+      release(job, state.extents, released, out);
+      left -= released;
+    }
+  }
+  const auto hole = take_hole(extents, object.job, size, out);
+  if (!hole) return false;
+  set_extent(object, *hole);
+  object.work = Work::Commit;
+  out.push_back(Commit{object.job, id, *hole});
+  return true;
+}
+
+/// Where the holes are too small, the warm ranges between them become holes as well.
+std::optional<Extent> Catalog::take_hole(Extents& extents, JobId job, std::uint64_t bytes, Effects& out) {
+  if (const auto hole = extents.take_hole(bytes)) return hole;
+  release(job, extents, extents.warm(), out);
+  return extents.take_hole(bytes);
+}
+
+void Catalog::release(JobId job, Extents& extents, std::uint64_t bytes, Effects& out) {
+  for (const auto& extent : extents.release(bytes)) out.push_back(Punch{job, extent});
+}
+
+/// The object has its memory.
+void Catalog::granted(Entry& entry, bool warm, Effects& out) {
+  auto& [id, object] = entry;
+  ++moves_;
+  if (object.state == State::Spilled) {
+    object.work = Work::Read;
+    ++disk_work_;
+    out.push_back(ReadBack{object.job, id, object.extent, object.bytes});
+    return;
+  }
+  assert(object.state == State::Waiting);
+  object.state = State::Creating;
+  add_writer(object.writers, object.writer);
+  pin(entry, object.writer);
+  requests_.erase({object.writer, object.create_request});
+  out.push_back(Created{object.writer, object.create_request, id, object.extent, warm});
+}
+
+Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
+  Effects out;
+  auto& entry = *find(id);
+  auto& object = entry.second;
+  assert(object.work == Work::Commit);
+  object.work = Work::None;
+  if (failure) {
+    jobs_.at(object.job).extents.give_back_hole(take_extent(object));
+    limit_bytes_ = std::min(limit_bytes_, in_arenas());
+    limited_because_ = failure;
+  }
+  if (object.freed) {
+    remove_if_idle(entry, out);
+  } else if (!failure) {
+    granted(entry, false, out);
+  } else if (object.impatient) {
+    refuse(entry, no_room(object.bytes), out);
+  } else if (object.state == State::Waiting || !object.getters.empty()) {
+    object.queued = true;
+    queue_.push_front(id);
+  }
+  serve(out);
+  return out;
+}
+
+// ---- what leaves memory ----------------------------------------------------------------------------------------
+
+Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
+  const auto needed = in_arenas() - warm_bytes() + pages_of(entry.second.bytes);
+  if (needed <= limit_bytes_) return Room::Stuck;  // no range of addresses is large enough
+  if (recall(out) || !recalled_.empty()) return Room::UnderWay;
+  const auto missing = needed - limit_bytes_;
+  while (leaving_bytes_ < missing) {
+    const auto room = evict_one(out);
+    if (room == Room::Found) return room;
+    if (room == Room::Stuck) break;
+  }
+  return leaving_bytes_ > 0 ? Room::UnderWay : Room::Stuck;
+}
+
+/// Once in a shortage: nobody keeps anything, or holds it without use, as long as that lasts. -> whether somebody was
+/// asked.
+bool Catalog::recall(Effects& out) {
+  if (std::exchange(asked_, true)) return false;
+  ++round_;
+  for (const auto& [number, process] : processes_) {
+    if (is_node(number) || (process.kept.empty() && process.pinned.empty())) continue;
+    recalled_.insert(number);
+    out.push_back(Recall{number, round_, std::nullopt});
+  }
+  return !recalled_.empty();
+}
+
+/// Found: it has left. UnderWay: it is being written. Stuck: nothing can leave.
+Catalog::Room Catalog::evict_one(Effects& out) {
+  if (lru_.empty() || unwritable_.size() >= kMostDiskFailures) return Room::Stuck;
+  auto& entry = *find(lru_.begin()->second);
+  auto& [id, object] = entry;
+  if (object.is_copy()) {
+    free(entry, "its memory was needed", out);
+    return Room::Found;
+  }
+  if (object.on_disk) {
+    leave_memory(entry);
+    return Room::Found;
+  }
+  object.work = Work::Write;
+  ++disk_work_;
+  leaving_bytes_ += object.extent.bytes;
+  update_lru(entry);
+  out.push_back(WriteOut{object.job, id, object.extent, object.bytes});
+  return Room::UnderWay;
+}
+
+void Catalog::leave_memory(Entry& entry) {
+  auto& object = entry.second;
+  assert(object.state == State::Sealed && object.on_disk && object.pins.empty() && object.work == Work::None);
+  return_extent(object);
+  object.state = State::Spilled;
+  ++spilled_;
+  update_lru(entry);
+}
+
+void Catalog::set_extent(Object& object, Extent extent) {
+  assert(object.extent.bytes == 0 && object.pins.empty());
+  object.extent = extent;
+  object_bytes_ += extent.bytes;
+}
+
+Extent Catalog::take_extent(Object& object) {
+  assert(object.pins.empty());
+  object_bytes_ -= object.extent.bytes;
+  return std::exchange(object.extent, {});
+}
+
+void Catalog::return_extent(Object& object) {
+  if (object.extent.bytes == 0) return;
+  jobs_.at(object.job).extents.give_back(take_extent(object), std::exchange(object.writers, {}));
+}
+
+Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
+  Effects out;
+  auto& entry = *find(id);
+  auto& object = entry.second;
+  assert(object.work == Work::Write);
+  object.work = Work::None;
+  --disk_work_;
+  leaving_bytes_ -= object.extent.bytes;
+  if (!failure) {
+    ++moves_;
+    object.on_disk = true;
+    disk_bytes_ += object.bytes;
+  } else if (!object.freed) {
+    object.unwritable = true;
+    unwritable_.push_back(id);
+    disk_failure_ = failure;
+  }
+  update_lru(entry);
+  // If it was wanted in the meantime, or memory is not, it stays; its file makes the next time free.
+  if (object.on_disk && object.used_at != 0 && !queue_.empty()) leave_memory(entry);
+  remove_if_idle(entry, out);
+  serve(out);
+  return out;
+}
+
+Effects Catalog::restored(ObjectId id, const std::optional<Refusal>& failure) {
+  Effects out;
+  auto& entry = *find(id);
+  auto& object = entry.second;
+  assert(object.work == Work::Read);
+  object.work = Work::None;
+  --disk_work_;
+  if (!failure) {
+    ++moves_;
+    object.state = State::Sealed;
+    ++restored_;
+    answer_getters(entry, out);
+  } else {
+    return_extent(object);
+    decline_getters(entry, *failure, out);
+  }
+  update_lru(entry);
+  remove_if_idle(entry, out);
+  serve(out);
+  return out;
+}
+
+/// Those that may leave memory, and only those, are in lru_.
+void Catalog::update_lru(Entry& entry) {
+  auto& [id, object] = entry;
+  const bool may_leave = object.state == State::Sealed && object.pins.empty() && object.work == Work::None &&
+                         !object.freed && !object.unwritable;
+  if (may_leave == (object.used_at != 0)) return;
+  if (may_leave) {
+    object.used_at = ++last_use_;
+    lru_.emplace(object.used_at, id);
+  } else {
+    lru_.erase(std::exchange(object.used_at, 0));
+  }
+}
+
+void Catalog::end_shortage() {
+  for (const auto& id : std::exchange(unwritable_, {})) {
+    if (auto* entry = find(id)) {
+      entry->second.unwritable = false;
+      update_lru(*entry);
+    }
+  }
+  disk_failure_.reset();
+  asked_ = false;
+  recalled_.clear();
+}
+
+// ---- refusals --------------------------------------------------------------------------------------------------
+
+void Catalog::refuse(Entry& entry, const Refusal& refusal, Effects& out) {
+  auto& [id, object] = entry;
+  object.queued = false;
+  if (object.state != State::Waiting || object.is_copy()) decline_getters(entry, refusal, out);
+  if (object.state != State::Waiting) return;
+  if (requests_.erase({object.writer, object.create_request}) > 0) {
+    out.push_back(Declined{object.writer, object.create_request, refusal});
+  }
+  processes_.at(object.writer).writing.erase(id);
+  object.state = State::Sealed;  // which nobody can see: it is freed now
+  free(entry, "there was no memory for it", out);
+}
+
+Refusal Catalog::no_room(std::uint64_t bytes) const {
+  const auto now = statistics();
+  auto text = fmt::format(
+      "no memory for {}: the object store of this node may use {}, and {} are taken: objects in use {}, objects that "
+      "could go to the disk {}, kept by processes {}",
+      format_bytes(bytes), format_bytes(limit_bytes_), format_bytes(now.object_bytes + now.kept_bytes),
+      format_bytes(now.pinned_bytes), format_bytes(now.object_bytes - now.pinned_bytes), format_bytes(now.kept_bytes));
+  if (!limited_because_) return {Refusal::Kind::Full, std::move(text)};
+  text += fmt::format("; its own cap is {}, but {}", format_bytes(options_.cap_bytes), limited_because_->message);
+  return {Refusal::Kind::MemoryFull, std::move(text)};
+}
+
+Statistics Catalog::statistics() const {
+  Statistics sum;
+  sum.cap_bytes = options_.cap_bytes;
+  sum.limit_bytes = limit_bytes_;
+  sum.object_bytes = object_bytes_;
+  sum.pinned_bytes = pinned_bytes_;
+  sum.kept_bytes = kept_bytes_;
+  sum.warm_bytes = warm_bytes();
+  sum.disk_bytes = disk_bytes_;
+  sum.objects = objects_.size();
+  sum.waiting = requests_.size();
+  sum.spilled = spilled_;
+  sum.restored = restored_;
+  return sum;
+}
+
+void Catalog::check() const {
+  const auto require = [](bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("the catalog of the object store is inconsistent: " + what);
+  };
+  std::map<JobId, std::vector<Extent>> extents;
+  std::uint64_t object_bytes = 0, pinned_bytes = 0, kept_bytes = 0;
+  for (const auto& [id, object] : objects_) {
+    const auto name = to_string(id);
+    object_bytes += object.extent.bytes;
+    if (!object.pins.empty()) pinned_bytes += object.extent.bytes;
+    if (object.extent.bytes > 0) extents[object.job].push_back(object.extent);
+    require(object.state != State::Creating || object.pins.contains(object.writer), name + " has lost its writer");
+    require(!object.freed || !object.pins.empty() || object.work != Work::None, name + " was freed and is still there");
+    require((object.used_at != 0) == lru_.contains(object.used_at), name + " is not where lru_ says");
+    for (const auto& [process, count] : object.pins) {
+      require(count > 0 && processes_.at(process).pinned.contains(id), name + " has a pin of nobody");
+    }
+    for (const auto& getter : object.getters) require(requests_.contains(getter), name + " is wanted by nobody");
+  }
+  for (const auto& [number, process] : processes_) {
+    std::uint64_t kept = 0;
+    for (const auto& [offset, taken] : process.kept) {
+      extents[process.job].push_back(taken.extent);
+      kept += taken.extent.bytes;
+    }
+    require(kept == process.kept_bytes && kept <= options_.keep_bytes,
+            fmt::format("process {} keeps {}", number, kept));
+    kept_bytes += kept;
+  }
+  require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_bytes_,
+          fmt::format("{} in objects, {} of these pinned, and {} kept are counted as {}, {} and {}", object_bytes,
+                      pinned_bytes, kept_bytes, object_bytes_, pinned_bytes_, kept_bytes_));
+  for (auto& [job, ranges] : extents) {
+    std::ranges::sort(ranges);
+    std::uint64_t sum = 0, end = 0;
+    for (const auto& range : ranges) {
+      require(range.offset >= end, fmt::format("two extents of job {} overlap at {}", job, range.offset));
+      end = range.end();
+      sum += range.bytes;
+    }
+    require(sum == jobs_.at(job).extents.used(), fmt::format("job {} has lost bytes", job));
+  }
+  for (const auto& [job, state] : jobs_) {
+    require(extents.contains(job) || state.extents.used() == 0, fmt::format("job {} has lost bytes", job));
+  }
+  require(in_arenas() <= options_.cap_bytes, "more memory than the cap");
+}
+
+}  // namespace troupe::store
