@@ -44,7 +44,7 @@ struct GangShare {
     process->post([gang = id] {
       auto* here = Process::maybe();
       if (!here) return;
-      here->forget_gang(gang);
+      here->gangs().forget(gang);
       here->head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
     });
   }
@@ -209,7 +209,7 @@ std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, co
                 {runtime::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
             addresses.push_back(members.back().address);
           }
-          process.watch_gang(id, std::move(addresses));
+          process.gangs().watch(id, std::move(addresses));
           for (std::uint32_t rank = 0; rank < ranks.size() && rank < members.size(); ++rank) {
             process.actors().construct(ranks[rank], members[rank].address, constructor,
                                        [=](wire::GangInfo::Builder info) { write_gang(info, id, rank, members); });
@@ -334,7 +334,7 @@ namespace troupe {
 
 GangContext* this_gang() {
   auto* process = runtime::Process::maybe();
-  return process ? process->gang_context() : nullptr;
+  return process ? process->gangs().context() : nullptr;
 }
 
 }  // namespace troupe

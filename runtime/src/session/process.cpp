@@ -30,19 +30,11 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
   });
 }
 
-AddressPtr only_id(ProcessId process) { return std::make_shared<const Address>(Address{.process = process}); }
-
 Failure head_gone(const std::string& why) {
   return {.kind = Failure::Kind::Disconnected,
           .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it said "
                                  "last, start it again, then this program",
                                  why)};
-}
-
-/// Of what one message carries of it.
-std::size_t bytes_of(const Outcome& outcome) {
-  const auto* value = std::get_if<detail::Payload>(&outcome);
-  return value && value->bytes.size() <= kLargestValue ? value->bytes.size() : 0;
 }
 
 std::string place_of(const Address& self) {
@@ -104,14 +96,19 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
            .exports = exports_,
            .executor = executor_,
            .on_request = [this](ProcessId caller, wire::Message::Reader message) { on_request(caller, message); },
-           .send_outcome = [this](ProcessId caller, std::uint64_t call, const Outcome& outcome,
-                                  std::chrono::nanoseconds run_time) { send_outcome(caller, call, outcome, run_time); },
+           .send_outcome =
+               [this](ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time) {
+                 call_server_.send_outcome(caller, call, outcome, run_time);
+               },
            .on_lost = [this](ProcessId process) { orphans_.lost(process); },
            .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
+      call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self), identity_.self->node != 0,
+                   {.on_gang = [this](wire::GangInfo::Reader gang) { gangs_.enter(gang); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
       tasks_(loop_, head_, calls_, resolver_),
-      actors_(loop_, head_, calls_, resolver_) {
+      actors_(loop_, head_, calls_, resolver_),
+      gangs_(loop_, peers_, identity_.self->process) {
   head_.connect(std::move(head));
   make_current(this);
   begin_session();
@@ -168,139 +165,19 @@ void Process::accept(transport::Socket socket) {
 void Process::on_request(ProcessId caller, wire::Message::Reader message) {
   switch (message.which()) {
     case wire::Message::CALL:
-      return on_call(caller, message.getCall());
+      return call_server_.on_call(caller, message.getCall());
     case wire::Message::FETCH:
-      return on_fetch(caller, message.getFetch());
+      return call_server_.on_fetch(caller, message.getFetch());
     case wire::Message::BORROW:
       return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(),
                              message.getBorrow().getDelta());
     case wire::Message::RENDEZVOUS:
-      return on_rendezvous(caller, message.getRendezvous());
+      return gangs_.on_rendezvous(caller, message.getRendezvous());
     case wire::Message::CANCEL:
-      return on_cancel(caller, message.getCancel());
+      return call_server_.on_cancel(caller, message.getCancel());
     default:
       return;  // of a later protocol; the handshake keeps those away
   }
-}
-
-void Process::write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to) {
-  const auto* value = std::get_if<detail::Payload>(&outcome);
-  if (!value) return write_failure(into.initFailure(), std::get<Failure>(outcome));
-  if (value->bytes.size() > kLargestValue)
-    return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
-  if (value->stored) store_link_.flush();  // whoever hears of it finds it, also where this process ends now
-  exports_.write(into.initValue(), *value, only_id(to));
-}
-
-/// Its caller has been told that it failed. What its arguments refer to is let go; its place in a channel is passed over.
-void Process::on_given_up_call(ProcessId caller, wire::Call::Reader call) {
-  for (auto argument : call.getArgs()) exports_.read(argument);
-  if (!DirectId::is(call.getId())) return;
-  executor_.push({.caller = caller,
-                  .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::GivenUp),
-                  .place = Work::Place{.caller = caller, .call = call.getId()}});
-}
-
-void Process::on_call(ProcessId caller, wire::Call::Reader call) {
-  if (call.getGivenUp()) return on_given_up_call(caller, call);
-  const auto id = call.getId();
-  auto reply = [this, caller, id](const Outcome& outcome, std::chrono::nanoseconds run_time) {
-    if (auto calls = running_.find(caller); calls != running_.end()) {
-      calls->second.erase(id);
-      if (calls->second.empty()) running_.erase(calls);
-    }
-    send_outcome(caller, id, outcome, run_time);
-  };
-  const auto* function = detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
-  if (!function || identity_.self->node == 0) {
-    return reply(
-        Failure{.kind = Failure::Kind::Program,
-                .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
-                                       place_of(*identity_.self), call.getFunction().getLabel().cStr())},
-        {});
-  }
-  if (call.hasGang() && !rank_context_) enter_gang(call.getGang());
-  Work work{.kind = static_cast<Work::Kind>(call.getKind()),
-            .function = function,
-            .caller = caller,
-            .arguments = {},
-            .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::Waiting),
-            .done = reply,
-            .number = id};
-  for (auto argument : call.getArgs()) {
-    work.arguments.push_back(exports_.read(argument));
-    if (const auto& stored = work.arguments.back().stored) store_link_.prefetch(stored->place());
-  }
-  if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
-  running_[caller][id] = {.stage = work.stage, .label = function->key.label, .reply = reply};
-  executor_.push(std::move(work));
-}
-
-/// One that has not begun is answered here, whatever runs before it.
-void Process::on_cancel(ProcessId caller, std::uint64_t id) {
-  const auto calls = running_.find(caller);
-  if (calls == running_.end()) return;
-  const auto call = calls->second.find(id);
-  if (call == calls->second.end()) return;
-  auto expected = Work::Stage::Waiting;
-  if (!call->second.stage->compare_exchange_strong(expected, Work::Stage::GivenUp)) return;
-  const auto running = call->second;
-  running.reply(Failure{.kind = Failure::Kind::Cancelled,
-                        .message = fmt::format("{} was cancelled before it started", running.label)},
-                {});
-}
-
-/// Of a call whose caller cannot be told: a result in the store, which is the caller's, would stay until that one ends.
-void Process::give_up(const Outcome& outcome) {
-  const auto* value = std::get_if<detail::Payload>(&outcome);
-  if (value && value->stored && !value->stored->is_own()) store_link_.free(value->stored->place());
-}
-
-void Process::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
-                           std::chrono::nanoseconds run_time) {
-  const bool sent = peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
-    auto out = message.initReply();
-    out.setId(call);
-    out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
-    write_outcome(out.initOutcome(), outcome, caller);
-  });
-  if (!sent) give_up(outcome);
-}
-
-void Process::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
-  auto answer = [this, caller, id = fetch.getId()](const Outcome& outcome) {
-    peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
-      auto out = message.initFetched();
-      out.setId(id);
-      write_outcome(out.initOutcome(), outcome, caller);
-    });
-  };
-  auto object = exports_.find(fetch.getObject());
-  if (!object) {
-    return answer(
-        Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
-  }
-  object->when_ready([object, answer] { answer(object->outcome()); });
-}
-
-void Process::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request) {
-  auto answer = [this, caller, id = request.getId()](const Outcome& outcome) {
-    peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
-      auto out = message.initRendezvoused();
-      out.setId(id);
-      if (const auto* failure = std::get_if<Failure>(&outcome)) return out.setFailure(failure->message);
-      const auto& bytes = std::get<detail::Payload>(outcome).bytes;
-      out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
-    });
-  };
-  const auto value = request.getValue();
-  rendezvous_.ask(request.getGang(),
-                  {.action = static_cast<RendezvousRequest::Action>(request.getAction()),
-                   .key = request.getKey(),
-                   .value = std::string(reinterpret_cast<const char*>(value.begin()), value.size()),
-                   .count = request.getCount(),
-                   .timeout = std::chrono::milliseconds(request.getTimeoutMs())},
-                  answer, Clock::now());
 }
 
 // ---- from the head ---------------------------------------------------------------------------------------------
@@ -359,8 +236,10 @@ void Process::on_tell(wire::Tell::Reader tell) {
       if (auto process = actors_.lost(lost.getId(), death.how)) peers_.died(process->process, death);
       return;
     }
-    case wire::Tell::GANG_BROKEN:
-      return gang_broken(tell);
+    case wire::Tell::GANG_BROKEN: {
+      const auto broken = tell.getGangBroken();
+      return gangs_.on_broken(broken.getGang(), broken.getRank(), read_death(tell, broken.getFailure()));
+    }
     case wire::Tell::ORPHANS:
       return on_orphans(tell.getOrphans());
     case wire::Tell::STILL_WAITS:
@@ -381,56 +260,6 @@ void Process::on_orphans(wire::Orphans::Reader orphans) {
 void Process::watch_node(std::uint32_t node) {
   head_.ask([node](wire::Ask::Builder ask) { ask.setNodeEnd(node); },
             [this, node](wire::Tell::Reader) { store_link_.node_ended(node); }, [](const Failure&) {});
-}
-
-void Process::gang_broken(wire::Tell::Reader tell) {
-  const auto broken = tell.getGangBroken();
-  const auto gang = broken.getGang();
-  const auto death = read_death(tell, broken.getFailure());
-  if (auto made = gangs_.find(gang); made != gangs_.end() && broken.getRank() < made->second.size()) {
-    peers_.died(made->second[broken.getRank()]->process, death);
-  }
-  const auto how = rank_gone(broken.getRank(), death.how);
-  if (rank_context_ && rank_context_->id() == gang) {
-    rank_context_->break_with(how);
-  } else {
-    broken_gangs_.emplace(gang, how);
-  }
-}
-
-void Process::enter_gang(wire::GangInfo::Reader info) {
-  const auto gang = info.getGang();
-  std::vector<RankContext::Place> members;
-  for (auto member : info.getMembers()) {
-    members.push_back({.process = read_address(member.getProcess()),
-                       .local_rank = static_cast<int>(member.getLocalRank()),
-                       .node_rank = static_cast<int>(member.getNodeRank())});
-  }
-  if (members.empty() || info.getRank() >= members.size()) return;
-  auto rank0 = members.front().process;
-  auto ask = [this, gang, rank0](const RendezvousRequest& wanted, std::function<void(Outcome)> done) {
-    post([=, this] {
-      if (rank0->process == identity_.self->process) return rendezvous_.ask(gang, wanted, done, Clock::now());
-      peers_.request(
-          rank0,
-          [&](wire::Message::Builder message, std::uint64_t id) {
-            auto request = message.initRendezvous();
-            request.setId(id);
-            request.setGang(gang);
-            request.setAction(static_cast<std::uint8_t>(wanted.action));
-            request.setKey(wanted.key);
-            request.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(wanted.value.data()), wanted.value.size()));
-            request.setCount(wanted.count);
-            request.setTimeoutMs(
-                static_cast<std::uint32_t>(std::min<std::int64_t>(wanted.timeout.count(), 0xffff'ffff)));
-          },
-          [done](Outcome outcome, std::optional<Progress>, std::chrono::nanoseconds) { done(std::move(outcome)); });
-    });
-  };
-  rank_context_ =
-      std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members), std::move(ask));
-  rank_.store(rank_context_.get(), std::memory_order_release);
-  if (auto told = broken_gangs_.find(gang); told != broken_gangs_.end()) rank_context_->break_with(told->second);
 }
 
 }  // namespace troupe::runtime

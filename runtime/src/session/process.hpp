@@ -6,18 +6,18 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <unordered_map>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 #include "actors/actors.hpp"
+#include "calls/call_server.hpp"
 #include "calls/calls.hpp"
 #include "calls/executor.hpp"
 #include "calls/head_link.hpp"
 #include "calls/peers/peers.hpp"
 #include "calls/resolver.hpp"
-#include "gangs/rank_context.hpp"
+#include "gangs/gangs.hpp"
 #include "objects/exports.hpp"
 #include "objects/orphans.hpp"
 #include "objects/process_context.hpp"
@@ -86,6 +86,8 @@ class Process final : public ProcessContext {
   Actors& actors() { return actors_; }
   Peers& peers() { return peers_; }
   Executor& executor() { return executor_; }
+  /// Its context() is for any thread.
+  Gangs& gangs() { return gangs_; }
   /// The cluster ends for this process: what is in flight, and what is asked from now on, fails with this.
   void end(const Failure& why);
   /// A socket that one of this process's listeners has accepted.
@@ -97,28 +99,13 @@ class Process final : public ProcessContext {
   /// Its nodes miss it too, and end: what is under way between processes has no answer to come either.
   void on_head_silent(const std::string& why);
   void on_cluster_stopped(const std::string& why);
-  /// Members of a gang that this process made: whose death it is told of.
-  void watch_gang(std::uint64_t gang, std::vector<AddressPtr> members) { gangs_[gang] = std::move(members); }
-  void forget_gang(std::uint64_t gang) { gangs_.erase(gang); }
-
-  GangContext* gang_context() const { return rank_.load(std::memory_order_acquire); }
 
  private:
   void on_request(ProcessId caller, wire::Message::Reader message);
-  void on_call(ProcessId caller, wire::Call::Reader call);
-  void on_given_up_call(ProcessId caller, wire::Call::Reader call);
-  void on_cancel(ProcessId caller, std::uint64_t call);
-  void on_fetch(ProcessId caller, wire::Fetch::Reader fetch);
-  void on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request);
   void on_tell(wire::Tell::Reader tell);
-  void enter_gang(wire::GangInfo::Reader gang);
   void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(std::uint32_t node);
-  void gang_broken(wire::Tell::Reader tell);
   void on_node_lost(wire::NodeLost::Reader lost);
-  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time);
-  void write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to);
-  void give_up(const Outcome& outcome);
 
   boost::asio::io_context& loop_;
   const Identity identity_;
@@ -135,22 +122,12 @@ class Process final : public ProcessContext {
   Orphans orphans_;
   Executor executor_;
   Peers peers_;
+  CallServer call_server_;
   Resolver resolver_;
   Calls calls_;
   Tasks tasks_;
   Actors actors_;
-  RendezvousTable rendezvous_;
-  std::unordered_map<std::uint64_t, std::vector<AddressPtr>> gangs_;
-  std::unordered_map<std::uint64_t, Failure> broken_gangs_;  // told before this rank knew of its gang
-  std::unique_ptr<RankContext> rank_context_;
-  std::atomic<RankContext*> rank_{nullptr};
-  /// A call that came through a socket and has no answer yet.
-  struct Running {
-    std::shared_ptr<std::atomic<Work::Stage>> stage;
-    std::string_view label;
-    std::function<void(const Outcome&, std::chrono::nanoseconds run_time)> reply;
-  };
-  std::unordered_map<ProcessId, std::unordered_map<std::uint64_t, Running>> running_;
+  Gangs gangs_;
 };
 
 }  // namespace troupe::runtime
