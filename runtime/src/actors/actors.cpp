@@ -89,44 +89,47 @@ void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec sp
   call->out.function = spec.function;
   call->out.gang = std::move(gang);
   call->result = std::move(result);
-  if (actor->dead) {
-    leave(*actor, *call);
-    return call->result->complete(*actor->dead);
-  }
-  actor->queue.push_back(call);
-  call->result->set_on_cancel([this, actor, call] {
-    if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
-    call->result->complete(
-        Failure{.kind = Failure::Kind::Cancelled,
-                .message = fmt::format("{} was cancelled before it was sent", call->out.function.label)});
-    pump(actor);
+  const auto number = ++actor->last_call;
+  actor->queued.emplace(number, call);
+  perform(actor, actor->incarnation.on_call(number));
+  if (actor->incarnation.death()) return;
+  call->result->set_on_cancel([this, actor, number, label = call->out.function.label] {
+    const Failure why{.kind = Failure::Kind::Cancelled,
+                      .message = fmt::format("{} was cancelled before it was sent", label)};
+    perform(actor, actor->incarnation.on_cancelled(number, why));
   });
-  resolver_.resolve(std::move(spec.arguments), [this, actor, call](Resolver::Resolved resolved) {
-    if (auto* failure = std::get_if<Failure>(&resolved)) {
-      if (std::erase(actor->queue, call) != 0) leave(*actor, *call);
-      if (call->out.kind == Work::Kind::Constructor) die(actor, *failure);
-      call->result->complete(*failure);
-    } else {
-      call->out.arguments = std::move(std::get<0>(resolved));
-      call->resolved = true;
+  resolver_.resolve(std::move(spec.arguments), [this, actor, call, number, kind](Resolver::Resolved resolved) {
+    if (const auto* failure = std::get_if<Failure>(&resolved)) {
+      const bool is_constructor = kind == Work::Kind::Constructor;
+      return perform(actor, actor->incarnation.on_argument_failed(number, *failure, is_constructor));
     }
-    pump(actor);
+    call->out.arguments = std::move(std::get<0>(resolved));
+    perform(actor, actor->incarnation.on_resolved(number));
   });
 }
 
 void Actors::placed(const ActorPtr& actor, AddressPtr process) {
   actor->process = std::move(process);
   if (!actor->made_here) actor->constructed->complete(detail::Payload{});
-  pump(actor);
+  perform(actor, actor->incarnation.on_placed());
 }
 
-void Actors::pump(const ActorPtr& actor) {
-  while (actor->process && !actor->dead && !actor->queue.empty() && actor->queue.front()->resolved) {
-    auto call = std::move(actor->queue.front());
-    actor->queue.pop_front();
+void Actors::perform(const ActorPtr& actor, const Incarnation::Effects& effects) {
+  for (const auto& effect : effects) {
+    if (const auto* over = std::get_if<Incarnation::End>(&effect)) {
+      end(actor, *over);
+      continue;
+    }
+    const auto call = actor->queued.extract(std::get<Incarnation::Send>(effect).call).mapped();
     if (!call->result->ready()) send(actor, call);
     leave(*actor, *call);
   }
+}
+
+void Actors::end(const ActorPtr& actor, const Incarnation::End& over) {
+  const auto call = actor->queued.extract(over.call).mapped();
+  leave(*actor, *call);
+  call->result->complete(over.why);
 }
 
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
@@ -135,7 +138,7 @@ void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
   if (calls_.is_self(*actor->process)) call->result->note_own_call();
   calls_.send(actor->process, call->out, std::move(direct));
   call->out.arguments.clear();
-  if (actor->channel_kept) return;
+  if (actor->channel_kept || actor->incarnation.death()) return;
   actor->channel_kept = calls_.channel(actor->process->process);
   actor->channel.store(actor->channel_kept.get(), std::memory_order_release);
 }
@@ -167,15 +170,12 @@ void Actors::Constructors::lost(DirectCall call, Progress, const Failure& how) {
   call.result->complete(death);
 }
 
-void Actors::die(const ActorPtr& actor, Failure how) {
-  if (actor->dead) return;
-  actor->dead = how;
+void Actors::die(const ActorPtr& actor, const Failure& how) {
+  if (actor->incarnation.death()) return;
   actor->channel.store(nullptr, std::memory_order_release);
+  const auto effects = actor->incarnation.on_death(how);
   if (actor->constructed) actor->constructed->complete(how);
-  for (auto& call : std::exchange(actor->queue, {})) {
-    leave(*actor, *call);
-    call->result->complete(how);
-  }
+  for (const auto& effect : effects) end(actor, std::get<Incarnation::End>(effect));
 }
 
 Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "actors/incarnation.hpp"
 #include "calls/calls.hpp"
 #include "calls/resolver.hpp"
 #include "ids/session.hpp"
@@ -16,16 +15,13 @@ namespace troupe::detail {
 
 /// What this process knows of one actor. The fields after the mark belong to the loop.
 ///
-///   [asked for] --placed--> [reachable] --process ended / constructor threw / refused--> [dead]
-///
-/// Calls leave in the order made: straight into the channel to its process where there is one and the arguments are plain
+/// Incarnation says which calls may leave, and when it is dead. Calls leave in the order made: straight into the channel to its process where there is one and the arguments are plain
 /// and here, else through the loop, where they queue until their arguments are there.
 class ActorState {
  public:
   struct Call {
     runtime::OutgoingCall out;
     ObjectPtr result;
-    bool resolved = false;
   };
 
   /// The loop holds calls of this actor, or a thread is about to hand it one: a later call must not overtake them. Counts
@@ -56,8 +52,9 @@ class ActorState {
   // ---- the loop's
   runtime::AddressPtr process;
   runtime::OutChannelPtr channel_kept;
-  std::optional<Failure> dead;
-  std::deque<std::shared_ptr<Call>> queue;
+  runtime::Incarnation incarnation;
+  std::unordered_map<runtime::Incarnation::Number, std::shared_ptr<Call>> queued;
+  runtime::Incarnation::Number last_call = 0;
 };
 
 }  // namespace troupe::detail
@@ -99,12 +96,13 @@ class Actors : public CallReceiver {
   void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call, detail::ObjectPtr result,
                std::function<void(wire::GangInfo::Builder)> gang = {});
   void placed(const ActorPtr& actor, AddressPtr process);
-  void pump(const ActorPtr& actor);
+  void perform(const ActorPtr& actor, const Incarnation::Effects& effects);
   void send(const ActorPtr& actor, const std::shared_ptr<Call>& call);
   static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
                             CallReceiver& receiver);
   static void leave(detail::ActorState& actor, const Call& call);
-  static void die(const ActorPtr& actor, Failure how);
+  static void end(const ActorPtr& actor, const Incarnation::End& call);
+  static void die(const ActorPtr& actor, const Failure& how);
   static Failure as_actor_death(const detail::ActorState& actor, Failure how);
 
   boost::asio::io_context& loop_;
