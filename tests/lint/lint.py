@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, promises, sizes, words
+from checks import arrows, floors, headers, layout, promises, sizes, tidy, words
 from checks.tree import git_tree
 
 
@@ -28,6 +28,7 @@ def main():
         "words": lambda: words.check(tree),
         "promises": lambda: promises.check(tree),
         "headers": lambda: headers.check(tree, options.build.resolve()),
+        "tidy": lambda: tidy.check(tree, options.build.resolve()),
     }
     failed = False
     for name, check in checks.items():

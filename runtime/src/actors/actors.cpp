@@ -57,7 +57,7 @@ void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::Ob
   if (send_directly(actor, call, result, *this)) return;
   actor->behind_loop.fetch_add(1, std::memory_order_relaxed);
   boost::asio::post(loop_, [this, actor, call = std::move(call), result]() mutable {
-    enqueue(actor, Work::Kind::Method, std::move(call), std::move(result));
+    enqueue(actor, Work::Kind::Method, std::move(call), result);
   });
 }
 

@@ -36,9 +36,9 @@ void keep_alive(int fd, const Liveness& liveness) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &liveness.probes, sizeof liveness.probes);
 }
 
-UnansweredWatch::UnansweredWatch(boost::asio::any_io_executor executor, int fd, Liveness liveness,
+UnansweredWatch::UnansweredWatch(const boost::asio::any_io_executor& executor, int fd, Liveness liveness,
                                  std::function<void()> gone)
-    : fd_(fd), liveness_(liveness), is_tcp_(is_tcp(fd)), timer_(std::move(executor)), gone_(std::move(gone)) {}
+    : fd_(fd), liveness_(liveness), is_tcp_(is_tcp(fd)), timer_(executor), gone_(std::move(gone)) {}
 
 void UnansweredWatch::stop() {
   watches_ = true;  // for good: nothing more is sent

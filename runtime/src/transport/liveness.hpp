@@ -30,7 +30,7 @@ void keep_alive(int fd, const Liveness& liveness = {});
 ///                           \--nothing was, for Liveness::unanswered--> `gone`, once
 class UnansweredWatch {
  public:
-  UnansweredWatch(boost::asio::any_io_executor executor, int fd, Liveness liveness, std::function<void()> gone);
+  UnansweredWatch(const boost::asio::any_io_executor& executor, int fd, Liveness liveness, std::function<void()> gone);
 
   /// Something was given to the socket. Costs nothing while it watches.
   void sent() {

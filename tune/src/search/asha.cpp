@@ -187,7 +187,7 @@ void Asha::take_up(std::string_view saved) {
 }
 
 SchedulerFactory asha(AshaOptions options) {
-  Asha(options, {}, 0);  // refuses bad options here, where they were written
+  [[maybe_unused]] const Asha refused(options, {}, 0);  // refuses bad options here, where they were written
   return [options](const Objective& objective, std::uint64_t seed) {
     return std::make_unique<Asha>(options, objective, seed);
   };

@@ -293,7 +293,7 @@ std::vector<std::string> Pbt::checkpoints() const {
 }
 
 SchedulerFactory pbt(PbtOptions options) {
-  Pbt(options, {}, 0);  // refuses bad options here, where they were written
+  [[maybe_unused]] const Pbt refused(options, {}, 0);  // refuses bad options here, where they were written
   return [options](const Objective& objective, std::uint64_t seed) {
     return std::make_unique<Pbt>(options, objective, seed);
   };

@@ -53,7 +53,12 @@ void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated 
   const ObjectId object{self_, ++last_object_};
   const auto kept = take_kept(bytes);
   const RequestId request = kept ? 0 : ++last_request_;
-  if (!kept) pending_.emplace(request, Creation{object, bytes, std::move(done)});
+  Client::OnCreated done_here;  // where no answer is waited for
+  if (kept) {
+    done_here = std::move(done);
+  } else {
+    pending_.emplace(request, Creation{object, bytes, std::move(done)});
+  }
   send_later([=](wire::Message::Builder message) {
     auto create = message.initObjectCreate();
     create.setRequest(request);
@@ -64,7 +69,7 @@ void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated 
     create.setOffset(kept ? kept->offset : 0);
   });
   lock.unlock();
-  if (kept) done(Writable(shared_from_this(), object, arena_.writable({kept->offset, bytes}), true));
+  if (kept) done_here(Writable(shared_from_this(), object, arena_.writable({kept->offset, bytes}), true));
 }
 
 std::optional<Extent> ClientCore::take_kept(std::uint64_t bytes) {
