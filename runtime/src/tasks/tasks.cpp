@@ -32,6 +32,7 @@ void Tasks::apply(Event&& event) {
     const std::lock_guard lock(mutex_);
     event(effects);
     perform_here(effects);
+    checks_.on_event([this] { book_.check(); });
     turn = book_.wants_turn() && !std::exchange(turn_posted_, true);
   }
   if (turn) post_turn();

@@ -13,6 +13,7 @@
 #include "calls/calls.hpp"
 #include "calls/resolver.hpp"
 #include "objects/doorbell.hpp"
+#include "os/now_and_then.hpp"
 #include "tasks/lease_book.hpp"
 
 namespace troupe::runtime {
@@ -93,6 +94,7 @@ class Tasks : public CallReceiver {
 
   std::mutex mutex_;  // guards what follows
   tasks::LeaseBook book_;
+  os::NowAndThen checks_;
   bool turn_posted_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "calls/channel/out_channel.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
@@ -325,6 +326,7 @@ void OutChannel::close(const Failure& how, bool ended) {
       const auto came = progress(slot, ended);
       lost.emplace_back(free_slot(slot), came);
     }
+    assert(in_flight_ == 0);
   }
   for (auto& [call, came] : lost) {
     auto* receiver = call.receiver;

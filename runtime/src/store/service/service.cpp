@@ -132,6 +132,7 @@ void Service::violation(ProcessId from, const std::string& why) {
 // ---- what the catalog wants done -------------------------------------------------------------------------------
 
 void Service::perform(const Effects& effects) {
+  checks_.on_event([this] { catalog_.check(); });
   for (const auto& effect : effects) {
     std::visit([this](const auto& one) { perform(one); }, effect);
   }

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "store/catalog/catalog.hpp"
+#include "os/now_and_then.hpp"
 #include "store/memory/arena.hpp"
 #include "store/memory/spill.hpp"
 #include "store/service/elsewhere.hpp"
@@ -142,6 +143,7 @@ class Service {
   boost::asio::io_context& loop_;
   const ServiceOptions options_;
   Catalog catalog_;
+  os::NowAndThen checks_;
   std::unordered_map<ProcessId, Process> processes_;
   std::unordered_map<JobId, ArenaPtr> arenas_;
   std::optional<Refusal> no_spilling_;
