@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,10 @@ class GangContext {
   virtual const std::atomic<std::uint32_t>& broken() const = 0;
   /// What broke the gang, e.g. "rank 1 (pid 42 on node 2) was killed by signal 9". Empty while broken() is 0.
   virtual Failure why_broken() const = 0;
+  /// For waits that can be woken: `then` is called once, when the gang breaks, on a thread that must not be held up; at once and
+  /// on this thread where the gang is broken already. With the end of the result it is not called any more, and does not run.
+  /// The context outlives the result. nullptr where the gang can not break.
+  [[nodiscard]] virtual std::shared_ptr<void> on_broken(std::function<void()> then) = 0;
 };
 
 /// The context of the actor that is running (or being constructed) on this thread; nullptr if it is not a gang's rank.

@@ -53,6 +53,7 @@ void RankContext::break_with(Failure why) {
   why_.kind = Failure::Kind::GangBroken;
   broken_.store(1, std::memory_order_release);
   doorbell().ring();
+  listeners_.notify();
 }
 
 void RankContext::set(std::string_view key, std::string_view value) {

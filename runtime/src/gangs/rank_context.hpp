@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <troupe/detail/break_listeners.hpp>
 #include <troupe/gang_context.hpp>
 
 #include "gangs/rendezvous_table.hpp"
@@ -44,6 +46,7 @@ class RankContext final : public GangContext, public Rendezvous {
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
   Failure why_broken() const override;
+  std::shared_ptr<void> on_broken(std::function<void()> then) override { return listeners_.add(std::move(then)); }
 
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override;
@@ -63,6 +66,7 @@ class RankContext final : public GangContext, public Rendezvous {
   const Ask ask_;
   Failure why_;  // written before broken_ is set
   std::atomic<std::uint32_t> broken_{0};
+  detail::BreakListeners listeners_;
 };
 
 }  // namespace troupe::runtime

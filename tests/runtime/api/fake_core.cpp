@@ -272,9 +272,11 @@ ActorId share_actor(const ActorPtr& actor) {
   return actor->id;
 }
 void kill_actor(const ActorPtr& actor) {
-  const std::lock_guard lock(world().mutex);
-  actor->dead = true;
-  if (actor->table) actor->table->broken = 1;
+  {
+    const std::lock_guard lock(world().mutex);
+    actor->dead = true;
+  }
+  if (actor->table) actor->table->break_up();
 }
 
 std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,

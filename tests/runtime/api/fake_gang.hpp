@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <troupe/detail/break_listeners.hpp>
 #include <troupe/detail/local_member.hpp>
 #include <troupe/gang_context.hpp>
 
@@ -15,6 +17,12 @@ struct GangTable {
   troupe::detail::LocalRendezvous rendezvous;
   std::atomic<std::uint32_t> broken = 0;
   std::string why = "rank 1 was killed by signal 9";
+  troupe::detail::BreakListeners listeners;
+
+  void break_up() {
+    broken = 1;
+    listeners.notify();
+  }
 };
 
 /// One rank of a gang whose ranks are threads of this process.
@@ -37,6 +45,9 @@ class GangOfThreads final : public troupe::GangContext {
   const std::atomic<std::uint32_t>& broken() const override { return table_->broken; }
   troupe::Failure why_broken() const override {
     return {.kind = troupe::Failure::Kind::GangBroken, .message = table_->why};
+  }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override {
+    return table_->listeners.add(std::move(then));
   }
 
  private:

@@ -2,10 +2,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include "fake_gang.hpp"
@@ -44,6 +48,27 @@ double fail_on_rank_1(Context& context, const Config&) {
 }
 
 void only_reports(Context& context, const Config&) { context.member.report({{"seed", 1.5}}, ""); }
+
+/// How often the thread has given up its processor to wait.
+long switches_of(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "voluntary_ctxt_switches:") continue;
+    long count = 0;
+    status >> count;
+    return count;
+  }
+  return -1;
+}
+bool sleeps(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "State:") continue;
+    status >> word;
+    return word == "S";
+  }
+  return false;
+}
 
 template <auto F>
 TrialRun<F> start(int size, trainable_config<F> config, RunInfo info = {}) {
@@ -180,11 +205,54 @@ TEST_CASE("a report waits no longer than its gang is whole", "[api][trainable]")
     }
   });
   CHECK(session.next(std::nullopt).kind == Kind::Report);
-  table->broken = 1;
+  table->break_up();
   CHECK_THROWS_AS(session.finish(), GangBroken);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!left && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   CHECK(left);
+}
+
+TEST_CASE("who waits for a rank's function sleeps until it ends or the gang breaks", "[api][trainable]") {
+  const auto table = std::make_shared<fake::GangTable>();
+  fake::GangOfThreads context(table, 0, 2);
+  TrialSession session(context, {});
+  std::atomic<bool> ends = false;
+  session.start([&](Member&) { ends.wait(false); });
+  std::atomic<pid_t> waiter = 0;
+  std::atomic<bool> left = false;
+  std::jthread waiting([&] {
+    waiter = gettid();
+    CHECK_THROWS_AS(session.finish(), GangBroken);
+    left = true;
+  });
+  const auto until = [](const std::function<bool()>& done, std::chrono::milliseconds patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (!done() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return done();
+  };
+  REQUIRE(until([&] { return waiter != 0 && sleeps(waiter); }, std::chrono::seconds(10)));
+  const auto before = switches_of(waiter);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // in which nothing happens
+  CHECK(switches_of(waiter) - before <= 2);
+
+  const auto broken_at = std::chrono::steady_clock::now();
+  table->break_up();
+  CHECK(until([&] { return left.load(); }, std::chrono::seconds(5)));
+  CHECK(std::chrono::steady_clock::now() - broken_at < std::chrono::seconds(1));
+  ends = true;
+  ends.notify_all();
+}
+
+TEST_CASE("a gang that is broken when somebody asks to be told of it is told of at once", "[api][trainable]") {
+  BreakListeners listeners;
+  int heard = 0;
+  auto registration = listeners.add([&] { ++heard; });
+  static_cast<void>(listeners.add([&] { heard += 100; }));  // whose registration is gone at once
+  listeners.notify();
+  CHECK(heard == 1);
+  CHECK(listeners.add([&] { heard += 10; }) == nullptr);
+  CHECK(heard == 11);
 }
 
 TEST_CASE("a report that rank 0 does not come to any more ends with why", "[api][trainable]") {

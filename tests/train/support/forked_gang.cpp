@@ -110,6 +110,8 @@ class Context final : public GangContext {
   Failure why_broken() const override {
     return {.kind = Failure::Kind::ProcessDied, .message = board_.broken.load() != 0 ? board_.why : ""};
   }
+  /// Another process breaks this gang, and collectives poll its word.
+  std::shared_ptr<void> on_broken(std::function<void()> /*then*/) override { return nullptr; }
 
  private:
   Board& board_;

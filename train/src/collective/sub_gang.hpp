@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collective/call.hpp"
@@ -28,6 +30,7 @@ class SubGang final : public GangContext {
   Rendezvous& rendezvous() override { return whole_.rendezvous(); }
   const std::atomic<std::uint32_t>& broken() const override { return whole_.broken(); }
   Failure why_broken() const override { return whole_.why_broken(); }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override { return whole_.on_broken(std::move(then)); }
 
  private:
   GangContext& whole_;

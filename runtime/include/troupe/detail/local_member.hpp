@@ -46,6 +46,7 @@ class LocalGang final : public GangContext {
   Rendezvous& rendezvous() override { return rendezvous_; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
   Failure why_broken() const override { return {}; }
+  std::shared_ptr<void> on_broken(std::function<void()> /*then*/) override { return nullptr; }
 
  private:
   LocalRendezvous rendezvous_;

@@ -37,6 +37,7 @@ class RunGang final : public GangContext, public Rendezvous {
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return whole_.broken(); }
   Failure why_broken() const override { return whole_.why_broken(); }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override { return whole_.on_broken(std::move(then)); }
 
   void set(std::string_view key, std::string_view value) override { whole_.rendezvous().set(own(key), value); }
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override {

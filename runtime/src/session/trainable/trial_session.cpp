@@ -16,8 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 20ms;                       // how often a wait looks whether the gang is whole
-constexpr auto kRendezvousSlice = 2s;              // likewise, where the rendezvous is what waits
+constexpr auto kRendezvousSlice = 2s;              // how often a wait for rank 0 looks whether the run was given up
 constexpr auto kFarewell = kRendezvousSlice + 1s;  // so that whoever waits there has seen that it is over
 
 // What rank 0 answers a report with.
@@ -35,7 +34,12 @@ constexpr auto* kVerdicts = "verdicts";
 class TrialSession::Core final : public Member {
  public:
   Core(GangContext& gang, RunInfo info, std::uint32_t run)
-      : gang_(run > 1 ? later_.emplace(gang, run) : gang), info_(std::move(info)) {}
+      : gang_(run > 1 ? later_.emplace(gang, run) : gang), info_(std::move(info)) {
+    watch_ = gang_.on_broken([this] {
+      const std::lock_guard lock(mutex_);  // who is about to wait has looked at the gang before, or sleeps by now
+      changed_.notify_all();
+    });
+  }
 
   GangContext& gang() override { return gang_; }
   Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
@@ -78,6 +82,8 @@ class TrialSession::Core final : public Member {
   bool ended_ = false;
   bool abandoned_ = false;
   std::exception_ptr error_;
+
+  std::shared_ptr<void> watch_;  ///< of the gang's breaking; ends before what it touches
 };
 
 void TrialSession::Core::raise_broken() const {
@@ -90,7 +96,7 @@ template <class Condition>
 void TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   while (!condition()) {
     if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
-    changed_.wait_for(lock, kLook);
+    changed_.wait(lock);
   }
 }
 
