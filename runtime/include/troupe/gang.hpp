@@ -13,6 +13,7 @@
 #include <troupe/actor.hpp>
 #include <troupe/gang_context.hpp>
 #include <troupe/options.hpp>
+#include <troupe/ref.hpp>
 
 namespace troupe {
 
@@ -62,22 +63,82 @@ class Gang {
   std::vector<Actor<T>> ranks_;
 };
 
-/// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are placed.
-/// Throws Impossible (naming what is missing) if that can never be, TimedOut, std::invalid_argument for bad options.
+/// A gang that was asked for and may not be placed yet. The request has a place in the head's queue, which it keeps until the
+/// gang is placed: asking the handle whether it is, however often, changes nothing about that.
+///
+///   [pending] --placed--> [placed] --get()--> a Gang
+///       |                    |
+///       +--- cancel(), or the end of this handle ---> the request is taken back, or the gang ends: nothing is left of it
+///       +--- GangOptions::timeout, a refusal by the head ---> failed
+///
+/// Costs one message to the head, and no thread. Any thread may call placed(), wait_for() and cancel(); the handle is moved,
+/// taken with get() and destroyed by one thread.
+template <class T>
+class PendingGang {
+ public:
+  /// A handle on nothing; only assignment makes use of it.
+  PendingGang() = default;
+  /// For the runtime's templates.
+  explicit PendingGang(detail::GangPlacement placement) : placement_(std::move(placement)) {}
+  PendingGang(PendingGang&& other) noexcept : placement_(std::exchange(other.placement_, {})) {}
+  PendingGang& operator=(PendingGang&& other) noexcept {
+    if (this == &other) return *this;
+    cancel();
+    placement_ = std::exchange(other.placement_, {});
+    return *this;
+  }
+  ~PendingGang() { cancel(); }
+
+  /// Ready once the gang is placed, or once it is sure that it will not be: it then fails as get() throws. Can be waited for
+  /// together with other refs, so that one thread can wait for many gangs and for the calls on them.
+  Ref<void> placed() const {
+    if (!placement_.placed) throw std::logic_error("troupe: an empty PendingGang stands for no gang");
+    return detail::ref_to<void>(placement_.placed);
+  }
+  /// Waits until placed() is ready, at most so long. -> whether it is
+  bool wait_for(std::chrono::milliseconds timeout) const { return placed().wait_for(timeout); }
+
+  /// Waits until the gang is placed, and hands it out: the handle is empty from then on. Throws Impossible (naming what is
+  /// missing) where no such gang can ever be placed, TimedOut once GangOptions::timeout is over, Cancelled after cancel(),
+  /// Disconnected where the cluster has ended.
+  Gang<T> get() {
+    placed().get();
+    std::vector<Actor<T>> ranks;
+    ranks.reserve(placement_.ranks.size());
+    for (auto& state : placement_.ranks) ranks.push_back(detail::actor_of<T>(std::move(state)));
+    placement_ = {};
+    return Gang<T>(std::move(ranks));
+  }
+
+  /// Takes the request back, or ends the gang where it has been placed meanwhile and nobody has taken it. Returns at once. After
+  /// get(), and on an empty handle, it does nothing.
+  void cancel() {
+    if (placement_.placed) detail::withdraw_gang(placement_);
+  }
+
+ private:
+  detail::GangPlacement placement_;
+};
+
+/// Asks for `options.size` actors T(arguments...) that are placed together, or none of them. Returns at once. Throws
+/// std::invalid_argument for bad options, Refused where this process is in no cluster.
 template <class T, class... A>
-Gang<T> gang(const GangOptions& options, A&&... arguments) {
+PendingGang<T> place(const GangOptions& options, A&&... arguments) {
   constexpr int most = 1 << 16;
   if (options.size < 1 || options.size > most) {
     throw std::invalid_argument("GangOptions::size must be between 1 and 65536, not " + std::to_string(options.size));
   }
   const detail::GangRequest request{static_cast<std::uint32_t>(options.size), options.strategy};
-  auto states =
-      detail::spawn_gang(detail::make_constructor_call<T>(std::forward<A>(arguments)...), detail::type_name<T>, request,
-                         detail::for_rank(detail::own(options.each)), options.timeout);
-  std::vector<Actor<T>> ranks;
-  ranks.reserve(states.size());
-  for (auto& state : states) ranks.push_back(detail::actor_of<T>(std::move(state)));
-  return Gang<T>(std::move(ranks));
+  return PendingGang<T>(detail::place_gang(detail::make_constructor_call<T>(std::forward<A>(arguments)...),
+                                           detail::type_name<T>, request, detail::for_rank(detail::own(options.each)),
+                                           options.timeout));
+}
+
+/// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are placed: place(), then
+/// PendingGang::get(), and throws what they throw.
+template <class T, class... A>
+Gang<T> gang(const GangOptions& options, A&&... arguments) {
+  return place<T>(options, std::forward<A>(arguments)...).get();
 }
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include "config/name.hpp"
 #include "objects/blocking.hpp"
 #include "objects/stored.hpp"
+#include "session/gang_share.hpp"
 #include "session/process.hpp"
 #include "tasks/wait_set.hpp"
 #include "wire/codec.hpp"
@@ -31,25 +32,6 @@ void end_unshared(ActorState& actor) {
   });
 }
 
-/// Keeps a gang as long as any of its ranks has a handle.
-struct GangShare {
-  std::uint64_t id;
-  const std::uint64_t session = runtime::current_session();
-  explicit GangShare(std::uint64_t gang) : id(gang) {}
-  GangShare(const GangShare&) = delete;
-  GangShare& operator=(const GangShare&) = delete;
-  ~GangShare() {
-    auto* process = Process::maybe();
-    if (!process || session != runtime::current_session()) return;
-    process->post([gang = id] {
-      auto* here = Process::maybe();
-      if (!here) return;
-      here->gangs().forget(gang);
-      here->head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
-    });
-  }
-};
-
 bool is_own_call(const Process& process, const Object& object) {
   const auto& channel = object.source.channel;
   return object.is_own_call() || (channel && channel->callee() == process.identity().self->process);
@@ -66,24 +48,6 @@ bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects
 constexpr auto kWaitsForItself =
     "this actor waits for itself: a call of it begins only once its method that waits here has returned. Return the "
     "Ref instead of waiting for it, or call the member function directly";
-
-struct GangMember {
-  runtime::AddressPtr address;
-  std::uint32_t local_rank = 0;
-  std::uint32_t node_rank = 0;
-};
-
-void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank,
-                const std::vector<GangMember>& members) {
-  info.setGang(gang);
-  info.setRank(rank);
-  auto out = info.initMembers(static_cast<unsigned>(members.size()));
-  for (unsigned i = 0; i < out.size(); ++i) {
-    runtime::write_address(out[i].initProcess(), *members[i].address);
-    out[i].setLocalRank(members[i].local_rank);
-    out[i].setNodeRank(members[i].node_rank);
-  }
-}
 
 }  // namespace
 
@@ -172,61 +136,10 @@ void kill_actor(const ActorPtr& actor) {
   if (actor->is_stale()) return;
   process.post([&process, actor] {
     if (!actor->gang) return process.actors().kill(actor->id);
-    const auto gang = std::static_pointer_cast<GangShare>(actor->gang)->id;  // no rank lives without the others
+    const auto gang =
+        std::static_pointer_cast<runtime::GangShare>(actor->gang)->id;  // no rank lives without the others
     process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
   });
-}
-
-std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
-                                 const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout) {
-  auto& process = Process::current();
-  const auto id = process.next_shared_id();
-  std::vector<ActorPtr> ranks;
-  auto share = std::make_shared<GangShare>(id);
-  for (std::uint32_t rank = 0; rank < gang.size; ++rank) {
-    ranks.push_back(std::make_shared<ActorState>(0, std::string(type), nullptr));
-    ranks.back()->gang = share;
-    ranks.back()->rank = rank;
-    ranks.back()->constructed = pending_result(process);
-  }
-  auto placed = Object::pending(0);
-  auto request = std::make_shared<std::uint64_t>(0);
-  process.post([&process, placed, request, id, gang, each, ranks, constructor = std::move(constructor)] {
-    *request = process.head().ask(
-        [&](wire::Ask::Builder ask) {
-          auto out = ask.initGang();
-          out.setGang(id);
-          out.setSize(gang.size);
-          out.setStrategy(static_cast<std::uint8_t>(gang.strategy));
-          out.setName(each.name);
-          runtime::write_request(out.initEach(), each);
-        },
-        [&process, placed, id, ranks, constructor](wire::Tell::Reader tell) {
-          std::vector<GangMember> members;
-          std::vector<runtime::AddressPtr> addresses;
-          for (auto member : tell.getGang().getMembers()) {
-            members.push_back(
-                {runtime::read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
-            addresses.push_back(members.back().address);
-          }
-          process.gangs().watch(id, std::move(addresses));
-          for (std::uint32_t rank = 0; rank < ranks.size() && rank < members.size(); ++rank) {
-            process.actors().construct(ranks[rank], members[rank].address, constructor,
-                                       [=](wire::GangInfo::Builder info) { write_gang(info, id, rank, members); });
-          }
-          placed->complete(Payload{});
-        },
-        [placed](const Failure& failure) { placed->complete(failure); });
-  });
-  if (!wait_giving_cpu_back(
-          process, [&] { return placed->ready(); }, runtime::deadline_after(timeout))) {
-    process.post([&process, request] { process.head().withdraw(*request); });
-    raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says what it waits for",
-                                  gang.size, timeout->count())});
-  }
-  if (const auto* failure = std::get_if<Failure>(&placed->outcome())) raise(*failure);
-  return ranks;
 }
 
 ObjectPtr put_object(Payload value) {

@@ -64,6 +64,7 @@ class Process final : public ProcessContext {
   void post(F&& f) {
     boost::asio::post(loop_, std::forward<F>(f));
   }
+  boost::asio::io_context& loop() { return loop_; }
   const Identity& identity() const { return identity_; }
   std::uint64_t next_object_id() { return ++last_object_; }
   /// Unique in the cluster: for the actors and gangs that this process makes.

@@ -279,21 +279,22 @@ void kill_actor(const ActorPtr& actor) {
   if (actor->table) actor->table->break_up();
 }
 
-std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
-                                 const RequestOptions&, std::optional<std::chrono::milliseconds>) {
-  auto table = std::make_shared<fake::GangTable>();
-  std::vector<ActorPtr> ranks;
-  const auto size = static_cast<int>(gang.size);
-  for (int rank = 0; rank < size; ++rank) ranks.push_back(make_actor(constructor, type, table, rank, size));
-  return ranks;
-}
-
 ObjectPtr put_object(Payload value) {
   auto object = std::make_shared<Object>();
   object->value = std::move(value);
   object->ready = true;
   return object;
 }
+GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& gang, const RequestOptions&,
+                         std::optional<std::chrono::milliseconds>) {
+  auto table = std::make_shared<fake::GangTable>();
+  GangPlacement placement{.placed = put_object({})};
+  const auto size = static_cast<int>(gang.size);
+  for (int rank = 0; rank < size; ++rank) placement.ranks.push_back(make_actor(constructor, type, table, rank, size));
+  return placement;
+}
+void withdraw_gang(const GangPlacement&) {}
+
 bool is_ready(const Object& object) { return ready(object); }
 std::optional<Failure> failure_of(const Object& object) {
   const std::lock_guard lock(world().mutex);

@@ -69,10 +69,18 @@ struct GangRequest {
   std::uint32_t size = 0;
   Strategy strategy = Strategy::Pack;
 };
-/// All ranks or none. Blocks until the gang is placed (or throws Impossible, or TimedOut at `deadline`). Every rank's
-/// constructor call is `constructor`, with the same arguments. The gang ends with the last of `members`' shares.
-std::vector<ActorPtr> spawn_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
-                                 const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout);
+/// A gang that was asked for. It ends, or its request is taken back, with the last share in its ranks once it is no longer
+/// pending.
+struct GangPlacement {
+  ObjectPtr placed;  ///< nothing, once it is placed; fails with Impossible, TimedOut, Cancelled or Disconnected
+  std::vector<ActorPtr> ranks = {};
+};
+/// Asks for all ranks or none; returns at once. Every rank's constructor call is `constructor`, with the same arguments. The
+/// request keeps its place in the head's queue until it is placed, refused or withdrawn, or `timeout` is over.
+GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
+                         const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout);
+/// Takes the request back; a gang that has been placed already ends. Returns at once.
+void withdraw_gang(const GangPlacement& gang);
 
 // ---- large values ----------------------------------------------------------------------------------------------
 

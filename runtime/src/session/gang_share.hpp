@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ids/session.hpp"
+
+namespace troupe::runtime {
+
+/// Keeps a gang that this process has asked for, as long as any of its ranks has a handle or its request is pending. With the
+/// last share the head is told to end the gang, or to forget the request. Any thread.
+struct GangShare {
+  const std::uint64_t id;
+  const std::uint64_t session = current_session();
+  std::uint64_t request = 0;  ///< of the question to the head; 0: it was not asked yet. The loop's
+
+  explicit GangShare(std::uint64_t gang) : id(gang) {}
+  GangShare(const GangShare&) = delete;
+  GangShare& operator=(const GangShare&) = delete;
+  ~GangShare();
+};
+
+}  // namespace troupe::runtime

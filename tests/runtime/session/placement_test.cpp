@@ -1,0 +1,155 @@
+// Gangs that are asked for without waiting, in a private cluster.
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <troupe/troupe.hpp>
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Rank {
+  explicit Rank(int start) : value(start) {}
+  int get() const { return value; }
+  int value;
+};
+
+void nap() { std::this_thread::sleep_for(20ms); }
+
+template <class Done>
+bool eventually(Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+/// Nothing waits, no gang is left, and the node has all that it has.
+bool all_is_free(const Cluster& cluster) {
+  return eventually([&] {
+    const auto status = nlohmann::json::parse(cluster.status_json());
+    for (const auto& node : status["nodes"]) {
+      if (node["free"] != node["total"]) return false;
+    }
+    return status["gangs"].empty() && status["pending"].empty() && status["tables"]["requests"] == 0;
+  });
+}
+
+/// Keeps `width` tasks under way until it is destroyed.
+class Stream {
+ public:
+  explicit Stream(int width) : thread_([this, width] { run(width); }) {}
+  int done() const { return done_; }
+
+ private:
+  void run(int width) {
+    std::vector<Ref<void>> tasks;
+    while (!over_.load()) {
+      while (static_cast<int>(tasks.size()) < width) tasks.push_back(task<nap>());
+      auto waited = wait(tasks, 1, 1s);
+      done_ += static_cast<int>(waited.ready.size());
+      tasks = std::move(waited.unready);
+    }
+  }
+  struct End {
+    std::atomic<bool>& over;
+    ~End() { over = true; }
+  };
+
+  std::atomic<int> done_{0};
+  std::atomic<bool> over_{false};
+  std::jthread thread_;
+  End end_{over_};  // before the thread is joined
+};
+
+}  // namespace
+
+TEST_CASE("a gang is asked for without waiting, and waited for together with other refs", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 2});
+  auto first = place<Rank>({.size = 2}, 3);
+  auto second = place<Rank>({.size = 2}, 4);
+  REQUIRE(first.wait_for(20s));
+  const auto waited = wait(std::vector{first.placed(), second.placed()}, 2, 100ms);
+  CHECK(waited.ready == std::vector{first.placed()});  // the other one waits for the same CPUs
+  {
+    const auto gang = first.get();
+    CHECK(get(gang.all<&Rank::get>()) == std::vector{3, 3});
+    CHECK_THROWS_AS(first.placed(), std::logic_error);
+    gang.kill();
+  }
+  CHECK(get(second.get().all<&Rank::get>()) == std::vector{4, 4});
+  CHECK(all_is_free(cluster));
+}
+
+TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 2});
+  const auto all = gang<Rank>({.size = 2}, 1);
+  auto late = place<Rank>({.size = 1, .timeout = 50ms}, 2);
+  REQUIRE(late.wait_for(20s));
+  CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
+  CHECK_THROWS_AS(late.get(), TimedOut);
+  CHECK_THROWS_WITH(gang<Rank>({.size = 1, .timeout = 50ms}, 2),
+                    "a gang of 1 was not placed within 50 ms; `troupe status` says what it waits for");
+  CHECK(nlohmann::json::parse(cluster.status_json())["pending"].empty());
+}
+
+TEST_CASE("what can never be placed says so to whoever waits", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 2});
+  auto impossible = place<Rank>({.size = 3, .each = {.cpus = 1000}}, 1);
+  CHECK_THROWS_AS(impossible.get(), Impossible);
+  impossible.cancel();
+  CHECK_THROWS_AS(impossible.get(), Impossible);
+  CHECK_THROWS_AS(place<Rank>({.size = 0}, 1), std::invalid_argument);
+}
+
+TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is told", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 2});
+  const auto all = gang<Rank>({.size = 2}, 1);
+  auto cancelled = place<Rank>({.size = 2}, 2);
+  auto by_ref = place<Rank>({.size = 2}, 3);
+  auto kept = place<Rank>({.size = 2}, 4);
+  cancelled.cancel();
+  by_ref.placed().cancel();
+  CHECK_THROWS_AS(cancelled.get(), Cancelled);
+  CHECK_THROWS_AS(by_ref.get(), Cancelled);
+  { const auto forgotten = place<Rank>({.size = 2}, 5); }
+  all.kill();
+  CHECK(get(kept.get().all<&Rank::get>()) == std::vector{4, 4});
+  CHECK(all_is_free(cluster));
+}
+
+TEST_CASE("a gang that is cancelled while it is being placed holds nothing", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 4});
+  constexpr int kGangs = 300;
+  int placed = 0;
+  for (int i = 0; i < kGangs; ++i) {
+    auto pending = place<Rank>({.size = 1 + i % 4}, i);
+    // From at once to well after the grant of a warm worker process, which takes less than a millisecond.
+    if (i % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
+    placed += pending.placed().ready() ? 1 : 0;
+    if (i % 2 == 0) pending.cancel();
+  }
+  INFO(placed << " of " << kGangs << " were placed when they were cancelled");
+  CHECK(all_is_free(cluster));
+  CHECK(get(gang<Rank>({.size = 4, .timeout = 20s}, 7).all<&Rank::get>()) == std::vector{7, 7, 7, 7});
+}
+
+TEST_CASE("a pending gang keeps its place beside a stream of small tasks, however often it is asked for",
+          "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 4});
+  Stream stream(16);
+  REQUIRE(eventually([&] { return stream.done() > 40; }));
+  auto pending = place<Rank>({.size = 4}, 1);  // of all CPUs
+  const auto began = std::chrono::steady_clock::now();
+  while (!pending.wait_for(10ms) && std::chrono::steady_clock::now() - began < 60s) continue;
+  REQUIRE(pending.placed().ready());
+  CHECK(get(pending.get().all<&Rank::get>()) == std::vector(4, 1));
+}
