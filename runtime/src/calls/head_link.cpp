@@ -7,9 +7,9 @@
 namespace troupe::runtime {
 
 void HeadLink::disconnect(const Failure& why) {
-  gone_ = why;
+  if (!gone_) gone_ = why;
   connection_.reset();
-  for (auto& [id, pending] : std::exchange(pending_, {})) pending.refused(why);
+  for (auto& [id, pending] : std::exchange(pending_, {})) pending.refused(*gone_);
 }
 
 void HeadLink::send(std::uint64_t id, const Fill& fill) {

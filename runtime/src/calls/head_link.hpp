@@ -21,7 +21,8 @@ class HeadLink {
 
   /// Where asks go from now on.
   void connect(transport::ConnectionPtr connection) { connection_ = std::move(connection); }
-  /// Every ask that is not answered, and every later one, is refused with this.
+  /// Every ask that is not answered, and every later one, is refused with this. The first reason stands: what follows from it
+  /// may be noticed later.
   void disconnect(const Failure& why);
   /// What still comes from the head then is about the end of its cluster, and says less than why it ended.
   bool is_gone() const { return gone_.has_value(); }

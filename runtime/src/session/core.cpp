@@ -231,6 +231,11 @@ std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
   return found == objects.size() ? std::nullopt : std::optional(found);
 }
 
+ObjectPtr cluster_end() {
+  auto* process = Process::maybe();
+  return process ? process->cluster_end() : nullptr;
+}
+
 void cancel_object(const ObjectPtr& object) {
   if (object->ready()) return;
   if (object->source.channel) return object->source.channel->cancel(object->source.call);

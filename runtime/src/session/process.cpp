@@ -193,21 +193,23 @@ void Process::on_node_message(const transport::ConnectionPtr& from, wire::Messag
   if (!store_link_.on_message(from, message)) on_head_message(message);
 }
 
-void Process::on_cluster_stopped(const std::string& why) {
+/// Whoever waits for the end of the cluster hears of it before what is under way fails for it.
+void Process::lose_head(const Failure& why) {
   store_link_.leave();
-  head_.disconnect({.kind = Failure::Kind::Disconnected, .message = "the cluster was stopped: " + why});
+  cluster_end_->complete(why);
+  head_.disconnect(why);
 }
 
-void Process::on_head_lost(const std::string& why) {
-  store_link_.leave();
-  head_.disconnect(head_gone(why));
+void Process::on_cluster_stopped(const std::string& why) {
+  lose_head({.kind = Failure::Kind::Disconnected, .message = "the cluster was stopped: " + why});
 }
+
+void Process::on_head_lost(const std::string& why) { lose_head(head_gone(why)); }
 
 void Process::on_head_silent(const std::string& why) { end(head_gone(why)); }
 
 void Process::end(const Failure& why) {
-  store_link_.leave();
-  head_.disconnect(why);
+  lose_head(why);
   peers_.end(why);
 }
 

@@ -70,6 +70,9 @@ class Process final : public ProcessContext {
   /// Unique in the cluster: for the actors and gangs that this process makes.
   std::uint64_t next_shared_id() { return identity_.self->process << 32 | ++last_shared_; }
 
+  /// As detail::cluster_end(). Any thread.
+  const detail::ObjectPtr& cluster_end() const { return cluster_end_; }
+
   // ---- ProcessContext
   ProcessId id() const override { return identity_.self->process; }
   void on_loop(std::function<void()> then) override { post(std::move(then)); }
@@ -102,6 +105,7 @@ class Process final : public ProcessContext {
   void on_cluster_stopped(const std::string& why);
 
  private:
+  void lose_head(const Failure& why);
   void on_request(ProcessId caller, wire::Message::Reader message);
   void on_tell(wire::Tell::Reader tell);
   void on_orphans(wire::Orphans::Reader orphans);
@@ -115,6 +119,7 @@ class Process final : public ProcessContext {
   // Of all sessions: a handle that outlives its own must not name what a later one makes.
   static inline std::atomic<std::uint64_t> last_object_{0};
   static inline std::atomic<std::uint64_t> last_shared_{0};
+  const detail::ObjectPtr cluster_end_ = detail::Object::pending(next_object_id());
 
   StoreLink store_link_;
   HeadLink head_;

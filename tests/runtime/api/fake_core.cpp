@@ -321,6 +321,7 @@ std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
   return std::nullopt;
 }
 void cancel_object(const ObjectPtr& object) { object->cancelled = true; }
+ObjectPtr cluster_end() { return nullptr; }
 
 }  // namespace troupe::detail
 

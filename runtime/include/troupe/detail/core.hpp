@@ -126,6 +126,9 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
 /// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have values.
 std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects);
 void cancel_object(const ObjectPtr& object);
+/// Never has a value; fails once the cluster has ended for this process, with how, before anything fails for that reason.
+/// nullptr where this process is in no cluster.
+ObjectPtr cluster_end();
 
 // ---- what the process asks of the program ----------------------------------------------------------------------
 
