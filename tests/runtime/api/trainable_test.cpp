@@ -175,10 +175,10 @@ TEST_CASE("several runs are waited for together", "[api][trainable]") {
   std::vector<int> reports(runs.size());
   while (finished < runs.size()) {
     std::vector<ObjectPtr> objects;
-    for (const auto& run : runs) run.collect(objects);
+    for (auto& run : runs) run.progress().collect(objects);
     wait_objects(objects, 1, std::chrono::seconds(10));
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const auto event = runs[i].poll();
+      const auto event = runs[i].progress().poll();
       if (!event) continue;
       if (event->kind == Kind::Finished) {
         ++finished;

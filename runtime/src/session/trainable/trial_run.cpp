@@ -1,54 +1,38 @@
 #include <troupe/detail/trial_run.hpp>
 
-#include <exception>
-#include <stdexcept>
+#include <algorithm>
 
 namespace troupe::detail {
 namespace {
 
-std::exception_ptr error_of(const ObjectPtr& object) {
-  if (!is_ready(*object)) return nullptr;
-  try {
-    get_object(object, std::chrono::milliseconds(0));
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
-
-/// Says that another rank is to blame.
-bool is_consequence(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const GangBroken&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
+bool has_value(const ObjectPtr& call) { return is_ready(*call) && !failure_of(*call); }
 
 }  // namespace
 
-bool has_failed(const ObjectPtr& ref) { return error_of(ref) != nullptr; }
-
-void raise_cause(const std::vector<ObjectPtr>& refs, std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  std::exception_ptr consequence;
-  for (;;) {
-    std::size_t ready = 0;
-    for (const auto& ref : refs) {
-      ready += is_ready(*ref) ? 1 : 0;
-      const auto error = error_of(ref);
-      if (error && !is_consequence(error)) std::rethrow_exception(error);
-      if (error && !consequence) consequence = error;
-    }
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (ready == refs.size() || left.count() <= 0) break;
-    wait_objects(refs, ready + 1, left);
-  }
-  if (consequence) std::rethrow_exception(consequence);
-  throw std::logic_error("troupe: a run was asked for its error, but has none");
+RunProgress::RunProgress(const TrialRanks& ranks) : ranks_(ranks) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) starts_.push_back(object_of(ranks.start(rank)));
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) others_.push_back(object_of(ranks.finish(rank)));
+  for (const auto& call : starts_) calls_.add(call);
+  for (const auto& call : others_) calls_.add(call);
+  ask(std::nullopt);
 }
+
+void RunProgress::ask(std::optional<Verdict> verdict) {
+  pending_ = ranks_.next(verdict);
+  calls_.add(object_of(pending_));
+}
+
+std::optional<TrialEvent> RunProgress::poll() {
+  calls_.look();
+  if (calls_.failing() || !pending_ || !has_value(object_of(pending_))) return std::nullopt;
+  return std::exchange(pending_, {}).get();
+}
+
+bool RunProgress::is_over() {
+  calls_.look();
+  return !calls_.failing() && std::all_of(others_.begin(), others_.end(), has_value);
+}
+
+bool RunProgress::begun() const { return std::all_of(starts_.begin(), starts_.end(), has_value); }
 
 }  // namespace troupe::detail
