@@ -232,9 +232,9 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
                                                    .storage = folder.path().string(),
                                                    .config = {.folder = folder.path().string()}});
 
-  CHECK(results.ended_early() == "interrupted by SIGINT");
+  CHECK(results.ended_early() == "ended by the user (SIGINT)");
   CHECK(results.best().value() == 0.5);
-  CHECK(results.best().trial.reason == "the run ended: interrupted by SIGINT");
+  CHECK(results.best().trial.reason == "the run ended: ended by the user (SIGINT)");
   CHECK(results.duration() < 10s);
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }

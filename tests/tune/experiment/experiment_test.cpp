@@ -128,6 +128,24 @@ TEST_CASE("a closed experiment launches nothing, stops every report and says why
   CHECK(std::holds_alternative<Done>(experiment.next(Seconds(2))));
 }
 
+TEST_CASE("what ends with the run, or because it was told to, is nobody's fault", "[tune][experiment]") {
+  auto experiment = search_for(10, {.stop = {.reports = 1}});
+  std::vector<Fault> faults;
+  experiment.observe([&](const Event& event, const Trial*) {
+    if (event.kind == Event::Kind::Failed) faults.push_back(event.fault);
+  });
+  const auto told = launched(experiment), running = launched(experiment), faulty = launched(experiment);
+  experiment.failed(faulty, "no data", Fault::Trial, Seconds(1));
+  CHECK(std::holds_alternative<Finish>(reported(experiment, told, 1, 0.1)));
+  experiment.failed(told, "killed by signal 9", Fault::Trial, Seconds(1));
+  experiment.close("ended by the user (SIGINT)", Seconds(1));
+  experiment.failed(running, "killed by signal 9", Fault::System, Seconds(1));
+  CHECK(faults == std::vector{Fault::Trial, Fault::Ended, Fault::Ended});
+  CHECK(experiment.trials()[told].status == Status::Terminated);
+  CHECK(experiment.trials()[running].reason == "the run ended: ended by the user (SIGINT)");
+  CHECK(experiment.trials()[running].failures + experiment.trials()[running].restarts == 0);
+}
+
 TEST_CASE("a checkpoint that is written over is told where others may go on from it", "[tune][experiment]") {
   const auto told = [](const SchedulerFactory& scheduler) {
     const Objective objective{"loss", Min};

@@ -160,8 +160,8 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
   trial.error = "std::runtime_error: no data";
   CHECK(line_about(Kind::Failed, trial, nullptr, 2, trial.error) ==
         "[  3.2 s] trial 7 errored: std::runtime_error: no data. No best yet.\n");
-  CHECK(line_about(Kind::Closed, trial, nullptr, 0, "interrupted by SIGINT") ==
-        "[  3.2 s] the run ends: interrupted by SIGINT\n");
+  CHECK(line_about(Kind::Closed, trial, nullptr, 0, "ended by the user (SIGINT)") ==
+        "[  3.2 s] the run ends: ended by the user (SIGINT)\n");
 }
 
 TEST_CASE("a takeover is a line with both trials and what changed", "[tune][render]") {
@@ -284,10 +284,10 @@ TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][
   overview.errored.resize(5);
   overview.rungs = {{.bracket = 0, .rung = 0, .t = 1, .reached = 1, .stopped = 1, .cutoff = 2},
                     {.bracket = 1, .rung = 0, .t = 3}};
-  overview.ended_early = "interrupted by SIGINT";
+  overview.ended_early = "ended by the user (SIGINT)";
   CHECK(render_summary(overview, {}) ==
         "tune: 8 trials in 1 h 2 min\n"
-        "  ended early: interrupted by SIGINT\n"
+        "  ended early: ended by the user (SIGINT)\n"
         "  best: none; no trial reported a finite 'loss'\n"
         "  0 terminated, 1 stopped, 7 errored\n"
         "    bracket 0 rung 0 (t=1): 1 judged, 1 stopped: 1 above the cutoff; the cutoff is 2 now\n"

@@ -151,15 +151,15 @@ TEST_CASE("an interrupt ends every gang at once", "[tune][drive]") {
   FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve});
   DriveHooks hooks;
   hooks.interrupted = [&]() -> std::optional<std::string> {
-    return cluster.now() >= Seconds(7) ? std::optional<std::string>("interrupted by SIGINT") : std::nullopt;
+    return cluster.now() >= Seconds(7) ? std::optional<std::string>("ended by the user (SIGINT)") : std::nullopt;
   };
 
   drive(experiment, cluster, {}, hooks);
 
-  CHECK(experiment.why_closed() == "interrupted by SIGINT");
+  CHECK(experiment.why_closed() == "ended by the user (SIGINT)");
   CHECK(cluster.now().count() == Approx(7).margin(1));
   CHECK(cluster.ended.size() == 5);  // four gangs, and the request for the next
-  for (const auto& trial : experiment.trials()) CHECK(trial.reason == "the run ended: interrupted by SIGINT");
+  for (const auto& trial : experiment.trials()) CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
 }
 
 TEST_CASE("a trial that goes on after its stop is ended after the grace", "[tune][drive]") {

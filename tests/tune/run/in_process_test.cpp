@@ -134,10 +134,10 @@ TEST_CASE("Ctrl-C keeps the results so far", "[tune][run]") {
                                                      .storage = folder.path().string(),
                                                      .show = tune::Show::None,
                                                      .in_process = true});
-  CHECK(results.ended_early() == "interrupted by SIGINT");
+  CHECK(results.ended_early() == "ended by the user (SIGINT)");
   CHECK(results.best().trial.status == tune::Status::Stopped);
-  CHECK(results.best().trial.reason == "the run ended: interrupted by SIGINT");
-  CHECK(results.summary().find("ended early: interrupted by SIGINT") != std::string::npos);
+  CHECK(results.best().trial.reason == "the run ended: ended by the user (SIGINT)");
+  CHECK(results.summary().find("ended early: ended by the user (SIGINT)") != std::string::npos);
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("a signal is noted while a watch lives, and the handler before it come
     InterruptWatch watch;
     CHECK_FALSE(watch.noted());
     std::raise(SIGTERM);
-    CHECK(watch.noted() == "interrupted by SIGTERM");
+    CHECK(watch.noted() == "ended by the user (SIGTERM)");
     CHECK_FALSE(InterruptWatch().noted());
   }
   CHECK(own_handler_ran == 0);
@@ -37,7 +37,7 @@ TEST_CASE("a second signal ends the program", "[tune][interrupt]") {
   if (child == 0) {
     InterruptWatch watch;
     std::raise(SIGINT);
-    if (watch.noted() != "interrupted by SIGINT") _exit(1);
+    if (watch.noted() != "ended by the user (SIGINT)") _exit(1);
     std::raise(SIGINT);
     _exit(2);
   }

@@ -138,8 +138,10 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
   Event event{
       .kind = Event::Kind::Failed, .trial = id, .attempt = trial.attempt, .text = why, .fault = fault, .now = now};
   if (trial.stopping) {
+    event.fault = Fault::Ended;
     conclude(trial, now);
   } else if (closed_) {
+    if (fault != Fault::Final) event.fault = Fault::Ended;
     finish_with_run(trial, now);
   } else if (fault == Fault::Checkpoint) {
     trial.status = Status::Pending;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
                                                   "failed",   "requeued", "closed"};
-constexpr std::array<std::string_view, 4> kFaults{"trial", "system", "final", "checkpoint"};
+constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint", "ended"};
 constexpr int kVersion = 2;
 
 template <class Enum, std::size_t size>

@@ -42,7 +42,7 @@ InterruptWatch::~InterruptWatch() {
 std::optional<std::string> InterruptWatch::noted() const {
   const int signal = active_ ? noted_signal.load() : 0;
   if (signal == 0) return std::nullopt;
-  return signal == SIGTERM ? "interrupted by SIGTERM" : "interrupted by SIGINT";
+  return signal == SIGTERM ? "ended by the user (SIGTERM)" : "ended by the user (SIGINT)";
 }
 
 }  // namespace troupe::tune

@@ -16,7 +16,7 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  /// "interrupted by SIGINT", once it was.
+  /// "ended by the user (SIGINT)", once it was.
   std::optional<std::string> noted() const;
 
  private:

@@ -28,6 +28,7 @@ enum class Fault : std::uint8_t {
   System,      ///< its gang did not start, or a node or a connection was lost: not counted, as often as system_retries
   Final,       ///< whatever it is, it would be the same again
   Checkpoint,  ///< the checkpoint that it was to go on from is gone: not counted, it goes on from another, or from before
+  Ended,       ///< nobody's: it had been told to end, or the run had ended, which ends what is under way
 };
 
 struct ExperimentOptions {
@@ -63,7 +64,7 @@ struct Event {
     Started,   ///< its gang was placed
     Reported,  ///< t, metrics, checkpoint, config, decision; only reports that count, repetitions leave no event
     Ended,     ///< the function returned on all ranks; status tells whether it is paused
-    Failed,    ///< text: why; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
+    Failed,    ///< text: how; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
                ///< where its checkpoint is gone and it takes over another
     Requeued,  ///< its gang is gone without a fault of its own: the run was interrupted and taken up again
     Closed,    ///< no further launches; text: why
