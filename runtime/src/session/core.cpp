@@ -174,7 +174,8 @@ namespace {
 
 /// Until `done()`, which `count` of the objects that are ready make true for sure.
 template <class Done>
-void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::Deadline deadline, Done done) {
+void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::Deadline deadline, CpuMeanwhile cpu,
+                Done done) {
   auto& process = Process::current();
   const Process::Waiting waiting(process);
   for (const auto& object : objects) {
@@ -182,29 +183,33 @@ void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::
   }
   runtime::Watched watched(process.tasks(), objects);
   bool in_vain = false;  // looked at before a sleep only: a wait that is over soon pays nothing for it
-  wait_giving_cpu_back(
-      process,
-      [&] {
-        watched.drain();
-        return in_vain || done();
-      },
-      [&] {
-        watched.before_sleep();
-        in_vain = !deadline && waits_for_itself(process, objects, count);
-      },
-      deadline);
+  const auto is_over = [&] {
+    watched.drain();
+    return in_vain || done();
+  };
+  const auto before_sleep = [&] {
+    watched.before_sleep();
+    in_vain = !deadline && waits_for_itself(process, objects, count);
+  };
+  if (cpu == CpuMeanwhile::Kept) {
+    runtime::wait(is_over, before_sleep, deadline);
+  } else {
+    wait_giving_cpu_back(process, is_over, before_sleep, deadline);
+  }
   if (in_vain && !done()) throw std::logic_error(kWaitsForItself);
 }
 
 }  // namespace
 
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
-                         std::optional<std::chrono::milliseconds> timeout) {
+                         std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile cpu) {
   auto ready = [&] {
     return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
   };
   count = std::min(count, objects.size());
-  if (ready() < count) wait_until(objects, count, runtime::deadline_after(timeout), [&] { return ready() >= count; });
+  if (ready() < count) {
+    wait_until(objects, count, runtime::deadline_after(timeout), cpu, [&] { return ready() >= count; });
+  }
   return ready();
 }
 
@@ -226,7 +231,7 @@ std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
     }
     return there == objects.size() || found != objects.size();
   };
-  if (!done()) wait_until(objects, objects.size(), std::nullopt, done);
+  if (!done()) wait_until(objects, objects.size(), std::nullopt, CpuMeanwhile::GivenBack, done);
   found = first_failed();
   return found == objects.size() ? std::nullopt : std::optional(found);
 }

@@ -305,7 +305,7 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
 }
 
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
-                         std::optional<std::chrono::milliseconds> timeout) {
+                         std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile) {
   auto how_many = [&] {
     return static_cast<std::size_t>(std::count_if(objects.begin(), objects.end(), [](auto& o) { return ready(*o); }));
   };

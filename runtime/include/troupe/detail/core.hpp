@@ -120,9 +120,12 @@ bool is_ready(const Object& object);
 std::optional<Failure> failure_of(const Object& object);
 /// Blocks. Throws what the call failed with, or TimedOut. The payload lives as long as the object.
 const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout);
+/// What becomes of the CPU of a task, or of an actor's method, while it waits. It is given back by default; then it goes on
+/// once one is free again, or half a second later, which is too long for whoever waits for one short event after another.
+enum class CpuMeanwhile : std::uint8_t { GivenBack, Kept };
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
-                         std::optional<std::chrono::milliseconds> timeout);
+                         std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile cpu = CpuMeanwhile::GivenBack);
 /// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have values.
 std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects);
 void cancel_object(const ObjectPtr& object);

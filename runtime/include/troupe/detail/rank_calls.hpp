@@ -39,6 +39,7 @@ class RankCalls {
 };
 
 /// Waits until one of the objects is ready, or that time has come, where there is one.
-void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until);
+void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until,
+                  CpuMeanwhile cpu = CpuMeanwhile::GivenBack);
 
 }  // namespace troupe::detail

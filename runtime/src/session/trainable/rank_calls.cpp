@@ -42,13 +42,11 @@ void RankCalls::collect(std::vector<ObjectPtr>& objects) const {
   objects.insert(objects.end(), calls_.begin(), calls_.end());
 }
 
-void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until) {
-  if (!until) {
-    wait_objects(objects, 1, std::nullopt);
-    return;
-  }
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now());
-  if (left.count() > 0) wait_objects(objects, 1, left);
+void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until, CpuMeanwhile cpu) {
+  using std::chrono::milliseconds;
+  std::optional<milliseconds> left;
+  if (until) left = std::chrono::ceil<milliseconds>(*until - std::chrono::steady_clock::now());
+  if (!left || left->count() > 0) wait_objects(objects, 1, left, cpu);
 }
 
 }  // namespace troupe::detail
