@@ -162,6 +162,22 @@ TEST_CASE("an interrupt ends every gang at once", "[tune][drive]") {
   for (const auto& trial : experiment.trials()) CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
 }
 
+TEST_CASE("the end of the cluster ends the run, and no trial is started again", "[tune][drive]") {
+  auto experiment = search_for(1'000, {}, fifo());
+  FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve, .cluster_ends = 7});
+
+  drive(experiment, cluster, {}, {});
+
+  CHECK(experiment.why_closed() == "the cluster was stopped");
+  CHECK(cluster.now().count() == Approx(7).margin(1));
+  CHECK(experiment.best() != nullptr);
+  CHECK(experiment.trials().size() == 5);
+  for (const auto& trial : experiment.trials()) {
+    CHECK(trial.status == Status::Stopped);
+    CHECK(trial.restarts == 0);
+  }
+}
+
 TEST_CASE("a trial that goes on after its stop is ended after the grace", "[tune][drive]") {
   auto experiment = search_for(3, {.stop = {.reports = 2}}, fifo());
   FakeLauncher cluster({.capacity = 1, .reports = 1'000'000, .value = curve, .deaf = true});

@@ -36,9 +36,16 @@ class FakeLauncher final : public Launcher {
     bool deaf = false;         ///< goes on after Stop
     bool impossible = false;
     std::string metric = "accuracy";
+    std::optional<double> cluster_ends = {};
   };
 
-  explicit FakeLauncher(Script script) : script_{std::move(script)} {}
+  explicit FakeLauncher(Script script) : script_{std::move(script)} {
+    constexpr auto nobody = static_cast<TrialId>(-1);
+    if (script_.cluster_ends) {
+      schedule(*script_.cluster_ends,
+               {.kind = GangEvent::Kind::ClusterEnded, .trial = nobody, .text = "the cluster was stopped"});
+    }
+  }
 
   void launch(const Launch& launch) override {
     if (waiting_) FAIL("a second request for a gang before the first was placed");

@@ -7,8 +7,6 @@
 
 #include <troupe/tune/detail/checkpoints.hpp>
 
-#include "run/thread_launcher.hpp"
-
 using namespace troupe;
 using namespace troupe::tune;
 using Kind = Failure::Kind;
@@ -20,14 +18,14 @@ Fault fault(Kind kind, int signal, int exit_code, bool begun) {
 }
 
 /// What becomes of an attempt that does this.
-GangEvent outcome_of(tune::detail::RunAttempt attempt) {
-  ThreadLauncher launcher(std::move(attempt), [](const Launch&) { return tune::detail::Work(); });
-  launcher.launch({.trial = 3});
-  while (true) {
-    const auto event = launcher.wait(Seconds(30));
-    REQUIRE(event);
-    if (event->kind != GangEvent::Kind::Placed) return *event;
+template <class Throws>
+GangEvent outcome_of(bool begun, Throws attempt) {
+  try {
+    attempt();
+  } catch (...) {
+    return failure_event(3, std::current_exception(), begun);
   }
+  throw std::logic_error("it did not fail");
 }
 
 [[noreturn]] void die(int signal) {
@@ -60,39 +58,30 @@ TEST_CASE("what ends by itself or throws is the trial's fault", "[tune][fault]")
   CHECK(fault(Kind::TimedOut, 0, 0, begun) == Fault::Trial);
 }
 
-TEST_CASE("an attempt on a thread ends with the fault of what it threw", "[tune][fault]") {
-  using tune::detail::Work;
-  const auto killed_early = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
-    attempt.placed([] {});
-    die(SIGKILL);
-  });
+TEST_CASE("an attempt ends with the fault of what it threw", "[tune][fault]") {
+  const auto killed_early = outcome_of(false, [] { die(SIGKILL); });
   CHECK(killed_early.kind == GangEvent::Kind::Failed);
+  CHECK(killed_early.trial == 3);
   CHECK(killed_early.fault == Fault::System);
   CHECK(killed_early.text == "process 7 was killed");
 
-  const auto killed_late = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
-    attempt.placed([] {});
-    attempt.begun();
-    die(SIGKILL);
-  });
-  CHECK(killed_late.fault == Fault::Trial);
+  CHECK(outcome_of(true, [] { die(SIGKILL); }).fault == Fault::Trial);
 
-  const auto never_placed = outcome_of([](const Work&, tune::detail::Attempt&) {
-    raise({.kind = Kind::Program, .message = "worker process 9 on node 1 did not start: signal 9"});
-  });
+  const auto never_placed = outcome_of(
+      false, [] { raise({.kind = Kind::Program, .message = "worker process 9 on node 1 did not start: signal 9"}); });
   CHECK(never_placed.fault == Fault::System);
 
-  const auto threw = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
-    attempt.begun();
-    throw std::runtime_error("no data");
-  });
+  const auto impossible = outcome_of(false, [] { raise({.kind = Kind::Impossible, .message = "no gpu anywhere"}); });
+  CHECK(impossible.kind == GangEvent::Kind::Impossible);
+  CHECK(impossible.text == "no gpu anywhere");
+
+  const auto threw = outcome_of(true, [] { throw std::runtime_error("no data"); });
   CHECK(threw.fault == Fault::Trial);
   CHECK(threw.text == "no data");
 
-  const auto gone = outcome_of([](const Work&, tune::detail::Attempt& attempt) {
-    attempt.placed([] {});
-    throw tune::detail::CheckpointGone("the checkpoint x is gone");
-  });
+  const auto gone = outcome_of(false, [] { throw tune::detail::CheckpointGone("the checkpoint x is gone"); });
   CHECK(gone.fault == Fault::Checkpoint);
   CHECK(gone.text == "the checkpoint x is gone");
+
+  CHECK(outcome_of(true, [] { throw 3; }).text == "it threw something that is no std::exception");
 }

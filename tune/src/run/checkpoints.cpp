@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -85,7 +84,6 @@ std::string CheckpointOrigins::named(const std::string& reported, const GangView
   if (reported.empty() || gang.ranks.empty()) return reported;
   const auto& writer = gang.ranks.front();
   if (!writer.sees_marker) return fmt::format("{}{}:{}", kNodePrefix, writer.node, reported);
-  const std::lock_guard lock(mutex_);
   sharing_node_ = writer.node;
   return reported;
 }
@@ -97,7 +95,6 @@ std::string CheckpointOrigins::path_of(const std::string& name) {
 
 std::optional<std::uint32_t> CheckpointOrigins::node_of(const std::string& name) const {
   if (const auto found = with_node(name)) return found->first;
-  const std::lock_guard lock(mutex_);
   return sharing_node_;
 }
 
@@ -107,30 +104,38 @@ bool CheckpointOrigins::is_visible(const std::string& name, const troupe::detail
   return found ? found->first == rank.node : rank.sees_marker;
 }
 
-bool CheckpointOrigins::should_say_unshared() {
-  const std::lock_guard lock(mutex_);
-  return !std::exchange(said_unshared_, true);
+bool CheckpointOrigins::should_say_unshared() { return !std::exchange(said_unshared_, true); }
+
+CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang, const std::string& storage,
+                               const CheckpointOrigins& origins) {
+  const auto path = CheckpointOrigins::path_of(name);
+  const auto sees = [&](const auto& rank) { return CheckpointOrigins::is_visible(name, rank); };
+  const bool enough = gang.is_shared() ? sees(gang.ranks.front()) : std::ranges::all_of(gang.ranks, sees);
+  if (enough) return {.paths = std::vector(gang.ranks.size(), path)};
+  CheckpointPlan plan{.from = origins.node_of(name)};
+  if (!plan.from || (gang.is_shared() && path == name))
+    throw CheckpointGone("the checkpoint " + name + " is gone: rank 0 does not find it");
+  for (std::size_t rank = 0; rank < gang.ranks.size(); ++rank) {
+    const auto& at = gang.ranks[rank];
+    // Nodes that do not share the folder with the driver may share it with each other.
+    plan.paths.push_back(storage + "/received/node-" + std::to_string(at.node));
+    if (at.local_rank == 0) plan.receivers.push_back(rank);
+  }
+  return plan;
 }
 
-Ref<PackedFolder> packed_on(std::uint32_t node, const std::string& path, const std::function<bool()>& is_over) {
-  const auto number = std::to_string(node);
-  auto packed = with({.cpus = 0, .labels = {{"troupe.node", number}}}).task<pack_folder>(path);
-  while (!packed.wait_for(std::chrono::milliseconds(200))) {
-    if (!is_over()) continue;
-    packed.cancel();
-    raise({.kind = Failure::Kind::Cancelled,
-           .message = "ended while it waited for its checkpoint",
-           .type = {},
-           .where = {}});
-  }
-  if (const auto failure = troupe::detail::failure_of(*troupe::detail::object_of(packed))) {
-    using Kind = Failure::Kind;
-    // The task could not read it, or its node is not there. Whatever else it was may pass.
-    const bool is_gone = failure->kind == Kind::Task || failure->kind == Kind::Impossible;
-    if (!is_gone) raise(*failure);
-    throw CheckpointGone(fmt::format("the checkpoint {} on node {} is gone: {}", path, node, failure->message));
-  }
-  return packed;
+Ref<PackedFolder> pack_on(std::uint32_t node, const std::string& path) {
+  return with({.cpus = 0, .labels = {{"troupe.node", std::to_string(node)}}}).task<pack_folder>(path);
+}
+
+void check_packed(const Ref<PackedFolder>& packed, std::uint32_t node, const std::string& path) {
+  const auto failure = packed.failure();
+  if (!failure) return;
+  using Kind = Failure::Kind;
+  // The task could not read it, or its node is not there. Whatever else it was may pass.
+  const bool is_gone = failure->kind == Kind::Task || failure->kind == Kind::Impossible;
+  if (!is_gone) raise(*failure);
+  throw CheckpointGone(fmt::format("the checkpoint {} on node {} is gone: {}", path, node, failure->message));
 }
 
 std::string unshared_notice(const GangView& gang, const std::string& marker) {

@@ -83,8 +83,8 @@ class Driver {
 
   void take(const GangEvent& event) {
     const auto now = launcher_.now();
-    const bool says_something = event.kind == GangEvent::Kind::Reported || event.kind == GangEvent::Kind::Notice;
-    if (unplaced_ == event.trial && !says_something) unplaced_.reset();
+    const bool is_placed_or_over = event.kind == GangEvent::Kind::Placed || is_last(event);
+    if (unplaced_ == event.trial && is_placed_or_over) unplaced_.reset();
     switch (event.kind) {
       case GangEvent::Kind::Notice:
         if (hooks_.notice) hooks_.notice(event.text);
@@ -99,6 +99,9 @@ class Driver {
         return experiment_.ended(event.trial, now);
       case GangEvent::Kind::Failed:
         return fail(event, now);
+      case GangEvent::Kind::ClusterEnded:
+        experiment_.close(event.text, now);
+        return end_all();
       case GangEvent::Kind::Impossible:
         impossible_ = event.text;
         experiment_.close(event.text, now);

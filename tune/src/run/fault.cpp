@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include <troupe/tune/detail/checkpoints.hpp>
+
 namespace troupe::tune {
 namespace {
 
@@ -27,6 +29,32 @@ Fault fault_of(const Failure& failure, bool begun) {
     default:
       return Fault::Trial;
   }
+}
+
+GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool begun) {
+  GangEvent event{.kind = GangEvent::Kind::Failed, .trial = trial};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const detail::CheckpointGone& gone) {
+    event.text = gone.what();
+    event.fault = Fault::Checkpoint;
+  } catch (const Impossible& impossible) {
+    event.kind = GangEvent::Kind::Impossible;
+    event.text = impossible.what();
+  } catch (const Error& error) {
+    event.text = error.what();
+    event.fault = fault_of(error.failure(), begun);
+  } catch (const std::exception& error) {
+    event.text = error.what();
+  } catch (...) {
+    event.text = "it threw something that is no std::exception";
+  }
+  return event;
+}
+
+GangEvent ended_by_search(TrialId trial) {
+  return {
+      .kind = GangEvent::Kind::Failed, .trial = trial, .text = "the search ended its processes", .fault = Fault::Ended};
 }
 
 }  // namespace troupe::tune

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <exception>
+
 #include <troupe/errors.hpp>
 #include <troupe/tune/experiment.hpp>
+
+#include "run/launcher.hpp"
 
 namespace troupe::tune {
 
@@ -13,5 +17,10 @@ namespace troupe::tune {
 /// (a segmentation fault, an exit) is the program's doing whenever it does; so is one that is killed while the function
 /// runs, since that is how a machine without memory ends the trial that took it.
 Fault fault_of(const Failure& failure, bool begun);
+
+/// The last event of a trial whose attempt threw that.
+GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool begun);
+/// The last event of a trial that Launcher::end() ended.
+GangEvent ended_by_search(TrialId trial);
 
 }  // namespace troupe::tune

@@ -11,12 +11,13 @@ namespace troupe::tune {
 /// What became of a launched trial.
 struct GangEvent {
   enum class Kind : std::uint8_t {
-    Placed,      ///< the gang is there and the function begins
-    Reported,    ///< the gang's k-th report; waits for answer()
-    Ended,       ///< the function returned on all ranks
-    Failed,      ///< it threw, a rank died, or end() was called
-    Impossible,  ///< the cluster can never place such a gang
-    Notice,      ///< text: what people should know
+    Placed,        ///< the gang is there and the function begins
+    Reported,      ///< the gang's k-th report; waits for answer()
+    Ended,         ///< the function returned on all ranks
+    Failed,        ///< it threw, a rank died, or end() was called
+    Impossible,    ///< the cluster can never place such a gang
+    Notice,        ///< text: what people should know
+    ClusterEnded,  ///< of no trial; text: how. What was launched ends with it
   };
   Kind kind = Kind::Failed;
   TrialId trial = 0;
@@ -26,6 +27,11 @@ struct GangEvent {
   std::string text = {};
   Fault fault = Fault::Trial;  ///< of Failed
 };
+/// Whether no other event of the trial follows, until it is launched again.
+inline bool is_last(const GangEvent& event) {
+  using Kind = GangEvent::Kind;
+  return event.kind == Kind::Ended || event.kind == Kind::Failed || event.kind == Kind::Impossible;
+}
 
 /// Turns launches into gangs: the cluster in a program, virtual time in a test. Used by one thread. Every launch is
 /// answered by Placed and then Ended or Failed, or by Failed or Impossible alone, at any later time. One that replaces

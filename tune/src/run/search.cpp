@@ -13,8 +13,9 @@
 #include "output/display.hpp"
 #include "output/report_files.hpp"
 #include "run/drive.hpp"
+#include "run/gang_launcher.hpp"
 #include "run/interrupt.hpp"
-#include "run/thread_launcher.hpp"
+#include "run/local_launcher.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -216,7 +217,12 @@ void refuse_best(const Outcome& outcome) {
       fmt::format("no best trial: none reported a finite '{}'; {}", outcome.objective.metric, why));
 }
 
-Outcome search(const Plan& wanted, const RunAttempt& run_attempt) {
+namespace {
+
+using WorkOf = std::function<Work(const Launch&)>;
+using MakeLauncher = std::function<std::unique_ptr<Launcher>(WorkOf)>;
+
+Outcome search_with(const Plan& wanted, const MakeLauncher& make_launcher) {
   check(wanted);
   auto scheduler = wanted.scheduler(wanted.objective, wanted.seed);
   const auto needs = scheduler->needs();
@@ -230,17 +236,29 @@ Outcome search(const Plan& wanted, const RunAttempt& run_attempt) {
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });
 
   const InterruptWatch interrupt;
-  ThreadLauncher launcher(run_attempt, [&](const Launch& launch) { return work_of(launch, witness, plan.seed); });
+  const auto launcher = make_launcher([&](const Launch& launch) { return work_of(launch, witness, plan.seed); });
   const DriveHooks hooks{.tick = [&](Seconds now) { witness.tick(now); },
                          .interrupted = [&] { return interrupt.noted(); },
-                         .notice = [&](const std::string& notice) { witness.note(notice, launcher.now()); }};
+                         .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); }};
   try {
-    drive(experiment, launcher, {plan.max_concurrent, plan.time_budget, plan.stop_grace}, hooks);
+    drive(experiment, *launcher, {plan.max_concurrent, plan.time_budget, plan.stop_grace}, hooks);
   } catch (const Impossible&) {
-    if (experiment.best()) witness.conclude(launcher.now());  // the cluster shrank: what was found is shown and kept
+    if (experiment.best()) witness.conclude(launcher->now());  // the cluster shrank: what was found is shown and kept
     throw;
   }
-  return witness.conclude(launcher.now());
+  return witness.conclude(launcher->now());
+}
+
+}  // namespace
+
+Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers) {
+  return search_with(
+      plan, [&](WorkOf work_of) { return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of)); });
+}
+
+Outcome search_here(const Plan& plan, const RunHere& run_here) {
+  return search_with(plan,
+                     [&](WorkOf work_of) { return std::make_unique<LocalLauncher>(run_here, std::move(work_of)); });
 }
 
 }  // namespace troupe::tune::detail

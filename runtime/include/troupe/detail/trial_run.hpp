@@ -118,11 +118,6 @@ class TrialRun {
     return gang().rank(0).template call<&Worker::result>().get();
   }
 
-  /// Waits until RunProgress::is_settled().
-  void settle() {
-    while (!progress_->is_settled()) wait_for_more();
-  }
-
   /// Whether the function is known to have begun on every rank.
   bool begun() const { return progress_->begun(); }
 

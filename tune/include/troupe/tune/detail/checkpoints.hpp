@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -46,7 +44,7 @@ struct GangView {
 };
 
 /// What the search knows of where checkpoints lie. A checkpoint in a folder that a node does not share with the driver is
-/// named "node N:/path", since another node may have another of the same path. One for a run; any thread.
+/// named "node N:/path", since another node may have another of the same path. One for a run, used by its thread.
 class CheckpointOrigins {
  public:
   /// The search's name of what rank 0 of a gang reported. Empty for an empty one.
@@ -62,14 +60,25 @@ class CheckpointOrigins {
   bool should_say_unshared();
 
  private:
-  mutable std::mutex mutex_;                   ///< guards what follows
   std::optional<std::uint32_t> sharing_node_;  // that was seen last
   bool said_unshared_ = false;
 };
 
-/// Reads a checkpoint on the node where it lies, by a task without resources. Waits in slices, and gives up with Cancelled once
-/// `is_over` says so. Throws CheckpointGone.
-Ref<PackedFolder> packed_on(std::uint32_t node, const std::string& path, const std::function<bool()>& is_over);
+/// Where the ranks of a gang read the checkpoint that they go on from.
+struct CheckpointPlan {
+  std::vector<std::string> paths = {};      ///< for each rank
+  std::optional<std::uint32_t> from = {};   ///< the node that it comes from, to the copies; none: it is there already
+  std::vector<std::size_t> receivers = {};  ///< with `from`: the ranks that each receive the copy of their node
+};
+/// What is to be done so that every rank has the checkpoint `name`: nothing where all who have to see it do so, else a copy under
+/// `storage` for each node. Throws CheckpointGone.
+CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang, const std::string& storage,
+                               const CheckpointOrigins& origins);
+
+/// Reads a checkpoint on the node where it lies, by a task without resources. Returns at once.
+Ref<PackedFolder> pack_on(std::uint32_t node, const std::string& path);
+/// Of one that is ready: throws CheckpointGone where it could not be read, and what else failed.
+void check_packed(const Ref<PackedFolder>& packed, std::uint32_t node, const std::string& path);
 
 /// One sentence for people about a run whose nodes do not share its folder.
 std::string unshared_notice(const GangView& gang, const std::string& marker);

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include <troupe/detail/trial_session.hpp>
+#include <troupe/detail/trial_run.hpp>
+#include <troupe/tune/detail/checkpoints.hpp>
 #include <troupe/tune/options.hpp>
 #include <troupe/tune/results.hpp>
 
@@ -22,29 +25,41 @@ struct Work {
   std::string marker = {};  ///< a file that the driver has put into the run's folder; empty: there is none
 };
 
-/// One place of the search, with the attempt of a trial that runs there, as the thread that runs it sees the search.
-class Attempt {
+/// The workers of the gang that a trial's attempts run in, whatever function they run. Every call returns at once; used by the
+/// search's thread. The gang ends, or its request is taken back, with this object.
+class Workers : public troupe::detail::TrialRanks {
  public:
-  virtual ~Attempt() = default;
-  /// True once the search wants nothing more of it.
-  virtual bool is_over() const = 0;
-  /// The gang is there, and the attempt begins. `kill` ends it, and may be called from another thread as long as the attempt
-  /// runs. Throws Cancelled if the attempt is over.
-  virtual void placed(std::function<void()> kill) = 0;
-  /// The function runs on every rank: from here on, a process that dies is the trial's fault.
-  virtual void begun() = 0;
+  /// Ready once the gang is placed, or refused.
+  virtual Ref<void> placed() const = 0;
+  /// Once placed() is ready, before any of the calls below: takes the gang, or throws why there is none.
+  virtual void take() = 0;
+  virtual Ref<troupe::detail::Surroundings> look(std::size_t rank, const std::string& marker,
+                                                 const std::string& checkpoint) const = 0;
+  /// Makes `path`, on the rank's node, the folder that was packed.
+  virtual Ref<void> receive(std::size_t rank, const Ref<PackedFolder>& packed, const std::string& path) const = 0;
+  /// Makes the rank as if it had been made for this. What it meets, its start throws.
+  virtual void renew(std::size_t rank, const Work& work) const = 0;
+};
+/// Asks for a gang, whose workers are made for `work`. Throws for options or a configuration that can not be.
+using AskForWorkers = std::function<std::unique_ptr<Workers>(const Work& work)>;
+
+/// One attempt after another of a trial that runs in this process, as its thread sees the search.
+class LocalAttempt {
+ public:
+  virtual ~LocalAttempt() = default;
+  /// The attempt begins. Throws Cancelled if the search wants nothing more of it.
+  virtual void begins() = 0;
   /// Waits for the verdict on a report.
   virtual Verdict judge(const TrialEvent& report) = 0;
-  /// After a Stop: what is to begin in the processes of the attempt that ended; none: nothing. Asked once for each Stop.
+  /// After a Stop: what is to begin in place of the attempt that ended; none: nothing. Asked once for each Stop. Throws
+  /// Cancelled if the search wants nothing more of it.
   virtual std::optional<Work> replacement() = 0;
   /// True between a Stop and the replacement() that has something.
   virtual bool is_replaced() const = 0;
-  /// What people should know.
-  virtual void say(std::string notice) = 0;
 };
 
-/// Runs work from its placement to its end, on a thread of its own. Throws Impossible, CheckpointGone, or what went wrong.
-using RunAttempt = std::function<void(const Work& work, Attempt& attempt)>;
+/// Runs work to its end, on a thread of its own. Throws CheckpointGone, or what went wrong.
+using RunHere = std::function<void(const Work& work, LocalAttempt& attempt)>;
 
 /// Everything in Options that does not depend on Config.
 struct Plan {
@@ -71,7 +86,9 @@ struct Plan {
 /// Throws std::invalid_argument where no gang can ever be asked for with these options.
 void check(const Each& each);
 
-/// Runs the search to its end. Blocks.
-Outcome search(const Plan& plan, const RunAttempt& run_attempt);
+/// Runs the search to its end, every trial a gang on the cluster. Blocks, and drives all gangs on the calling thread.
+Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers);
+/// Likewise in this process, one trial at a time.
+Outcome search_here(const Plan& plan, const RunHere& run_here);
 
 }  // namespace troupe::tune::detail

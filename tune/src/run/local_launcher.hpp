@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -15,15 +14,16 @@
 
 namespace troupe::tune {
 
-/// Runs each attempt on a thread of its own, which waits for its gang and hands on what it reports. The search's thread
-/// owns this; the attempts' threads touch only what the lock guards.
-class ThreadLauncher final : public Launcher {
+/// Runs one trial at a time in this process, on a thread of its own: the function calls report() wherever it likes, and waits
+/// there. The search's thread owns this; the trial's thread touches only what the lock guards.
+class LocalLauncher final : public Launcher {
  public:
   /// `work_of` says what a launch runs.
-  ThreadLauncher(detail::RunAttempt run_attempt, std::function<detail::Work(const Launch&)> work_of);
-  /// Ends what still runs, and waits for it.
-  ~ThreadLauncher() override;
+  LocalLauncher(detail::RunHere run_here, std::function<detail::Work(const Launch&)> work_of);
+  /// Waits until the function has left its next report.
+  ~LocalLauncher() override;
 
+  /// The last trial is over.
   void launch(const Launch& launch) override;
   std::optional<GangEvent> wait(Seconds timeout) override;
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override;
@@ -32,20 +32,20 @@ class ThreadLauncher final : public Launcher {
   Seconds now() const override { return std::chrono::steady_clock::now() - began_; }
 
  private:
-  class ThreadAttempt;
+  class Attempt;
 
-  void run(const detail::Work& work, ThreadAttempt& attempt);
+  void run(const detail::Work& work, Attempt& attempt);
   void push(GangEvent event);
-  void join(TrialId trial);
+  bool is_running(TrialId trial) const;
 
-  const detail::RunAttempt run_attempt_;
+  const detail::RunHere run_here_;
   const std::function<detail::Work(const Launch&)> work_of_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
-  std::mutex mutex_;  ///< guards events_ and what the attempts share with their threads
+  std::mutex mutex_;  ///< guards events_ and what the attempt shares with its thread
   std::condition_variable happened_;
   std::deque<GangEvent> events_;
-  std::map<TrialId, std::unique_ptr<ThreadAttempt>> attempts_;  // the search's thread alone
+  std::unique_ptr<Attempt> attempt_;  // the search's thread alone
 };
 
 }  // namespace troupe::tune
