@@ -71,8 +71,8 @@ class Gang {
 ///       +--- cancel(), or the end of this handle ---> the request is taken back, or the gang ends: nothing is left of it
 ///       +--- GangOptions::timeout, a refusal by the head ---> failed
 ///
-/// Costs one message to the head, and no thread. Any thread may call placed(), wait_for() and cancel(); the handle is moved,
-/// taken with get() and destroyed by one thread.
+/// Costs one message to the head, and no thread. The handle is used by one thread at a time; the ref that placed() returns, by
+/// any: its cancel() takes the request back too, as long as the gang is not placed.
 template <class T>
 class PendingGang {
  public:

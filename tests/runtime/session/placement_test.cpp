@@ -126,6 +126,21 @@ TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is
   CHECK(all_is_free(cluster));
 }
 
+TEST_CASE("who waits for a gang is woken when another thread cancels the request", "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 2});
+  const auto all = gang<Rank>({.size = 2}, 1);
+  for (int i = 0; i < 20; ++i) {
+    auto pending = place<Rank>({.size = 2}, 2);
+    std::jthread cancels([placed = pending.placed(), i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 50));
+      placed.cancel();
+    });
+    CHECK_THROWS_AS(pending.get(), Cancelled);
+  }
+  all.kill();
+  CHECK(all_is_free(cluster));
+}
+
 TEST_CASE("a gang that is cancelled while it is being placed holds nothing", "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 4});
   constexpr int kGangs = 300;
