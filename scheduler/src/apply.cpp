@@ -16,10 +16,11 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
   std::visit([this](const auto& e) { on(e); }, event);
   if (!doomed_.empty()) end_doomed();
 
-  const bool time_passes = std::holds_alternative<Tick>(event) || now_ - time_passed_at_ >= kGrain;
+  const bool is_tick = std::holds_alternative<Tick>(event);
+  const bool time_passes = is_tick || now_ - time_passed_at_ >= kGrain;
   if (time_passes) {
     time_passed_at_ = now_;
-    pass_time();
+    pass_time(is_tick);
     end_doomed();
   }
   for (auto* node : nodes_.touched()) {
@@ -27,8 +28,9 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
   }
   // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
   while (queue_.has_loose() || nodes_.has_touched()) place_waiting();
+  if (is_tick) recall_for_those_behind();
   if (time_passes) recall_overdue();
-  if (std::holds_alternative<Tick>(event)) tell_who_waits();
+  if (is_tick) tell_who_waits();
   effects_ = nullptr;
 }
 

@@ -21,7 +21,7 @@ void Cluster::on(const ProcessBlocked& event) {
     nodes_.touch(node);
   } else if (process->wait == Wait::Runs) {
     process->lent = process->held.resources.of(kCpu);
-    process->held.resources.set(kCpu, {});
+    set_cpu(*process, {});
     nodes_.give_cpu(node, process->lent);
   } else {
     return;
@@ -52,7 +52,7 @@ void Cluster::serve_waiting_for_cpu(Node& node) {
       auto& process = processes_.at(line->front());
       if (node.free.amounts().of(kCpu) < process.lent) return;
       nodes_.take_cpu(node, process.lent);
-      process.held.resources.set(kCpu, process.lent);
+      set_cpu(process, process.lent);
       const bool resumes = process.wait == Wait::Resuming;
       end_wait(process);
       if (resumes) emit(ProcessResumed{process.id});

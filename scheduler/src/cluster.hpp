@@ -141,13 +141,13 @@ class Cluster {
   Node* home_for(const Shape& shape);
   Request& next_for(const Node& node, Shape& shape);
   /// In `shortlist_`, `shortlisted_` and `scratch_`, until the next one is made.
-  std::span<const Candidate> shortlist(const ShapeKey& shape, bool only_touched) const;
+  std::span<const Candidate> shortlist(const Shape& shape, bool only_touched) const;
   void add_to_shortlist(Node& node, const Capacity& free) const;
-  void add_touched(const ShapeKey& shape) const;
-  void add_fitting(const ShapeKey& shape) const;
+  void add_touched(const Shape& shape) const;
+  void add_fitting(const Shape& shape) const;
   /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there, or none fits.
-  const Capacity* admitted(const Node& node, const ShapeKey& shape) const;
-  const Capacity* left_by_claims(const Node& node, const ShapeKey& shape) const;
+  const Capacity* admitted(const Node& node, const Shape& shape) const;
+  const Capacity* left_by_claims(const Node& node, const Shape& shape) const;
   std::size_t lease_bound(const Node& node) const { return node.cpus * options_.lease_processes_per_cpu; }
   bool at_lease_bound(const Node& node) const { return node.lease_processes >= lease_bound(node); }
   void count_lease_process(Node& node, bool more) {
@@ -156,6 +156,7 @@ class Cluster {
     if (crossed) more ? ++bounded_nodes_ : --bounded_nodes_;
   }
   void leave_queue(Request& request);
+  Share take(Node& node, const Resources& need);
   void commit(Request& request, Node& node);
   void commit(Request& request, const std::vector<NodeId>& nodes);
   void lease(Request& request, Process& process);
@@ -170,24 +171,67 @@ class Cluster {
   void place(Gang& gang);
   void back_to_waiting(Request& request);
 
+  // sharing.cpp
+  double dominant_part(const Resources& held) const;
+  /// The dominant share of a job that holds that, by its weight.
+  double share_of(const Job& job, const Resources& held) const {
+    const bool cpus_alone = held.gpu().is_zero() && !held.has_others();
+    const auto part = cpus_alone ? static_cast<double>(held.cpu().ticks()) * part_of_a_cpu_tick_ : dominant_part(held);
+    return part * job.per_weight;
+  }
+  void measure(Job& job);
+  void measure_jobs();
+  void review_shares();
+  /// By an eighth to a quarter.
+  static bool has_had_more(const Job& other, const Job& job) { return other.rank >= job.rank + 2; }
+  double share_kept(const Job& job) const;
+  /// A job's share with what is on its way to it, and with a request more.
+  struct Step {
+    const Job* job = nullptr;
+    double from = 0;
+    double to = 0;
+  };
+  Step step_of(const Job& job, const Resources& coming, const Resources& gets) const;
+  bool is_ahead(const Job& holder, const Step& step) const;
+  bool gives_way(const Job& holder, const Resources& gives, const Step& step) const;
+  bool is_owed(const Request& request) const;
+  /// What the process holds is used by its job, or is not any more.
+  void count_use(Process& process, bool more);
+  void set_cpu(Process& process, Amount amount);
+
   // patience.cpp, reserving.cpp, recalling.cpp
-  void on(const Tick&) {}
-  void pass_time();
+  void on(const Tick&) { review_shares(); }
+  void pass_time(bool is_tick);
   void stop_idle();
   void refuse_unmet();
   void refuse_bounded();
   bool only_bounded(const ShapeKey& shape) const;
-  void review_reservations();
+  void review_reservations(bool is_tick);
   bool reserve(Request& request);
   Capacity room_in(const Node& node, bool around_actors) const;
   std::optional<std::vector<NodeId>> plan(const Request& request, bool around_actors) const;
   void lift(Request& request);
   void drain(const Request& request);
+  bool may_be_drained(const Lease& lease, const Request& request) const;
+  std::size_t reservations_held() const;
+  void hold_place(Request& request);
+  bool has_waited_long(const Request& request) const;
   void recall_overdue();
   void tell_who_waits();
   static std::string held_by_actors(const Job& job);
   bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
+  void recall_for_those_behind();
+  /// The most that any job with leases has had, and keeps: where nobody would give way, nobody is looked for.
+  struct Foremost {
+    const Job* job = nullptr;
+    double kept = 0;
+
+    bool may_give_way(const Step& step) const {
+      return kept >= step.to || (job != nullptr && has_had_more(*job, *step.job) && kept > step.from);
+    }
+  };
+  void recall_for(Shape& shape, const Foremost& foremost, Resources& coming);
   void recall(Lease& lease);
 
   std::string what(const Request& request) const;
@@ -232,6 +276,8 @@ class Cluster {
   std::map<std::string, ActorId, std::less<>> names_;
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
+  TimePoint shares_reviewed_at_{};
+  double part_of_a_cpu_tick_ = 0;  // a ten-thousandth of a CPU, as a part of all: of nearly all that is held
 
   Chain<Process, &Process::by_idleness> idle_;               // by when they became idle
   Chain<Lease, &Lease::by_age> by_age_;                      // granted, not recalled; the oldest first

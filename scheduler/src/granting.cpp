@@ -20,6 +20,7 @@ void Cluster::grant(Lease& lease) {
   forget(request);
   lease.granted_at = now_;
   by_age_.push_back(lease);
+  ++lease.requester->job->recallable;
 }
 
 void Cluster::place(Actor& actor) {

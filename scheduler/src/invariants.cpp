@@ -73,8 +73,9 @@ std::optional<std::string> Cluster::broken_invariant() const {
     if (auto wrong = check_counts(*node)) return wrong;
     bounded += at_lease_bound(*node) ? 1 : 0;
     for (const auto& [request, claim] : node->claims) {
-      if (!requests_.contains(request))
-        return fmt::format("node {}: kept for request {}, which is gone", node->id, request);
+      const auto* kept_for = requests_.find(request);
+      if (kept_for == nullptr || kept_for->requester->job != claim.job)
+        return fmt::format("node {}: kept for request {}, which is gone, or another job's", node->id, request);
     }
   }
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
@@ -131,10 +132,22 @@ std::optional<std::string> Cluster::broken_holders() const {
   std::size_t leases = 0;
   std::size_t processes = 0;
   for (const auto& [id, job] : jobs_) {
+    Resources used;
+    Resources returning;
+    std::size_t recallable = 0;
     for (const auto& process : job.processes) {
       if (process.job != &job) return fmt::format("process {}: it is listed by job {}", process.id, id);
+      if (process.role != Role::None) used += process.held.resources;
+      if (process.role == Role::Lease) {
+        const auto& lease = leases_.at(process.subject);
+        if (lease.recalled) returning += process.held.resources;
+        if (lease.by_age.is_linked()) ++recallable;
+      }
       ++processes;
     }
+    if (used != job.used || returning != job.returning || recallable != job.recallable ||
+        share_of(job, used) != job.share)
+      return fmt::format("job {}: what it uses is miscounted", id);
   }
   if (processes != processes_.size()) return "processes are miscounted";
   for (const auto* process : processes_.all()) {
@@ -247,11 +260,15 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
     if (!shape.jobs.contains(job.job) || !std::ranges::is_sorted(job.lines, ByFirst{})) {
       return fmt::format("lines of job {} are not in the order of their first requests", job.job);
     }
-    if (job.earliest != job.first().sequence) return fmt::format("job {}: its turn is another's", job.job);
+    if (job.earliest != Place{job.of->rank, job.first().sequence})
+      return fmt::format("job {}: its turn is another's", job.job);
     lines += job.lines.size();
+    std::size_t waiting = 0;
+    for (const auto& line : job.lines) waiting += line.waiting.size();
+    if (waiting != job.size) return fmt::format("requests of job {} are miscounted", job.job);
   }
   if (lines != shape.lines.size() || shape.order.size() != shape.jobs.size()) return "a line is in no order";
-  if (shape.earliest != shape.first().sequence) return "the turn of a shape is another's";
+  if (shape.earliest != shape.order.begin()->earliest) return "the turn of a shape is another's";
   if (!std::ranges::is_sorted(shape.order, ByFirst{})) return "jobs are not in the order of their first requests";
   return std::nullopt;
 }
@@ -259,7 +276,7 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
 /// One that waits although it could be placed: what became free did not wake it.
 std::optional<std::string> Cluster::forgotten_request() const {
   for (const auto& [key, shape] : queue_.by_key()) {
-    const auto candidates = shortlist(key, false);
+    const auto candidates = shortlist(shape, false);
     if (!shape.possible || candidates.empty()) continue;
     if (std::holds_alternative<Chosen>(scheduler::place(key.ask(), candidates))) {
       return fmt::format("request {}: it waits although it fits", shape.first().id);

@@ -104,7 +104,7 @@ struct SameShape {
   }
 };
 
-/// Nodes kept for a request that has waited long. Held, then lifted for as long, then held for twice as long.
+/// Nodes kept for a request that has waited long, or whose turn it is. Held, then lifted for as long, then held for twice as long.
 struct Reservation {
   std::map<NodeId, std::size_t> ranks;  ///< empty while lifted
   TimePoint until{};
@@ -239,13 +239,24 @@ struct Job {
   JobId id = 0;
   ProcessId driver = 0;
   bool ended = false;
+  double weight = 1;
+  double per_weight = 1;                       ///< 1 / weight
+  Resources used;                              ///< by its processes that have a role
+  Resources returning;                         ///< of that, by leases that are recalled
+  std::size_t recallable = 0;                  ///< leases that are granted and not recalled
+  double share = 0;                            ///< of the cluster now, by weight
+  TimePoint share_since{};                     ///< since when it is that
+  double share_time = 0;                       ///< shares times nanoseconds since the last review, up to then
+  double average_share = 0;                    ///< over the last while
+  std::uint32_t rank = 0;                      ///< the same in levels: the lowest is served first
   std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };
 
 struct Claim {
   Resources resources;
-  ShapePtr shape;  ///< of the request that it is kept for
+  ShapePtr shape;            ///< of the request that it is kept for
+  const Job* job = nullptr;  ///< of that request
 };
 
 struct Spare {

@@ -18,6 +18,7 @@ Node& NodeTable::add(const NodeJoined& joined) {
   node.cpus = std::max<std::size_t>(1, static_cast<std::size_t>(node.idle.amounts().of(kCpu).units()));
   by_free_.update(node.id, node.free.amounts());
   by_total_.update(node.id, node.idle.amounts());
+  total_ += node.idle.amounts();
   touch(node);
   return node;
 }
@@ -26,6 +27,7 @@ void NodeTable::remove(NodeId id) {
   auto* node = find(id);
   by_free_.remove(id);
   by_total_.remove(id);
+  total_ -= node->idle.amounts();
   std::erase(touched_, node);
   std::erase(stale_, node);
   nodes_.erase(*node);

@@ -58,6 +58,8 @@ class NodeTable {
 
   const FreeIndex& by_free() const;
   const FreeIndex& by_total() const { return by_total_; }
+  /// What all nodes have together.
+  const Resources& total() const { return total_; }
 
   static Candidate candidate(const Node& node, const Capacity& free) {
     return {node.id, &node.name, &node.labels, &free, &node.idle};
@@ -77,6 +79,7 @@ class NodeTable {
   mutable FreeIndex by_free_;
   mutable std::vector<Node*> stale_;  // not yet right in by_free_
   FreeIndex by_total_;
+  Resources total_;
   std::vector<Node*> touched_;
 };
 

@@ -12,6 +12,7 @@ void Cluster::on(const NodeJoined& event) {
     lose_node(*old, fmt::format("it joined again as incarnation {}", event.incarnation));
   }
   auto& node = nodes_.add(event);
+  measure_jobs();
   if (at_lease_bound(node)) ++bounded_nodes_;
   departed_.came_back(node);
   for (auto* shape : queue_.shapes()) {
@@ -39,6 +40,7 @@ void Cluster::lose_node(Node& node, const std::string& why) {
   if (at_lease_bound(node)) --bounded_nodes_;
   departed_.add(node, now_);
   nodes_.remove(node.id);
+  measure_jobs();
 }
 
 }  // namespace troupe::scheduler

@@ -7,13 +7,13 @@
 
 namespace troupe::scheduler {
 
-void Cluster::pass_time() {
+void Cluster::pass_time(bool is_tick) {
   stop_idle();
   run_in_debt();
   refuse_unmet();
   departed_.forget_before(now_ - options_.rejoin_patience);
   refuse_bounded();
-  review_reservations();
+  review_reservations(is_tick);
 }
 
 void Cluster::stop_idle() {

@@ -20,6 +20,7 @@ void Cluster::place_waiting() {
     if (shape->possible && try_place(*shape)) {
       shape = may_place() ? queue_.first_from(from) : nullptr;
     } else {
+      if (shape->possible) hold_place(shape->first());
       queue_.set_stuck(*shape, true);
       shape = queue_.next(*shape);
     }
@@ -46,16 +47,16 @@ Node* Cluster::home_for(const Shape& shape) {
   // Mostly one lease has been returned, and with one node there is nothing to choose.
   if (shape.stuck && looked_at_.size() == 1) {
     if (!scratch_.empty()) scratch_.clear();
-    return admitted(*looked_at_[0], *shape.key) != nullptr ? looked_at_[0] : nullptr;
+    return admitted(*looked_at_[0], shape) != nullptr ? looked_at_[0] : nullptr;
   }
-  const auto candidates = shortlist(*shape.key, shape.stuck);
+  const auto candidates = shortlist(shape, shape.stuck);
   if (candidates.empty()) return nullptr;
   const auto* home = place_single(shape.key->ask(), candidates);
   return home == nullptr ? nullptr : shortlisted_[static_cast<std::size_t>(home - candidates.data())];
 }
 
 bool Cluster::try_place_gang(Shape& shape) {
-  const auto candidates = shortlist(*shape.key, shape.stuck);
+  const auto candidates = shortlist(shape, shape.stuck);
   if (candidates.empty()) return false;
   const auto placement = scheduler::place(shape.key->ask(), candidates);
   const auto* chosen = std::get_if<Chosen>(&placement);
@@ -75,6 +76,7 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   for (const auto& spare : node.spares) {
     auto* request = shape.first_of(spare.job);
     if (request == nullptr || (best != nullptr && request->sequence > best->sequence)) continue;
+    if (has_had_more(*request->requester->job, *first.requester->job)) continue;
     best = request;
     idle = spare.process;
   }
@@ -83,13 +85,13 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   return *best;
 }
 
-std::span<const Candidate> Cluster::shortlist(const ShapeKey& shape, bool only_touched) const {
+std::span<const Candidate> Cluster::shortlist(const Shape& shape, bool only_touched) const {
   if (!scratch_.empty()) scratch_.clear();
   shortlist_.clear();
   shortlisted_.clear();
   if (only_touched) {
     add_touched(shape);
-    if (shape.size == 1 || shortlist_.empty()) return shortlist_;
+    if (shape.key->size == 1 || shortlist_.empty()) return shortlist_;
     shortlist_.clear();
     shortlisted_.clear();
   }
@@ -102,7 +104,8 @@ void Cluster::add_to_shortlist(Node& node, const Capacity& free) const {
   shortlisted_.push_back(&node);
 }
 
-void Cluster::add_fitting(const ShapeKey& shape) const {
+void Cluster::add_fitting(const Shape& waiting) const {
+  const auto& shape = *waiting.key;
   const bool single = shape.size == 1;
   const bool on_one_node = shape.strategy == Strategy::StrictPack;
   // A node with room for one rank counts for at least one: as many such nodes as ranks are enough to choose from.
@@ -110,7 +113,7 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
   const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
   const auto visit = [&](NodeId id) {
     auto& node = *nodes_.find(id);
-    const auto* free = admitted(node, shape);
+    const auto* free = admitted(node, waiting);
     const bool enough = free != nullptr && (slots == 1 || free->slots(shape.need.resources, slots) >= slots);
     if (enough) add_to_shortlist(node, *free);
     return shortlist_.size() < most;
@@ -124,25 +127,27 @@ void Cluster::add_fitting(const ShapeKey& shape) const {
   }
 }
 
-void Cluster::add_touched(const ShapeKey& shape) const {
+void Cluster::add_touched(const Shape& shape) const {
   for (auto* node : looked_at_) {
     if (const auto* free = admitted(*node, shape)) add_to_shortlist(*node, *free);
   }
 }
 
-const Capacity* Cluster::admitted(const Node& node, const ShapeKey& shape) const {
-  const auto& need = shape.need.resources;
-  if (!node.free.fits(need) || !matches(node.labels, shape.need.labels)) return nullptr;
+const Capacity* Cluster::admitted(const Node& node, const Shape& shape) const {
+  const auto& need = shape.key->need.resources;
+  if (!node.free.fits(need) || !matches(node.labels, shape.key->need.labels)) return nullptr;
   if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
-  if (shape.kind == Kind::Lease && at_lease_bound(node)) return nullptr;
+  if (shape.key->kind == Kind::Lease && at_lease_bound(node)) return nullptr;
   return node.claims.empty() ? &node.free : left_by_claims(node, shape);
 }
 
-const Capacity* Cluster::left_by_claims(const Node& node, const ShapeKey& shape) const {
-  const auto& need = shape.need.resources;
+/// What is kept for requests of that shape, or of jobs that have had more, is free for it.
+const Capacity* Cluster::left_by_claims(const Node& node, const Shape& shape) const {
+  const auto& need = shape.key->need.resources;
+  const auto& job = *shape.first().requester->job;
   Resources claimed;
   for (const auto& [request, claim] : node.claims) {
-    if (*claim.shape != shape) claimed += claim.resources;
+    if (*claim.shape != *shape.key && !has_had_more(*claim.job, job)) claimed += claim.resources;
   }
   if (!claimed.overlaps(need)) return &node.free;
   const auto& left = scratch_.emplace_back(node.free.without(claimed));
@@ -159,10 +164,16 @@ void Cluster::leave_queue(Request& request) {
   request.reservation.reset();
 }
 
+/// What is taken in spite of a claim may be a part of a GPU that was kept whole, of which the rest is free for others now.
+Share Cluster::take(Node& node, const Resources& need) {
+  if (!node.claims.empty()) nodes_.touch(node);
+  return nodes_.take(node, need);
+}
+
 /// A lease or an actor.
 void Cluster::commit(Request& request, Node& node) {
   leave_queue(request);
-  auto share = nodes_.take(node, request.shape->need.resources);
+  auto share = take(node, request.shape->need.resources);
   auto& process = process_for(request, node, share, share.gpus);
   process.rank = 0;
   if (request.shape->kind == Kind::Lease) return lease(request, process);
@@ -205,7 +216,7 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
     member.node = nodes[rank];
     member.local_rank = same_node ? members[rank - 1].local_rank + 1 : 0;
     member.node_rank = rank == 0 ? 0 : members[rank - 1].node_rank + (same_node ? 0 : 1);
-    shares[rank] = nodes_.take(*nodes_.find(member.node), request.shape->need.resources);
+    shares[rank] = take(*nodes_.find(member.node), request.shape->need.resources);
     member.gpus = shares[rank].gpus;
     auto& seen = visible[member.node];
     std::ranges::copy_if(member.gpus, std::back_inserter(seen),
@@ -226,6 +237,7 @@ Process& Cluster::process_for(const Request& request, Node& node, Share& share, 
   auto* process = visible.empty() ? spare_for(job, node) : nullptr;
   if (process == nullptr) process = &new_process(job, node, visible);
   process->held = std::move(share);
+  count_use(*process, true);
   process->subject = request.subject;
   switch (request.shape->kind) {
     case Kind::Lease:

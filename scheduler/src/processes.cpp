@@ -129,6 +129,7 @@ void Cluster::leave_spare(Process& process) {
 void Cluster::clear_role(Process& process) {
   if (process.role == Role::None) return;
   auto& node = *process.node;
+  count_use(process, false);
   if (process.role == Role::Lease) count_lease_process(node, false);
   process.role = Role::None;
   process.subject = 0;
@@ -186,7 +187,12 @@ void Cluster::end_gang(GangId id, const std::string& why) {
 
 void Cluster::erase_lease(Lease& lease) {
   auto& process = *lease.process;
-  if (lease.recalled) --recalled_;
+  if (lease.recalled) {
+    --recalled_;
+    process.job->returning -= process.held.resources;
+  } else if (lease.granted()) {
+    --lease.requester->job->recallable;
+  }
   leases_.erase(lease);  // and with it from the chains by requester and by age
   clear_role(process);
 }

@@ -30,8 +30,8 @@ bool leads(const Order<Record>& order, const Record& record) {
 }
 
 /// To where its first request puts it: that has changed, or the record is new. Mostly it is there already.
-template <class Record>
-void settle(Order<Record>& order, Record& record, std::uint64_t earliest) {
+template <class Record, class Where>
+void settle_at(Order<Record>& order, Record& record, Where earliest) {
   record.earliest = earliest;
   if (record.turn.is_linked()) {
     const auto at = order.iterator_to(record);
@@ -43,9 +43,9 @@ void settle(Order<Record>& order, Record& record, std::uint64_t earliest) {
   order.insert(record);
 }
 
-struct FromSequence {
-  bool operator()(const Shape& shape, std::uint64_t sequence) const { return shape.earliest < sequence; }
-  bool operator()(std::uint64_t sequence, const Shape& shape) const { return sequence < shape.earliest; }
+struct FromPlace {
+  bool operator()(const Shape& shape, Place place) const { return shape.earliest < place; }
+  bool operator()(Place place, const Shape& shape) const { return place < shape.earliest; }
 };
 
 }  // namespace
@@ -93,6 +93,7 @@ Line& Queue::line_for(const Request& request, Shape& shape) {
   line.shape = &shape;
   line.of_job = &shape.jobs[request.requester->job->id];
   line.of_job->job = request.requester->job->id;
+  line.of_job->of = request.requester->job;
   line.requester = request.requester;
   request.requester->asked().lines.push_back(line);
   return line;
@@ -102,9 +103,10 @@ void Queue::add(Request& request, Shape& shape) { add(request, line_for(request,
 
 void Queue::add(Request& request, Line& line) {
   auto& shape = *line.shape;
-  const bool leads_shape = shape.size == 0 || request.sequence < shape.earliest;
+  const bool leads_shape = shape.size == 0 || Place{request.requester->job->rank, request.sequence} < shape.earliest;
   insert(request, line);
   ++shape.size;
+  ++line.of_job->size;
   if (&line.first() == &request) settle_in(line);
   // A request that comes back to the front may fit where the others behind it were never tried.
   if (leads_shape) set_stuck(shape, false);
@@ -116,6 +118,7 @@ void Queue::remove(Request& request) {
   const bool led = &line.first() == &request;
   request.in_line.unlink();
   --line.shape->size;
+  --line.of_job->size;
   if (line.waiting.empty()) return leave(line);
   if (!led) return;
   settle_in(line);
@@ -128,14 +131,14 @@ void Queue::settle_in(Line& line) {
   auto& job = *line.of_job;
   auto& shape = *line.shape;
   const bool led_job = line.turn.is_linked() && leads(job.lines, line);
-  settle(job.lines, line, line.first().sequence);
+  settle_at(job.lines, line, line.first().sequence);
   if (led_job || leads(job.lines, line)) settle_in(job, shape);
 }
 
 void Queue::settle_in(JobLines& job, Shape& shape) {
   const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
-  settle(shape.order, job, job.lines.begin()->earliest);
-  if (led_shape || leads(shape.order, job)) settle(by_first_, shape, shape.order.begin()->earliest);
+  settle_at(shape.order, job, Place{job.of->rank, job.lines.begin()->earliest});
+  if (led_shape || leads(shape.order, job)) settle_at(by_first_, shape, shape.order.begin()->earliest);
 }
 
 void Queue::leave(Line& line) {
@@ -153,7 +156,7 @@ void Queue::leave(JobLines& job, Shape& shape) {
   shape.order.erase(shape.order.iterator_to(job));
   shape.jobs.erase(shape.jobs.find(job.job));
   if (shape.jobs.empty()) return leave(shape);
-  if (led_shape) settle(by_first_, shape, shape.order.begin()->earliest);
+  if (led_shape) settle_at(by_first_, shape, shape.order.begin()->earliest);
 }
 
 void Queue::leave(Shape& shape) {
@@ -181,8 +184,15 @@ Shape* Queue::next(Shape& shape) {
   return next == by_first_.end() ? nullptr : &*next;
 }
 
-Shape* Queue::first_from(std::uint64_t sequence) {
-  const auto found = by_first_.lower_bound(sequence, FromSequence{});
+void Queue::settle(const Job& job) {
+  for (auto& [key, shape] : shapes_) {
+    const auto found = shape.jobs.find(job.id);
+    if (found != shape.jobs.end()) settle_in(found->second, shape);
+  }
+}
+
+Shape* Queue::first_from(Place place) {
+  const auto found = by_first_.lower_bound(place, FromPlace{});
   return found == by_first_.end() ? nullptr : &*found;
 }
 

@@ -10,10 +10,17 @@
 
 namespace troupe::scheduler {
 
+/// Where a job's requests stand among others: by what the job has had, then by arrival.
+struct Place {
+  std::uint32_t rank = 0;
+  std::uint64_t sequence = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
 struct ByFirst {
   bool operator()(const auto& a, const auto& b) const { return a.earliest < b.earliest; }
 };
-/// Lines, jobs or shapes, by their first requests.
+/// Lines of a job by their first requests; jobs and shapes by the ranks of the jobs, and then by their first requests.
 template <class Record>
 using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record, Turn, &Record::turn>,
                                     boost::intrusive::compare<ByFirst>>;
@@ -21,8 +28,10 @@ using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record
 /// The lines of one shape and one job.
 struct JobLines {
   JobId job = 0;
+  const Job* of = nullptr;
   Order<Line> lines;
-  std::uint64_t earliest = 0;  ///< of the first line
+  Place earliest;        ///< of the first line
+  std::size_t size = 0;  ///< the requests in all lines
   Turn turn;
 
   Request& first() { return lines.begin()->first(); }
@@ -35,7 +44,7 @@ struct Shape {
   boost::unordered_map<ProcessId, Line> lines;  ///< by requester
   boost::unordered_map<JobId, JobLines> jobs;   ///< the same by job
   Order<JobLines> order;
-  std::uint64_t earliest = 0;  ///< of the first job
+  Place earliest;  ///< of the first job
   Turn turn;
   std::size_t size = 0;                    ///< the requests in all lines
   bool stuck = false;                      ///< its first fits no node that was not touched since
@@ -72,8 +81,10 @@ class Queue {
   /// By their first requests. nullptr: there is none, or no further one.
   Shape* first();
   Shape* next(Shape& shape);
-  /// The shape whose first request is the earliest of those from `sequence` on; nullptr if there is none.
-  Shape* first_from(std::uint64_t sequence);
+  /// The shape whose first request is the first of those from `place` on; nullptr if there is none.
+  Shape* first_from(Place place);
+  /// The job's rank has changed. Cost: O(shapes).
+  void settle(const Job& job);
   /// All, by their first request; the pointers live until the queue changes.
   std::vector<Shape*> shapes();
   const Shapes& by_key() const { return shapes_; }

@@ -50,7 +50,7 @@ std::string Cluster::reason_of_reservation(const Request& request) const {
     if (slots >= ranks) continue;
     lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id), slots, ranks);
   }
-  return fmt::format("room is kept free for it, as it has waited long: {}",
+  return fmt::format("room is kept free for it, as its turn is next: {}",
                      lacking.empty() ? "there is enough, and it is about to be placed" : lacking);
 }
 
@@ -66,8 +66,7 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
     if (!matches(node->labels, shape.need.labels) || !node->free.fits(need)) continue;
     for (const auto& [other, claim] : node->claims) {
       if (*claim.shape == shape || !claim.resources.overlaps(need)) continue;
-      return fmt::format("what is free on {} is kept for request {}, which has waited longer", node_text(node->id),
-                         other);
+      return fmt::format("what is free on {} is kept for request {}, whose turn is next", node_text(node->id), other);
     }
     if (node->cpu_is_promised()) {
       return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(node->id));

@@ -4,12 +4,21 @@
 #include "policies/labels.hpp"
 
 namespace troupe::scheduler {
+namespace {
+
+// So much more than another gets a job is to keep, or its turn is over, for its leases to be recalled: small differences
+// even out as leases come and go.
+constexpr double kWorthwhile = 5.0 / 4;
+
+}  // namespace
 
 void Cluster::recall(Lease& lease) {
   if (lease.recalled || !lease.granted()) return;
   lease.recalled = true;
   lease.by_age.unlink();
   ++recalled_;
+  --lease.process->job->recallable;
+  lease.process->job->returning += lease.process->held.resources;
   emit(LeaseRecalled{lease.id, lease.requester->id});
 }
 
@@ -23,6 +32,51 @@ bool Cluster::competes(const Shape& shape, const Lease& lease) const {
   const auto& held = lease.shape->need;
   if (held.labels == need.labels && held.resources.covers(need.resources)) return true;
   return matches(lease.node->labels, need.labels) && lease.node->idle.fits(need.resources);
+}
+
+/// What leases that are recalled will give back counts for those that wait in their order; for whom it is not enough,
+/// others give way, also before their terms. For a gang, whole nodes are drained instead.
+void Cluster::recall_for_those_behind() {
+  if (jobs_.size() < 2 || by_age_.empty()) return;
+  Resources coming;
+  Foremost foremost;
+  for (const auto& [id, job] : jobs_) {
+    coming += job.returning;
+    if (job.recallable == 0) continue;
+    if (foremost.job == nullptr || job.rank > foremost.job->rank) foremost.job = &job;
+    foremost.kept = std::max(foremost.kept, share_kept(job));
+  }
+  for (auto* shape : queue_.shapes()) {
+    if (shape->possible && shape->key->kind != Kind::Gang) recall_for(*shape, foremost, coming);
+  }
+}
+
+/// One walk over the leases, from the oldest on, for one job after the other.
+void Cluster::recall_for(Shape& shape, const Foremost& foremost, Resources& coming) {
+  const auto& need = shape.key->need.resources;
+  auto lease = by_age_.begin();
+  for (auto& lines : shape.order) {
+    auto served = coming.count(need, lines.size);
+    auto promised = times(need, static_cast<std::int64_t>(served));
+    coming = coming.without(promised);
+    Resources room;
+    while (served < lines.size && lease != by_age_.end()) {
+      auto step = step_of(*lines.of, promised, need);
+      step.to *= kWorthwhile;
+      if (!foremost.may_give_way(step)) break;
+      while (lease != by_age_.end() && !room.covers(need)) {
+        auto& old = *lease++;
+        const auto& holds = old.process->held.resources;
+        if (!gives_way(*old.requester->job, holds, step) || !competes(shape, old)) continue;
+        room += holds;
+        recall(old);
+      }
+      if (!room.covers(need)) break;
+      room -= need;
+      promised += need;
+      ++served;
+    }
+  }
 }
 
 /// Leases past their term go back, oldest first, no more of them than processes are waited for: the queue is by arrival

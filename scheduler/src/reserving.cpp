@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "cluster.hpp"
 #include "policies/labels.hpp"
@@ -11,8 +12,9 @@ constexpr std::size_t kDrainShortlist = 8;
 
 }  // namespace
 
-/// The first of each shape that has waited longer than `patience` has nodes kept for it; others of its shape follow.
-void Cluster::review_reservations() {
+/// The first of each shape that has waited longer than `patience`, or is owed what others have, has nodes kept for it; others
+/// of its shape follow.
+void Cluster::review_reservations(bool is_tick) {
   for (const auto& [sequence, id] : std::set{reserving_}) {
     auto& request = requests_.at(id);
     auto& reservation = *request.reservation;
@@ -23,15 +25,34 @@ void Cluster::review_reservations() {
     }
     if (reservation.held()) drain(request);
   }
-  auto held = static_cast<std::size_t>(
-      std::ranges::count_if(reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
+  auto held = reservations_held();
   for (auto* shape : queue_.shapes()) {
     if (held >= options_.reservations) return;
     auto& request = shape->first();
-    if (!shape->possible || request.since + options_.patience > now_) continue;
+    if (!shape->possible) continue;
     if (request.reservation && (request.reservation->held() || request.reservation->until > now_)) continue;
+    if (!has_waited_long(request) && !(is_tick && is_owed(request))) continue;
     if (reserve(request)) ++held;
   }
+}
+
+std::size_t Cluster::reservations_held() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
+}
+
+/// For a gang that does not fit and is owed what others have, what becomes free is kept from now on, lest small requests take
+/// it bit by bit. A lease or an actor, which takes what one lease gives back, is looked at with the next tick.
+void Cluster::hold_place(Request& request) {
+  if (request.shape->kind != Kind::Gang || request.reservation || !is_owed(request)) return;
+  if (reservations_held() < options_.reservations) reserve(request);
+}
+
+/// Who holds leases of that shape is served already, and would only get back what it has.
+bool Cluster::has_waited_long(const Request& request) const {
+  if (request.since + options_.patience > now_) return false;
+  return std::ranges::none_of(request.requester->asked().leases,
+                              [&](const Lease& lease) { return *lease.shape == *request.shape; });
 }
 
 bool Cluster::reserve(Request& request) {
@@ -49,7 +70,8 @@ bool Cluster::reserve(Request& request) {
   for (auto node : *nodes) ++reservation.ranks[node];
   for (const auto& [id, ranks] : reservation.ranks) {
     nodes_.find(id)->claims.emplace(
-        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)), request.shape});
+        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)), request.shape,
+                          request.requester->job});
   }
   reservation.until = now_ + reservation.term;
   drain(request);
@@ -102,21 +124,47 @@ void Cluster::lift(Request& request) {
   reservation.ranks.clear();
 }
 
+/// What has waited for `patience` may have any lease recalled, and before that those of jobs that have more.
+bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
+  if (lease.requester == request.requester && *lease.shape == *request.shape) return false;
+  if (request.since + options_.patience <= now_) return true;
+  const auto& shape = *request.shape;
+  const auto step = step_of(*request.requester->job, {}, times(shape.need.resources, shape.size));
+  return gives_way(*lease.requester->job, lease.process->held.resources, step);
+}
+
+/// No more leases than are needed are recalled: of the jobs that have most, and of these the oldest.
 void Cluster::drain(const Request& request) {
   const auto& each = request.shape->need.resources;
   for (const auto& [id, ranks] : request.reservation->ranks) {
     auto& node = *nodes_.find(id);
     if (node.free.slots(each, ranks) >= ranks) continue;
+    auto coming = node.free;
     std::vector<Process*> idle;
+    std::vector<Lease*> leases;
     for (auto& process : node.processes) {
       if (process.state == ProcessState::Idle && process.job != request.requester->job && !process.is_needed()) {
         idle.push_back(&process);
       }
+      if (process.state == ProcessState::Stopping) coming.give(process.held);
       if (process.role != Role::Lease || !process.held.resources.overlaps(each)) continue;
       auto& lease = leases_.at(process.subject);
-      if (lease.requester != request.requester || *lease.shape != *request.shape) recall(lease);
+      if (lease.recalled) {
+        coming.give(process.held);
+      } else if (lease.granted()) {
+        leases.push_back(&lease);
+      }
     }
-    for (auto* process : idle) stop(*process, "its node is drained for a request that has waited long");
+    std::ranges::sort(leases, {}, [](const Lease* lease) {
+      return std::tuple{-static_cast<std::int64_t>(lease->requester->job->rank), lease->granted_at, lease->id};
+    });
+    for (auto* lease : leases) {
+      if (coming.slots(each, ranks) >= ranks) break;
+      if (!may_be_drained(*lease, request)) continue;
+      coming.give(lease->process->held);
+      recall(*lease);
+    }
+    for (auto* process : idle) stop(*process, "its node is drained for a request whose turn is next");
   }
 }
 

@@ -88,6 +88,11 @@ void Resources::hash_others(std::size_t& hash) const {
 
 Resources times(const Resources& resources, std::int64_t count) {
   Resources product;
+  if (!resources.has_others()) {
+    product.set(kCpu, resources.cpu() * count);
+    product.set(kGpu, resources.gpu() * count);
+    return product;
+  }
   for (const auto& [name, amount] : resources.entries()) product.set(name, amount * count);
   return product;
 }

@@ -48,7 +48,7 @@ TEST_CASE("a gang as big as the cluster is not starved by a stream of small task
     stream.keep_asking(300ms);
   }
   CHECK(world.gangs.contains(1));
-  CHECK(stream.finished > 12);
+  CHECK(stream.finished >= 12);
   world.release_gang(1);
   const auto before = stream.finished;
   for (int i = 0; i < 10; ++i) {
@@ -129,9 +129,10 @@ TEST_CASE("without patience for it the same gang would wait for ever", "[schedul
   options.lease_term = 24h;
   World world{options};
   for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
-  Stream stream{world, world.start_job(1), 1};
+  const auto driver = world.start_job(1);
+  Stream stream{world, driver, 1};
   stream.keep_asking(350ms);
-  world.ask_gang(1, world.start_job(2), 12, cpus(1), Strategy::Pack, 2);
+  world.ask_gang(1, driver, 12, cpus(1));  // of the same job: no other has had less
   for (int i = 0; i < 100; ++i) {
     world.wait(100ms);
     stream.keep_asking(Duration{250ms + (i % 3) * 100ms});
@@ -148,11 +149,11 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   const auto gang = world.ask_gang(1, other, 3, cpus(1), Strategy::Pack, 2);
   world.wait(3s);
   CHECK(world.recalled.contains(long_task.lease));
-  CHECK(world.reason_of(gang) == "room is kept free for it, as it has waited long: 'a' (node 1) has room for 2 of 3");
+  CHECK(world.reason_of(gang) == "room is kept free for it, as its turn is next: 'a' (node 1) has room for 2 of 3");
   CHECK(world.node(1).state == "drained for request 2");
 
   const auto small = world.ask_lease(driver, cpus(1));
-  CHECK(world.reason_of(small) == "what is free on 'a' (node 1) is kept for request 2, which has waited longer");
+  CHECK(world.reason_of(small) == "what is free on 'a' (node 1) is kept for request 2, whose turn is next");
   CHECK(world.lease_of(world.ask_lease(driver, {{{"disk", 1}}, {}, false})));
 
   world.give_back(long_task.lease);
@@ -196,10 +197,11 @@ TEST_CASE("requesters take turns: a lease past its term is recalled once somebod
   world.wait(100ms);
   CHECK(world.recalled == std::set{held.lease});
   world.give_back(held.lease);
+  REQUIRE(world.lease_of(other));  // its job has had nothing so far
+  world.wait(10s);
+  CHECK(world.recalled == std::set{world.lease_of(other)->lease});
+  world.give_back(world.lease_of(other)->lease);
   CHECK(world.lease_of(again));
-  world.wait(1100ms);
-  world.give_back(world.lease_of(again)->lease);
-  CHECK(world.lease_of(other));
 }
 
 TEST_CASE("what fits passes what does not, in the order of arrival", "[scheduler][fairness]") {

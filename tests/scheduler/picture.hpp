@@ -31,8 +31,8 @@ inline std::string picture(const State& state) {
     out << '\n';
   }
   for (const auto& it : state.jobs()) {
-    out << "job " << it.job << ' ' << it.driver << ' ' << it.ended << ' ' << it.processes << ' ' << it.leases << ' '
-        << it.actors << ' ' << it.gangs << ' ' << it.pending << '\n';
+    out << "job " << it.job << ' ' << it.driver << ' ' << it.weight << ' ' << it.ended << ' ' << it.processes << ' '
+        << it.leases << ' ' << it.actors << ' ' << it.gangs << ' ' << it.pending << '\n';
   }
   for (const auto& it : state.processes()) {
     out << "process " << it.process << ' ' << it.node << ' ' << it.job << ' ' << to_string(it.state) << ' ' << it.use

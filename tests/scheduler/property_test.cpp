@@ -1,3 +1,4 @@
+#include <cmath>
 #include <random>
 
 #include "picture.hpp"
@@ -161,7 +162,9 @@ class Storm {
     if (pick(4) == 0) {
       world_.apply(JobEnded{job, "its driver left"});
     } else {
-      world_.apply(JobStarted{job, world_.state.new_process_id()});
+      static const std::vector<double> weights{1, 1, 2, 0.5, 0, -1, std::nan("")};
+      const auto weight = weights[pick(static_cast<unsigned>(weights.size()))];
+      world_.apply(JobStarted{job, world_.state.new_process_id(), weight});
     }
   }
   void ask_lease() {

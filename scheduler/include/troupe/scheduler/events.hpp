@@ -36,6 +36,7 @@ struct NodeLost {
 struct JobStarted {
   JobId job = 0;
   ProcessId driver = 0;  ///< from State::new_process_id()
+  double weight = 1;     ///< its part of the cluster beside other jobs', above 0; else it counts as 1
 };
 
 /// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver does the same.

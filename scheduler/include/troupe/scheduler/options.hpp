@@ -18,12 +18,14 @@ struct Options {
   Duration together = std::chrono::milliseconds{100};
   /// A lease older than this is recalled once somebody else waits for what it holds.
   Duration lease_term = std::chrono::seconds{1};
-  /// What has waited longer than this has nodes drained for it.
+  /// What has waited longer than this has nodes drained for it, unless its requester has leases of its shape.
   Duration patience = std::chrono::seconds{2};
   /// Nodes are drained for a request for at most this long, then given free for as long, then drained for twice as
   /// long, and so on up to longest_reservation: what holds them may itself wait for work that only they could do.
   Duration reservation_term = std::chrono::seconds{10};
   Duration longest_reservation = std::chrono::minutes{10};
+  /// Jobs are served by what they have had of the cluster over about this long; what was before is forgotten.
+  Duration share_window = std::chrono::seconds{10};
   /// How many requests may have nodes drained for them at the same time.
   std::size_t reservations = 16;
   /// How long a request waits for a first node to join.

@@ -70,6 +70,8 @@ class Resources {
   /// Throws std::invalid_argument as Amount::units does. A name given twice counts twice.
   Resources(std::initializer_list<std::pair<std::string_view, double>> units);
 
+  Amount cpu() const { return cpu_; }
+  Amount gpu() const { return gpu_; }
   Amount of(std::string_view name) const {
     if (name == kCpu) return cpu_;
     if (name == kGpu) return gpu_;
@@ -88,6 +90,8 @@ class Resources {
     cpu_ = gpu_ = {};
     others_.clear();
   }
+  /// Whether it has anything but cpu and gpu.
+  bool has_others() const { return !others_.empty(); }
   bool empty() const { return cpu_.is_zero() && gpu_.is_zero() && others_.empty(); }
 
   /// All that are not zero, in the order of the names, which live as long as this does.

@@ -74,6 +74,7 @@ struct GangView {
 struct JobView {
   JobId job = 0;
   ProcessId driver = 0;
+  double weight = 1;
   bool ended = false;  ///< its last processes are being stopped
   std::size_t processes = 0;
   std::size_t leases = 0;

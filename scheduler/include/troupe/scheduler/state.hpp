@@ -37,10 +37,11 @@ namespace troupe::scheduler {
 ///     +----------+--impossible, limit, name taken--> refused
 ///   withdrawn, released, requester gone or job ended: dropped in both states, without an answer.
 ///
-/// Order: by arrival, passing over what does not fit now; of leases that came `together`, those first that an idle
-/// process can serve. What waited longer than `patience` has nodes drained for it: others are kept off what it needs
-/// there, and leases are recalled. So nothing starves; and as a gang takes all it needs in one step or nothing, no two
-/// gangs hold halves and wait for each other.
+/// Order: by what the jobs have had, by dominant resource fairness, then by arrival, passing over what does not fit now;
+/// of leases that came `together`, those first that an idle process can serve. What waited longer than `patience`, or
+/// to which jobs that have had more are to give way, has nodes drained for it: others are kept off what it needs there, and
+/// leases are recalled. So nothing starves; and as a gang takes all it needs in one step or nothing, no two gangs hold
+/// halves and wait for each other.
 class State {
  public:
   explicit State(Options options = {});
