@@ -44,8 +44,10 @@ void print_nodes(const json& nodes) {
 
 void print_rows(const json& status) {
   for (const auto& job : status.at("jobs")) {
-    fmt::print("job {}: {} (pid {}), {} processes\n", job.at("job").get<std::uint64_t>(),
-               job.at("name").get<std::string>(), job.at("pid").get<int>(), job.at("processes").get<int>());
+    const auto weight = job.at("weight").get<double>();
+    fmt::print("job {}: {} (pid {}), {} processes{}\n", job.at("job").get<std::uint64_t>(),
+               job.at("name").get<std::string>(), job.at("pid").get<int>(), job.at("processes").get<int>(),
+               weight == 1 ? "" : fmt::format(", weight {}", weight));
   }
   for (const auto& actor : status.at("actors")) {
     fmt::print("actor {}: {} {} on node {}, pid {}\n", actor.at("actor").get<std::uint64_t>(),

@@ -16,8 +16,11 @@ struct InitOptions {
   std::string token_file =
       {};                 ///< of that cluster; empty: TROUPE_TOKEN, else where `troupe head` on this machine wrote it
   std::string name = {};  ///< of this job, for `troupe status`; empty: the program's file name
-  double cpus = 0;        ///< private: cores of its one node; 0: as many as this process may use
-  std::optional<int> gpus = {};                                ///< private: GPUs; none: those that are there
+  /// This job's part of the cluster beside other jobs': one of weight 2 gets twice what one of weight 1 gets, where both
+  /// want more than there is. Above 0.
+  double weight = 1;
+  double cpus = 0;               ///< private: cores of its one node; 0: as many as this process may use
+  std::optional<int> gpus = {};  ///< private: GPUs; none: those that are there
   std::vector<std::pair<std::string, double>> resources = {};  ///< private: custom resources of its one node
   std::uint64_t object_store_bytes = 0;  ///< private: of memory for large values; 0: 30 % of what there is
   /// Private: where large values go that memory has no room for; made where only it is missing; empty: /var/tmp.
@@ -52,8 +55,8 @@ class [[nodiscard]] Cluster {
 /// Where the cluster is, first that is given: `--address HOST:PORT` on the command line (both spellings,
 /// `--address=...` too; they stay in argv, like `--token-file FILE`), InitOptions::address, TROUPE_ADDRESS; else
 /// private. Throws Disconnected (nobody answers there), Refused (token or version, or options that make no
-/// sense, as a spill directory that cannot be written; it says which), std::invalid_argument,
-/// std::logic_error for a second session.
+/// sense, as a spill directory that cannot be written; it says which), std::invalid_argument
+/// (an address, a weight or an amount that is none), std::logic_error for a second session.
 [[nodiscard]] Cluster init(int argc, char** argv, InitOptions options = {});
 /// Likewise, with the process's command line left alone.
 [[nodiscard]] Cluster init(InitOptions options = {});

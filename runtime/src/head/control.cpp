@@ -114,7 +114,7 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
   jobs_[job] = {.driver = process, .name = config::printable(std::string(driver.getName())), .pid = driver.getPid()};
 
   log_(fmt::format("job {} started: {} (pid {})", job, jobs_[job].name, driver.getPid()));
-  apply(scheduler::JobStarted{.job = job, .driver = process});
+  apply(scheduler::JobStarted{.job = job, .driver = process, .weight = driver.getWeight()});
   return {job, process};
 }
 

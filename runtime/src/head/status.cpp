@@ -69,6 +69,7 @@ json Control::status() const {
     out["jobs"].push_back({{"job", job.job},
                            {"name", known == jobs_.end() ? "" : known->second.name},
                            {"pid", known == jobs_.end() ? 0 : known->second.pid},
+                           {"weight", job.weight},
                            {"ended", job.ended},
                            {"processes", job.processes},
                            {"leases", job.leases},

@@ -1,5 +1,6 @@
 #include <troupe/cluster.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -72,6 +73,14 @@ void check_names(const InitOptions& options) {
   for (const auto& [name, amount] : options.resources) config::require_name("the name in InitOptions::resources", name);
 }
 
+void check_weight(double weight) {
+  if (std::isfinite(weight) && weight > 0) return;
+  throw std::invalid_argument(fmt::format(
+      "InitOptions::weight is {}, and a job's part of the cluster beside others' is a finite number above 0: "
+      "give 1 for an equal part, 2 for twice as much",
+      weight));
+}
+
 }  // namespace
 
 struct Cluster::Impl {
@@ -98,6 +107,7 @@ Cluster init(int argc, char** argv, InitOptions options) {
   if (runtime::Process::maybe())
     throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
   check_names(options);
+  check_weight(options.weight);
   if (auto address = argument(argc, argv, "--address")) options.address = *address;
   if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
   if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty())
@@ -108,6 +118,7 @@ Cluster init(int argc, char** argv, InitOptions options) {
   driver.program = node::describe_program(0, nullptr);
   driver.program.arguments = command_line();
   driver.name = options.name.empty() ? driver.program.path.substr(driver.program.path.rfind('/') + 1) : options.name;
+  driver.weight = options.weight;
   if (options.address.empty()) {
     impl->embedded = std::make_unique<runtime::Embedded>(options, driver.program.arguments);
     driver.head = impl->embedded->head();

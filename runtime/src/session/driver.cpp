@@ -79,6 +79,7 @@ void Driver::register_job(const DriverOptions& options) {
   write_address(out.initAddress(), *self_);
   out.setPid(static_cast<std::uint32_t>(getpid()));
   out.setName(options.name);
+  out.setWeight(options.weight);
   head_->send(message);
 }
 

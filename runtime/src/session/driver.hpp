@@ -19,7 +19,8 @@ struct DriverOptions {
   transport::Secret token{};
   std::string token_from;  ///< where it was read
   node::Program program;
-  std::string name;  ///< of the job
+  std::string name;   ///< of the job
+  double weight = 1;  ///< of the job, beside others
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds head_silence{20000};  ///< no echo of a heartbeat for so long: the head is gone

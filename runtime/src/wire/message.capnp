@@ -271,7 +271,13 @@ struct Program {
   arguments @7 :List(Text);   # argv of the driver
   directory @8 :Text;         # its working directory
 }
-struct RegisterDriver { program @0 :Program; address @1 :Address; pid @2 :UInt32; name @3 :Text; }
+struct RegisterDriver {
+  program @0 :Program;
+  address @1 :Address;
+  pid @2 :UInt32;
+  name @3 :Text;
+  weight @4 :Float64 = 1;     # of its job, beside others
+}
 struct Registered { job @0 :UInt64; process @1 :UInt64; cluster @2 :Text; }
 
 # ---- node <-> head ---------------------------------------------------------------------------------------------

@@ -136,12 +136,13 @@ struct Peer {
     });
     REQUIRE(scene.run_until([this] { return joined || !shutdown.empty(); }));
   }
-  void register_job(const std::string& name) {
+  void register_job(const std::string& name, double weight = 1) {
     say([&](wire::Message::Builder message) {
       auto driver = message.initRegister();
       driver.initProgram();
       runtime::write_address(driver.initAddress(), {});
       driver.setName(name);
+      driver.setWeight(weight);
     });
     REQUIRE(scene.run_until([this] { return registered; }));
   }

@@ -1,6 +1,8 @@
 // Names and paths that are not UTF-8, in private clusters.
+#include <cmath>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -22,6 +24,17 @@ TEST_CASE("init refuses names that are none, with the field and what to give", "
                     Catch::StartsWith("the name in InitOptions::resources '") && advice);
   const auto cluster = init({.name = "Größe", .cpus = 1});
   CHECK(nlohmann::json::parse(cluster.status_json())["jobs"][0]["name"] == "Größe");
+}
+
+TEST_CASE("init refuses a weight that is none, with what to give", "[runtime][session]") {
+  for (const auto weight : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    CAPTURE(weight);
+    CHECK_THROWS_AS(init({.weight = weight, .cpus = 1}), std::invalid_argument);
+    CHECK_THROWS_WITH(init({.weight = weight, .cpus = 1}),
+                      Catch::StartsWith("InitOptions::weight is ") && Catch::Contains("give 1 for an equal part"));
+  }
+  const auto cluster = init({.weight = 2.5, .cpus = 1});
+  CHECK(nlohmann::json::parse(cluster.status_json())["jobs"][0]["weight"] == 2.5);
 }
 
 TEST_CASE("an actor's name that is none is refused, and its cluster serves on", "[runtime][session][name]") {
