@@ -1,0 +1,69 @@
+// A job that always wants more, for some seconds. Prints a line for each piece of work that is done, with the time of the
+// steady clock, which all processes of a machine share, in milliseconds.
+//
+//   test_sharing_driver stream SECONDS    tasks of one CPU and 20 ms, of which 16 are under way
+//   test_sharing_driver sweep SECONDS     trials of 100 ms in gangs of two CPUs, one after the other
+#include <chrono>
+#include <deque>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include <troupe/troupe.hpp>
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+int piece() {
+  std::this_thread::sleep_for(20ms);
+  return 0;
+}
+
+class Rank {
+ public:
+  int trial() {
+    std::this_thread::sleep_for(100ms);
+    return 0;
+  }
+};
+
+void say_done() {
+  std::cout << "done " << std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()
+            << std::endl;
+}
+
+void stream(Clock::time_point end) {
+  std::deque<troupe::Ref<int>> under_way;
+  while (Clock::now() < end) {
+    while (under_way.size() < 16) under_way.push_back(troupe::task<piece>());
+    under_way.front().get(60s);
+    under_way.pop_front();
+    say_done();
+  }
+}
+
+void sweep(Clock::time_point end) {
+  while (Clock::now() < end) {
+    const auto gang = troupe::gang<Rank>({.size = 2});
+    for (auto& trial : gang.all<&Rank::trial>()) trial.get(60s);
+    say_done();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto cluster = troupe::init(argc, argv);
+  const std::string what = argc > 2 ? argv[1] : "";
+  const auto end = Clock::now() + std::chrono::seconds(argc > 2 ? std::stoi(argv[2]) : 0);
+  if (what == "stream") {
+    stream(end);
+  } else if (what == "sweep") {
+    sweep(end);
+  } else {
+    std::cerr << "usage: " << argv[0] << " stream|sweep SECONDS\n";
+    return 2;
+  }
+}
