@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "head/head.hpp"
+#include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "transport/socket/socket.hpp"
 
@@ -82,6 +83,7 @@ class AddressFile {
 }  // namespace
 
 int run_head(const HeadArguments& arguments) {
+  auto guardian = arguments.no_node ? os::UniqueFd() : node::run_under_guardian();
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto token_file = arguments.token_file.empty() ? config::default_token_file() : arguments.token_file;
@@ -108,8 +110,10 @@ int run_head(const HeadArguments& arguments) {
     head.stop(why, one_stopped);
   };
   if (!arguments.no_node) {
-    node.emplace(loop, node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
-                                    {.secret = options.token, .from = "token file " + token_file}));
+    auto offer = node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
+                              {.secret = options.token, .from = "token file " + token_file});
+    offer.guardian = guardian.release();
+    node.emplace(loop, std::move(offer));
     node->start([](std::uint32_t) {},
                 [&](const std::string& why, bool failed) {
                   if (failed && !stopping) {

@@ -5,16 +5,19 @@
 
 #include "commands.hpp"
 #include "config/token.hpp"
+#include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 
 int run_worker(const WorkerArguments& arguments) {
+  auto guardian = node::run_under_guardian();
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto head = find_head(arguments.head);
   auto options = node_options(arguments.node, head.at, config::find_token(arguments.token_file));
+  options.guardian = guardian.release();
   options.head_advice = head.advice();
   const auto logs = options.log_directory;
   node::Node node(loop, std::move(options));

@@ -28,7 +28,7 @@ TEST_CASE("actors of a driver spread over the workers of a cluster", "[cli][clus
       parents.insert(pid);
     }
   }
-  CHECK(parents == std::set<int>{cluster.worker(0).pid(), cluster.worker(1).pid()});
+  CHECK(parents == std::set<int>{cluster.worker(0).agent(), cluster.worker(1).agent()});
   CHECK(cluster.all_is_free());
 }
 
@@ -47,8 +47,8 @@ TEST_CASE("a task, an actor and a rank are kept on the node whose number they as
   REQUIRE(done.exit_code == 0);
   for (const std::size_t worker : {0, 1}) {
     const auto number = std::to_string(worker + 1);
-    CHECK(number_after(done.output, "task " + number) == cluster.worker(worker).pid());
-    CHECK(number_after(done.output, "actor " + number) == cluster.worker(worker).pid());
+    CHECK(number_after(done.output, "task " + number) == cluster.worker(worker).agent());
+    CHECK(number_after(done.output, "actor " + number) == cluster.worker(worker).agent());
     CHECK(number_after(done.output, "rank " + number) == static_cast<int>(worker) + 1);
   }
   CHECK_THAT(done.output,
@@ -62,25 +62,29 @@ TEST_CASE("SIGKILL of the driver frees its workers and what they started", "[cli
   driver.wait_for_output("holding");
   const int actor = number_after(driver.output(), "actor");
   const int sleeper = number_after(driver.output(), "sleeper");
-  REQUIRE(is_alive(actor));
-  REQUIRE(is_alive(sleeper));
+  const int daemon = number_after(driver.output(), "daemon");
+  for (const auto pid : {actor, sleeper, daemon}) REQUIRE(is_alive(pid));
   driver.signal(SIGKILL);
-  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper); }));
+  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper) && !is_alive(daemon); }));
   CHECK(cluster.all_is_free());
 }
 
 TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they started", "[cli][cluster][failure]") {
+  const bool of_its_guardian = GENERATE(false, true);
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
   driver.wait_for_output("holding");
   const int actor = number_after(driver.output(), "actor");
   const int sleeper = number_after(driver.output(), "sleeper");
-  cluster.worker(0).signal(SIGKILL);
-  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper); }));
+  const int daemon = number_after(driver.output(), "daemon");
+  const auto agent = cluster.worker(0).agent();
+  REQUIRE(::kill(of_its_guardian ? cluster.worker(0).pid() : agent, SIGKILL) == 0);
+  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper) && !is_alive(daemon) && !is_alive(agent); }));
   driver.wait_for_output("failed: actor");
   const auto status = driver.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 3);
+  CHECK(cluster.worker(0).wait());
 }
 
 TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][cluster][failure]") {
@@ -105,10 +109,12 @@ TEST_CASE("a private cluster is gone with its driver, however that ends", "[cli]
     const std::string mark = "XDG_STATE_HOME=" + folder.path();
     Child driver({TROUPE_TEST_DRIVER, "hold"}, {mark, "TROUPE_ADDRESS="});
     driver.wait_for_output("holding");
-    CHECK(processes_with(mark).size() >= 4);  // driver, cluster, zygote, actor
+    CHECK(processes_with(mark).size() >= 5);  // driver, guardian, cluster, zygote, actor
+    const int daemon = number_after(driver.output(), "daemon");
+    REQUIRE(is_alive(daemon));
     driver.signal(number);
     CHECK(driver.wait());
-    CHECK(eventually([&] { return processes_with(mark).empty(); }));
+    CHECK(eventually([&] { return processes_with(mark).empty() && !is_alive(daemon); }));
   }
 }
 
@@ -182,14 +188,14 @@ TEST_CASE("a node has as many worker processes as its hard limit of open files a
 TEST_CASE("the log folders of ended nodes go but for the last ones, those of living nodes stay", "[cli][cluster]") {
   TestCluster cluster(1);
   const auto logs = std::filesystem::path(cluster.folder()) / "troupe" / "logs";
-  const auto folder_of = [&](const Child& node) { return logs / ("node-" + std::to_string(node.pid())); };
+  const auto folder_of = [&](const Child& node) { return logs / ("node-" + std::to_string(node.agent())); };
   std::vector<std::filesystem::path> ended;
   for (int i = 0; i < 3; ++i) {
     cluster.add_worker({"--keep-logs", "1"});
     auto& worker = cluster.worker(cluster.workers() - 1);
     ended.push_back(folder_of(worker));
     CHECK(std::filesystem::exists(ended.back()));
-    worker.signal(SIGKILL);
+    REQUIRE(::kill(worker.agent(), SIGKILL) == 0);
     REQUIRE(worker.wait());
   }
   cluster.add_worker({"--keep-logs", "1"});

@@ -26,10 +26,11 @@ TEST_CASE("a killed process is reported as killed, also where its node was held 
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
   const int actor = actor_of(driver);
-  cluster.worker(0).signal(SIGSTOP);
+  const auto agent = cluster.worker(0).agent();
+  ::kill(agent, SIGSTOP);
   ::kill(actor, SIGKILL);
   std::this_thread::sleep_for(3s);  // twice as long as the head waits for a node that speaks
-  cluster.worker(0).signal(SIGCONT);
+  ::kill(agent, SIGCONT);
   driver.wait_for_output("failed: ");
   REQUIRE(driver.wait());
   CHECK_THAT(driver.output(), Catch::Contains("was killed by signal 9"));

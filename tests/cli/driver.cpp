@@ -3,7 +3,9 @@
 #include <iostream>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
@@ -25,6 +27,25 @@ struct Holder {
       _exit(127);
     }
     return child;
+  }
+  /// Starts one as daemons do: without an environment, in a session of its own, and left by its parent.
+  int starts_a_daemon() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return 0;
+    const int between = fork();
+    if (between == 0) {
+      setsid();
+      const int daemon = fork();
+      if (daemon == 0) execle("/bin/sleep", "sleep", "600", nullptr, static_cast<char**>(nullptr));
+      (void)!write(ends[1], &daemon, sizeof daemon);
+      _exit(0);
+    }
+    int daemon = 0;
+    waitpid(between, nullptr, 0);
+    (void)!read(ends[0], &daemon, sizeof daemon);
+    close(ends[0]);
+    close(ends[1]);
+    return daemon;
   }
   long most_open_files() const {
     rlimit limit{};
@@ -52,6 +73,7 @@ int hold(const troupe::Options& options) {
   auto holder = troupe::with(options).spawn<Holder>();
   print("actor", holder.call<&Holder::pid>().get());
   print("sleeper", holder.call<&Holder::starts_a_sleeper>().get());
+  print("daemon", holder.call<&Holder::starts_a_daemon>().get());
   std::cout << "holding" << std::endl;
   try {
     holder.call<&Holder::sleeps>().get();

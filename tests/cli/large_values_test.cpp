@@ -139,7 +139,7 @@ TEST_CASE("a value whose node was killed is lost, and said to be", "[cli][networ
   Child driver(scene.hosts.on_first({TROUPE_TEST_LARGE_DRIVER, "lost", "--address", scene.address()}),
                scene.near_environment);
   driver.wait_for_output("made");
-  worker.signal(SIGKILL);
+  REQUIRE(::kill(worker.agent(), SIGKILL) == 0);
   driver.wait_for_output("ObjectLost: ");
   CHECK(driver.wait() == 0);
 }

@@ -79,7 +79,7 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   TestCluster cluster(2);
   auto driver = liveness_driver(cluster, "third");
   driver.wait_for_output("waiting");
-  const Stopped far({cluster.worker(1).pid(), number_after(driver.output(), "far")});
+  const Stopped far({cluster.worker(1).agent(), number_after(driver.output(), "far")});
   driver.wait_for_output("got: the value went with its owner: process", 20s);
   CHECK_THAT(driver.output(), Catch::Contains("called: actor") && Catch::Contains("was lost with node 2"));
   const auto status = driver.wait();

@@ -26,7 +26,7 @@ TEST_CASE("a program runs on another host, which joined over the network", "[cli
   const auto spread = scene.drive({TROUPE_TEST_DRIVER, "use_all"});
   INFO(spread.output);
   CHECK(spread.exit_code == 0);
-  CHECK_THAT(spread.output, Catch::Contains("parent " + std::to_string(worker.pid())));
+  CHECK_THAT(spread.output, Catch::Contains("parent " + std::to_string(worker.agent())));
 
   CHECK(run(scene.hosts.on_first({TROUPE_PROGRAM, "stop"}), scene.near_environment).exit_code == 0);
   CHECK(head.wait());

@@ -23,7 +23,7 @@ TEST_CASE("what waits for a node's resource, and what ran there, goes on once th
     return false;
   };
   REQUIRE(eventually(special_is_held));
-  cluster.worker(1).signal(SIGKILL);
+  REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
 
   // The lease of the task that ran is asked for again, and the actor's process waits behind it.
   const auto both_wait = [&] {

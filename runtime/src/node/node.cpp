@@ -1,41 +1,25 @@
 #include "node/node.hpp"
 
-#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/syscall.h>
 #include <boost/asio/post.hpp>
 #include <csignal>
 
 #include "config/name.hpp"
 #include "log/log.hpp"
 #include "node/failures.hpp"
-#include "node/guard/mark.hpp"
+#include "node/guard/orphans.hpp"
 #include "node/join.hpp"
 #include "node/node_impl.hpp"
-#include "os/cgroup.hpp"
 #include "os/machine.hpp"
 #include "os/open_files.hpp"
-#include "os/threads.hpp"
 #include "transport/patience.hpp"
 
 namespace troupe::node {
 namespace {
 
-constexpr std::chrono::seconds kKillLimit{5};       // for killed processes to be reaped
-constexpr std::chrono::seconds kGuardianLimit{15};  // for the guardian to find nothing more
-
-std::string throw_if_threads() {
-#if !defined(__SANITIZE_THREAD__)  // which keeps a thread of its own
-  if (auto threads = os::thread_names(); threads.size() > 1) {
-    throw std::logic_error("a node must be made before the process has threads, not with " +
-                           os::describe_threads(threads));
-  }
-#endif
-  return make_cookie();
-}
+constexpr std::chrono::seconds kKillLimit{5};  // for killed processes to be reaped
 
 }  // namespace
 
@@ -54,15 +38,15 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
     : loop_(loop),
       options_(std::move(options)),
       name_(options_.name.empty() ? config::printable(os::host_name()) : options_.name),
-      cookie_(throw_if_threads()),
-      cgroup_(os::make_node_cgroup(cookie_)),
-      guardian_(cookie_, cgroup_.directory),
+      guardian_(loop),
       reaper_(loop, Reaper::Unknown::Reaped),
-      workers_(loop, reaper_, guardian_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
+      workers_(loop, reaper_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
       beat_timer_(loop),
       stop_timer_(loop) {
   if (options_.zygote >= 0) zygote_announced_ = reaper_.announce();
-  ::signal(SIGPIPE, SIG_IGN);  // a guardian that was killed is seen as a child that ended
+  ::signal(SIGPIPE, SIG_IGN);
+  adopt_orphans();
+  reaper_.on_swept([this] { on_swept(); });
   watch_guardian();
 }
 
@@ -70,21 +54,14 @@ Node::Impl::~Impl() {
   if (head_) head_->close();
   if (state_ == State::Stopped) return;
   // Without a stop, everything goes at once.
-  const pid_t guardian = guardian_.pid();
-  guardian_.release();
-  reaper_.kill_all_but(guardian);
-  const os::UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, guardian, 0)));
-  pollfd ended{handle.get(), POLLIN, 0};
-  if (handle) ::poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(kGuardianLimit).count()));
-  ::kill(guardian, SIGKILL);
-  wait_for_end(guardian);
+  reaper_.kill_all();
+  end_children(kKillLimit);
 }
 
 WorkersOptions Node::Impl::workers_options() const {
   WorkersOptions options;
   options.where = "node " + name_;
   options.log_directory = options_.log_directory;
-  options.cgroup = cgroup_.directory;
   options.start_limit = options_.program_start;
   return options;
 }
@@ -128,37 +105,32 @@ void Node::Impl::stop(std::string why, bool failed) {
   why_ = std::move(why);
   failed_ = failed;
   beat_timer_.cancel();
-  reaper_.on_reaped([this] { advance_stop(); });
   for (auto& [number, job] : jobs_) job.launcher->close();
-  workers_.on_empty([this] { advance_stop(); });
+  workers_.on_empty([this] { on_swept(); });
   workers_.terminate_all();
   stop_timer_.expires_after(workers_.empty() ? std::chrono::milliseconds(0) : options_.stop_grace);
   stop_timer_.async_wait(unless_gone([this] {
     workers_.stop_all("its node stops: " + why_);
     stop_timer_.expires_after(kKillLimit);
     stop_timer_.async_wait(unless_gone([this] {
-      log::error(
-          fmt::format("{} processes of this node do not end; they are left to the guardian", reaper_.size() - 1));
+      log::error(fmt::format("{} processes of this node do not end; they are left to the guardian",
+                             reaper_.size() + workers_.end_orphans()));
       finish();
     }));
-    advance_stop();
+    on_swept();
   }));
 }
 
-/// Once only the guardian is left it is let go, and once that has ended too the node has stopped.
-void Node::Impl::advance_stop() {
-  if (state_ != State::Stopping || !workers_.empty()) return;
-  if (reaper_.size() == 0) return finish();
-  if (reaper_.size() > 1 || !reaper_.watches(guardian_.pid())) return;
-  guardian_.release();
-  stop_timer_.expires_after(kGuardianLimit);
-  stop_timer_.async_wait(unless_gone([this] { finish(); }));
+/// What ended worker processes have left is ended; once nothing of it is there, a node that is to stop has stopped.
+void Node::Impl::on_swept() {
+  const auto left = workers_.end_orphans();
+  if (state_ == State::Stopping && workers_.empty() && reaper_.size() == 0 && left == 0) finish();
 }
 
 void Node::Impl::finish() {
   if (state_ == State::Stopped) return;
   state_ = State::Stopped;
-  guardian_.release();
+  guardian_.close();
   stop_timer_.cancel();
   reaper_.stop();
   jobs_.clear();
@@ -171,13 +143,16 @@ void Node::Impl::finish() {
   }
 }
 
+/// Nothing is ever written to that pipe: it can be read once its other end is gone.
 void Node::Impl::watch_guardian() {
-  reaper_.watch(guardian_.pid(), Reaper::Group::Left, [this](int) {
-    if (is_stopping()) return;
-    // Without one, nothing would end what user code started if this process were killed.
-    log::warn("the guardian process of this node was ended from outside; the node stops");
-    stop("its guardian process was ended from outside", true);
-  });
+  if (options_.guardian < 0) return;
+  guardian_.assign(options_.guardian);
+  guardian_.async_wait(asio::posix::descriptor_base::wait_read, unless_gone([this] {
+                         if (is_stopping()) return;
+                         // Without one, nothing would end what user code started if this process were killed.
+                         log::warn("the guardian process of this node was ended from outside; the node stops");
+                         stop("its guardian process was ended from outside", true);
+                       }));
 }
 
 }  // namespace troupe::node

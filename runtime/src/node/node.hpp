@@ -33,6 +33,7 @@ struct NodeOptions {
   std::string log_parent;  ///< of folders "node-PID" like log_directory, of which old ones are removed; empty: none are
   std::size_t kept_logs = 20;   ///< so many folders of nodes that have ended stay in log_parent
   std::string cache_directory;  ///< programs that were shipped here, by digest; empty: one below /var/tmp for this user
+  int guardian = -1;            ///< from run_under_guardian; -1: there is none, as in tests
   int zygote = -1;              ///< embedded: control socket of a zygote that is already there, for the one job
   pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process
   store::ServiceOptions store;  ///< the object store's limits and its directory
@@ -44,14 +45,15 @@ struct NodeOptions {
 };
 
 /// One machine's agent: joins the head, starts worker processes when the head says so, reaps them and reports how they
-/// ended, relays what they ask of the head. Lives on one loop, whose thread forks and must live as long as the node.
+/// ended, relays what they ask of the head. It ends what they have started and left, and itself once its guardian is gone.
+/// Lives on one loop, whose thread forks and must live as long as the node.
 ///
 ///   [new] --start--> [joining] --welcome--> [joined] --head gone / shutdown / stop()--> [stopping]
 ///   [stopping] --all reaped--> [stopped]
 class Node {
  public:
-  /// Forks the guardian: no other thread may run yet (throws std::logic_error). This process ignores SIGPIPE from now
-  /// on. Throws Refused where the options offer what no machine has, or a host that is not an address of this machine.
+  /// To be made on the first thread of its process, which ignores SIGPIPE and adopts orphans from now on. Throws Refused
+  /// where the options offer what no machine has, or a host that is not an address of this machine.
   Node(asio::io_context& loop, NodeOptions options);
   ~Node();
 

@@ -176,13 +176,12 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   launch.job = number;
   launch.program = read_program(started.getProgram());
   launch.fetch = fetch_from(started.getDriver(), number);
-  launch.cookie = cookie_;
   launch.start_limit = options_.program_start;
   if (!options_.log_directory.empty()) launch.log = fmt::format("{}/job-{}-zygote.log", options_.log_directory, number);
   const bool shipped = launch.program.machine != program_machine_id();
 
   Job job;
-  job.launcher = std::make_shared<Launcher>(loop_, reaper_, guardian_, shipped ? cache() : nullptr, std::move(launch));
+  job.launcher = std::make_shared<Launcher>(loop_, reaper_, shipped ? cache() : nullptr, std::move(launch));
   job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
   if (options_.zygote >= 0) {
     job.launcher->adopt(os::UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);

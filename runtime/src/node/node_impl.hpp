@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "node/guard/guardian.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/log_folder.hpp"
@@ -19,7 +19,7 @@
 #include "node/spawn/launcher.hpp"
 #include "node/store_host.hpp"
 #include "node/workers.hpp"
-#include "os/cgroup.hpp"
+#include "os/unique_fd.hpp"
 #include "transport/standstill.hpp"
 
 namespace troupe::node {
@@ -59,7 +59,7 @@ struct Node::Impl {
 
   // Its own processes.
   void watch_guardian();
-  void advance_stop();
+  void on_swept();
   void finish();
   WorkersOptions workers_options() const;
   bool is_stopping() const { return state_ >= State::Stopping; }
@@ -75,9 +75,7 @@ struct Node::Impl {
   asio::io_context& loop_;
   NodeOptions options_;
   std::string name_;
-  std::string cookie_;
-  os::NodeCgroup cgroup_;
-  Guardian guardian_;
+  asio::posix::stream_descriptor guardian_;
   Reaper reaper_;
   Reaper::Announcement zygote_announced_;  // of a zygote that was there before the node, until its job starts
   Workers workers_;

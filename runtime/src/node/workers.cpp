@@ -15,6 +15,8 @@
 #include "calls/death_codec.hpp"
 #include "log/log.hpp"
 #include "node/failures.hpp"
+#include "node/guard/mark.hpp"
+#include "node/guard/orphans.hpp"
 #include "node/log_tail.hpp"
 #include "node/node.hpp"
 #include "node/spawn/child.hpp"
@@ -47,21 +49,17 @@ struct Workers::Worker {
   std::string stopped_because;  // not empty: it was ended by the node
   std::string own_words;        // why it could not start, as it says itself
   pid_t pid = 0;
-  std::int32_t cgroup = 0;
-  std::uint64_t memory_kills = 0;  // of its cgroup, before it was in there
-  std::string out_of_memory;       // not empty: the kernel ended it, as it seems
+  std::string out_of_memory;  // not empty: the kernel ended it, as it seems
   int attempts = 0;
   bool by_exec = false;
   bool ready = false;
   bool over = false;
 };
 
-Workers::Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, WorkersOptions options, ToHead to_head)
+Workers::Workers(asio::io_context& loop, Reaper& reaper, WorkersOptions options, ToHead to_head)
     : loop_(loop),
       reaper_(reaper),
-      guardian_(guardian),
       options_(std::move(options)),
-      cgroups_(options_.cgroup),
       to_head_(std::move(to_head)),
       machine_(os::machine_id()) {}
 
@@ -99,9 +97,6 @@ void Workers::launch(const WorkerPtr& worker) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
   }
   worker->log = LogTail(request.log);
-  if (worker->cgroup == 0) worker->cgroup = cgroups_.take();
-  request.cgroup = cgroups_.directory(worker->cgroup);
-  worker->memory_kills = MemoryKills::in_cgroup(request.cgroup).value_or(0);
   configure(*worker);
   worker->launcher->start(std::move(request),
                           [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
@@ -166,7 +161,6 @@ void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
 void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
   worker->pid = launched.pid;
   worker->by_exec = launched.by_exec;
-  guardian_.add(launched.pid);
   reaper_.watch(launched.pid, Reaper::Group::Killed, [this, worker](int status) { on_ended(worker, status); });
   if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty()) return kill_group(launched.pid);
   if (launched.by_exec && !worker->ready) {
@@ -289,19 +283,15 @@ void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
 }
 
 void Workers::on_ended(const WorkerPtr& worker, int status) {
-  guardian_.remove(worker->pid);
   if (worker->link) worker->link->drain();  // what it said before its end counts: a value that it sealed is there
   worker->out_of_memory = memory_ran_out(*worker, status);
-  end_what_it_left(*worker);
   if (!worker->over) report(*worker, describe_end(*worker, status));
 }
 
 /// How its end is told where memory had run out; each is logged, for a task may be tried again without a word.
 std::string Workers::memory_ran_out(const Worker& worker, int status) {
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !worker.stopped_because.empty() || worker.over) return {};
-  const auto of_its_own = MemoryKills::in_cgroup(cgroups_.directory(worker.cgroup));
   auto why = memory_kills_.explain(MemoryKills::Clock::now());
-  if (of_its_own.value_or(0) > worker.memory_kills) why = "the kernel ended it because its cgroup was out of memory";
   if (why.empty()) return {};
   why = "out of memory: " + why;
   log::warn(fmt::format("job {}: process {} (pid {}) {}; {}", worker.setup.job, worker.process, worker.pid,
@@ -309,9 +299,12 @@ std::string Workers::memory_ran_out(const Worker& worker, int status) {
   return "; " + why;
 }
 
-void Workers::end_what_it_left(Worker& worker) {
-  const auto group = std::exchange(worker.cgroup, 0);
-  if (!cgroups_.give_back(group)) guardian_.sweep(worker.process, group);
+std::size_t Workers::end_orphans() {
+  return kill_orphans([this](pid_t child) {
+    if (reaper_.watches(child)) return false;
+    const auto process = mark_of_child(child);
+    return process > 0 && !workers_.contains(process);
+  });
 }
 
 Failure Workers::describe_end(const Worker& worker, int status) const {
@@ -351,7 +344,6 @@ void Workers::report(Worker& worker, const Failure& failure) {
   log_failed_start(worker, failure);
   if (worker.link) worker.link->close();
   if (store_) store_->ended(worker.process);
-  if (worker.cgroup != 0 && worker.pid == 0) end_what_it_left(worker);
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();
   exited.setProcess(worker.process);

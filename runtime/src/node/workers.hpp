@@ -12,10 +12,8 @@
 
 #include <troupe/errors.hpp>
 
-#include "node/guard/guardian.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/memory_kills.hpp"
-#include "node/limits/process_cgroups.hpp"
 #include "node/spawn/launcher.hpp"
 #include "transport/connection.hpp"
 #include "transport/handshake/handshake.hpp"
@@ -27,7 +25,6 @@ class StoreHost;
 struct WorkersOptions {
   std::string where;                             ///< this node, for messages: its name
   std::string log_directory;                     ///< one file for each worker process; empty: inherited
-  std::string cgroup;                            ///< of the node; empty: none
   std::chrono::milliseconds start_limit{10000};  ///< of one that is executed, up to troupe::init
   std::chrono::milliseconds link_grace{1000};    ///< for a process without its link, to end by itself
 };
@@ -54,7 +51,7 @@ class Workers {
   /// Takes a message for the head.
   using ToHead = std::function<void(transport::Outgoing&)>;
 
-  Workers(asio::io_context& loop, Reaper& reaper, Guardian& guardian, WorkersOptions options, ToHead to_head);
+  Workers(asio::io_context& loop, Reaper& reaper, WorkersOptions options, ToHead to_head);
   ~Workers();
 
   void start(std::uint64_t process, const WorkerSetup& setup, std::vector<std::string> environment,
@@ -77,6 +74,9 @@ class Workers {
   /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
   void use_store(StoreHost* store) { store_ = store; }
 
+  /// SIGKILL to the children of this process that were started in a worker process which is no more. -> how many.
+  std::size_t end_orphans();
+
   bool empty() const { return workers_.empty(); }
   void on_empty(std::function<void()> empty) { on_empty_ = std::move(empty); }
 
@@ -96,7 +96,6 @@ class Workers {
   void on_link_closed(const WorkerPtr& worker);
   void kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why);
   void on_ended(const WorkerPtr& worker, int status);
-  void end_what_it_left(Worker& worker);
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
   std::string memory_ran_out(const Worker& worker, int status);
@@ -104,9 +103,7 @@ class Workers {
 
   asio::io_context& loop_;
   Reaper& reaper_;
-  Guardian& guardian_;
   WorkersOptions options_;
-  ProcessCgroups cgroups_;
   MemoryKills memory_kills_;
   ToHead to_head_;
   StoreHost* store_ = nullptr;

@@ -1,22 +1,10 @@
 #include "os/cgroup.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <string_view>
-#include <utility>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/xattr.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
 
 namespace troupe::os {
 namespace {
@@ -151,49 +139,6 @@ std::optional<MemoryCgroup> memory_use(const fs::path& directory, bool version_1
   return MemoryCgroup{directory, static_cast<std::uint64_t>(*limit), static_cast<std::uint64_t>(taken)};
 }
 
-bool is_ours(const fs::path& directory) {
-  for (const char* name : {"user.delegate", "trusted.delegate"}) {
-    std::array<char, 8> value{};
-    if (::getxattr(directory.c_str(), name, value.data(), value.size()) == 1 && value[0] == '1') return true;
-  }
-  struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0) return false;
-  if (status.st_uid == ::geteuid() && ::geteuid() != 0) return true;
-  return path_in("") == "/" && ::access("/run/systemd/system", F_OK) != 0;
-}
-
-constexpr std::string_view kNodePrefix = "troupe-";
-constexpr int kMostAttempts = 5;
-
-bool names_node_cgroup(const std::string& name, std::size_t cookie_size) {
-  return name.starts_with(kNodePrefix) && name.size() == kNodePrefix.size() + cookie_size &&
-         name.find_first_not_of("0123456789abcdef", kNodePrefix.size()) == std::string::npos;
-}
-
-UniqueFd lock_directory(const fs::path& directory, int how) {
-  UniqueFd lock(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (lock && ::flock(lock.get(), how) != 0) lock.reset();
-  return lock;
-}
-
-/// What still has a process stays: its guardian may be at work.
-void remove_abandoned(const fs::path& parent, std::size_t cookie_size) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(parent, error)) {
-    if (names_node_cgroup(entry.path().filename(), cookie_size)) found.push_back(entry.path());
-  }
-  for (const auto& one : found) {
-    if (const auto lock = lock_directory(one, LOCK_EX | LOCK_NB)) remove_cgroup(one);
-  }
-}
-
-bool is_still_at(const fs::path& directory, const UniqueFd& opened) {
-  struct stat here {
-  }, there{};
-  return ::fstat(opened.get(), &here) == 0 && ::stat(directory.c_str(), &there) == 0 && here.st_ino == there.st_ino;
-}
-
 }  // namespace
 
 std::optional<double> cgroup_cpu_limit() {
@@ -225,53 +170,6 @@ std::optional<MemoryCgroup> tightest_memory_cgroup() {
 
 MemoryCgroups own_memory_cgroup() {
   return {own_directory("").value_or(fs::path()), own_directory("memory").value_or(fs::path())};
-}
-
-NodeCgroup make_node_cgroup(const std::string& cookie) {
-  const auto own = own_directory("");
-  if (!own || !is_ours(*own)) return {};
-  remove_abandoned(*own, cookie.size());
-  const auto directory = *own / (std::string(kNodePrefix) + cookie);
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    if (::mkdir(directory.c_str(), 0755) != 0) return {};
-    if (::access((directory / "cgroup.kill").c_str(), W_OK) != 0) break;
-    // Another node that starts now may have taken it for an abandoned one, and holds the lock until it has removed it.
-    auto lock = lock_directory(directory, LOCK_EX);
-    if (lock && is_still_at(directory, lock)) return {directory, std::move(lock)};
-  }
-  ::rmdir(directory.c_str());
-  return {};
-}
-
-std::string process_cgroup(const std::string& node_cgroup, std::int32_t number) {
-  return node_cgroup.empty() || number == 0 ? std::string() : fmt::format("{}/worker-{}", node_cgroup, number);
-}
-
-bool is_cgroup(const std::string& directory) {
-  return !directory.empty() && ::access((directory + "/cgroup.procs").c_str(), F_OK) == 0;
-}
-
-bool is_untouched_cgroup(const std::string& directory) {
-  struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0 || status.st_nlink != 2) return false;
-  const UniqueFd events(::open((directory + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 64> text;
-  const auto size = ::read(events.get(), text.data(), text.size());
-  return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == "populated 0\nfrozen 0\n";
-}
-
-void kill_cgroup(const std::string& directory) { std::ofstream(directory + "/cgroup.kill") << "1"; }
-
-bool remove_empty_cgroup(const std::string& directory) { return ::rmdir(directory.c_str()) == 0; }
-
-bool remove_cgroup(const std::string& directory) {
-  std::error_code error;
-  std::vector<std::string> below;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    if (entry.is_directory(error)) below.push_back(entry.path());
-  }
-  for (const auto& one : below) remove_cgroup(one);
-  return remove_empty_cgroup(directory) || errno == ENOENT;
 }
 
 }  // namespace troupe::os

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +25,7 @@
 #include "config/token.hpp"
 #include "head/head.hpp"
 #include "log/log.hpp"
+#include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "node/spawn/child.hpp"
 #include "node/spawn/spawn.hpp"
@@ -115,7 +117,7 @@ void close_inherited(std::vector<int> keep) {
 /// The cluster in the child process: a head and a node on one loop.
 class PrivateCluster {
  public:
-  PrivateCluster(int control, pid_t driver, const InitOptions& options, int zygote, pid_t zygote_pid)
+  PrivateCluster(int control, pid_t driver, const InitOptions& options, int guardian, int zygote, pid_t zygote_pid)
       : control_(control), token_(config::random_token()), watch_(loop_) {
     head::HeadOptions head;
     head.token = token_;
@@ -130,6 +132,7 @@ class PrivateCluster {
     node.resources = options.resources;
     node.store.cap_bytes = options.object_store_bytes;
     if (!options.spill_directory.empty()) node.store.spill_directory = options.spill_directory;
+    node.guardian = guardian;
     node.zygote = zygote;
     node.zygote_pid = zygote_pid;
     node_.emplace(loop_, node);
@@ -186,13 +189,15 @@ class PrivateCluster {
 [[noreturn]] void become_cluster(int control, pid_t driver, const InitOptions& options) {
   try {
     node::default_signals();
-    setpgid(0, 0);  // a Ctrl-C is the driver's; this process follows the driver
+    setpgid(0, 0);               // a Ctrl-C is the driver's; this process follows the driver
+    prctl(PR_SET_PDEATHSIG, 0);  // of one that was executed: it sees itself when the driver ends
+    auto guardian = node::run_under_guardian();
     signal(SIGPIPE, SIG_IGN);
     log::to_stderr();  // stdout is the program's
     UniqueFd zygote;
     const auto zygote_pid = fork_zygote(zygote);
-    close_inherited({control, zygote.get()});
-    auto& cluster = *new PrivateCluster(control, driver, options, zygote.release(), zygote_pid);
+    close_inherited({control, guardian.get(), zygote.get()});
+    auto& cluster = *new PrivateCluster(control, driver, options, guardian.release(), zygote.release(), zygote_pid);
     cluster.run();
   } catch (const std::exception& error) {
     say(control, {{"error", error.what()}});

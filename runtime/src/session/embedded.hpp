@@ -12,9 +12,9 @@
 
 namespace troupe::runtime {
 
-/// A private cluster: one child process of this one with a head and a node in it, reached by a unix socket, and under
-/// that a zygote, forked before it does anything else. It ends when this process ends, however that happens (it watches
-/// a pidfd), or when the driver's session does.
+/// A private cluster: a child process of this one, the guardian; as its child one with a head and a node in it, reached by a
+/// unix socket; and under that a zygote, forked before it does anything else. It ends when this process ends, however that
+/// happens (it watches a pidfd), or when the driver's session does.
 class Embedded {
  public:
   /// Throws Refused with what the child said, or TimedOut. Forks where this process has one thread; where it has more, a

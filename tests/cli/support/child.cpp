@@ -73,6 +73,13 @@ Child::~Child() {
   if (pipe_ >= 0) close(pipe_);
 }
 
+pid_t Child::agent() const {
+  const auto pid = std::to_string(pid_);
+  pid_t agent = 0;
+  REQUIRE(std::ifstream("/proc/" + pid + "/task/" + pid + "/children") >> agent);
+  return agent;
+}
+
 void Child::signal(int number) const { REQUIRE(kill(pid_, number) == 0); }
 
 bool Child::read_some(std::chrono::milliseconds timeout) {

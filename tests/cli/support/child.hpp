@@ -19,6 +19,8 @@ class Child {
   Child(const Child&) = delete;
 
   pid_t pid() const { return pid_; }
+  /// Of a `troupe` that is a guardian: the process of the node (and of the head).
+  pid_t agent() const;
   void signal(int number) const;
   /// Reads until `text` has been printed; fails the test with all of the output where it is not in time.
   void wait_for_output(const std::string& text, std::chrono::milliseconds timeout = std::chrono::seconds(10));

@@ -61,28 +61,23 @@ std::vector<pid_t> children_of(pid_t parent) {
 
 struct Fixture {
   asio::io_context loop;
-  std::string cookie = make_cookie();
-  Guardian guardian{cookie, ""};
   Reaper reaper{loop};
   std::shared_ptr<Launcher> launcher;
   std::uint64_t next = 1;
 
   ~Fixture() {
     if (launcher) launcher->close();
-    reaper.kill_all_but(0);
-    guardian.release();
-    ::waitpid(guardian.pid(), nullptr, 0);
+    reaper.kill_all();
   }
 
   void make(const std::string& behaviour, std::chrono::milliseconds start_limit = 10s) {
     LauncherOptions options;
     options.job = 1;
-    options.cookie = cookie;
     options.start_limit = start_limit;
     options.program = describe_program(0, nullptr);
     options.program.arguments = {"the-program", behaviour};
     options.program.directory = std::filesystem::temp_directory_path();
-    launcher = std::make_shared<Launcher>(loop, reaper, guardian, nullptr, options);
+    launcher = std::make_shared<Launcher>(loop, reaper, nullptr, options);
   }
 
   std::shared_ptr<Started> begin() {
@@ -97,7 +92,6 @@ struct Fixture {
     launcher->start(std::move(request), [this, at = started](LaunchResult result) {
       at->result = std::move(result);
       if (auto* launched = std::get_if<Launched>(&*at->result)) {
-        guardian.add(launched->pid);
         reaper.watch(launched->pid, Reaper::Group::Killed, [at](int status) { at->status = status; });
       }
     });
@@ -124,17 +118,17 @@ TEST_CASE("a worker process is a child of the node and leads a group of its own"
   if (kHasOneThread) CHECK_FALSE(std::get<Launched>(*worker->result).by_exec);
 }
 
-TEST_CASE("a worker process sees its GPUs, its marks and its driver's directory", "[node][zygote]") {
+TEST_CASE("a worker process sees its GPUs and its driver's directory, and has a mark", "[node][zygote]") {
   Fixture node;
   node.make("raw");
   auto first = node.start();
   auto second = node.start();
   CHECK(second->tell("env CUDA_VISIBLE_DEVICES") == "3,5");
-  CHECK(second->tell("env TROUPE_NODE_COOKIE") == node.cookie);
-  CHECK(second->tell("env TROUPE_PROCESS") == "00000000000000000002");
   CHECK(second->tell("env TROUPE_BOOT") == "(not set)");
   CHECK(std::filesystem::equivalent(second->tell("cwd"), std::filesystem::temp_directory_path()));
-  CHECK(first->tell("env TROUPE_PROCESS") == "00000000000000000001");
+  first->tell("pid");  // it has begun
+  CHECK(mark_of_child(first->pid()) == 1);
+  CHECK(mark_of_child(second->pid()) == 2);
 }
 
 TEST_CASE("the exit code and the signal of a worker process reach the node", "[node][zygote]") {
@@ -178,7 +172,7 @@ TEST_CASE("a launcher that closes in the midst of starts knows every process tha
     if (std::holds_alternative<Launched>(*worker->result)) ++launched;
   }
   CHECK(launched >= 1);
-  CHECK(children_of(::getpid()).size() == launched + 2);  // the one before, and the guardian
+  CHECK(children_of(::getpid()).size() == launched + 1);  // with the one before
 }
 
 TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves", "[node][zygote]") {
@@ -221,7 +215,7 @@ TEST_CASE("a program with threads before troupe::init is executed for each worke
     CHECK(worker->tell("parent") == std::to_string(::getpid()));
     CHECK(worker->tell("env CUDA_VISIBLE_DEVICES") == "3,5");
   }
-  CHECK(second->tell("env TROUPE_PROCESS") == "00000000000000000002");
+  CHECK(mark_of_child(second->pid()) == 2);
 }
 
 TEST_CASE("a program that ends before troupe::init fails its starts with the exit code", "[node][zygote]") {
@@ -249,56 +243,13 @@ TEST_CASE("a program that was rebuilt since the driver started is refused", "[no
   std::filesystem::copy_file(test::self_path(), copy);
   Fixture node;
   LauncherOptions options;
-  options.cookie = node.cookie;
   options.program = describe_program(0, nullptr);
   options.program.path = copy;  // another inode than the driver's
   options.program.arguments = {"the-program", "raw"};
-  node.launcher = std::make_shared<Launcher>(node.loop, node.reaper, node.guardian, nullptr, options);
+  node.launcher = std::make_shared<Launcher>(node.loop, node.reaper, nullptr, options);
   auto worker = node.start();
   REQUIRE(std::holds_alternative<Failure>(*worker->result));
   CHECK_THAT(worker->failure().message, Catch::Contains("was rebuilt since the driver started"));
-}
-
-TEST_CASE("the guardian finds by their marks what a worker process left in other sessions", "[node][guardian]") {
-  Fixture node;  // without a cgroup
-  node.make("raw");
-  auto first = node.start();
-  auto second = node.start();
-  const pid_t sleeper = std::stoi(first->tell("sleeper"));
-  const pid_t orphan = std::stoi(first->tell("orphan"));
-  const pid_t neighbour = std::stoi(second->tell("sleeper"));
-  first->tell("exit 0");
-  run_until(node.loop, "the worker process to be reaped", [&] { return first->status.has_value(); });
-  CHECK(test::runs(sleeper));
-  node.guardian.sweep(1, 0);
-  CHECK(test::gone_within(sleeper, 2s));
-  CHECK(test::gone_within(orphan, 2s));
-  CHECK(test::runs(neighbour));
-  node.guardian.release();
-  CHECK(test::gone_within(neighbour, 2s));
-  CHECK(test::gone_within(second->pid(), 2s));
-}
-
-TEST_CASE("a guardian is not ended by what ends a terminal's programs", "[node][guardian]") {
-  Fixture node;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) ::kill(node.guardian.pid(), signal);
-  node.make("raw");
-  auto worker = node.start();
-  const pid_t sleeper = std::stoi(worker->tell("sleeper"));
-  CHECK(::getsid(node.guardian.pid()) == node.guardian.pid());
-  node.guardian.release();
-  CHECK(test::gone_within(sleeper, 2s));
-}
-
-TEST_CASE("the guardian finds a process that is between two programs", "[node][guardian]") {
-  for (int round = 0; round < 20; ++round) {  // one look in a hundred falls into the exec of the sleeper
-    Fixture node;
-    node.make("raw");
-    auto worker = node.start();
-    const pid_t sleeper = std::stoi(worker->tell("sleeper"));
-    node.guardian.release();
-    CHECK(test::gone_within(sleeper, 10s));
-  }
 }
 
 TEST_CASE("worker processes end with the node's thread", "[node][zygote]") {
@@ -310,11 +261,11 @@ TEST_CASE("worker processes end with the node's thread", "[node][zygote]") {
     Fixture node;
     node.make("raw");
     auto worker = node.start();
-    const auto pids = std::array{worker->pid(), node.launcher->zygote(), node.guardian.pid()};
+    const auto pids = std::array{worker->pid(), node.launcher->zygote()};
     (void)!::write(ends[1], pids.data(), sizeof pids);
     for (;;) ::pause();
   }
-  std::array<pid_t, 3> pids{};
+  std::array<pid_t, 2> pids{};
   REQUIRE(::read(ends[0], pids.data(), sizeof pids) == sizeof pids);
   ::close(ends[0]);
   ::close(ends[1]);
@@ -322,7 +273,6 @@ TEST_CASE("worker processes end with the node's thread", "[node][zygote]") {
   ::kill(between, SIGKILL);
   ::waitpid(between, nullptr, 0);
   CHECK(test::gone_within(pids[0], 2s));
-  CHECK(test::gone_within(pids[2], 2s));
   if (pids[1] > 0) CHECK(test::gone_within(pids[1], 2s));
 }
 

@@ -52,8 +52,6 @@ TEST_CASE("a kill that was counted a while before a death was seen explains it, 
 TEST_CASE("counters that a machine does not have say nothing", "[node][memory]") {
   MemoryKills kills({{"/not/here", "oom_kill", "none"}, {"/proc/vmstat", "no such line", "none"}});
   CHECK(kills.explain({}).empty());
-  CHECK_FALSE(MemoryKills::in_cgroup(""));
-  CHECK_FALSE(MemoryKills::in_cgroup("/not/here"));
 }
 
 }  // namespace troupe::node

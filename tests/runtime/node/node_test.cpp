@@ -1,5 +1,6 @@
 #include "node/node.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include "fake_head.hpp"
 #include "memory_cgroup.hpp"
+#include "node/guard/reaper.hpp"
 #include "node/spawn/sibling.hpp"
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote_wire.hpp"
@@ -39,6 +41,8 @@ Program shipped_program_that(const std::string& behaviour) {
   program.directory = "/not/here";
   return program;
 }
+
+bool exists(pid_t pid) { return !test::process_state(pid).empty(); }
 
 int zombies() {
   int count = 0;
@@ -232,7 +236,7 @@ TEST_CASE("nothing is left of a zygote that is killed between its fork and its r
     mine.reset();
     send_packet(its.get(), encode({ZygotePacket::Kind::Ready, ::getpid(), 0, {}}), -1, 0);
     if (!receive_packet(its.get(), 0).packet) ::_exit(1);
-    if (fork_sibling(nullptr) == 0) ::_exit(0);
+    if (fork_sibling() == 0) ::_exit(0);
     ::kill(::getpid(), SIGKILL);
   }
   its.reset();
@@ -485,24 +489,80 @@ TEST_CASE("a program whose driver cannot be reached fails its starts within a se
   cluster.stop();
 }
 
-TEST_CASE("SIGKILL of a node ends its worker processes and what they started in other sessions", "[node][guardian]") {
+TEST_CASE(
+    "what a worker process has left ends with it, whatever its session and environment, and nothing of others does",
+    "[node][process][guardian]") {
   Cluster cluster;
-  Spawn separate;
-  separate.path = test::self_path();
-  separate.arguments = {"node", test::kNodeArgument, std::to_string(cluster.head.port())};
-  separate.environment = environment_with({}, {});
-  const pid_t node = std::get<pid_t>(spawn(separate));
-  run_until(cluster.loop, "the node to join", [&] { return !cluster.head.joined.empty(); });
+  cluster.join();
   cluster.head.start_job(5, program_that("worker"));
-  const pid_t worker = cluster.start(7, 5);
-  const pid_t sleeper = std::stoi(cluster.ask(7, "sleeper"));
-  const pid_t orphan = std::stoi(cluster.ask(7, "orphan"));
-  CHECK(test::runs(sleeper));
-  ::kill(node, SIGKILL);
-  ::waitpid(node, nullptr, 0);
-  CHECK(test::gone_within(worker, 2s));
-  CHECK(test::gone_within(sleeper, 2s));
-  CHECK(test::gone_within(orphan, 2s));
+  const pid_t pid = cluster.start(7, 5);
+  const pid_t left = std::stoi(cluster.ask(7, "daemon"));
+  const pid_t forked = std::stoi(cluster.ask(7, "orphan"));
+  cluster.start(8, 5);
+  const pid_t neighbour = std::stoi(cluster.ask(8, "daemon"));
+  CHECK(test::stat_of(left).parent == ::getpid());
+  CHECK(test::runs(left));  // as long as its worker process
+  ::kill(pid, SIGKILL);
+  cluster.fate(7);
+  run_until(cluster.loop, "what it left to be reaped", [&] { return !exists(left) && !exists(forked); });
+  CHECK(test::runs(neighbour));
+  cluster.stop();
+  CHECK_FALSE(exists(neighbour));
+}
+
+namespace {
+
+/// A node under its guardian, as processes of their own, with one worker process and what that has started.
+struct Separate {
+  Cluster cluster;
+  pid_t guardian = 0;
+  pid_t node = 0;
+  std::vector<pid_t> started;
+
+  Separate() {
+    Spawn what;
+    what.path = test::self_path();
+    what.arguments = {"node", test::kNodeArgument, std::to_string(cluster.head.port())};
+    what.environment = environment_with({}, {});
+    guardian = std::get<pid_t>(spawn(what));
+    run_until(cluster.loop, "the node to join", [&] { return !cluster.head.joined.empty(); });
+    cluster.head.start_job(5, program_that("worker"));
+    started = {cluster.start(7, 5)};
+    node = test::stat_of(started.front()).parent;
+    for (const auto* what_else : {"sleeper", "orphan", "daemon"}) {
+      started.push_back(std::stoi(cluster.ask(7, what_else)));
+    }
+    for (const auto pid : started) CHECK(test::runs(pid));
+  }
+
+  int end_of_guardian() const {
+    REQUIRE(test::gone_within(guardian, 10s));
+    return wait_for_end(guardian);
+  }
+  bool all_gone() const {
+    return std::ranges::all_of(started, [](pid_t pid) { return test::gone_within(pid, 5s); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("SIGKILL of a node ends its worker processes and what they started, and its guardian ends as the node did",
+          "[node][guardian]") {
+  Separate separate;
+  REQUIRE(test::stat_of(separate.node).parent == separate.guardian);
+  ::kill(separate.node, SIGKILL);
+  const int status = separate.end_of_guardian();
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(std::ranges::none_of(separate.started, test::runs));
+}
+
+TEST_CASE("SIGKILL of a guardian ends the node, its worker processes and what they started", "[node][guardian]") {
+  Separate separate;
+  ::kill(separate.guardian, SIGKILL);
+  wait_for_end(separate.guardian);
+  run_until(separate.cluster.loop, "the node to end", [&] { return !test::runs(separate.node); });
+  CHECK(separate.all_gone());
 }
 
 }  // namespace

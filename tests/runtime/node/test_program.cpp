@@ -10,10 +10,12 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
+#include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "node/spawn/zygote.hpp"
 #include "transport/connection.hpp"
@@ -31,6 +33,28 @@ std::string start_sleeper(bool by_exec) {
     for (;;) ::pause();
   }
   return std::to_string(pid);
+}
+
+std::string start_daemon() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
+  const pid_t between = ::fork();
+  if (between == 0) {
+    ::setsid();
+    const pid_t daemon = ::fork();
+    if (daemon == 0) {
+      for (int fd = 0; fd < 64; ++fd) ::close(fd);
+      ::execle("/bin/sleep", "sleep", "300", nullptr, static_cast<char**>(nullptr));
+    }
+    (void)!::write(ends[1], &daemon, sizeof daemon);
+    ::_exit(0);
+  }
+  ::waitpid(between, nullptr, 0);
+  pid_t daemon = 0;
+  (void)!::read(ends[0], &daemon, sizeof daemon);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return std::to_string(daemon);
 }
 
 void serve_raw(int link) {
@@ -86,8 +110,10 @@ void serve_worker(int fd, bool can_start) {
 int boot_descriptor(const std::string& boot) { return std::atoi(boot.c_str() + boot.find(':') + 1); }
 
 int serve_node(const std::string& port) {
+  auto guardian = run_under_guardian();
   asio::io_context loop;
   NodeOptions options;
+  options.guardian = guardian.release();
   options.head.host = "127.0.0.1";
   options.head.port = static_cast<std::uint16_t>(std::stoi(port));
   options.token.fill(7);
@@ -128,6 +154,7 @@ std::string perform(const std::string& command) {
   if (verb == "signal") ::kill(::getpid(), std::stoi(rest));
   if (verb == "sleeper") return start_sleeper(true);
   if (verb == "orphan") return start_sleeper(false);
+  if (verb == "daemon") return start_daemon();
   return "unknown command";
 }
 

@@ -13,7 +13,7 @@
 ///   gives-up      says in each worker process why it cannot start, and waits to be ended
 ///   hang-early    never becomes a zygote
 ///   threads       starts a thread, then becomes a zygote
-///   node PORT     is a whole node, for the head on that port of loopback
+///   node PORT     is a whole node under a guardian, for the head on that port of loopback
 namespace troupe::node::test {
 
 /// -> the exit code.
@@ -21,7 +21,8 @@ int program_main(const std::vector<std::string>& arguments);
 
 /// Does one thing in this process and says how it went:
 /// "pid", "parent", "group", "env NAME", "cwd", "exit CODE", "signal NUMBER",
-/// "sleeper" (starts another program in a session of its own; -> its pid), "orphan" (the same by fork alone)
+/// "sleeper" (starts another program in a session of its own; -> its pid), "orphan" (the same by fork alone), "daemon" (a program
+/// with an empty environment, in a session of its own, whose parent has ended; -> its pid)
 std::string perform(const std::string& command);
 
 inline constexpr const char* kNodeArgument = "node";

@@ -20,7 +20,7 @@ TEST_CASE("a trial whose node dies is started again on the other, and is no fail
   INFO(driver.output());
   REQUIRE(both_wait);
 
-  cluster.worker(1).signal(SIGKILL);
+  REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
 
   const auto status = driver.wait();
   INFO(driver.output());
@@ -44,9 +44,9 @@ TEST_CASE("a sweep whose nodes all restart, one after the other, goes on with th
   INFO(driver.output());
   REQUIRE(both_wait);
 
-  cluster.worker(1).signal(SIGKILL);
+  REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
   driver.wait_for_output("trial 0 was lost by the cluster (attempt 1), will be started again: ");
-  cluster.worker(0).signal(SIGKILL);
+  REQUIRE(::kill(cluster.worker(0).agent(), SIGKILL) == 0);
   const auto nobody_is_there = [&] { return nlohmann::json::parse(cluster.status())["nodes"].empty(); };
   REQUIRE(eventually(nobody_is_there, std::chrono::seconds(20)));
   cluster.add_worker();

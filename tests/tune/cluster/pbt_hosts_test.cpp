@@ -119,7 +119,7 @@ TEST_CASE("members whose checkpoints were on a host that is lost go on from othe
   auto driver = scene.start_driver(6, 1, 2);
   driver.wait_for_output("takes over", std::chrono::seconds(20));
   REQUIRE(eventually([&] { return std::filesystem::exists(scene.folder.path() + "/held"); }, std::chrono::seconds(20)));
-  far.signal(SIGKILL);
+  REQUIRE(::kill(far.agent(), SIGKILL) == 0);
   check_ended(driver, scene, 6);
   tune::check_what_was_restored(scene.results(), 1);
   CHECK_THAT(driver.output(), Contains("was lost by the cluster"));

@@ -22,7 +22,7 @@ TEST_CASE("a population that loses a node in the midst of takeovers ends without
   INFO(driver.output());
   REQUIRE(held);
 
-  cluster.worker(1).signal(SIGKILL);
+  REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
 
   const auto status = driver.wait();
   UNSCOPED_INFO(driver.output());

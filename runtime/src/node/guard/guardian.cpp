@@ -1,62 +1,104 @@
 #include "node/guard/guardian.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include <fcntl.h>
-#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 
 #include <fmt/format.h>
 
 #include <troupe/errors.hpp>
-#include "node/guard/guardian_process.hpp"
+#include "node/guard/mark.hpp"
+#include "node/guard/orphans.hpp"
 
 namespace troupe::node {
 namespace {
 
-constexpr int kPipeBytes = 1 << 20;    // 65,536 records: more than there can be processes
-constexpr int kFullPipeWaitMs = 1000;  // a guardian that reads nothing for so long is stopped or gone
+constexpr std::chrono::seconds kEndLimit{10};  // for killed processes to be gone
 
 [[noreturn]] void cannot_start(const char* what) {
   throw Error(
       Failure{.kind = Failure::Kind::Unknown,
-              .message = fmt::format("cannot start the node's guardian process: {}: {}", what, std::strerror(errno))});
+              .message = fmt::format("cannot start the node under a guardian: {}: {}", what, std::strerror(errno))});
+}
+
+sigset_t awaited_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaddset(&signals, number);
+  return signals;
+}
+
+/// What the node has open must close with the node, not with its guardian.
+void become_guardian(int lifeline) {
+  ::prctl(PR_SET_NAME, "troupe-guardian");
+  (void)!::chdir("/");
+  const int null = ::open("/dev/null", O_RDWR);
+  for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+  if (lifeline > 3) ::syscall(SYS_close_range, 3U, static_cast<unsigned>(lifeline - 1), 0U);
+  ::syscall(SYS_close_range, static_cast<unsigned>(std::max(lifeline, 2) + 1), ~0U, 0U);
+}
+
+/// Passes signals on until the node has ended. -> its status.
+int wait_for_node(pid_t node, const sigset_t& signals) {
+  for (;;) {
+    const int number = ::sigwaitinfo(&signals, nullptr);
+    if (number > 0 && number != SIGCHLD) ::kill(node, number);
+    int status = 0;
+    for (pid_t ended = 0; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (ended == node) return status;
+    }
+  }
+}
+
+/// Whoever waits for this process sees what the node would have shown.
+[[noreturn]] void end_as(int status) {
+  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(WTERMSIG(status), SIG_DFL);
+  ::raise(WTERMSIG(status));
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::_exit(128 + WTERMSIG(status));
 }
 
 }  // namespace
 
-Guardian::Guardian(const std::string& cookie, const std::string& cgroup) {
+os::UniqueFd run_under_guardian() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) cannot_start("pipe");
-  os::UniqueFd read_end(ends[0]);
-  pipe_.reset(ends[1]);
-  ::fcntl(pipe_.get(), F_SETPIPE_SZ, kPipeBytes);
-  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
-  // A Ctrl-C may come before the child ignores it; so it is held back until then.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pid_ = ::fork();
-  if (pid_ != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid_ < 0) cannot_start("fork");
-  if (pid_ == 0) {
-    pipe_.reset();
-    run_guardian(read_end.get(), cookie, cgroup);
+  os::UniqueFd read_end(ends[0]), lifeline(ends[1]);
+  const auto signals = awaited_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);  // one that comes before both are ready waits
+  ::signal(SIGCHLD, SIG_DFL);
+  adopt_orphans();
+  const pid_t node = ::fork();
+  if (node < 0) {
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    cannot_start("fork");
   }
-}
-
-void Guardian::add(pid_t group) { tell(GuardianRecord::Add, group, 0); }
-void Guardian::remove(pid_t group) { tell(GuardianRecord::Remove, group, 0); }
-void Guardian::sweep(std::uint64_t process, std::int32_t cgroup) { tell(GuardianRecord::Sweep, cgroup, process); }
-
-void Guardian::tell(std::int32_t what, pid_t group, std::uint64_t process) {
-  if (!pipe_) return;
-  const GuardianRecord record{what, group, process};
-  if (::write(pipe_.get(), &record, sizeof record) >= 0 || errno != EAGAIN) return;
-  pollfd full{pipe_.get(), POLLOUT, 0};
-  if (::poll(&full, 1, kFullPipeWaitMs) == 1) (void)!::write(pipe_.get(), &record, sizeof record);
+  if (node == 0) {
+    lifeline.reset();
+    ::setsid();
+    lower_mark(1);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    return read_end;
+  }
+  become_guardian(lifeline.get());
+  const int status = wait_for_node(node, signals);
+  end_children(kEndLimit);
+  end_as(status);
 }
 
 }  // namespace troupe::node

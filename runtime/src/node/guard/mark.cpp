@@ -1,41 +1,37 @@
 #include "node/guard/mark.hpp"
 
-#include <cstdlib>
-#include <cstring>
-#include <random>
+#include <algorithm>
 
-#include <fmt/format.h>
+#include <sys/resource.h>
 
 namespace troupe::node {
 namespace {
 
-constexpr std::size_t kDigits = 20;  // of 2^64 - 1
+/// Of a process without a limit: as many worker processes as there will ever be fit below that.
+constexpr std::uint64_t kUnmarked = std::uint64_t{1} << 62;
 
-/// Of a fresh worker process, to which each page of a library that it runs is news: no more than the language.
-std::string digits_of(std::uint64_t process) {
-  const auto digits = std::to_string(process);
-  return std::string(kDigits - digits.size(), '0') + digits;
+std::uint64_t mark_in(const rlimit& limit) { return std::min<std::uint64_t>(limit.rlim_max, kUnmarked); }
+
+std::uint64_t own_mark() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_LOCKS, &limit);
+  return mark_in(limit);
 }
 
 }  // namespace
 
-std::string make_cookie() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
+void lower_mark(std::uint64_t by) {
+  const auto mark = own_mark();
+  const rlim_t lower = mark - std::min(mark, by);
+  const rlimit limit{lower, lower};
+  ::setrlimit(RLIMIT_LOCKS, &limit);
 }
 
-std::string cookie_entry(const std::string& cookie) { return fmt::format("{}={}", kCookieVariable, cookie); }
-
-std::string process_entry(std::uint64_t process) { return fmt::format("{}={}", kProcessVariable, digits_of(process)); }
-
-void mark_process(std::uint64_t process) {
-  const auto digits = digits_of(process);
-  char* value = std::getenv(kProcessVariable);
-  if (value != nullptr && std::strlen(value) == kDigits) {
-    std::memcpy(value, digits.data(), kDigits);
-  } else {
-    ::setenv(kProcessVariable, digits.c_str(), 1);
-  }
+std::uint64_t mark_of_child(pid_t child) {
+  rlimit limit{};
+  if (::prlimit(child, RLIMIT_LOCKS, nullptr, &limit) != 0) return 0;
+  const auto own = own_mark();
+  return own - std::min(own, mark_in(limit));
 }
 
 }  // namespace troupe::node

@@ -1,25 +1,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include <sys/types.h>
 
 namespace troupe::node {
 
-/// Two variables mark every process that a node starts and, by inheritance, every process that user code starts from
-/// there, even one in a session of its own: whoever carries the mark of a node that is gone, or of a worker process
-/// that has ended, can be found in /proc and ended. They steer nothing.
-inline constexpr const char* kCookieVariable = "TROUPE_NODE_COOKIE";
-inline constexpr const char* kProcessVariable = "TROUPE_PROCESS";
+/// Every process that a node starts is marked, and so is, by inheritance, every process that user code starts from there:
+/// by its limit of file locks (RLIMIT_LOCKS), a number that Linux keeps for each process and has not looked at since 2.4.25.
+/// A session of its own, an exec, an empty environment or another user do not change it, and no right is needed to lower
+/// it. A node's limit is 1 below that of its guardian; that of worker process k, and of what user code starts there, k
+/// below that of its node.
+void lower_mark(std::uint64_t by);
 
-/// 16 hexadecimal digits, different for each life of a node.
-std::string make_cookie();
-
-/// "TROUPE_NODE_COOKIE=..." and "TROUPE_PROCESS=...", the latter always 20 digits long.
-std::string cookie_entry(const std::string& cookie);
-std::string process_entry(std::uint64_t process);
-
-/// Marks this process as worker process `process`. Where the variable came with exec it is overwritten in place, so
-/// that /proc/PID/environ shows it, which a fork of this process that does not exec inherits too. One thread only.
-void mark_process(std::uint64_t process);
+/// How far below this process's mark that of a child is; 0: it has none, or is gone.
+std::uint64_t mark_of_child(pid_t child);
 
 }  // namespace troupe::node

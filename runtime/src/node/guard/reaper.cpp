@@ -69,8 +69,7 @@ void Reaper::stop() {
   signals_.cancel(ignored);
 }
 
-void Reaper::kill_all_but(pid_t spared) {
-  children_.erase(spared);
+void Reaper::kill_all() {
   for (const auto& [child, one] : children_) kill_group(child);
   for (const auto& [child, one] : children_) wait_for_end(child);
   children_.clear();
@@ -85,6 +84,11 @@ void Reaper::wait_for_signal() {
 }
 
 void Reaper::sweep() {
+  reap_ended();
+  if (on_swept_) on_swept_();
+}
+
+void Reaper::reap_ended() {
   // Signals of several children may come as one, and asking each child is slow with thousands of them.
   for (;;) {
     siginfo_t info{};
@@ -119,7 +123,6 @@ void Reaper::reap(pid_t child) {
   children_.erase(found);
   if (one.group == Group::Killed) ::kill(-child, SIGKILL);
   one.on_ended(wait_for_end(child));
-  if (on_reaped_) on_reaped_();
 }
 
 int wait_for_end(pid_t child) {

@@ -56,15 +56,14 @@ class Reaper {
   void watch(pid_t child, Group group, OnEnded ended);
   bool watches(pid_t child) const { return children_.contains(child); }
   std::size_t size() const { return children_.size(); }
-  /// Called after each child that was reaped and told of.
-  void on_reaped(std::function<void()> reaped) { on_reaped_ = std::move(reaped); }
+  /// Called after each look at the children that have ended: others of this process may have become its own by that.
+  void on_swept(std::function<void()> swept) { on_swept_ = std::move(swept); }
 
   /// Takes no further signals, so that the loop can run out of work.
   void stop();
 
-  /// SIGKILL to everything that it watches but one, and waits for it. For a destructor that finds children still
-  /// running.
-  void kill_all_but(pid_t spared);
+  /// SIGKILL to everything that it watches, and waits for it. For a destructor that finds children still running.
+  void kill_all();
 
  private:
   struct Child {
@@ -74,6 +73,7 @@ class Reaper {
 
   void wait_for_signal();
   void sweep();
+  void reap_ended();
   void sweep_later();
   bool may_reap_unknown(pid_t child);
   void over(std::uint64_t announcement);
@@ -83,7 +83,7 @@ class Reaper {
 
   asio::signal_set signals_;
   std::unordered_map<pid_t, Child> children_;
-  std::function<void()> on_reaped_;
+  std::function<void()> on_swept_;
   const Unknown unknown_;
   std::uint64_t last_announcement_ = 0;
   std::set<std::uint64_t> announcements_;              // open

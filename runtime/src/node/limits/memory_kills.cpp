@@ -65,9 +65,4 @@ std::string MemoryKills::explain(Clock::time_point now) {
   return means;
 }
 
-std::optional<std::uint64_t> MemoryKills::in_cgroup(const std::string& directory) {
-  if (directory.empty()) return std::nullopt;
-  return read_counter(directory + "/memory.events", "oom_kill");
-}
-
 }  // namespace troupe::node

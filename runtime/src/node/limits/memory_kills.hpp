@@ -35,9 +35,6 @@ class MemoryKills {
   /// death. Empty: no counter has risen.
   std::string explain(Clock::time_point now);
 
-  /// Kills that were counted in that cgroup (version 2); nullopt: it counts none.
-  static std::optional<std::uint64_t> in_cgroup(const std::string& directory);
-
  private:
   struct Watched {
     Counter counter;

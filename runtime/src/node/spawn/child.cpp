@@ -56,17 +56,6 @@ bool redirect_output(const char* file) {
   return true;
 }
 
-bool join_cgroup(const char* directory) {
-  const int group = ::open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (group < 0) return false;
-  const int members = ::openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-  ::close(group);
-  if (members < 0) return false;
-  const bool joined = ::write(members, "0", 1) == 1;
-  ::close(members);
-  return joined;
-}
-
 std::string describe_status(int status) {
   if (WIFSIGNALED(status)) {
     return fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));

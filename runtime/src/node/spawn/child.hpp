@@ -17,8 +17,6 @@ void default_signals();
 void detach_stdin();
 /// stdout and stderr to the end of this file, made if need be; false where it cannot be opened.
 bool redirect_output(const char* file);
-/// Joins the cgroup of this directory; false where that fails.
-bool join_cgroup(const char* directory);
 
 /// "was killed by signal 9 (Killed)", "ended with exit code 3"; of a status as waitpid gives it.
 std::string describe_status(int status);

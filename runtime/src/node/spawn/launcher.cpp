@@ -12,7 +12,6 @@
 
 #include "log/log.hpp"
 #include "node/failures.hpp"
-#include "node/guard/mark.hpp"
 #include "node/program/elf.hpp"
 #include "node/program/program_check.hpp"
 #include "node/spawn/child.hpp"
@@ -28,14 +27,8 @@ constexpr int kLoaderFailed = 127;  // exit code of the dynamic loader, and of a
 
 }  // namespace
 
-Launcher::Launcher(asio::io_context& loop, Reaper& reaper, Guardian& guardian, std::shared_ptr<ProgramCache> cache,
-                   LauncherOptions options)
-    : loop_(loop),
-      reaper_(reaper),
-      guardian_(guardian),
-      cache_(std::move(cache)),
-      options_(std::move(options)),
-      start_timer_(loop) {}
+Launcher::Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache, LauncherOptions options)
+    : loop_(loop), reaper_(reaper), cache_(std::move(cache)), options_(std::move(options)), start_timer_(loop) {}
 
 void Launcher::adopt(os::UniqueFd control, pid_t zygote) { watch_zygote(std::move(control), zygote); }
 
@@ -144,9 +137,8 @@ void Launcher::check_shipped() {
 }
 
 std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int keep, const std::string& log,
-                                                   const std::string& cgroup, std::vector<std::string> environment) {
+                                                   std::uint64_t mark, std::vector<std::string> environment) {
   environment.push_back(fmt::format("{}={}:{}", kBootVariable, boot, keep));
-  environment.push_back(cookie_entry(options_.cookie));
   Spawn what;
   what.program = file_.get();
   what.path = path_;
@@ -155,7 +147,7 @@ std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int 
   what.directory = options_.program.directory;
   what.keep = {keep};
   what.log = log;
-  what.cgroup = cgroup;
+  what.mark = mark;
   // A shipped program may find its driver's directory here or not; one that is at home must.
   if (!in_place_ && ::access(what.directory.c_str(), X_OK) != 0) what.directory.clear();
   auto spawned = spawn(what);
@@ -177,8 +169,7 @@ void Launcher::start_zygote() {
   }
   os::UniqueFd mine(ends[0]), its(ends[1]);
   zygote_log_ = LogTail(options_.log);
-  // Room in its environment for the number of each worker process; see mark_process.
-  auto started = run_program("zygote", its.get(), options_.log, {}, {process_entry(0)});
+  auto started = run_program("zygote", its.get(), options_.log, 0, {});
   if (auto* failure = std::get_if<Failure>(&started)) return fail_pending(*failure);
 
   start_timed_out_ = false;
@@ -194,7 +185,6 @@ void Launcher::start_zygote() {
 
 void Launcher::watch_zygote(os::UniqueFd control, pid_t pid) {
   zygote_pid_ = pid;
-  guardian_.add(pid);
   zygote_ = std::make_shared<ZygoteClient>(loop_, std::move(control));
   zygote_->start(
       [weak = weak_from_this()] {
@@ -207,10 +197,8 @@ void Launcher::watch_zygote(os::UniqueFd control, pid_t pid) {
       [weak = weak_from_this(), pid] {
         if (auto self = weak.lock(); self && self->zygote_pid_ == pid) ::kill(pid, SIGKILL);
       });
-  reaper_.watch(pid, Reaper::Group::Left, [self = shared_from_this(), pid](int status) {
-    self->guardian_.remove(pid);
-    self->on_zygote_ended(pid, status);
-  });
+  reaper_.watch(pid, Reaper::Group::Left,
+                [self = shared_from_this(), pid](int status) { self->on_zygote_ended(pid, status); });
 }
 
 void Launcher::on_zygote_ended(pid_t pid, int status) {
@@ -262,7 +250,7 @@ void Launcher::explain_start(Failure failure, int status) {
 
 void Launcher::fork(Pending pending) {
   ZygotePacket packet{ZygotePacket::Kind::Fork, ::getpid(), pending.request.process, {}};
-  packet.texts = {pending.request.log, pending.request.cgroup, cookie_entry(options_.cookie)};
+  packet.texts = {pending.request.log};
   packet.texts.insert(packet.texts.end(), pending.request.environment.begin(), pending.request.environment.end());
   auto link = std::move(pending.request.link);
   auto shared = std::make_shared<Pending>(std::move(pending));
@@ -304,10 +292,8 @@ void Launcher::fall_back(const std::string& why) {
 }
 
 void Launcher::execute(Pending pending) {
-  auto environment = pending.request.environment;
-  environment.push_back(process_entry(pending.request.process));
-  auto started = run_program("worker", pending.request.link.get(), pending.request.log, pending.request.cgroup,
-                             std::move(environment));
+  const auto& request = pending.request;
+  auto started = run_program("worker", request.link.get(), request.log, request.process, request.environment);
   if (auto* failure = std::get_if<Failure>(&started)) return pending.done(*failure);
   pending.done(Launched{std::get<pid_t>(started), true});
 }

@@ -15,7 +15,6 @@
 
 #include <troupe/errors.hpp>
 
-#include "node/guard/guardian.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/log_tail.hpp"
 #include "node/program/program.hpp"
@@ -28,7 +27,6 @@ namespace troupe::node {
 struct LaunchRequest {
   std::uint64_t process = 0;
   std::string log;                       ///< file for stdout and stderr; empty: inherited
-  std::string cgroup;                    ///< directory; empty: none
   std::vector<std::string> environment;  ///< "NAME=value", on top of the node's
   os::UniqueFd link;                     ///< the worker's end
 };
@@ -46,8 +44,7 @@ struct LauncherOptions {
   std::uint64_t job = 0;
   Program program;
   ProgramFetch fetch;  ///< how to get the program from its driver, if it is not on this machine
-  std::string cookie;
-  std::string log;  ///< of the zygote: what main prints before troupe::init; empty: inherited
+  std::string log;     ///< of the zygote: what main prints before troupe::init; empty: inherited
   std::chrono::milliseconds start_limit{10000};  ///< from exec to troupe::init
   std::chrono::milliseconds check_limit{5000};   ///< of the loader's answer on libraries
 };
@@ -63,8 +60,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
  public:
   using OnLaunched = std::function<void(LaunchResult)>;
 
-  Launcher(asio::io_context& loop, Reaper& reaper, Guardian& guardian, std::shared_ptr<ProgramCache> cache,
-           LauncherOptions options);
+  Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache, LauncherOptions options);
 
   /// Takes over a zygote that is already there: a child of this process.
   void adopt(os::UniqueFd control, pid_t zygote);
@@ -98,11 +94,10 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   void fall_back(const std::string& why);
   void execute(Pending pending);
   std::variant<pid_t, Failure> run_program(const std::string& boot, int keep, const std::string& log,
-                                           const std::string& cgroup, std::vector<std::string> environment);
+                                           std::uint64_t mark, std::vector<std::string> environment);
 
   asio::io_context& loop_;
   Reaper& reaper_;
-  Guardian& guardian_;
   std::shared_ptr<ProgramCache> cache_;  // nullptr: programs of other machines cannot run here
   LauncherOptions options_;
   std::deque<Pending> pending_;

@@ -4,8 +4,7 @@
 
 namespace troupe::node {
 
-/// Forks a child of this process's parent, in the cgroup of this directory (nullptr or empty: in this process's own;
-/// also where it cannot be entered). -> as fork(). Handlers of pthread_atfork are not run.
-pid_t fork_sibling(const char* cgroup);
+/// Forks a child of this process's parent. -> as fork(). Handlers of pthread_atfork are not run.
+pid_t fork_sibling();
 
 }  // namespace troupe::node

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "node/guard/mark.hpp"
 #include "node/spawn/child.hpp"
 #include "os/open_files.hpp"
 #include "os/unique_fd.hpp"
@@ -34,7 +35,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 /// In the child: async-signal-safe, since the parent may have other threads. Returns only what went wrong.
 Report execute(const Spawn& what, pid_t parent, char* const* arguments, char* const* environment) {
   belong_to(parent);
-  if (!what.cgroup.empty()) join_cgroup(what.cgroup.c_str());
+  if (what.mark > 0) lower_mark(what.mark);
   default_signals();
   os::restore_open_files_limit();
   detach_stdin();

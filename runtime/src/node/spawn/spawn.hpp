@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,7 +21,7 @@ struct Spawn {
   std::vector<int> keep;                 ///< descriptors that it inherits under the same numbers
   int output = -1;                       ///< becomes stdout and stderr; -1: `log`
   std::string log;                       ///< file for stdout and stderr; empty: inherited
-  std::string cgroup;                    ///< directory; empty: this process's
+  std::uint64_t mark = 0;                ///< how far below this process's (lower_mark); 0: the same
 };
 
 struct SpawnFailed {

@@ -47,7 +47,6 @@ void prepare() {
   ::signal(SIGPIPE, SIG_IGN);  // of this process alone: what main has buffered may go to a pipe that is closed
   detach_stdin();
   ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
-  mark_process(0);             // room for the number of each
   // Where the machine's memory runs out, a worker process goes and not the node, which seems to have all large values.
   std::ofstream("/proc/self/oom_score_adj") << kFirstToGo;
 }
@@ -69,7 +68,7 @@ void rehearse_threads() {
 
 /// In the zygote, whose children mostly have the same environment.
 void set_environment(const ZygotePacket& fork) {
-  for (std::size_t i = 2; i < fork.texts.size(); ++i) {
+  for (std::size_t i = 1; i < fork.texts.size(); ++i) {
     const auto& entry = fork.texts[i];
     const auto equals = entry.find('=');
     if (equals == std::string::npos) continue;
@@ -85,7 +84,7 @@ void become_worker(const ZygotePacket& fork) {
   belong_to(fork.pid);
   ::signal(SIGPIPE, SIG_DFL);
   if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
-  mark_process(fork.process);
+  lower_mark(fork.process);
 }
 
 void answer(int control, ZygotePacket::Kind kind, std::uint64_t process, pid_t pid, std::string text = {}) {
@@ -116,7 +115,7 @@ int serve_zygote(int control) {
       continue;
     }
     set_environment(fork);
-    const pid_t pid = fork_sibling(fork.texts.size() >= 2 ? fork.texts[1].c_str() : nullptr);
+    const pid_t pid = fork_sibling();
     if (pid == 0) {
       ::close(control);
       become_worker(fork);

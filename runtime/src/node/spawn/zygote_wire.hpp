@@ -22,8 +22,7 @@ struct ZygotePacket {
   Kind kind = Kind::Ready;
   std::int32_t pid = 0;
   std::uint64_t process = 0;
-  /// Of a Fork: file for stdout and stderr (may be empty), cgroup directory (may be empty), then "NAME=value" for the
-  /// environment of the worker process.
+  /// Of a Fork: file for stdout and stderr (may be empty), then "NAME=value" for the environment of the worker process.
   std::vector<std::string> texts;
 };
 
