@@ -114,6 +114,30 @@ TEST_CASE("a view that is given out while memory is short is not held beyond its
   CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 2}, 1)).size() == 1);
 }
 
+TEST_CASE("who gave up its place in the line for memory and asks again stands at its end", "[store][catalog]") {
+  World world;
+  world.put({1, 1}, 5);
+  CHECK(world.of<WriteOut>(world.create({2, 1}, 8, 2)).size() == 1);
+  REQUIRE(world.of<Created>(world.settle(world.catalog.written({1, 1}, std::nullopt))).size() == 1);
+
+  const auto recalls = world.of<Recall>(world.create({1, 2}, 10));  // first in the line, and stuck
+  REQUIRE(recalls.size() == 1);
+  world.catalog.returned(2, recalls[0].round, {});
+  const auto stuck = world.request;
+  world.catalog.get(2, 1001, {1, 1});  // on the disk
+  world.create({1, 3}, 6);
+  REQUIRE(world.of<Declined>(world.catalog.expired(2, 1001)).size() == 1);
+  CHECK(world.of<ReadBack>(world.catalog.get(2, 1002, {1, 1})).empty());
+  world.catalog.expired(1, stuck);
+
+  const auto effects = world.settle(world.catalog.free(2, {2, 1}, false));
+
+  const auto created = world.of<Created>(effects);
+  REQUIRE(created.size() == 1);
+  CHECK(created[0].object == ObjectId{1, 3});
+  CHECK(world.of<ReadBack>(effects).empty());
+}
+
 TEST_CASE("who waits behind another for memory asks nobody again", "[store][catalog]") {
   World world;
   for (std::uint64_t number = 1; number <= 2; ++number) world.put({1, number}, 5);

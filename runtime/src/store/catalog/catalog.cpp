@@ -141,8 +141,7 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
   auto& entry = add(by, object, owner, bytes);
   entry.second.create_request = request;
   requests_.emplace(RequestKey{by, request}, object);
-  wait_for_memory(entry);
-  serve(out);
+  place_or_wait(entry, out);
   return out;
 }
 
@@ -226,9 +225,9 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
   const RequestKey key{by, request};
   requests_.emplace(key, object);
   (is_there ? entry->second.getters : early_[object]).push_back(key);
-  if (is_there && entry->second.state == State::Spilled && entry->second.work == Work::None && !entry->second.queued) {
-    wait_for_memory(*entry);
-    serve(out);
+  if (is_there && entry->second.state == State::Spilled && entry->second.work == Work::None &&
+      !entry->second.in_waiting) {
+    place_or_wait(*entry, out);
   }
   return out;
 }
@@ -242,7 +241,7 @@ void Catalog::give_view(Entry& entry, RequestKey request, Effects& out) {
 
 /// All were asked when memory became short: what is given out after that must not be held without use either.
 void Catalog::recall_view(const Entry& entry, ProcessId by, Effects& out) {
-  if (!queue_.empty() && !is_node(by)) out.push_back(Recall{by, 0, entry.first});
+  if (!waiting_.empty() && !is_node(by)) out.push_back(Recall{by, 0, entry.first});
 }
 
 void Catalog::answer_getters(Entry& entry, Effects& out) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +14,8 @@
 
 #include <boost/icl/interval_set.hpp>
 
+#include "store/catalog/object_line.hpp"
+#include "store/catalog/shortage.hpp"
 #include "store/memory/extents.hpp"
 #include "store/types.hpp"
 
@@ -225,9 +226,10 @@ class Catalog {
     std::uint64_t bytes = 0;
     State state = State::Waiting;
     Work work = Work::None;
-    bool queued = false;     // waits for memory
-    bool impatient = false;  // its create has waited long enough
-    bool on_disk = false;    // there is a file
+    ObjectLine::Place in_waiting = {};  // for memory
+    ObjectLine::Place in_lru = {};      // may leave memory
+    bool impatient = false;             // its create has waited long enough
+    bool on_disk = false;               // there is a file
     bool used_by_node = false;
     bool freed = false;
     bool free_when_sealed = false;  // its owner was ahead of its writer
@@ -237,7 +239,6 @@ class Catalog {
     std::map<ProcessId, std::uint32_t> pins = {};
     RequestId create_request = 0;
     std::vector<RequestKey> getters = {};
-    std::uint64_t used_at = 0;  // its key in lru_; 0: it is not there
     bool is_copy() const { return is_node(writer); }
   };
   using Entry = std::pair<const ObjectId, Object>;
@@ -289,7 +290,7 @@ class Catalog {
   void expire_get(RequestKey request, ObjectId object, Effects& out);
 
   // catalog_room.cpp: memory for them
-  void wait_for_memory(Entry& entry);
+  void place_or_wait(Entry& entry, Effects& out);
   void serve(Effects& out);
   bool place(Entry& entry, Effects& out);
   std::optional<Extent> take_hole(Extents& extents, JobId job, std::uint64_t bytes, Effects& out);
@@ -320,17 +321,9 @@ class Catalog {
   boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
   std::map<RequestKey, ObjectId> requests_;    // not answered yet
   std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
-  std::map<std::uint64_t, ObjectId> lru_;                        // what may leave memory, by last use
-  std::uint64_t last_use_ = 0;
-
-  // The shortage: from the first object that has to wait for memory until none has.
-  std::deque<ObjectId> queue_;
-  std::uint64_t leaving_bytes_ = 0;         // being written out
-  bool asked_ = false;                      // all processes that had something when it began
-  std::uint64_t round_ = 0;                 // of the last Recall
-  std::unordered_set<ProcessId> recalled_;  // have not answered it
-  std::vector<ObjectId> unwritable_;
-  std::optional<Refusal> disk_failure_;
+  ObjectLine lru_;                                               // what may leave memory, by last use
+  ObjectLine waiting_;                                           // for memory
+  Shortage shortage_;
 
   std::uint64_t moves_ = 0;
   std::size_t disk_work_ = 0;  // WriteOut and ReadBack that are not answered

@@ -30,7 +30,7 @@ Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
 bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
   auto& object = entry.second;
   const auto process = processes_.find(by);
-  if (process == processes_.end() || process->second.job != object.job || !queue_.empty()) return false;
+  if (process == processes_.end() || process->second.job != object.job || !waiting_.empty()) return false;
   const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
   if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
   if (process->second.kept_bytes + object.extent.bytes > options_.keep_bytes) return false;
@@ -64,7 +64,7 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
       if (object.state != State::Creating && !is_node(process)) out.push_back(Recall{process, 0, id});
     }
     if (object.used_by_node) out.push_back(Gone{object.job, id, object.is_copy()});
-    object.queued = false;
+    waiting_.leave(object.in_waiting);
     update_lru(entry);
   }
   remove_if_idle(entry, out);
@@ -74,7 +74,7 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
 void Catalog::remove_if_idle(Entry& entry, Effects& out) {
   auto& [id, object] = entry;
   if (!object.freed || !object.pins.empty() || object.work != Work::None) return;
-  assert(object.used_at == 0 && object.getters.empty());
+  assert(!object.in_lru && object.getters.empty());
   return_extent(object);
   if (object.on_disk) {
     disk_bytes_ -= object.bytes;
@@ -122,7 +122,7 @@ Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<s
   const auto process = processes_.find(by);
   if (process == processes_.end()) return out;
   for (const auto offset : offsets) give_back_kept(process->second, offset);
-  if (round == round_) recalled_.erase(by);
+  shortage_.on_answer(by, round);
   serve(out);
   return out;
 }
@@ -156,7 +156,7 @@ void Catalog::end_process(ProcessId number, Effects& out) {
   }
   const auto for_others = std::move(found->second.for_others);
   processes_.erase(found);
-  recalled_.erase(number);
+  shortage_.on_process_ended(number);
   for (const auto& id : writing) {
     if (auto* entry = find(id)) free(*entry, "its writer ended before it was complete", out);
   }
@@ -231,7 +231,7 @@ bool Catalog::waits_in_line(ProcessId by, RequestId request) const {
   if (found == requests_.end()) return false;
   const auto object = objects_.find(found->second);
   if (object == objects_.end()) return false;  // a get of what is not known yet
-  return object->second.queued || object->second.work == Work::Read || object->second.work == Work::Commit;
+  return object->second.in_waiting || object->second.work == Work::Read || object->second.work == Work::Commit;
 }
 
 Effects Catalog::expired(ProcessId by, RequestId request) {
@@ -267,9 +267,9 @@ void Catalog::expire_get(RequestKey request, ObjectId id, Effects& out) {
   } else {
     auto& object = entry->second;
     std::erase(object.getters, request);
-    if (object.queued && object.state == State::Spilled) {
+    if (object.in_waiting && object.state == State::Spilled) {
       refusal = no_room(object.bytes);
-      if (object.getters.empty()) object.queued = false;
+      if (object.getters.empty()) waiting_.leave(object.in_waiting);
     } else {
       refusal.message = fmt::format("object {} ({}) was not {} in time", to_string(id), format_bytes(object.bytes),
                                     object.state == State::Spilled ? "read back from the disk" : "sealed");
@@ -280,7 +280,7 @@ void Catalog::expire_get(RequestKey request, ObjectId id, Effects& out) {
 
 Effects Catalog::recall_over() {
   Effects out;
-  recalled_.clear();
+  shortage_.on_recall_over();
   serve(out);
   return out;
 }

@@ -1,16 +1,14 @@
 #include <algorithm>
 #include <cassert>
-#include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "store/catalog/catalog.hpp"
+#include "store/catalog/require.hpp"
 
 namespace troupe::store {
 namespace {
-
-/// Objects that are tried in one shortage before the disk is said to fail.
-constexpr std::size_t kMostDiskFailures = 8;
 
 /// An object without bytes has a page too: an extent is never empty.
 std::uint64_t pages_of(std::uint64_t bytes) { return std::max(kPageBytes, whole_pages(bytes)); }
@@ -29,31 +27,29 @@ std::uint64_t Catalog::warm_bytes() const {
   return sum;
 }
 
-void Catalog::wait_for_memory(Entry& entry) {
-  entry.second.queued = true;
-  queue_.push_back(entry.first);
+/// Nobody waits, mostly, and there is memory: then the object does not stand in the line at all.
+void Catalog::place_or_wait(Entry& entry, Effects& out) {
+  const bool is_placed = waiting_.empty() && place(entry, out);
+  if (!is_placed) waiting_.join(entry.first, entry.second.in_waiting);
+  serve(out);
 }
 
 /// Places what waits, in order, and starts what is needed for the first that has no place.
 void Catalog::serve(Effects& out) {
-  while (!queue_.empty()) {
-    auto* entry = find(queue_.front());
-    if (entry == nullptr || !entry->second.queued) {
-      queue_.pop_front();
-      continue;
-    }
+  while (!waiting_.empty()) {
+    auto* entry = find(waiting_.front());
     if (place(*entry, out)) {
-      entry->second.queued = false;
-      queue_.pop_front();
+      waiting_.leave(entry->second.in_waiting);
       continue;
     }
     const auto room = make_room(*entry, out);
     if (room == Room::UnderWay) return;
     if (room == Room::Found) continue;
-    if (!disk_failure_) return;
+    if (!shortage_.disk_failure()) return;
     auto refusal = no_room(entry->second.bytes);
-    if (disk_failure_->kind == Refusal::Kind::DiskFull) refusal.kind = disk_failure_->kind;
-    refusal.message += "; " + disk_failure_->message;
+    const auto& failure = *shortage_.disk_failure();
+    if (failure.kind == Refusal::Kind::DiskFull) refusal.kind = failure.kind;
+    refusal.message += "; " + failure.message;
     refuse(*entry, refusal, out);
   }
   end_shortage();
@@ -136,8 +132,7 @@ Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
   } else if (object.impatient) {
     refuse(entry, no_room(object.bytes), out);
   } else if (object.state == State::Waiting || !object.getters.empty()) {
-    object.queued = true;
-    queue_.push_front(id);
+    waiting_.join_front(id, object.in_waiting);
   }
   serve(out);
   return out;
@@ -148,33 +143,33 @@ Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
 Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
   const auto needed = in_arenas() - warm_bytes() + pages_of(entry.second.bytes);
   if (needed <= limit_bytes_) return Room::Stuck;  // no range of addresses is large enough
-  if (recall(out) || !recalled_.empty()) return Room::UnderWay;
+  if (recall(out) || shortage_.awaits_answers()) return Room::UnderWay;
   const auto missing = needed - limit_bytes_;
-  while (leaving_bytes_ < missing) {
+  while (shortage_.leaving_bytes() < missing) {
     const auto room = evict_one(out);
     if (room == Room::Found) return room;
     if (room == Room::Stuck) break;
   }
-  return leaving_bytes_ > 0 ? Room::UnderWay : Room::Stuck;
+  return shortage_.leaving_bytes() > 0 ? Room::UnderWay : Room::Stuck;
 }
 
 /// Once in a shortage: nobody keeps anything, or holds it without use, as long as that lasts. -> whether somebody was
 /// asked.
 bool Catalog::recall(Effects& out) {
-  if (std::exchange(asked_, true)) return false;
-  ++round_;
+  const auto round = shortage_.open_round();
+  if (!round) return false;
   for (const auto& [number, process] : processes_) {
     if (is_node(number) || (process.kept.empty() && process.pinned.empty())) continue;
-    recalled_.insert(number);
-    out.push_back(Recall{number, round_, std::nullopt});
+    shortage_.on_recall(number);
+    out.push_back(Recall{number, *round, std::nullopt});
   }
-  return !recalled_.empty();
+  return shortage_.awaits_answers();
 }
 
 /// Found: it has left. UnderWay: it is being written. Stuck: nothing can leave.
 Catalog::Room Catalog::evict_one(Effects& out) {
-  if (lru_.empty() || unwritable_.size() >= kMostDiskFailures) return Room::Stuck;
-  auto& entry = *find(lru_.begin()->second);
+  if (lru_.empty() || shortage_.is_disk_given_up()) return Room::Stuck;
+  auto& entry = *find(lru_.front());
   auto& [id, object] = entry;
   if (object.is_copy()) {
     free(entry, "its memory was needed", out);
@@ -186,7 +181,7 @@ Catalog::Room Catalog::evict_one(Effects& out) {
   }
   object.work = Work::Write;
   ++disk_work_;
-  leaving_bytes_ += object.extent.bytes;
+  shortage_.on_write_began(object.extent.bytes);
   update_lru(entry);
   out.push_back(WriteOut{object.job, id, object.extent, object.bytes});
   return Room::UnderWay;
@@ -225,19 +220,18 @@ Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
   assert(object.work == Work::Write);
   object.work = Work::None;
   --disk_work_;
-  leaving_bytes_ -= object.extent.bytes;
+  shortage_.on_write_ended(object.extent.bytes);
   if (!failure) {
     ++moves_;
     object.on_disk = true;
     disk_bytes_ += object.bytes;
   } else if (!object.freed) {
     object.unwritable = true;
-    unwritable_.push_back(id);
-    disk_failure_ = failure;
+    shortage_.on_disk_failed(id, *failure);
   }
   update_lru(entry);
   // If it was wanted in the meantime, or memory is not, it stays; its file makes the next time free.
-  if (object.on_disk && object.used_at != 0 && !queue_.empty()) leave_memory(entry);
+  if (object.on_disk && object.in_lru && !waiting_.empty()) leave_memory(entry);
   remove_if_idle(entry, out);
   serve(out);
   return out;
@@ -270,32 +264,28 @@ void Catalog::update_lru(Entry& entry) {
   auto& [id, object] = entry;
   const bool may_leave = object.state == State::Sealed && object.pins.empty() && object.work == Work::None &&
                          !object.freed && !object.unwritable;
-  if (may_leave == (object.used_at != 0)) return;
+  if (may_leave == static_cast<bool>(object.in_lru)) return;
   if (may_leave) {
-    object.used_at = ++last_use_;
-    lru_.emplace(object.used_at, id);
+    lru_.join(id, object.in_lru);
   } else {
-    lru_.erase(std::exchange(object.used_at, 0));
+    lru_.leave(object.in_lru);
   }
 }
 
 void Catalog::end_shortage() {
-  for (const auto& id : std::exchange(unwritable_, {})) {
+  for (const auto& id : shortage_.end()) {
     if (auto* entry = find(id)) {
       entry->second.unwritable = false;
       update_lru(*entry);
     }
   }
-  disk_failure_.reset();
-  asked_ = false;
-  recalled_.clear();
 }
 
 // ---- refusals --------------------------------------------------------------------------------------------------
 
 void Catalog::refuse(Entry& entry, const Refusal& refusal, Effects& out) {
   auto& [id, object] = entry;
-  object.queued = false;
+  waiting_.leave(object.in_waiting);
   if (object.state != State::Waiting || object.is_copy()) decline_getters(entry, refusal, out);
   if (object.state != State::Waiting) return;
   if (requests_.erase({object.writer, object.create_request}) > 0) {
@@ -335,9 +325,11 @@ Statistics Catalog::statistics() const {
 }
 
 void Catalog::check() const {
-  const auto require = [](bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("the catalog of the object store is inconsistent: " + what);
-  };
+  shortage_.check();
+  lru_.check();
+  waiting_.check();
+  std::size_t in_lru = 0, in_waiting = 0;
+  std::uint64_t leaving_bytes = 0;
   std::map<JobId, std::vector<Extent>> extents;
   std::uint64_t object_bytes = 0, pinned_bytes = 0, kept_bytes = 0;
   for (const auto& [id, object] : objects_) {
@@ -347,7 +339,11 @@ void Catalog::check() const {
     if (object.extent.bytes > 0) extents[object.job].push_back(object.extent);
     require(object.state != State::Creating || object.pins.contains(object.writer), name + " has lost its writer");
     require(!object.freed || !object.pins.empty() || object.work != Work::None, name + " was freed and is still there");
-    require((object.used_at != 0) == lru_.contains(object.used_at), name + " is not where lru_ says");
+    require(!object.in_lru || lru_.holds(id, object.in_lru), name + " is not where lru_ says");
+    require(!object.in_waiting || waiting_.holds(id, object.in_waiting), name + " is not where waiting_ says");
+    in_lru += object.in_lru ? 1 : 0;
+    in_waiting += object.in_waiting ? 1 : 0;
+    if (object.work == Work::Write) leaving_bytes += object.extent.bytes;
     for (const auto& [process, count] : object.pins) {
       require(count > 0 && processes_.at(process).pinned.contains(id), name + " has a pin of nobody");
     }
@@ -363,6 +359,8 @@ void Catalog::check() const {
             fmt::format("process {} keeps {}", number, kept));
     kept_bytes += kept;
   }
+  require(in_lru == lru_.size() && in_waiting == waiting_.size(), "a line holds what is gone");
+  require(leaving_bytes == shortage_.leaving_bytes(), "bytes are on their way to the disk that nobody writes");
   require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_bytes_,
           fmt::format("{} in objects, {} of these pinned, and {} kept are counted as {}, {} and {}", object_bytes,
                       pinned_bytes, kept_bytes, object_bytes_, pinned_bytes_, kept_bytes_));
