@@ -21,7 +21,7 @@ std::uint64_t space_of(const CatalogOptions& options) {
 }  // namespace
 
 Catalog::Catalog(CatalogOptions options)
-    : options_(options), space_bytes_(space_of(options)), limit_bytes_(options.cap_bytes) {}
+    : options_(options), space_bytes_(space_of(options)), limit_bytes_(options.cap_bytes), kept_(options.keep_bytes) {}
 
 Catalog::Entry* Catalog::find(ObjectId object) {
   const auto found = objects_.find(object);
@@ -147,20 +147,19 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
 
 std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner,
                                                        std::uint64_t bytes, std::uint64_t offset) {
-  const auto found = processes_.find(by);
-  if (found == processes_.end()) return Effects{};  // its job has ended
+  if (!processes_.contains(by)) return Effects{};  // its job has ended
   if (auto refusal = why_not_name(by, object)) return std::move(*refusal);
   note_number(object);
-  auto& process = found->second;
-  const auto kept = process.kept.find(offset);
-  if (kept == process.kept.end() || bytes > kept->second.extent.bytes) {
+  auto pages = kept_.take(by, offset, bytes);
+  if (!pages) {
     return Refusal{Refusal::Kind::Invalid,
                    fmt::format("process {} made object {} in memory of the object store that it does not keep", by,
                                to_string(object))};
   }
   auto& entry = add(by, object, owner, bytes);
   entry.second.state = State::Creating;
-  take_kept(process, entry.second, kept);
+  set_extent(entry.second, pages->extent);
+  entry.second.writers = std::move(pages->writers);
   pin(entry, by);
   Effects out;
   // Its writer has not heard of that, and is in the midst of it: the memory goes when it has written or given up.
@@ -265,21 +264,16 @@ void Catalog::decline_getters(Entry& entry, const Refusal& refusal, Effects& out
 }
 
 void Catalog::pin(Entry& entry, ProcessId by) {
+  assert(processes_.contains(by));
   if (is_node(by)) entry.second.used_by_node = true;
   if (entry.second.pins.empty()) pinned_bytes_ += entry.second.extent.bytes;
-  ++entry.second.pins[by];
-  processes_.at(by).pinned.insert(entry.first);
+  pins_.pin(entry.first, entry.second.pins, by);
   update_lru(entry);
 }
 
 void Catalog::unpin(Entry& entry, ProcessId by, std::uint32_t count) {
-  const auto pins = entry.second.pins.find(by);
-  if (pins == entry.second.pins.end()) return;
-  pins->second -= std::min(pins->second, count);
-  if (pins->second > 0) return;
-  entry.second.pins.erase(pins);
+  if (!pins_.unpin(entry.first, entry.second.pins, by, count)) return;
   if (entry.second.pins.empty()) pinned_bytes_ -= entry.second.extent.bytes;
-  processes_.at(by).pinned.erase(entry.first);
   update_lru(entry);
 }
 

@@ -14,7 +14,9 @@
 
 #include <boost/icl/interval_set.hpp>
 
+#include "store/catalog/kept_pages.hpp"
 #include "store/catalog/object_line.hpp"
+#include "store/catalog/pins.hpp"
 #include "store/catalog/shortage.hpp"
 #include "store/memory/extents.hpp"
 #include "store/types.hpp"
@@ -236,7 +238,7 @@ class Catalog {
     bool unwritable = false;        // its way to the disk failed in this shortage
     Extent extent = {};             // none: no bytes
     Writers writers = {};           // of the extent
-    std::map<ProcessId, std::uint32_t> pins = {};
+    PinCounts pins = {};
     RequestId create_request = 0;
     std::vector<RequestKey> getters = {};
     bool is_copy() const { return is_node(writer); }
@@ -244,13 +246,10 @@ class Catalog {
   using Entry = std::pair<const ObjectId, Object>;
   struct Process {
     JobId job = 0;
-    std::unordered_set<ObjectId> writing;  // waiting or creating
-    std::unordered_set<ObjectId> pinned;
-    std::unordered_set<ObjectId> for_others;       // that it wrote and others own
-    std::map<std::uint64_t, Extents::Taken> kept;  // by offset
-    std::uint64_t kept_bytes = 0;
-    std::uint64_t last_number = 0;        // of the objects that it asked for
-    std::set<std::uint64_t> freed_early;  // above that
+    std::unordered_set<ObjectId> writing;     // waiting or creating
+    std::unordered_set<ObjectId> for_others;  // that it wrote and others own
+    std::uint64_t last_number = 0;            // of the objects that it asked for
+    std::set<std::uint64_t> freed_early;      // above that
   };
   struct Job {
     explicit Job(std::uint64_t space) : extents(space) {}
@@ -280,8 +279,6 @@ class Catalog {
   bool try_keep(Entry& entry, ProcessId by, Effects& out);
   void free(Entry& entry, const std::string& why, Effects& out);
   void remove_if_idle(Entry& entry, Effects& out);
-  void take_kept(Process& process, Object& object, std::map<std::uint64_t, Extents::Taken>::iterator kept);
-  void give_back_kept(Process& process, std::uint64_t offset);
   void close_if_empty(JobId job, Effects& out);
   void end_process(ProcessId process, Effects& out);
   void free_owned(ProcessId owner, Effects& out);
@@ -321,14 +318,16 @@ class Catalog {
   boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
   std::map<RequestKey, ObjectId> requests_;    // not answered yet
   std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
-  ObjectLine lru_;                                               // what may leave memory, by last use
-  ObjectLine waiting_;                                           // for memory
+  Pins pins_;
+  KeptPages kept_;
+  ObjectLine lru_;      // what may leave memory, by last use
+  ObjectLine waiting_;  // for memory
   Shortage shortage_;
 
   std::uint64_t moves_ = 0;
   std::size_t disk_work_ = 0;  // WriteOut and ReadBack that are not answered
   std::uint64_t spilled_ = 0, restored_ = 0, disk_bytes_ = 0;
-  std::uint64_t object_bytes_ = 0, pinned_bytes_ = 0, kept_bytes_ = 0;  // see Statistics
+  std::uint64_t object_bytes_ = 0, pinned_bytes_ = 0;  // see Statistics
 };
 
 }  // namespace troupe::store

@@ -33,11 +33,9 @@ bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
   if (process == processes_.end() || process->second.job != object.job || !waiting_.empty()) return false;
   const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
   if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
-  if (process->second.kept_bytes + object.extent.bytes > options_.keep_bytes) return false;
+  if (!kept_.has_room(by, object.extent.bytes)) return false;
   const auto extent = take_extent(object);
-  process->second.kept.emplace(extent.offset, Extents::Taken{extent, std::exchange(object.writers, {})});
-  process->second.kept_bytes += extent.bytes;
-  kept_bytes_ += extent.bytes;
+  kept_.keep(by, {extent, std::exchange(object.writers, {})});
   out.push_back(Kept{by, extent});
   return true;
 }
@@ -95,33 +93,18 @@ void Catalog::close_if_empty(JobId number, Effects& out) {
   if (!job->second.ended || !job->second.objects.empty()) return;
   out.push_back(CloseArena{number});
   processes_.erase(node_of(number));
+  pins_.forget(node_of(number));
   jobs_.erase(job);
-}
-
-/// What it keeps becomes the memory of an object.
-void Catalog::take_kept(Process& process, Object& object, std::map<std::uint64_t, Extents::Taken>::iterator kept) {
-  const auto bytes = kept->second.extent.bytes;
-  set_extent(object, kept->second.extent);
-  object.writers = std::move(kept->second.writers);
-  process.kept_bytes -= bytes;
-  kept_bytes_ -= bytes;
-  process.kept.erase(kept);
-}
-
-void Catalog::give_back_kept(Process& process, std::uint64_t offset) {
-  const auto kept = process.kept.find(offset);
-  if (kept == process.kept.end()) return;
-  process.kept_bytes -= kept->second.extent.bytes;
-  kept_bytes_ -= kept->second.extent.bytes;
-  jobs_.at(process.job).extents.give_back(kept->second.extent, std::move(kept->second.writers));
-  process.kept.erase(kept);
 }
 
 Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets) {
   Effects out;
   const auto process = processes_.find(by);
   if (process == processes_.end()) return out;
-  for (const auto offset : offsets) give_back_kept(process->second, offset);
+  auto& extents = jobs_.at(process->second.job).extents;
+  for (const auto offset : offsets) {
+    if (auto pages = kept_.take(by, offset)) extents.give_back(pages->extent, std::move(pages->writers));
+  }
   shortage_.on_answer(by, round);
   serve(out);
   return out;
@@ -148,12 +131,14 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     at = requests_.erase(at);
   }
   const std::vector<ObjectId> writing(found->second.writing.begin(), found->second.writing.end());
-  const std::vector<ObjectId> pinned(found->second.pinned.begin(), found->second.pinned.end());
-  while (!found->second.kept.empty()) give_back_kept(found->second, found->second.kept.begin()->first);
-  for (const auto& id : pinned) {
-    unpin(*find(id), number, find(id)->second.pins.at(number));
-    remove_if_idle(*find(id), out);
+  auto& extents = jobs_.at(found->second.job).extents;
+  for (auto& pages : kept_.take_all(number)) extents.give_back(pages.extent, std::move(pages.writers));
+  for (const auto& id : pins_.of(number)) {
+    auto& entry = *find(id);
+    unpin(entry, number, entry.second.pins.of(number));
+    remove_if_idle(entry, out);
   }
+  pins_.forget(number);
   const auto for_others = std::move(found->second.for_others);
   processes_.erase(found);
   shortage_.on_process_ended(number);

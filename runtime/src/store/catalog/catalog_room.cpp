@@ -159,7 +159,7 @@ bool Catalog::recall(Effects& out) {
   const auto round = shortage_.open_round();
   if (!round) return false;
   for (const auto& [number, process] : processes_) {
-    if (is_node(number) || (process.kept.empty() && process.pinned.empty())) continue;
+    if (is_node(number) || (!kept_.has_any(number) && !pins_.has_any(number))) continue;
     shortage_.on_recall(number);
     out.push_back(Recall{number, *round, std::nullopt});
   }
@@ -314,7 +314,7 @@ Statistics Catalog::statistics() const {
   sum.limit_bytes = limit_bytes_;
   sum.object_bytes = object_bytes_;
   sum.pinned_bytes = pinned_bytes_;
-  sum.kept_bytes = kept_bytes_;
+  sum.kept_bytes = kept_.bytes();
   sum.warm_bytes = warm_bytes();
   sum.disk_bytes = disk_bytes_;
   sum.objects = objects_.size();
@@ -325,10 +325,11 @@ Statistics Catalog::statistics() const {
 }
 
 void Catalog::check() const {
+  kept_.check();
   shortage_.check();
   lru_.check();
   waiting_.check();
-  std::size_t in_lru = 0, in_waiting = 0;
+  std::size_t in_lru = 0, in_waiting = 0, pins = 0;
   std::uint64_t leaving_bytes = 0;
   std::map<JobId, std::vector<Extent>> extents;
   std::uint64_t object_bytes = 0, pinned_bytes = 0, kept_bytes = 0;
@@ -337,33 +338,30 @@ void Catalog::check() const {
     object_bytes += object.extent.bytes;
     if (!object.pins.empty()) pinned_bytes += object.extent.bytes;
     if (object.extent.bytes > 0) extents[object.job].push_back(object.extent);
-    require(object.state != State::Creating || object.pins.contains(object.writer), name + " has lost its writer");
+    require(object.state != State::Creating || object.pins.of(object.writer) > 0, name + " has lost its writer");
     require(!object.freed || !object.pins.empty() || object.work != Work::None, name + " was freed and is still there");
     require(!object.in_lru || lru_.holds(id, object.in_lru), name + " is not where lru_ says");
     require(!object.in_waiting || waiting_.holds(id, object.in_waiting), name + " is not where waiting_ says");
     in_lru += object.in_lru ? 1 : 0;
     in_waiting += object.in_waiting ? 1 : 0;
     if (object.work == Work::Write) leaving_bytes += object.extent.bytes;
-    for (const auto& [process, count] : object.pins) {
-      require(count > 0 && processes_.at(process).pinned.contains(id), name + " has a pin of nobody");
-    }
+    pins_.check(id, object.pins);
+    for (const auto& pin : object.pins) require(processes_.contains(pin.process), name + " has a pin of nobody");
+    pins += static_cast<std::size_t>(std::distance(object.pins.begin(), object.pins.end()));
     for (const auto& getter : object.getters) require(requests_.contains(getter), name + " is wanted by nobody");
   }
   for (const auto& [number, process] : processes_) {
-    std::uint64_t kept = 0;
-    for (const auto& [offset, taken] : process.kept) {
-      extents[process.job].push_back(taken.extent);
-      kept += taken.extent.bytes;
+    for (const auto& extent : kept_.of(number)) {
+      extents[process.job].push_back(extent);
+      kept_bytes += extent.bytes;
     }
-    require(kept == process.kept_bytes && kept <= options_.keep_bytes,
-            fmt::format("process {} keeps {}", number, kept));
-    kept_bytes += kept;
   }
+  pins_.check_total(pins);
   require(in_lru == lru_.size() && in_waiting == waiting_.size(), "a line holds what is gone");
   require(leaving_bytes == shortage_.leaving_bytes(), "bytes are on their way to the disk that nobody writes");
-  require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_bytes_,
+  require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_.bytes(),
           fmt::format("{} in objects, {} of these pinned, and {} kept are counted as {}, {} and {}", object_bytes,
-                      pinned_bytes, kept_bytes, object_bytes_, pinned_bytes_, kept_bytes_));
+                      pinned_bytes, kept_bytes, object_bytes_, pinned_bytes_, kept_.bytes()));
   for (auto& [job, ranges] : extents) {
     std::ranges::sort(ranges);
     std::uint64_t sum = 0, end = 0;
