@@ -40,7 +40,7 @@ std::optional<Refusal> Catalog::why_not_attach(ProcessId process, JobId job) con
 void Catalog::attach(ProcessId process, JobId job) {
   assert(!why_not_attach(process, job));
   processes_[process].job = job;
-  ended_.erase(process);  // its socket broke, and it has connected again
+  owners_.returns(process);
   processes_[node_of(job)].job = job;
   jobs_.try_emplace(job, space_bytes_).first->second.ended = false;
 }
@@ -77,7 +77,7 @@ std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, Pr
   using enum Refusal::Kind;
   if (!processes_.contains(by)) return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
   if (auto refusal = why_not_name(by, object)) return refusal;
-  if (boost::icl::contains(ended_, owner)) {
+  if (owners_.has_ended(owner)) {
     return Refusal{Unknown,
                    fmt::format("object {} was to be made for process {}, which has ended", to_string(object), owner)};
   }
@@ -114,9 +114,8 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   entry.second.owner = owner;
   entry.second.bytes = bytes;
   process.writing.insert(object);
-  if (owner != by && !is_node(by)) process.for_others.insert(object);
   jobs_.at(process.job).objects.insert(object);
-  owned_[owner].insert(object);
+  owners_.add(object, owner, is_node(by) ? 0 : by);
   if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
   if (!is_node(by)) entry.second.free_when_sealed = process.freed_early.erase(object.number) > 0;
   return entry;
@@ -163,7 +162,7 @@ std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId ob
   pin(entry, by);
   Effects out;
   // Its writer has not heard of that, and is in the midst of it: the memory goes when it has written or given up.
-  if (boost::icl::contains(ended_, owner)) free(entry, "its owner has ended", out);
+  if (owners_.has_ended(owner)) free(entry, "its owner has ended", out);
   return out;
 }
 

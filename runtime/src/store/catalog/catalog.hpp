@@ -12,10 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include <boost/icl/interval_set.hpp>
-
 #include "store/catalog/kept_pages.hpp"
 #include "store/catalog/object_line.hpp"
+#include "store/catalog/owners.hpp"
 #include "store/catalog/pins.hpp"
 #include "store/catalog/shortage.hpp"
 #include "store/memory/extents.hpp"
@@ -246,10 +245,9 @@ class Catalog {
   using Entry = std::pair<const ObjectId, Object>;
   struct Process {
     JobId job = 0;
-    std::unordered_set<ObjectId> writing;     // waiting or creating
-    std::unordered_set<ObjectId> for_others;  // that it wrote and others own
-    std::uint64_t last_number = 0;            // of the objects that it asked for
-    std::set<std::uint64_t> freed_early;      // above that
+    std::unordered_set<ObjectId> writing;  // waiting or creating
+    std::uint64_t last_number = 0;         // of the objects that it asked for
+    std::set<std::uint64_t> freed_early;   // above that
   };
   struct Job {
     explicit Job(std::uint64_t space) : extents(space) {}
@@ -282,7 +280,6 @@ class Catalog {
   void close_if_empty(JobId job, Effects& out);
   void end_process(ProcessId process, Effects& out);
   void free_owned(ProcessId owner, Effects& out);
-  void tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effects& out);
   void expire_create(Entry& entry, Effects& out);
   void expire_get(RequestKey request, ObjectId object, Effects& out);
 
@@ -314,10 +311,9 @@ class Catalog {
   std::unordered_map<ObjectId, Object> objects_;
   std::unordered_map<ProcessId, Process> processes_;
   std::map<JobId, Job> jobs_;
-  std::unordered_map<ProcessId, std::unordered_set<ObjectId>> owned_;
-  boost::icl::interval_set<ProcessId> ended_;  // owners; numbers are given once and in order, so the ranges are few
-  std::map<RequestKey, ObjectId> requests_;    // not answered yet
+  std::map<RequestKey, ObjectId> requests_;                      // not answered yet
   std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
+  Owners owners_;
   Pins pins_;
   KeptPages kept_;
   ObjectLine lru_;      // what may leave memory, by last use

@@ -44,10 +44,7 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
   auto& [id, object] = entry;
   if (!object.freed) {
     object.freed = true;
-    if (const auto owned = owned_.find(object.owner); owned != owned_.end()) {
-      owned->second.erase(id);
-      if (owned->second.empty()) owned_.erase(owned);
-    }
+    owners_.remove(id, object.owner, object.is_copy() ? 0 : object.writer);
     const Refusal gone{Refusal::Kind::Unknown, fmt::format("object {} is gone: {}", to_string(id), why)};
     if (object.state == State::Waiting) {
       const RequestKey request{object.writer, object.create_request};
@@ -80,9 +77,6 @@ void Catalog::remove_if_idle(Entry& entry, Effects& out) {
   }
   const auto number = object.job;
   jobs_.at(number).objects.erase(id);
-  if (const auto writer = processes_.find(object.writer); writer != processes_.end()) {
-    writer->second.for_others.erase(id);
-  }
   objects_.erase(ObjectId(id));
   close_if_empty(number, out);
 }
@@ -139,7 +133,6 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     remove_if_idle(entry, out);
   }
   pins_.forget(number);
-  const auto for_others = std::move(found->second.for_others);
   processes_.erase(found);
   shortage_.on_process_ended(number);
   for (const auto& id : writing) {
@@ -154,17 +147,7 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     const auto why = fmt::format("object {} was never made: its writer has ended", to_string(id));
     decline_early(id, {Refusal::Kind::Unknown, why}, out);
   }
-  tell_of_orphans(for_others, out);
-}
-
-void Catalog::tell_of_orphans(const std::unordered_set<ObjectId>& objects, Effects& out) {
-  std::map<ProcessId, std::vector<ObjectId>> orphans;
-  for (const auto& id : objects) {
-    const auto* entry = find(id);
-    const bool is_left = entry != nullptr && !entry->second.freed;
-    if (is_left) orphans[entry->second.owner].push_back(id);
-  }
-  for (auto& [owner, left] : orphans) out.push_back(Orphans{owner, std::move(left)});
+  for (auto& [owner, left] : owners_.end_writer(number)) out.push_back(Orphans{owner, std::move(left)});
 }
 
 void Catalog::decline_early(ObjectId object, const Refusal& refusal, Effects& out) {
@@ -184,11 +167,7 @@ Effects Catalog::owner_ended(ProcessId owner) {
 }
 
 void Catalog::free_owned(ProcessId owner, Effects& out) {
-  ended_.add(owner);
-  const auto owned = owned_.find(owner);
-  if (owned == owned_.end()) return;
-  const std::vector<ObjectId> objects(owned->second.begin(), owned->second.end());
-  for (const auto& id : objects) free(*find(id), "its owner has ended", out);
+  for (const auto& id : owners_.end(owner)) free(*find(id), "its owner has ended", out);
 }
 
 Effects Catalog::job_ended(JobId job) {

@@ -325,11 +325,12 @@ Statistics Catalog::statistics() const {
 }
 
 void Catalog::check() const {
+  owners_.check();
   kept_.check();
   shortage_.check();
   lru_.check();
   waiting_.check();
-  std::size_t in_lru = 0, in_waiting = 0, pins = 0;
+  std::size_t in_lru = 0, in_waiting = 0, pins = 0, owned = 0;
   std::uint64_t leaving_bytes = 0;
   std::map<JobId, std::vector<Extent>> extents;
   std::uint64_t object_bytes = 0, pinned_bytes = 0, kept_bytes = 0;
@@ -345,6 +346,8 @@ void Catalog::check() const {
     in_lru += object.in_lru ? 1 : 0;
     in_waiting += object.in_waiting ? 1 : 0;
     if (object.work == Work::Write) leaving_bytes += object.extent.bytes;
+    require(object.freed || owners_.owns(object.owner, id), name + " is not its owner's");
+    owned += object.freed ? 0 : 1;
     pins_.check(id, object.pins);
     for (const auto& pin : object.pins) require(processes_.contains(pin.process), name + " has a pin of nobody");
     pins += static_cast<std::size_t>(std::distance(object.pins.begin(), object.pins.end()));
@@ -357,6 +360,7 @@ void Catalog::check() const {
     }
   }
   pins_.check_total(pins);
+  require(owned == owners_.size(), "somebody owns what is gone");
   require(in_lru == lru_.size() && in_waiting == waiting_.size(), "a line holds what is gone");
   require(leaving_bytes == shortage_.leaving_bytes(), "bytes are on their way to the disk that nobody writes");
   require(object_bytes == object_bytes_ && pinned_bytes == pinned_bytes_ && kept_bytes == kept_.bytes(),
