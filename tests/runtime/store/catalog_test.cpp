@@ -114,6 +114,21 @@ TEST_CASE("a view that is given out while memory is short is not held beyond its
   CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 2}, 1)).size() == 1);
 }
 
+TEST_CASE("a process that names another's object changes nothing about what that one may make", "[store][catalog]") {
+  World world;
+  world.catalog.get(1, 101, {1, 5});  // which may come
+  for (const ObjectId object : {ObjectId{1, 5}, ObjectId{1, 100}}) {
+    const auto declined = world.of<Declined>(world.catalog.create(2, 1, object, 2, kPage));
+    REQUIRE(declined.size() == 1);
+    CHECK(declined[0].to == 2);
+    CHECK(declined[0].refusal.kind == Refusal::Kind::Invalid);
+  }
+
+  CHECK(world.of<Declined>(world.catalog.get(2, 2, {1, 5})).empty());  // it may still come
+  CHECK(world.of<Created>(world.create({1, 5}, 1)).size() == 1);
+  CHECK(world.of<Got>(world.catalog.seal(1, {1, 5}, false)).size() == 2);
+}
+
 TEST_CASE("who gave up its place in the line for memory and asks again stands at its end", "[store][catalog]") {
   World world;
   world.put({1, 1}, 5);

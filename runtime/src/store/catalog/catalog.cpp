@@ -92,18 +92,10 @@ std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, Pr
   return std::nullopt;
 }
 
-void Catalog::note_number(ObjectId object) {
+/// -> whether the object was freed before its writer made it.
+bool Catalog::note_create(ObjectId object) {
   const auto writer = processes_.find(object.process);
-  if (writer == processes_.end()) return;
-  writer->second.last_number = std::max(writer->second.last_number, object.number);
-  auto& early = writer->second.freed_early;  // what was passed over does not come any more
-  early.erase(early.begin(), early.lower_bound(object.number));
-}
-
-/// Where there are too many, the object lies until its owner ends.
-void Catalog::note_early_free(ObjectId object) {
-  auto& early = processes_.at(object.process).freed_early;
-  if (early.size() < options_.most_freed_early) early.insert(object.number);
+  return writer != processes_.end() && writer->second.numbers.on_create(object.number);
 }
 
 Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) {
@@ -117,28 +109,26 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   jobs_.at(process.job).objects.insert(object);
   owners_.add(object, owner, is_node(by) ? 0 : by);
   if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
-  if (!is_node(by)) entry.second.free_when_sealed = process.freed_early.erase(object.number) > 0;
   return entry;
 }
 
 Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes) {
   auto refusal = why_not_create(by, object, owner, bytes);
-  if (!is_node(by)) note_number(object);
+  const bool is_own = object.process == by;
+  const bool was_freed = is_own && note_create(object);
   if (!refusal && requests_.size() >= options_.most_waiting) {
     refusal = {Refusal::Kind::Busy,
                fmt::format("{} requests wait for the object store of this node already", requests_.size())};
   }
   Effects out;
   if (refusal) {
-    if (const auto writer = processes_.find(by); writer != processes_.end() && object.process == by) {
-      writer->second.freed_early.erase(object.number);
-    }
-    decline_early(object, *refusal, out);
+    if (is_own || is_node(by)) decline_early(object, *refusal, out);
     out.push_back(Declined{by, request, std::move(*refusal)});
     return out;
   }
   auto& entry = add(by, object, owner, bytes);
   entry.second.create_request = request;
+  entry.second.free_when_sealed = was_freed;
   requests_.emplace(RequestKey{by, request}, object);
   place_or_wait(entry, out);
   return out;
@@ -148,7 +138,7 @@ std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId ob
                                                        std::uint64_t bytes, std::uint64_t offset) {
   if (!processes_.contains(by)) return Effects{};  // its job has ended
   if (auto refusal = why_not_name(by, object)) return std::move(*refusal);
-  note_number(object);
+  const bool was_freed = note_create(object);
   auto pages = kept_.take(by, offset, bytes);
   if (!pages) {
     return Refusal{Refusal::Kind::Invalid,
@@ -157,6 +147,7 @@ std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId ob
   }
   auto& entry = add(by, object, owner, bytes);
   entry.second.state = State::Creating;
+  entry.second.free_when_sealed = was_freed;
   set_extent(entry.second, pages->extent);
   entry.second.writers = std::move(pages->writers);
   pin(entry, by);
@@ -193,7 +184,7 @@ Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
 /// It is not known, and its writer may be about to make it.
 bool Catalog::may_come(ObjectId object) const {
   const auto writer = processes_.find(object.process);
-  return !objects_.contains(object) && writer != processes_.end() && object.number > writer->second.last_number;
+  return !objects_.contains(object) && writer != processes_.end() && writer->second.numbers.may_come(object.number);
 }
 
 Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copied) {

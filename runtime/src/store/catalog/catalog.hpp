@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,6 +16,7 @@
 #include "store/catalog/owners.hpp"
 #include "store/catalog/pins.hpp"
 #include "store/catalog/shortage.hpp"
+#include "store/catalog/writer_numbers.hpp"
 #include "store/memory/extents.hpp"
 #include "store/types.hpp"
 
@@ -246,8 +246,7 @@ class Catalog {
   struct Process {
     JobId job = 0;
     std::unordered_set<ObjectId> writing;  // waiting or creating
-    std::uint64_t last_number = 0;         // of the objects that it asked for
-    std::set<std::uint64_t> freed_early;   // above that
+    WriterNumbers numbers;
   };
   struct Job {
     explicit Job(std::uint64_t space) : extents(space) {}
@@ -261,9 +260,8 @@ class Catalog {
   Entry* find(ObjectId object);
   std::optional<Refusal> why_not_name(ProcessId by, ObjectId object) const;
   std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
-  void note_number(ObjectId object);
+  bool note_create(ObjectId object);
   bool may_come(ObjectId object) const;
-  void note_early_free(ObjectId object);
   Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
   void pin(Entry& entry, ProcessId by);
   void unpin(Entry& entry, ProcessId by, std::uint32_t count);

@@ -12,7 +12,9 @@ namespace troupe::store {
 
 Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
   auto* entry = find(object);
-  if (entry == nullptr && may_come(object)) note_early_free(object);
+  if (entry == nullptr && may_come(object)) {  // what is too much lies until its owner ends
+    processes_.at(object.process).numbers.on_early_free(object.number, options_.most_freed_early);
+  }
   if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
   Effects out;
   const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;

@@ -354,6 +354,7 @@ void Catalog::check() const {
     for (const auto& getter : object.getters) require(requests_.contains(getter), name + " is wanted by nobody");
   }
   for (const auto& [number, process] : processes_) {
+    process.numbers.check();
     for (const auto& extent : kept_.of(number)) {
       extents[process.job].push_back(extent);
       kept_bytes += extent.bytes;
