@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "store/catalog/effects.hpp"
 #include "store/catalog/kept_pages.hpp"
 #include "store/catalog/object_line.hpp"
 #include "store/catalog/owners.hpp"
@@ -30,87 +31,6 @@ struct CatalogOptions {
   std::size_t most_objects = 1'000'000;
   std::size_t most_freed_early = 65'536;  ///< of one writer: frees that came before their objects; more are given up
 };
-
-// ---- what the catalog wants done, in the order given ------------------------------------------------------------
-
-/// Answers to a process.
-struct Created {
-  ProcessId to;
-  RequestId request;
-  ObjectId object;
-  Extent extent;
-  bool warm;  ///< the process has all pages of it mapped already
-};
-struct Got {
-  ProcessId to;
-  RequestId request;
-  ObjectId object;
-  Extent extent;
-  std::uint64_t bytes;
-};
-struct Declined {
-  ProcessId to;
-  RequestId request;
-  Refusal refusal;
-};
-/// The pages of an object that it freed are its own to use again.
-struct Kept {
-  ProcessId to;
-  Extent extent;
-};
-/// It shall drop the views that it holds and nobody uses, and those in use with their last user: all of them, and give
-/// back what it keeps, or only that of `view`. Where `round` is not 0 it has to answer with that number, also where it has
-/// nothing.
-struct Recall {
-  ProcessId from;
-  std::uint64_t round;
-  std::optional<ObjectId> view;
-};
-/// A process has ended that wrote these for `to`, attached or not, and may have ended before it said so: who was never told
-/// frees them. At least one.
-struct Orphans {
-  ProcessId to;
-  std::vector<ObjectId> objects;
-};
-/// Work on memory, to be done one after the other. Commit is answered by committed().
-struct Punch {
-  JobId job;
-  Extent extent;
-};
-struct Commit {
-  JobId job;
-  ObjectId object;
-  Extent extent;
-};
-/// Work on the disk, likewise; answered by written() and restored().
-struct WriteOut {
-  JobId job;
-  ObjectId object;
-  Extent extent;
-  std::uint64_t bytes;
-};
-struct ReadBack {
-  JobId job;
-  ObjectId object;
-  Extent extent;
-  std::uint64_t bytes;
-};
-struct Erase {
-  ObjectId object;
-};
-/// Was freed, and this node itself reads or writes it, or has: it shall let go, and tell others.
-struct Gone {
-  JobId job;
-  ObjectId object;
-  bool copy;
-};
-/// Nobody of the job is left.
-struct CloseArena {
-  JobId job;
-};
-using Effect = std::variant<Created, Got, Declined, Kept, Recall, Orphans, Punch, Commit, WriteOut, ReadBack, Erase,
-                            Gone, CloseArena>;
-using Effects = std::vector<Effect>;
 
 /// What `troupe status` shows.
 struct Statistics {
@@ -149,7 +69,15 @@ struct Statistics {
 ///   that could be served only by a disk that fails is declined at once.
 /// * The node itself is one more process of each job: node_of(job). What it creates is a copy of an object of another
 ///   node. A copy never goes to the disk: it can be brought again, so it is given up instead.
-/// * After every event: bytes in arenas = objects + kept + warm, at most the cap; no two extents overlap.
+///
+/// It is made of values, each with its own invariants: Owners (who frees what, who has ended), Pins (who uses what),
+/// KeptPages (what processes keep), ObjectLine (who waits for memory; what may leave it), Shortage (what was done to find
+/// memory), WriterNumbers (what may come), Extents (which bytes are free). After every event, beside theirs:
+///
+/// 1. Every byte in arenas is an object's, kept, or warm; together they are at most the cap, and no two extents overlap.
+/// 2. An object that was freed is there only as long as somebody has it pinned, or work on it is under way.
+/// 3. An object that is being written is pinned by its writer.
+/// 4. Each part knows of an object exactly what the object says of itself.
 class Catalog {
  public:
   explicit Catalog(CatalogOptions options);
@@ -280,6 +208,11 @@ class Catalog {
   void free_owned(ProcessId owner, Effects& out);
   void expire_create(Entry& entry, Effects& out);
   void expire_get(RequestKey request, ObjectId object, Effects& out);
+
+  // catalog_check.cpp
+  void check_object(ObjectId id, const Object& object) const;
+  void check_sums() const;
+  void check_memory() const;
 
   // catalog_room.cpp: memory for them
   void place_or_wait(Entry& entry, Effects& out);
