@@ -13,8 +13,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "store/catalog/catalog.hpp"
 #include "os/now_and_then.hpp"
+#include "store/catalog/catalog.hpp"
 #include "store/memory/arena.hpp"
 #include "store/memory/spill.hpp"
 #include "store/service/elsewhere.hpp"
