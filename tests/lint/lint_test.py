@@ -155,7 +155,7 @@ class Words(LintTest):
 
 class Layout(LintTest):
     def test_a_badly_laid_out_file_is_found(self):
-        if not layout.find_tool():
+        if not layout.find_tool("clang-format", layout.VERSION):
             self.skipTest("clang-format 14 is not here; ./run setup installs it")
         shutil.copy(REPOSITORY / ".clang-format", self.root)
         tree = self.tree({"good.cpp": "int a() { return 1; }\n", "bad.cpp": "int  a( ) { return 1;}\n"})

@@ -1,27 +1,18 @@
 """clang-format 14 leaves every C++ file as it is. Another version lays out otherwise, so it is not asked."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-from .tree import Problem
+from .tree import Problem, find_tool
 
 VERSION = "14"
 _ERROR = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+):\d+: error: ")
 
 
-def find_tool():
-    for name in (f"clang-format-{VERSION}", "clang-format"):
-        tool = shutil.which(name)
-        if tool and f"version {VERSION}." in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
-            return tool
-    return None
-
-
 def fix(tree):
     """Lays out every file where it lies. Returns how many there are."""
-    tool = find_tool()
+    tool = find_tool("clang-format", VERSION)
     files = [str(path) for path in tree.cpp_files()]
     if tool and files:
         subprocess.run([tool, "-i", *files], cwd=tree.root, check=True)
@@ -29,7 +20,7 @@ def fix(tree):
 
 
 def check(tree):
-    tool = find_tool()
+    tool = find_tool("clang-format", VERSION)
     if not tool:
         return [Problem(Path(".clang-format"), 0, f"clang-format {VERSION} is not there: ./run setup installs it")]
     files = [str(path) for path in tree.cpp_files()]

@@ -13,7 +13,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .tree import Problem
+from .tree import Problem, find_tool
 
 VERSION = "14"
 MODULES = ("scheduler", "runtime", "tune", "cli")
@@ -21,14 +21,6 @@ BATCH = 8
 _FINDING = re.compile(r"^(?P<path>/[^:\n]+):(?P<line>\d+):\d+: (?:warning|error): (?P<message>.*)$", re.MULTILINE)
 # Of g++ alone, and what makes or uses precompiled headers.
 _DROPPED = ("-fpch-preprocess", "-Winvalid-pch", "-fno-sanitize-recover=all", "-Wno-tsan")
-
-
-def find_tool():
-    for name in (f"clang-tidy-{VERSION}", "clang-tidy"):
-        tool = shutil.which(name)
-        if tool and f"version {VERSION}." in subprocess.run([tool, "--version"], capture_output=True, text=True).stdout:
-            return tool
-    return None
 
 
 def _flags(command):
@@ -61,7 +53,7 @@ def _check_batch(tool, folder, number, flags, files):
 
 
 def check(tree, build):
-    tool = find_tool()
+    tool = find_tool("clang-tidy", VERSION)
     if not tool:
         return [Problem(Path(".clang-tidy"), 0, f"clang-tidy {VERSION} is not there: ./run setup installs it")]
     folder = build / "tidy"

@@ -1,6 +1,7 @@
 """The files of the tree and what a complaint about one is."""
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,15 @@ def git_tree(root):
         check=True, capture_output=True, text=True).stdout
     paths = sorted({Path(name) for name in listed.split("\0") if name})
     return Tree(root, tuple(path for path in paths if (root / path).is_file()))
+
+
+def find_tool(tool, version):
+    """The path of an LLVM tool of this version, by its versioned name or its own; None where neither is it."""
+    for name in (f"{tool}-{version}", tool):
+        path = shutil.which(name)
+        if path and f"version {version}." in subprocess.run([path, "--version"], capture_output=True, text=True).stdout:
+            return path
+    return None
 
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
