@@ -1,8 +1,5 @@
 #include <troupe/scheduler/state.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "cluster.hpp"
 
 namespace troupe::scheduler {
@@ -10,21 +7,6 @@ namespace troupe::scheduler {
 struct State::Impl {
   explicit Impl(Options options) : cluster{options} {}
   Cluster cluster;
-
-  /// In builds with TROUPE_CHECKS a broken invariant ends the process where it broke, and not where somebody trips over it.
-  void check_now_and_then() {
-#ifdef TROUPE_CHECKS
-    constexpr unsigned events_between_checks = 64;
-    if (++events_ % events_between_checks != 0) return;
-    if (const auto broken = cluster.broken_invariant()) {
-      std::fprintf(stderr, "the scheduler's state is inconsistent: %s\n", broken->c_str());
-      std::abort();
-    }
-#endif
-  }
-
- private:
-  [[maybe_unused]] unsigned events_ = 0;
 };
 
 State::State(Options options) : impl_{std::make_unique<Impl>(options)} {}
@@ -39,7 +21,6 @@ std::vector<Effect> State::apply(const Event& event, TimePoint now) {
 }
 void State::apply(const Event& event, TimePoint now, std::vector<Effect>& effects) {
   impl_->cluster.apply(event, now, effects);
-  impl_->check_now_and_then();
 }
 ProcessId State::new_process_id() { return impl_->cluster.new_process_id(); }
 

@@ -1,6 +1,8 @@
 #include "head/control.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +22,12 @@ constexpr std::chrono::milliseconds kFatePatience{
 
 void Control::apply(const scheduler::Event& event) {
   state_.apply(event, Clock::now().time_since_epoch(), effects_);
+  checks_.on_event([this] {
+    const auto broken = state_.broken_invariant();
+    if (!broken) return;
+    std::fprintf(stderr, "the scheduler's state is inconsistent: %s\n", broken->c_str());
+    std::abort();
+  });
   if (!effects_.empty() && !std::exchange(flushing_, true)) boost::asio::post(loop_, [this] { flush(); });
 }
 

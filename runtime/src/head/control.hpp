@@ -20,6 +20,7 @@
 #include "head/identity.hpp"
 #include "head/routes.hpp"
 #include "head/watches.hpp"
+#include "os/now_and_then.hpp"
 #include "transport/standstill.hpp"
 
 namespace troupe::head {
@@ -159,6 +160,7 @@ class Control {
   transport::Standstill standstill_{2 * kTick};
 
   std::vector<scheduler::Effect> effects_;
+  os::NowAndThen checks_;
   bool flushing_ = false;
   std::uint64_t last_job_ = 0;
   scheduler::NodeId last_node_ = 0;
