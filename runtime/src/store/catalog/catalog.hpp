@@ -186,6 +186,7 @@ class Catalog {
 
   // catalog.cpp: objects and who holds them
   Entry* find(ObjectId object);
+  Entry& end_work(ObjectId id, Work work);
   std::optional<Refusal> why_not_name(ProcessId by, ObjectId object) const;
   std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
   bool note_create(ObjectId object);

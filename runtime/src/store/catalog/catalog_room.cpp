@@ -113,12 +113,18 @@ void Catalog::granted(Entry& entry, bool warm, Effects& out) {
   out.push_back(Created{object.writer, object.create_request, id, object.extent, warm});
 }
 
+/// What was begun for the object, by a thread of the service, is done.
+Catalog::Entry& Catalog::end_work(ObjectId id, Work work) {
+  auto& entry = *find(id);
+  assert(entry.second.work == work);
+  entry.second.work = Work::None;
+  return entry;
+}
+
 Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
   Effects out;
-  auto& entry = *find(id);
+  auto& entry = end_work(id, Work::Commit);
   auto& object = entry.second;
-  assert(object.work == Work::Commit);
-  object.work = Work::None;
   if (failure) {
     jobs_.at(object.job).extents.give_back_hole(take_extent(object));
     limit_bytes_ = std::min(limit_bytes_, in_arenas());
@@ -214,10 +220,8 @@ void Catalog::return_extent(Object& object) {
 
 Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
   Effects out;
-  auto& entry = *find(id);
+  auto& entry = end_work(id, Work::Write);
   auto& object = entry.second;
-  assert(object.work == Work::Write);
-  object.work = Work::None;
   --disk_work_;
   shortage_.on_write_ended(object.extent.bytes);
   if (!failure) {
@@ -238,10 +242,8 @@ Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
 
 Effects Catalog::restored(ObjectId id, const std::optional<Refusal>& failure) {
   Effects out;
-  auto& entry = *find(id);
+  auto& entry = end_work(id, Work::Read);
   auto& object = entry.second;
-  assert(object.work == Work::Read);
-  object.work = Work::None;
   --disk_work_;
   if (!failure) {
     ++moves_;
