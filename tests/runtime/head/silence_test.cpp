@@ -21,32 +21,52 @@ namespace {
 
 constexpr std::chrono::milliseconds kSilence{1000};
 
-/// A head, and what it takes for a node, on one loop: as in a private cluster.
-struct HeadAndNode {
+/// A head and one that has connected to it, on one loop: as in a private cluster.
+struct SilenceScene {
   boost::asio::io_context loop{1};
-  troupe::head::HeadOptions options = head_options();
+  const troupe::head::HeadOptions options;
   troupe::head::Head head{loop, options};
   boost::asio::steady_timer beat_timer{loop};
-  troupe::transport::ConnectionPtr node;
-  bool joined = false;
+  troupe::transport::ConnectionPtr connection;
   bool beats = true;
-  std::optional<std::string> lost;
+  std::optional<std::string> ended;  // the connection, or before there was one
 
-  HeadAndNode() {
+  explicit SilenceScene(troupe::head::HeadOptions with) : options(std::move(with)) {}
+  ~SilenceScene() {
+    if (connection) connection->close();
+  }
+
+  void beat() {
+    if (!beats || ended) return;
+    troupe::transport::Outgoing message;
+    message.root().setHeartbeat(1);
+    connection->send(message);
+    beat_timer.expires_after(kSilence / 5);
+    beat_timer.async_wait([this](const boost::system::error_code& error) {
+      if (!error) beat();
+    });
+  }
+
+  template <class Condition>
+  void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
+    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+  }
+};
+
+/// With what the head takes for a node.
+struct HeadAndNode : SilenceScene {
+  bool joined = false;
+
+  HeadAndNode() : SilenceScene(head_options()) {
     troupe::transport::ClientOptions client;
     client.self.role = troupe::wire::Role::NODE;
     client.key = options.token;
     troupe::transport::connect(
         loop, {.host = {}, .port = 0, .unix_name = options.unix_name}, client,
-        [this](troupe::transport::ConnectionPtr connection, const troupe::transport::Accepted&) {
-          join(std::move(connection));
-        },
-        [this](const troupe::transport::Denied& denied) { lost = denied.why; });
+        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) { join(std::move(made)); },
+        [this](const troupe::transport::Denied& denied) { ended = denied.why; });
     run_until([this] { return joined; });
     beat();
-  }
-  ~HeadAndNode() {
-    if (node) node->close();
   }
 
   static troupe::head::HeadOptions head_options() {
@@ -56,32 +76,16 @@ struct HeadAndNode {
     return options;
   }
 
-  void join(troupe::transport::ConnectionPtr connection) {
-    node = std::move(connection);
-    node->hand_over(
+  void join(troupe::transport::ConnectionPtr made) {
+    connection = std::move(made);
+    connection->hand_over(
         {}, [this](troupe::wire::Message::Reader message) { joined = joined || message.isNodeJoined(); },
-        [this](const std::string& why) { lost = why; });
+        [this](const std::string& why) { ended = why; });
     troupe::transport::Outgoing message;
     troupe::node::NodeOptions offer;
     offer.cpus = 1;
     troupe::node::write_join(message.root().initNodeJoin(), offer, "node", "127.0.0.1", {});
-    node->send(message);
-  }
-
-  void beat() {
-    if (!beats || lost) return;
-    troupe::transport::Outgoing message;
-    message.root().setHeartbeat(1);
-    node->send(message);
-    beat_timer.expires_after(kSilence / 5);
-    beat_timer.async_wait([this](const boost::system::error_code& error) {
-      if (!error) beat();
-    });
-  }
-
-  template <class Condition>
-  void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
-    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+    connection->send(message);
   }
 };
 
@@ -91,33 +95,26 @@ TEST_CASE("a head that stood still does not take its nodes for lost", "[runtime]
   HeadAndNode scene;
   REQUIRE(scene.joined);
   std::this_thread::sleep_for(3 * kSilence / 2);  // as one that is stopped, or starved
-  scene.run_until([&] { return scene.lost.has_value(); }, kSilence / 2);
-  CHECK_FALSE(scene.lost);
+  scene.run_until([&] { return scene.ended.has_value(); }, kSilence / 2);
+  CHECK_FALSE(scene.ended);
 }
 
 TEST_CASE("a node that says nothing while its head runs is lost", "[runtime][head][failure]") {
   HeadAndNode scene;
   REQUIRE(scene.joined);
   scene.beats = false;
-  scene.run_until([&] { return scene.lost.has_value(); });
-  CHECK(scene.lost);
+  scene.run_until([&] { return scene.ended.has_value(); });
+  CHECK(scene.ended);
 }
 
 namespace {
 
 /// A head, and what it takes for a driver, on one loop.
-struct HeadAndDriver {
-  boost::asio::io_context loop{1};
-  troupe::head::HeadOptions options;
-  troupe::head::Head head;
-  boost::asio::steady_timer beat_timer{loop};
-  troupe::transport::ConnectionPtr driver;
+struct HeadAndDriver : SilenceScene {
   int echoes = 0;
   bool registered = false;
-  bool beats = true;
-  std::optional<std::string> gone;
 
-  explicit HeadAndDriver(bool tcp) : options(head_options(tcp)), head(loop, options) {
+  explicit HeadAndDriver(bool tcp) : SilenceScene(head_options(tcp)) {
     troupe::transport::Endpoint to{.host = {}, .port = 0, .unix_name = options.unix_name};
     if (tcp) to = {.host = "127.0.0.1", .port = head.port(), .unix_name = {}};
     troupe::transport::ClientOptions client;
@@ -125,15 +122,10 @@ struct HeadAndDriver {
     client.key = options.token;
     troupe::transport::connect(
         loop, to, client,
-        [this](troupe::transport::ConnectionPtr connection, const troupe::transport::Accepted&) {
-          enter(std::move(connection));
-        },
-        [this](const troupe::transport::Denied& denied) { gone = denied.why; });
-    run_until([this] { return registered || gone; });
+        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) { enter(std::move(made)); },
+        [this](const troupe::transport::Denied& denied) { ended = denied.why; });
+    run_until([this] { return registered || ended; });
     beat();
-  }
-  ~HeadAndDriver() {
-    if (driver) driver->close();
   }
 
   static troupe::head::HeadOptions head_options(bool tcp) {
@@ -143,34 +135,18 @@ struct HeadAndDriver {
     return options;
   }
 
-  void enter(troupe::transport::ConnectionPtr connection) {
-    driver = std::move(connection);
-    driver->hand_over(
+  void enter(troupe::transport::ConnectionPtr made) {
+    connection = std::move(made);
+    connection->hand_over(
         {},
         [this](troupe::wire::Message::Reader message) {
           registered = registered || message.isRegistered();
           echoes += message.isHeartbeat() ? 1 : 0;
         },
-        [this](const std::string& why) { gone = why; });
+        [this](const std::string& why) { ended = why; });
     troupe::transport::Outgoing message;
     message.root().initRegister().setName("driver");
-    driver->send(message);
-  }
-
-  void beat() {
-    if (!beats || gone) return;
-    troupe::transport::Outgoing message;
-    message.root().setHeartbeat(1);
-    driver->send(message);
-    beat_timer.expires_after(kSilence / 5);
-    beat_timer.async_wait([this](const boost::system::error_code& error) {
-      if (!error) beat();
-    });
-  }
-
-  template <class Condition>
-  void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
-    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+    connection->send(message);
   }
 };
 
@@ -180,13 +156,13 @@ TEST_CASE("a driver that beats stays, and hears the echo; one that stops keeps i
           "[runtime][head][failure]") {
   HeadAndDriver scene(true);
   REQUIRE(scene.registered);
-  scene.run_until([&] { return scene.gone.has_value(); }, 2 * kSilence);
-  CHECK_FALSE(scene.gone);
+  scene.run_until([&] { return scene.ended.has_value(); }, 2 * kSilence);
+  CHECK_FALSE(scene.ended);
   CHECK(scene.echoes > 3);
   const auto silent_since = Clock::now();
   scene.beats = false;
-  scene.run_until([&] { return scene.gone.has_value(); });
-  CHECK(scene.gone);
+  scene.run_until([&] { return scene.ended.has_value(); });
+  CHECK(scene.ended);
   CHECK(Clock::now() - silent_since >= kSilence / 2);
 }
 
@@ -194,8 +170,8 @@ TEST_CASE("a driver whose head stood still as long as is allowed keeps its job",
   HeadAndDriver scene(true);
   REQUIRE(scene.registered);
   std::this_thread::sleep_for(3 * kSilence / 2);
-  scene.run_until([&] { return scene.gone.has_value(); }, kSilence / 2);
-  CHECK_FALSE(scene.gone);
+  scene.run_until([&] { return scene.ended.has_value(); }, kSilence / 2);
+  CHECK_FALSE(scene.ended);
 }
 
 TEST_CASE("a driver on the machine of its head, through a unix socket, may say nothing for ever",
@@ -203,6 +179,6 @@ TEST_CASE("a driver on the machine of its head, through a unix socket, may say n
   HeadAndDriver scene(false);
   scene.beats = false;
   REQUIRE(scene.registered);
-  scene.run_until([&] { return scene.gone.has_value(); }, 2 * kSilence);
-  CHECK_FALSE(scene.gone);
+  scene.run_until([&] { return scene.ended.has_value(); }, 2 * kSilence);
+  CHECK_FALSE(scene.ended);
 }
