@@ -183,7 +183,7 @@ struct RendezvousRequest {
   id @0 :UInt64;
   gang @1 :UInt64;
   key @2 :Text;
-  action @3 :UInt8;            # troupe::process::RendezvousRequest::Action
+  action @3 :UInt8;            # troupe::runtime::RendezvousRequest::Action
   value @4 :Data;
   count @5 :UInt64;
   timeoutMs @6 :UInt32;        # after which who asks has gone

@@ -4,8 +4,8 @@
 //   G=build/dev/runtime/generated
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -mavx2 \
 //     -I runtime/include -I runtime/src -I $G tests/runtime/transfer/fuzz_chunks.cpp runtime/src/transfer/chunks.cpp \
-//     runtime/src/store/{arena,checksum,checksum_avx2,memory_room,types}.cpp runtime/src/transport/{frame,socket}.cpp \
-//     runtime/src/{node/cgroup,api/errors}.cpp $G/wire/message.capnp.c++ -lcapnp -lkj -lfmt -o /tmp/fuzz_chunks
+//     runtime/src/store/{types,memory/{arena,checksum,checksum_avx2,memory_room}}.cpp runtime/src/transport/{frame,liveness,socket/socket}.cpp \
+//     runtime/src/{os/cgroup,api/errors}.cpp $G/wire/message.capnp.c++ -lcapnp -lkj -lfmt -o /tmp/fuzz_chunks
 //   mkdir -p /tmp/corpus && /tmp/fuzz_chunks -max_total_time=60 -max_len=8192 /tmp/corpus
 //
 // The first byte says how much of the object is there already, the others are the stream. It starts from one of two

@@ -15,7 +15,7 @@
 #include <troupe/errors.hpp>
 #include <troupe/options.hpp>
 
-/// What the templates of the public headers ask of the process they run in. Implemented in runtime/src/process.
+/// What the templates of the public headers ask of the process they run in. Implemented in runtime/src/session.
 /// Every function may be called from any thread of a process after troupe::init, unless it says otherwise.
 namespace troupe::detail {
 
