@@ -19,10 +19,13 @@ void Arguments::option(const std::string& name, unsigned& value, const std::stri
 void Arguments::option(const std::string& name, double& value, const std::string& help) {
   const auto refuse = [](std::string& text) -> std::string {
     double number = 0;
-    const bool fits = CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= 0;
+    const bool fits =
+        CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= 0;
     return fits ? "" : "'" + text + "' is not a number of 0 or more";
   };
-  app_->add_option(name, value, help)->check(CLI::Validator(refuse, "NUMBER >= 0"))->capture_default_str();
+  app_->add_option(name, value, help)
+      ->check(CLI::Validator(refuse, "NUMBER >= 0"))
+      ->capture_default_str();
 }
 void Arguments::option(const std::string& name, std::string& value, const std::string& help) {
   app_->add_option(name, value, help)->capture_default_str();

@@ -12,9 +12,10 @@
 
 #include "arguments.hpp"
 
-/// All-reduce between two processes of one machine: Troupe's host communicator, into a buffer of the user's and into one of
-/// the communicator's own, which is reduced in place. The peer's figures are gloo's (as torch.distributed uses it), measured
-/// on a machine of two cores; run the peer beside this for a ratio that holds on another one.
+/// All-reduce between two processes of one machine: Troupe's host communicator, into a buffer of
+/// the user's and into one of the communicator's own, which is reduced in place. The peer's figures
+/// are gloo's (as torch.distributed uses it), measured on a machine of two cores; run the peer
+/// beside this for a ratio that holds on another one.
 ///
 ///   collective_bench [ranks] [--json] [--smoke]
 namespace {
@@ -89,8 +90,10 @@ void print(const Row& row, int ranks, bool json_only) {
     if (peer > 0) std::printf("  gloo %8.0f us  %6.1fx", peer, peer / us);
     std::printf("\n");
   }
-  std::printf("{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f,\"peer_us\":%.0f}\n",
-              ranks, row.bytes, how, us, peer);
+  std::printf(
+      "{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f,\"peer_us\":"
+      "%.0f}\n",
+      ranks, row.bytes, how, us, peer);
 }
 
 }  // namespace
@@ -105,9 +108,11 @@ int main(int argc, char** argv) {
   arguments.flag("--json", json_only, "JSON lines only");
   arguments.flag("--smoke", config.smoke, "a few small ones: shows that it runs, not how fast");
   arguments.parse(argc, argv);
-  const auto result = troupe::train::run<measure>(config, {.workers = ranks, .where = troupe::train::Where::ThisNode});
+  const auto result = troupe::train::run<measure>(
+      config, {.workers = ranks, .where = troupe::train::Where::ThisNode});
   if (!json_only) {
-    std::printf("all-reduce of float32, average, %d ranks, %ld cores\n", ranks, ::sysconf(_SC_NPROCESSORS_ONLN));
+    std::printf("all-reduce of float32, average, %d ranks, %ld cores\n", ranks,
+                ::sysconf(_SC_NPROCESSORS_ONLN));
   }
   for (const auto& row : *result.value) print(row, ranks, json_only);
 }

@@ -1,5 +1,6 @@
-// What the object store costs on this machine, beside what memory itself costs in the same run: one row a case, or with
-// --json one line {"name", "value", "unit"} a case. The node is a process of its own, as it is in a cluster.
+// What the object store costs on this machine, beside what memory itself costs in the same run: one
+// row a case, or with --json one line {"name", "value", "unit"} a case. The node is a process of
+// its own, as it is in a cluster.
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -51,7 +52,9 @@ double rate(const Report& report, const std::function<void()>& operation) {
   return count / seconds_since(start);
 }
 
-double gigabytes(double per_second, std::uint64_t bytes) { return per_second * static_cast<double>(bytes) / 1e9; }
+double gigabytes(double per_second, std::uint64_t bytes) {
+  return per_second * static_cast<double>(bytes) / 1e9;
+}
 
 transport::ConnectionPtr connect(boost::asio::io_context& loop, int socket) {
   boost::system::error_code error;
@@ -60,7 +63,8 @@ transport::ConnectionPtr connect(boost::asio::io_context& loop, int socket) {
   return transport::Connection::make(std::move(adopted));
 }
 
-/// A node with nothing but a store, and a socket for each of its processes. Arenas are fetched by their number.
+/// A node with nothing but a store, and a socket for each of its processes. Arenas are fetched by
+/// their number.
 class NodeProcess {
  public:
   explicit NodeProcess(int processes) {
@@ -69,7 +73,8 @@ class NodeProcess {
     std::vector<int> theirs;
     for (int i = 0; i < processes; ++i) {
       int ends[2];
-      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("no socket");
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        throw std::runtime_error("no socket");
       sockets_.push_back(ends[0]);
       theirs.push_back(ends[1]);
     }
@@ -77,7 +82,8 @@ class NodeProcess {
     if (pid_ == 0) serve(theirs, told[1]);
     for (const int socket : theirs) ::close(socket);
     int fd = -1;
-    if (::read(told[0], &fd, sizeof(fd)) != sizeof(fd)) throw std::runtime_error("the node has ended");
+    if (::read(told[0], &fd, sizeof(fd)) != sizeof(fd))
+      throw std::runtime_error("the node has ended");
     arena_ = ::open(fmt::format("/proc/{}/fd/{}", pid_, fd).c_str(), O_RDWR | O_CLOEXEC);
   }
   ~NodeProcess() {
@@ -104,7 +110,8 @@ class NodeProcess {
           number, 1, [link](transport::Outgoing&& message) { link->send(std::move(message)); },
           [](const std::string&) { ::_exit(1); });
       fd = std::get<int>(arena);
-      link->start([&service, number](wire::Message::Reader message) { service.on_message(number, message); },
+      link->start([&service,
+                   number](wire::Message::Reader message) { service.on_message(number, message); },
                   [](const std::string&) {});
     }
     if (::write(tell, &fd, sizeof(fd)) != sizeof(fd)) ::_exit(1);
@@ -137,7 +144,8 @@ class ProcessSide {
 
   store::Writable create(std::uint64_t bytes) {
     auto made = client_->create(bytes, 1);
-    if (const auto* refusal = std::get_if<store::Refusal>(&made)) throw std::runtime_error(refusal->message);
+    if (const auto* refusal = std::get_if<store::Refusal>(&made))
+      throw std::runtime_error(refusal->message);
     return std::move(std::get<store::Writable>(made));
   }
   store::ObjectId put(const std::vector<std::byte>& value) {
@@ -147,14 +155,16 @@ class ProcessSide {
   }
   store::ViewPtr view(store::ObjectId object) {
     auto view = client_->view(object);
-    if (const auto* refusal = std::get_if<store::Refusal>(&view)) throw std::runtime_error(refusal->message);
+    if (const auto* refusal = std::get_if<store::Refusal>(&view))
+      throw std::runtime_error(refusal->message);
     return std::get<store::ViewPtr>(view);
   }
   store::Client& client() { return *client_; }
 
  private:
   boost::asio::io_context loop_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
   transport::ConnectionPtr link_;
   std::unique_ptr<store::Client> client_;
   std::thread thread_;
@@ -178,16 +188,19 @@ void measure_put(const Report& report, ProcessSide& writer) {
   report.print("put_100MiB", gigabytes(put, kLarge), "GB/s");
   report.print("put_100MiB_to_memcpy", put / copy, "ratio");
   for (const auto& [size, bytes] : kSizes) {
-    report.print(fmt::format("create_{}_in_place", size),
-                 rate(report, [&] { writer.client().free(std::move(writer.create(bytes)).seal()); }), "1/s");
+    report.print(
+        fmt::format("create_{}_in_place", size),
+        rate(report, [&] { writer.client().free(std::move(writer.create(bytes)).seal()); }), "1/s");
   }
 }
 
-void measure_get(const Report& report, ProcessSide& writer, ProcessSide& reader, ProcessSide& forgetful) {
+void measure_get(const Report& report, ProcessSide& writer, ProcessSide& reader,
+                 ProcessSide& forgetful) {
   for (const auto& [size, bytes] : kSizes) {
     const auto object = writer.put(std::vector<std::byte>(bytes, std::byte{3}));
     report.print(fmt::format("get_{}", size), rate(report, [&] { reader.view(object); }), "1/s");
-    report.print(fmt::format("get_{}_by_the_node", size), rate(report, [&] { forgetful.view(object); }), "1/s");
+    report.print(fmt::format("get_{}_by_the_node", size),
+                 rate(report, [&] { forgetful.view(object); }), "1/s");
     writer.client().free(object);
   }
 }

@@ -1,5 +1,6 @@
-// What it costs to bring an object from one node to another over loopback, beside what the link itself carries in the same
-// run: one row a case, or with --json one line {"name", "value", "unit"} a case. Each node is a process of its own.
+// What it costs to bring an object from one node to another over loopback, beside what the link
+// itself carries in the same run: one row a case, or with --json one line {"name", "value", "unit"}
+// a case. Each node is a process of its own.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -38,7 +39,8 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr store::JobId kJob = 1;
 constexpr store::ProcessId kWriter = 10, kReader = 20;
 
-/// A node with a process that is played by the node itself: requests are made and answered on its loop.
+/// A node with a process that is played by the node itself: requests are made and answered on its
+/// loop.
 class Node {
  public:
   Node(std::uint32_t number, store::ProcessId process)
@@ -100,9 +102,12 @@ class Node {
   }
 
  private:
-  void say(transport::Outgoing& message) { service_.on_message(process_, message.root().asReader()); }
+  void say(transport::Outgoing& message) {
+    service_.on_message(process_, message.root().asReader());
+  }
   void told(wire::Message::Reader message) {
-    if (message.isObjectDeclined()) throw std::runtime_error(message.getObjectDeclined().getMessage().cStr());
+    if (message.isObjectDeclined())
+      throw std::runtime_error(message.getObjectDeclined().getMessage().cStr());
     answered_ = answered_ || message.isObjectCreated() || message.isObjectGot();
   }
   void wait() {
@@ -133,7 +138,8 @@ class Child {
       body(line[1]);
       ::_exit(0);
     }
-    if (::read(line[0], &port, sizeof port) != sizeof port) throw std::runtime_error("the other side has ended");
+    if (::read(line[0], &port, sizeof port) != sizeof port)
+      throw std::runtime_error("the other side has ended");
   }
   ~Child() {
     ::kill(pid_, SIGKILL);
@@ -154,7 +160,8 @@ transport::SocketAddress loopback(std::uint16_t port) {
   return transport::look_up("127.0.0.1", port, true, error).at(0);
 }
 
-/// Sends `bytes` on each connection: the link's own limit, with no checksum and memory that is warm on both sides.
+/// Sends `bytes` on each connection: the link's own limit, with no checksum and memory that is warm
+/// on both sides.
 void send_plainly(int tell, std::uint64_t bytes) {
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   auto address = loopback(0);
@@ -166,7 +173,8 @@ void send_plainly(int tell, std::uint64_t bytes) {
   for (;;) {
     const int client = ::accept(listening, nullptr, nullptr);
     for (std::uint64_t done = 0; done < bytes;) {
-      const auto sent = ::send(client, value.data() + done, std::min<std::uint64_t>(kMiB, bytes - done), MSG_NOSIGNAL);
+      const auto sent = ::send(client, value.data() + done,
+                               std::min<std::uint64_t>(kMiB, bytes - done), MSG_NOSIGNAL);
       if (sent <= 0) break;
       done += static_cast<std::uint64_t>(sent);
     }
@@ -178,9 +186,11 @@ double receive_plainly(std::uint16_t port, std::vector<char>& into) {
   const auto start = Clock::now();
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   const auto address = loopback(port);
-  if (::connect(socket, address.get(), address.size) != 0) throw std::runtime_error("no connection");
+  if (::connect(socket, address.get(), address.size) != 0)
+    throw std::runtime_error("no connection");
   for (std::size_t done = 0; done < into.size();) {
-    const auto got = ::recv(socket, into.data() + done, std::min<std::size_t>(kMiB, into.size() - done), 0);
+    const auto got =
+        ::recv(socket, into.data() + done, std::min<std::size_t>(kMiB, into.size() - done), 0);
     if (got <= 0) throw std::runtime_error("the connection broke");
     done += static_cast<std::size_t>(got);
   }
@@ -225,7 +235,8 @@ void measure(const Report& report, const std::string& size, std::uint64_t bytes)
 
 int main(int argc, char** argv) {
   bench::Options options{.seconds = 2};
-  bench::Arguments arguments("What it costs to bring an object from one node to another over loopback.");
+  bench::Arguments arguments(
+      "What it costs to bring an object from one node to another over loopback.");
   arguments.option("--seconds", options.seconds, "of each size");
   arguments.flag("--json", options.json, "a JSON line for each case");
   arguments.parse(argc, argv);

@@ -19,7 +19,8 @@ constexpr float kBrightest = 16;
 
 std::string unzip(const std::string& file) {
   gzFile in = gzopen(file.c_str(), "rb");
-  if (!in) throw std::runtime_error(file + ": " + std::strerror(errno) + "; name the file with --data");
+  if (!in)
+    throw std::runtime_error(file + ": " + std::strerror(errno) + "; name the file with --data");
   std::string text;
   std::vector<char> buffer(1 << 16);
   int got = 0;
@@ -47,8 +48,8 @@ void add_row(Rows& rows, const std::string& line, const std::string& where) {
   for (float pixel : numbers) rows.pixels.push_back(pixel / kBrightest);
 }
 
-/// The rows whose number modulo kClasses is among `classes`. The file goes from writer to writer, so that parts cut from it
-/// in one piece would differ in more than their rows.
+/// The rows whose number modulo kClasses is among `classes`. The file goes from writer to writer,
+/// so that parts cut from it in one piece would differ in more than their rows.
 troupe::train::Dataset part(const Rows& rows, const std::vector<std::size_t>& classes) {
   Rows chosen;
   for (std::size_t row = 0; row < rows.labels.size(); ++row) {
@@ -64,7 +65,8 @@ troupe::train::Dataset part(const Rows& rows, const std::vector<std::size_t>& cl
 
 }  // namespace
 
-double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows, c10::Device device) {
+double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows,
+                c10::Device device) {
   const torch::NoGradGuard no_gradients;
   const auto guess = model->forward(rows.data.to(device)).argmax(1).cpu();
   return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
@@ -74,7 +76,8 @@ Parts load(const std::string& file) {
   Rows rows;
   std::istringstream in(unzip(file));
   int number = 0;
-  for (std::string line; std::getline(in, line);) add_row(rows, line, file + ", line " + std::to_string(++number));
+  for (std::string line; std::getline(in, line);)
+    add_row(rows, line, file + ", line " + std::to_string(++number));
   if (rows.labels.size() < 100 * kClasses)
     throw std::runtime_error(file + " has only " + std::to_string(number) + " rows");
   return {part(rows, {0, 1, 2, 3}), part(rows, {4}), part(rows, {5})};

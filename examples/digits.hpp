@@ -15,11 +15,12 @@ struct Parts {
   troupe::train::Dataset held_out;    // one of six: what nothing looks at before the end
 };
 
-/// Reads examples/data/digits/digits.csv.gz: a row is 64 pixels 0..16 and a label. Throws std::runtime_error, naming the
-/// file and the line.
+/// Reads examples/data/digits/digits.csv.gz: a row is 64 pixels 0..16 and a label. Throws
+/// std::runtime_error, naming the file and the line.
 Parts load(const std::string& file);
 
 /// Of a model's guesses about the rows, computed on `device`.
-double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows, c10::Device device);
+double accuracy(torch::nn::Sequential& model, const troupe::train::Dataset& rows,
+                c10::Device device);
 
 }  // namespace digits

@@ -1,5 +1,6 @@
-// An ASHA search over data-parallel training runs: every trial is a gang of two processes that train a small net on the UCI
-// digits with LibTorch. The best configuration is then trained once more by itself, and judged on rows that nothing has seen.
+// An ASHA search over data-parallel training runs: every trial is a gang of two processes that
+// train a small net on the UCI digits with LibTorch. The best configuration is then trained once
+// more by itself, and judged on rows that nothing has seen.
 //
 //   digits_sweep [--address HOST:PORT] [--data FILE] [--trials N] [--storage DIRECTORY]
 #include <chrono>
@@ -42,20 +43,25 @@ at::Tensor with_noise(const at::Tensor& pixels, double deviation) {
   return pixels + deviation * torch::randn_like(pixels);
 }
 
-/// One rank of one training run. The same function runs under tune::run and train::run. -> accuracy on the held-out rows.
+/// One rank of one training run. The same function runs under tune::run and train::run. -> accuracy
+/// on the held-out rows.
 double train_digits(train::Context& ctx, const Config& config) {
   const auto rows = digits::load(config.data);
   torch::manual_seed(0);
-  auto model = ctx.prepare(torch::nn::Sequential(torch::nn::Linear(64, config.hidden), torch::nn::ReLU(),
-                                                 torch::nn::Linear(config.hidden, 10)));
-  auto optimizer = ctx.prepare(
-      torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
+  auto model =
+      ctx.prepare(torch::nn::Sequential(torch::nn::Linear(64, config.hidden), torch::nn::ReLU(),
+                                        torch::nn::Linear(config.hidden, 10)));
+  auto optimizer = ctx.prepare(torch::optim::SGD(
+      model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
   for (const int epoch : ctx.epochs(config.epochs)) {
-    const double left = 1.0 - static_cast<double>(epoch) / config.epochs;  // the step size falls to nothing, in a line
-    static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options()).lr(config.lr * left);
+    // The step size falls to nothing, in a line.
+    const double left = 1.0 - static_cast<double>(epoch) / config.epochs;
+    static_cast<torch::optim::SGDOptions&>(optimizer.param_groups()[0].options())
+        .lr(config.lr * left);
     for (auto& batch : ctx.loader(rows.training, config.batch, epoch)) {
       optimizer.zero_grad();
-      torch::nn::functional::cross_entropy(model->forward(with_noise(batch.data, config.noise)), batch.target)
+      torch::nn::functional::cross_entropy(model->forward(with_noise(batch.data, config.noise)),
+                                           batch.target)
           .backward();
       optimizer.step();
     }
@@ -67,20 +73,22 @@ double train_digits(train::Context& ctx, const Config& config) {
 
 int sweep(const std::string& data, std::uint64_t trials, const std::string& storage) {
   const auto start = std::chrono::steady_clock::now();
-  if (!std::filesystem::exists(data)) throw std::runtime_error("there is no " + data + "; name the file with --data");
-  const auto results = tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 0.5)},
-                                                          {"momentum", tune::uniform(0.0, 0.95)},
-                                                          {"noise", tune::uniform(0.0, 0.4)},
-                                                          {"hidden", tune::choice({32, 64, 128, 256})},
-                                                          {"batch", tune::choice({8, 16, 32, 64})}},
-                                                .trials = trials,
-                                                .metric = "accuracy",
-                                                .mode = tune::Max,
-                                                .scheduler = tune::asha({.max_t = kEpochs, .eta = 3}),
-                                                .each = {.workers = kRanks},
-                                                .storage = storage,
-                                                .seed = 7,
-                                                .config = {.data = data}});
+  if (!std::filesystem::exists(data))
+    throw std::runtime_error("there is no " + data + "; name the file with --data");
+  const auto results =
+      tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 0.5)},
+                                         {"momentum", tune::uniform(0.0, 0.95)},
+                                         {"noise", tune::uniform(0.0, 0.4)},
+                                         {"hidden", tune::choice({32, 64, 128, 256})},
+                                         {"batch", tune::choice({8, 16, 32, 64})}},
+                               .trials = trials,
+                               .metric = "accuracy",
+                               .mode = tune::Max,
+                               .scheduler = tune::asha({.max_t = kEpochs, .eta = 3}),
+                               .each = {.workers = kRanks},
+                               .storage = storage,
+                               .seed = 7,
+                               .config = {.data = data}});
   const auto& best = results.best();
   const auto again = train::run<train_digits>(best.config, {.workers = kRanks});
   const double held_out = again.value.value_or(0);
@@ -102,10 +110,14 @@ int main(int argc, char** argv) {
     std::string storage;
     int trials = 30;
     CLI::App app{"An ASHA search over data-parallel training runs on the UCI digits."};
-    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");  // read by troupe::init
-    app.add_option("--token-file", "the cluster's secret");                            // likewise
-    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")->capture_default_str();
-    app.add_option("--trials", trials, "configurations to try")->check(CLI::Range(1, 100'000))->capture_default_str();
+    // Read by troupe::init.
+    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
+    app.add_option("--token-file", "the cluster's secret");  // likewise
+    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")
+        ->capture_default_str();
+    app.add_option("--trials", trials, "configurations to try")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
     app.add_option("--storage", storage, "where results and checkpoints go");
     CLI11_PARSE(app, argc, argv);
     return sweep(std::filesystem::absolute(data), static_cast<std::uint64_t>(trials), storage);

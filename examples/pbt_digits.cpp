@@ -1,6 +1,7 @@
-// Population-based training: eight gangs of two processes train a small net on the UCI digits with LibTorch, and every other
-// epoch the worst members go on from a better member's weights with a changed learning rate, so that the population finds a
-// schedule. As many random configurations are trained for as long, to compare.
+// Population-based training: eight gangs of two processes train a small net on the UCI digits with
+// LibTorch, and every other epoch the worst members go on from a better member's weights with a
+// changed learning rate, so that the population finds a schedule. As many random configurations are
+// trained for as long, to compare.
 //
 //   pbt_digits [--address HOST:PORT] [--data FILE] [--members N] [--storage DIRECTORY]
 #include <filesystem>
@@ -35,14 +36,15 @@ struct Config {
   std::string data;
 };
 
-/// One rank of one member. Nothing in it knows of populations: it goes on from the checkpoint that it is given.
+/// One rank of one member. Nothing in it knows of populations: it goes on from the checkpoint that
+/// it is given.
 void train_digits(train::Context& ctx, const Config& config) {
   const auto rows = digits::load(config.data);
   torch::manual_seed(0);
-  auto model =
-      ctx.prepare(torch::nn::Sequential(torch::nn::Linear(64, 64), torch::nn::ReLU(), torch::nn::Linear(64, 10)));
-  auto optimizer = ctx.prepare(
-      torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
+  auto model = ctx.prepare(torch::nn::Sequential(torch::nn::Linear(64, 64), torch::nn::ReLU(),
+                                                 torch::nn::Linear(64, 10)));
+  auto optimizer = ctx.prepare(torch::optim::SGD(
+      model->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
   for (const int epoch : ctx.epochs(kEpochs)) {
     for (auto& batch : ctx.loader(rows.training, config.batch, epoch)) {
       optimizer.zero_grad();
@@ -56,8 +58,8 @@ void train_digits(train::Context& ctx, const Config& config) {
   }
 }
 
-tune::Results<Config> search(const std::string& data, std::uint64_t trials, const std::string& storage,
-                             tune::SchedulerFactory scheduler) {
+tune::Results<Config> search(const std::string& data, std::uint64_t trials,
+                             const std::string& storage, tune::SchedulerFactory scheduler) {
   return tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-4, 1.0)},
                                             {"momentum", tune::uniform(0.0, 0.95)},
                                             {"noise", tune::uniform(0.0, 0.4)},
@@ -75,12 +77,13 @@ tune::Results<Config> search(const std::string& data, std::uint64_t trials, cons
 /// What the best trial reported last.
 std::string accuracies(const tune::Results<Config>& results) {
   const auto& last = results.best().trial.last;
-  return "accuracy " + std::to_string(last.front().value) + ", " + std::to_string(last.back().value) +
-         " on the held-out rows";
+  return "accuracy " + std::to_string(last.front().value) + ", " +
+         std::to_string(last.back().value) + " on the held-out rows";
 }
 
 int compare(const std::string& data, std::uint64_t members, const std::string& storage) {
-  if (!std::filesystem::exists(data)) throw std::runtime_error("there is no " + data + "; name the file with --data");
+  if (!std::filesystem::exists(data))
+    throw std::runtime_error("there is no " + data + "; name the file with --data");
   const auto population = search(data, members, storage + "/pbt",
                                  tune::pbt({.interval = kInterval,
                                             .mutate = {{"lr", tune::loguniform(1e-4, 1.0)},
@@ -90,7 +93,8 @@ int compare(const std::string& data, std::uint64_t members, const std::string& s
   std::cout << "the schedule that the population found:\n";
   for (const auto& segment : population.schedule()) std::cout << "  " << describe(segment) << '\n';
   std::cout << "population-based training: " << accuracies(population) << '\n'
-            << "the best of as many random trials of the same length: " << accuracies(random) << '\n';
+            << "the best of as many random trials of the same length: " << accuracies(random)
+            << '\n';
   return 0;
 }
 
@@ -103,10 +107,15 @@ int main(int argc, char** argv) {
     std::string storage = "results";
     int members = 8;
     CLI::App app{"Population-based training of data-parallel gangs on the UCI digits."};
-    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");  // read by troupe::init
-    app.add_option("--token-file", "the cluster's secret");                            // read by troupe::init
-    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")->capture_default_str();
-    app.add_option("--members", members, "of the population")->check(CLI::Range(2, 1000))->capture_default_str();
+    // Read by troupe::init.
+    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
+    // Read by troupe::init.
+    app.add_option("--token-file", "the cluster's secret");
+    app.add_option("--data", data, "digits.csv.gz, at the same path on every node")
+        ->capture_default_str();
+    app.add_option("--members", members, "of the population")
+        ->check(CLI::Range(2, 1000))
+        ->capture_default_str();
     app.add_option("--storage", storage, "where results and checkpoints go")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return compare(std::filesystem::absolute(data), static_cast<std::uint64_t>(members),

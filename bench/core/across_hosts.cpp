@@ -1,5 +1,5 @@
-// The driver of the cases that need several hosts: puts one large value, and has tasks on other hosts read it. Prints
-// "figure NAME SECONDS" for each case, then "done".
+// The driver of the cases that need several hosts: puts one large value, and has tasks on other
+// hosts read it. Prints "figure NAME SECONDS" for each case, then "done".
 //
 //   bench_across_hosts --address HOST:PORT BYTES HOSTS        nodes carry the label host=0, host=1, ...
 //   bench_across_hosts --plain-receive PORT BYTES             the link's own limit: one TCP connection and two buffers
@@ -23,8 +23,12 @@ namespace {
 using Bytes = troupe::Array<char>;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-void print(const std::string& name, double value) { std::cout << "figure " << name << ' ' << value << std::endl; }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+void print(const std::string& name, double value) {
+  std::cout << "figure " << name << ' ' << value << std::endl;
+}
 
 /// The value is here when it is called: its first and its last byte.
 int ends_of(const Bytes& bytes) { return bytes[0] + bytes[bytes.size() - 1]; }
@@ -44,7 +48,8 @@ auto on_host(int host, const A& argument) {
 
 /// Seconds until tasks on hosts 1 to `receivers` have the value.
 double spread(std::size_t size, char fill, int receivers) {
-  for (int host = 1; host <= receivers; ++host) on_host<nothing>(host, 1).get();  // a worker process is there
+  // A worker process is there.
+  for (int host = 1; host <= receivers; ++host) on_host<nothing>(host, 1).get();
   const auto value = new_value(size, fill);
   const auto start = Clock::now();
   std::vector<troupe::Ref<int>> ends;
@@ -97,7 +102,7 @@ int drive(int argc, char** argv) {
   return 0;
 }
 
-// ---- the link --------------------------------------------------------------------------------------------------
+// ---- the link -----------------------------------------------------------------------------------
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
@@ -106,7 +111,9 @@ int plain_receive(int port, std::size_t size) {
   sockaddr_in here{};
   here.sin_family = AF_INET;
   here.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (::bind(listener, reinterpret_cast<sockaddr*>(&here), sizeof here) != 0 || ::listen(listener, 1) != 0) return 1;
+  if (::bind(listener, reinterpret_cast<sockaddr*>(&here), sizeof here) != 0 ||
+      ::listen(listener, 1) != 0)
+    return 1;
   std::cout << "listening" << std::endl;
   const int from = ::accept(listener, nullptr, nullptr);
   std::vector<char> buffer(kPiece);
@@ -128,7 +135,8 @@ int plain_send(const char* host, int port, std::size_t size) {
   const std::vector<char> buffer(kPiece, 'x');
   const auto start = Clock::now();
   for (std::size_t sent = 0; sent < size;) {
-    const auto count = ::send(to, buffer.data(), std::min(buffer.size(), size - sent), MSG_NOSIGNAL);
+    const auto count =
+        ::send(to, buffer.data(), std::min(buffer.size(), size - sent), MSG_NOSIGNAL);
     if (count <= 0) return 1;
     sent += static_cast<std::size_t>(count);
   }

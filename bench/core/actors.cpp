@@ -24,7 +24,8 @@ namespace {
 constexpr std::chrono::seconds kLimit{120};
 constexpr std::size_t kSampled = 200;  // processes whose memory is looked at
 
-/// The floor of start_twenty: twenty forks of this program that answer one byte each, with no runtime about them.
+/// The floor of start_twenty: twenty forks of this program that answer one byte each, with no
+/// runtime about them.
 double fork_twenty() {
   struct Forked {
     pid_t pid = -1;
@@ -34,7 +35,8 @@ double fork_twenty() {
   const auto start = Clock::now();
   for (auto& one : all) {
     int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("no socket pair");
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw std::runtime_error("no socket pair");
     one.pid = ::fork();
     if (one.pid == 0) {
       ::close(ends[0]);
@@ -47,7 +49,8 @@ double fork_twenty() {
   }
   for (const auto& one : all) (void)!::write(one.link, "?", 1);
   char byte = 0;
-  const bool answered = std::ranges::all_of(all, [&](const Forked& one) { return ::read(one.link, &byte, 1) == 1; });
+  const bool answered =
+      std::ranges::all_of(all, [&](const Forked& one) { return ::read(one.link, &byte, 1) == 1; });
   const auto seconds = seconds_since(start);
   for (const auto& one : all) ::close(one.link);
   for (const auto& one : all) ::waitpid(one.pid, nullptr, 0);
@@ -62,7 +65,8 @@ struct Alive {
   std::string ended;  ///< what kept more from starting; empty: nothing
 };
 
-/// Starts actors and calls each once, in portions, until `wanted` have answered or the time is over.
+/// Starts actors and calls each once, in portions, until `wanted` have answered or the time is
+/// over.
 Alive start_many(std::size_t wanted, std::vector<Actor<Counter>>& actors) {
   constexpr std::size_t kPortion = 500;
   Alive alive;
@@ -102,15 +106,17 @@ void many_actors(const Report& report) {
   std::vector<Actor<Counter>> actors;
   const auto alive = start_many(static_cast<std::size_t>(sized(report, 10'000, 50)), actors);
   report.print("actors_alive", static_cast<double>(alive.count), "",
-               alive.ended.empty() ? fmt::format("started and called in {:.2f} s, {:.0f}/s", alive.seconds,
-                                                 static_cast<double>(alive.count) / alive.seconds)
-                                   : alive.ended);
+               alive.ended.empty()
+                   ? fmt::format("started and called in {:.2f} s, {:.0f}/s", alive.seconds,
+                                 static_cast<double>(alive.count) / alive.seconds)
+                   : alive.ended);
   std::vector<pid_t> sample;
   const auto step = std::max<std::size_t>(1, alive.pids.size() / kSampled);
   for (std::size_t i = 0; i < alive.pids.size(); i += step) sample.push_back(alive.pids[i]);
-  report.print("actor_memory_KiB",
-               pss_bytes(sample) / 1024 / static_cast<double>(std::max<std::size_t>(1, sample.size())), "KiB",
-               fmt::format("proportional set size, mean of {} of them", sample.size()));
+  report.print(
+      "actor_memory_KiB",
+      pss_bytes(sample) / 1024 / static_cast<double>(std::max<std::size_t>(1, sample.size())),
+      "KiB", fmt::format("proportional set size, mean of {} of them", sample.size()));
 }
 
 }  // namespace troupe::bench

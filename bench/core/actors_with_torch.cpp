@@ -1,5 +1,5 @@
-// actors_started_20 in a program that has LibTorch: each fork copies the page tables of that too. Prints "rate R", the mean
-// of the rounds, per second.
+// actors_started_20 in a program that has LibTorch: each fork copies the page tables of that too.
+// Prints "rate R", the mean of the rounds, per second.
 //
 //   bench_actors_with_torch SECONDS
 #include <cstdlib>

@@ -51,7 +51,8 @@ void many_to_many(const Report& report) {
 
 void calls(const Report& report) {
   const std::vector<Actor<Counter>> counter{with({.cpus = 0}).spawn<Counter>()};
-  report.latency("actor_call_sync", sized(report, 500, 20), [&] { counter[0].call<&Counter::add>(1).get(); });
+  report.latency("actor_call_sync", sized(report, 500, 20),
+                 [&] { counter[0].call<&Counter::add>(1).get(); });
   const int calls = sized(report, 2000, 50);
   report.rate("actor_call_async", "1/s", calls, [&] { pipelined_adds(counter, calls); });
   many_to_many(report);

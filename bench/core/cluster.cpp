@@ -1,5 +1,5 @@
-// A real cluster: `troupe head`, `troupe worker` and a driver's program, each executed as a process; and a program with
-// LibTorch.
+// A real cluster: `troupe head`, `troupe worker` and a driver's program, each executed as a
+// process; and a program with LibTorch.
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
@@ -20,7 +20,8 @@ using Arguments = std::vector<std::string>;
 std::string address_in(const std::string& greeting) {
   const std::string before = "troupe worker --head ";
   const auto at = greeting.find(before);
-  if (at == std::string::npos) throw std::runtime_error("the head has not said its address: " + greeting);
+  if (at == std::string::npos)
+    throw std::runtime_error("the head has not said its address: " + greeting);
   const auto start = at + before.size();
   return greeting.substr(start, greeting.find('\n', start) - start);
 }
@@ -29,8 +30,8 @@ Arguments environment_of(const TemporaryFolder& folder) {
   return {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
 }
 
-/// Seconds from the execution of the head to the first result. The worker starts once the head has said where it is, the
-/// driver at the same time as the worker.
+/// Seconds from the execution of the head to the first result. The worker starts once the head has
+/// said where it is, the driver at the same time as the worker.
 double first_result() {
   const TemporaryFolder folder;
   const auto environment = environment_of(folder);
@@ -49,7 +50,8 @@ void start_up(const Report& report) {
   std::vector<double> seconds;
   for (int i = 0; i < sized(report, 7, 1); ++i) seconds.push_back(first_result());
   std::ranges::sort(seconds);
-  report.print(kName, seconds[seconds.size() / 2], "s", fmt::format("median of {}", seconds.size()));
+  report.print(kName, seconds[seconds.size() / 2], "s",
+               fmt::format("median of {}", seconds.size()));
 }
 
 void at_rest(const Report& report) {
@@ -57,10 +59,13 @@ void at_rest(const Report& report) {
   const TemporaryFolder folder;
   Command head({TROUPE_PROGRAM, "head", "--port", "0"}, environment_of(folder));
   head.wait_for("token file:");
-  pause(std::chrono::milliseconds(report.smoke() ? 100 : 1000));  // its node has joined, and buffers are what they stay
+  // Its node has joined, and buffers are what they stay.
+  pause(std::chrono::milliseconds(report.smoke() ? 100 : 1000));
   const auto processes = processes_of(head.pid());
-  report.print("idle_processes", static_cast<double>(processes.size()), "", "of `troupe head` with its node, no job");
-  report.print("idle_pss_MiB", pss_bytes(processes) / (1 << 20), "MiB", "proportional set size of these");
+  report.print("idle_processes", static_cast<double>(processes.size()), "",
+               "of `troupe head` with its node, no job");
+  report.print("idle_pss_MiB", pss_bytes(processes) / (1 << 20), "MiB",
+               "proportional set size of these");
 }
 
 void start_with_torch(const Report& report) {

@@ -1,4 +1,5 @@
-// A driver that does one task and prints its result: the end of what cluster_first_result_s measures.
+// A driver that does one task and prints its result: the end of what cluster_first_result_s
+// measures.
 #include <iostream>
 
 #include <troupe/troupe.hpp>

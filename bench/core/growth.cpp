@@ -1,5 +1,6 @@
-// How cost grows: with the threads that call one actor, with the actors that one process calls, with the size of a value,
-// and with the tasks that stand in the queue. One session each, so that none has another's warmth.
+// How cost grows: with the threads that call one actor, with the actors that one process calls,
+// with the size of a value, and with the tasks that stand in the queue. One session each, so that
+// none has another's warmth.
 #include <string>
 #include <thread>
 #include <utility>
@@ -44,18 +45,21 @@ void called(const Report& report) {
   const int calls = sized(report, 4000, 40);
   for (const int count : {1, 10, 100, 1000}) {
     if (report.smoke() && count > 10) break;
-    while (static_cast<int>(counters.size()) < count) counters.push_back(with({.cpus = 0}).spawn<Counter>());
+    while (static_cast<int>(counters.size()) < count)
+      counters.push_back(with({.cpus = 0}).spawn<Counter>());
     for (int i = 0; i < 20; ++i) add(counters, count);  // each has its channel
-    report.rate(fmt::format("growth_calls_of_{}_actors", count), "1/s", calls, [&] { add(counters, calls); });
+    report.rate(fmt::format("growth_calls_of_{}_actors", count), "1/s", calls,
+                [&] { add(counters, calls); });
   }
 }
 
 void sizes(const Report& report) {
-  for (const auto& [label, bytes] : std::vector<std::pair<const char*, std::size_t>>{{"1KiB", std::size_t{1} << 10},
-                                                                                     {"32KiB", std::size_t{32} << 10},
-                                                                                     {"1MiB", std::size_t{1} << 20},
-                                                                                     {"32MiB", std::size_t{32} << 20},
-                                                                                     {"1GiB", std::size_t{1} << 30}}) {
+  for (const auto& [label, bytes] :
+       std::vector<std::pair<const char*, std::size_t>>{{"1KiB", std::size_t{1} << 10},
+                                                        {"32KiB", std::size_t{32} << 10},
+                                                        {"1MiB", std::size_t{1} << 20},
+                                                        {"32MiB", std::size_t{32} << 20},
+                                                        {"1GiB", std::size_t{1} << 30}}) {
     if (report.smoke() && bytes > (std::size_t{1} << 20)) break;
     const Array<char> value(std::vector<char>(bytes, 'x'));
     report.rate(fmt::format("growth_put_{}", label), "1/s", 1, [&] { put(value); });

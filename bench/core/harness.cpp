@@ -45,19 +45,23 @@ bool Report::wants_any(std::span<const std::string_view> names) const {
   return std::ranges::any_of(names, [this](auto name) { return wants(name); });
 }
 
-void Report::print(const std::string& name, double value, const std::string& unit, const std::string& note) const {
+void Report::print(const std::string& name, double value, const std::string& unit,
+                   const std::string& note) const {
   if (options_.json) {
     nlohmann::json line{{"name", name}, {"value", value}, {"unit", unit}};
     if (!note.empty()) line["note"] = note;
     std::cout << line << std::endl;
   } else {
-    std::cout << fmt::format("{:<28} {:>14} {:<6} {}", name, readable(value), unit, note) << std::endl;
+    std::cout << fmt::format("{:<28} {:>14} {:<6} {}", name, readable(value), unit, note)
+              << std::endl;
   }
 }
 
-void Report::missing(const std::string& name, const std::string& unit, const std::string& why) const {
+void Report::missing(const std::string& name, const std::string& unit,
+                     const std::string& why) const {
   if (options_.json) {
-    std::cout << nlohmann::json{{"name", name}, {"value", nullptr}, {"unit", unit}, {"note", why}} << std::endl;
+    std::cout << nlohmann::json{{"name", name}, {"value", nullptr}, {"unit", unit}, {"note", why}}
+              << std::endl;
   } else {
     std::cout << fmt::format("{:<28} {:>14} {:<6} {}", name, "-", unit, why) << std::endl;
   }
@@ -68,7 +72,8 @@ std::vector<double> Report::repeat(double amount, const std::function<double()>&
   std::vector<double> rates;
   const auto start = Clock::now();
   const auto least = smoke() ? 1 : kRounds;
-  while (rates.size() < least || seconds_since(start) < options_.seconds) rates.push_back(amount / round());
+  while (rates.size() < least || seconds_since(start) < options_.seconds)
+    rates.push_back(amount / round());
   return rates;
 }
 
@@ -86,7 +91,8 @@ void Report::rate(const std::string& name, const std::string& unit, double amoun
   });
 }
 
-void Report::latency(const std::string& name, int count, const std::function<void()>& operation) const {
+void Report::latency(const std::string& name, int count,
+                     const std::function<void()>& operation) const {
   if (!wants(name)) return;
   std::vector<double> micros;
   const auto rates = repeat(count, [&] {

@@ -8,7 +8,9 @@
 namespace troupe::bench {
 namespace {
 
-bool ip(const std::string& arguments) { return std::system(("ip " + arguments + " 2> /dev/null").c_str()) == 0; }
+bool ip(const std::string& arguments) {
+  return std::system(("ip " + arguments + " 2> /dev/null").c_str()) == 0;
+}
 
 }  // namespace
 
@@ -29,10 +31,12 @@ std::string Hosts::name(int host) const { return fmt::format("{}-{}", prefix_, h
 bool Hosts::join(int host) const {
   const auto there = name(host);
   return ip("netns add " + there) &&
-         ip(fmt::format("-n {} link add eth0 type veth peer name port{} netns {}-switch", there, host, prefix_)) &&
+         ip(fmt::format("-n {} link add eth0 type veth peer name port{} netns {}-switch", there,
+                        host, prefix_)) &&
          ip(fmt::format("-n {}-switch link set port{} master bridge up", prefix_, host)) &&
          ip(fmt::format("-n {} addr add {}/24 dev eth0", there, address(host))) &&
-         ip(fmt::format("-n {} link set eth0 up", there)) && ip(fmt::format("-n {} link set lo up", there));
+         ip(fmt::format("-n {} link set eth0 up", there)) &&
+         ip(fmt::format("-n {} link set lo up", there));
 }
 
 std::vector<std::string> Hosts::on(int host, std::vector<std::string> command) const {

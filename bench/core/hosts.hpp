@@ -5,8 +5,8 @@
 
 namespace troupe::bench {
 
-/// Several hosts on this machine: network namespaces 0 to n-1 with the addresses 10.78.0.1 to .n, joined by a bridge in a
-/// namespace of its own. Needs root and iproute2. Gone with this object.
+/// Several hosts on this machine: network namespaces 0 to n-1 with the addresses 10.78.0.1 to .n,
+/// joined by a bridge in a namespace of its own. Needs root and iproute2. Gone with this object.
 class Hosts {
  public:
   explicit Hosts(int count);

@@ -34,11 +34,12 @@ struct Loopback {
     auto there = std::move(std::get<ring::Segment>(ring::Segment::adopt(made.descriptor())));
     const auto bell = ring::Bell::create();
     out = std::make_shared<OutChannel>(1, std::move(made), ring::Bell::adopt(bell->descriptor()));
-    in = std::make_shared<InChannel>(InChannel::Ways{.caller = 2,
-                                                     .segment = std::move(there),
-                                                     .caller_bell = ring::Bell::adopt(bell->descriptor()),
-                                                     .caller_loop = {},
-                                                     .send_through_socket = {}});
+    in = std::make_shared<InChannel>(
+        InChannel::Ways{.caller = 2,
+                        .segment = std::move(there),
+                        .caller_bell = ring::Bell::adopt(bell->descriptor()),
+                        .caller_loop = {},
+                        .send_through_socket = {}});
     out->start_waiting();  // nobody is to be told
   }
   runtime::OutChannelPtr out;
@@ -86,7 +87,8 @@ void call_parts(const Report& report) {
   std::vector<std::uint64_t> ids(Parts::kSteps);
 
   parts.time("pack_arguments", [&](int i) { packed(i); });
-  parts.time("make_object", [&](int i) { results[static_cast<std::size_t>(i)] = detail::Object::pending(1); });
+  parts.time("make_object",
+             [&](int i) { results[static_cast<std::size_t>(i)] = detail::Object::pending(1); });
 
   auto send = [&](int i) {
     DirectCall direct{.result = results[static_cast<std::size_t>(i)], .receiver = &receiver};
@@ -100,7 +102,8 @@ void call_parts(const Report& report) {
     both.in->pop();
   };
   auto reply = [&](int i) {
-    both.in->reply(ids[static_cast<std::size_t>(i)], detail::Payload{.bytes = "four", .refs = {}}, {});
+    both.in->reply(ids[static_cast<std::size_t>(i)], detail::Payload{.bytes = "four", .refs = {}},
+                   {});
   };
   auto renew = [&] {
     for (auto& result : results) result = detail::Object::pending(1);

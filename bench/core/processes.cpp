@@ -44,8 +44,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   std::vector<std::string> all = more;
   const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const auto replaced =
-        std::ranges::any_of(more, [&](const auto& other) { return name_of(other) == name_of(*entry); });
+    const auto replaced = std::ranges::any_of(
+        more, [&](const auto& other) { return name_of(other) == name_of(*entry); });
     if (!replaced) all.emplace_back(*entry);
   }
   return all;
@@ -56,7 +56,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
 std::vector<pid_t> processes_of(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
-    if (const pid_t pid = std::atoi(folder.path().filename().c_str()); pid > 0) children.emplace(parent_of(pid), pid);
+    if (const pid_t pid = std::atoi(folder.path().filename().c_str()); pid > 0)
+      children.emplace(parent_of(pid), pid);
   }
   std::vector<pid_t> found{root};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -91,13 +92,15 @@ void pause(std::chrono::milliseconds time) { ::poll(nullptr, 0, static_cast<int>
 
 bool has_ended(pid_t pid, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline) pause(std::chrono::milliseconds(1));
+  while (::kill(pid, 0) == 0 && std::chrono::steady_clock::now() < deadline)
+    pause(std::chrono::milliseconds(1));
   return ::kill(pid, 0) != 0;
 }
 
 Command::Command(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "pipe2");
   auto variables = environment_with(environment);
   const auto argv = pointers(arguments);
   const auto envp = pointers(variables);
@@ -129,14 +132,16 @@ Command::~Command() {
 const std::string& Command::wait_for(const std::string& text, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (output_.find(text) == std::string::npos) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
     pollfd wait{.fd = pipe_, .events = POLLIN, .revents = 0};
     char buffer[4096];
     const auto got = left.count() > 0 && ::poll(&wait, 1, static_cast<int>(left.count())) > 0
                          ? ::read(pipe_, buffer, sizeof buffer)
                          : -1;
-    if (got <= 0) throw std::runtime_error(fmt::format("waited for '{}' in vain; it printed: {}", text, output_));
+    if (got <= 0)
+      throw std::runtime_error(
+          fmt::format("waited for '{}' in vain; it printed: {}", text, output_));
     output_.append(buffer, static_cast<std::size_t>(got));
   }
   return output_;
@@ -144,7 +149,8 @@ const std::string& Command::wait_for(const std::string& text, std::chrono::milli
 
 TemporaryFolder::TemporaryFolder() {
   auto pattern = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp");
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), "mkdtemp");
   path_ = pattern;
 }
 

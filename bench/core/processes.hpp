@@ -21,7 +21,8 @@ void pause(std::chrono::milliseconds time);
 /// True once `pid` has ended, at most `limit` later.
 bool has_ended(pid_t pid, std::chrono::milliseconds limit);
 
-/// A program that was started, with its standard output in a pipe. Ended by SIGTERM, then SIGKILL, with this object.
+/// A program that was started, with its standard output in a pipe. Ended by SIGTERM, then SIGKILL,
+/// with this object.
 class Command {
  public:
   /// Its standard error is dropped. Throws std::system_error.
@@ -30,8 +31,10 @@ class Command {
   Command(const Command&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Reads until `text` has been printed; -> what was printed. Throws std::runtime_error, with what was, at `limit`.
-  const std::string& wait_for(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(10));
+  /// Reads until `text` has been printed; -> what was printed. Throws std::runtime_error, with what
+  /// was, at `limit`.
+  const std::string& wait_for(const std::string& text,
+                              std::chrono::milliseconds limit = std::chrono::seconds(10));
 
  private:
   pid_t pid_ = -1;

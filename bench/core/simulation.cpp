@@ -43,19 +43,19 @@ void Simulation::run() {
 
 std::string Simulation::summary() const {
   return fmt::format(
-      "leases granted a second of CPU time, {} of them, {} events and {} effects in {:.2f} s, {:.0f} s of virtual "
-      "time; "
-      "seed {}: {} nodes failed, {} tasks ran again; invariants held {} times, in {:.1f} s that do not count; {:.0f} B "
-      "of memory a pending task",
-      grants_, happened_.size(), effects_, seconds_, std::chrono::duration<double>(now_).count(), seed_, failures_,
-      again_, checks_, seconds_of_checks_, pending_bytes_);
+      "leases granted a second of CPU time, {} of them, {} events and {} effects in {:.2f} s, "
+      "{:.0f} s of virtual time; seed {}: {} nodes failed, {} tasks ran again; invariants held {} "
+      "times, in {:.1f} s that do not count; {:.0f} B of memory a pending task",
+      grants_, happened_.size(), effects_, seconds_, std::chrono::duration<double>(now_).count(),
+      seed_, failures_, again_, checks_, seconds_of_checks_, pending_bytes_);
 }
 
 std::uint32_t Simulation::pick(std::uint32_t below) {
   return std::uniform_int_distribution<std::uint32_t>{0, below - 1}(random_);
 }
 
-void Simulation::after(Duration time, What what, std::uint64_t subject, std::uint32_t detail, std::uint64_t by) {
+void Simulation::after(Duration time, What what, std::uint64_t subject, std::uint32_t detail,
+                       std::uint64_t by) {
   agenda_.push({{now_ + time, subject, by, detail, what}, ++last_order_});
 }
 
@@ -64,7 +64,8 @@ void Simulation::simulate() {
   begin();
   while (done_ < load_.tasks) {
     if (agenda_.empty()) {
-      throw std::runtime_error(fmt::format("seed {}: {} tasks are forgotten", seed_, load_.tasks - done_));
+      throw std::runtime_error(
+          fmt::format("seed {}: {} tasks are forgotten", seed_, load_.tasks - done_));
     }
     const auto due = agenda_.top().due;
     agenda_.pop();
@@ -153,17 +154,24 @@ void Simulation::replay() {
     effects.clear();
   }
   seconds_ = cpu_seconds() - start;
-  if (said != effects_) throw std::runtime_error(fmt::format("seed {}: a replay says something else", seed_));
+  if (said != effects_)
+    throw std::runtime_error(fmt::format("seed {}: a replay says something else", seed_));
 }
 
 /// A job's driver has the job's number: drivers are the first processes.
 Event Simulation::event_of(const Due& due, State& state, RequestId& request) const {
-  static const Need needs[] = {
-      {{{"cpu", 1}}, {}, false}, {{{"cpu", 1}}, {}, false}, {{{"cpu", 2}}, {}, false}, {{{"cpu", 0.5}}, {}, false}};
+  static const Need needs[] = {{{{"cpu", 1}}, {}, false},
+                               {{{"cpu", 1}}, {}, false},
+                               {{{"cpu", 2}}, {}, false},
+                               {{{"cpu", 0.5}}, {}, false}};
   switch (due.what) {
     case What::Joined:
-      return NodeJoined{
-          static_cast<NodeId>(due.subject), due.detail, fmt::format("n{}", due.subject), {{"cpu", 4}}, 0, {}};
+      return NodeJoined{static_cast<NodeId>(due.subject),
+                        due.detail,
+                        fmt::format("n{}", due.subject),
+                        {{"cpu", 4}},
+                        0,
+                        {}};
     case What::Started:
       return JobStarted{due.subject, state.new_process_id()};
     case What::Asked:

@@ -15,37 +15,51 @@ namespace troupe::bench {
 
 /// What a Simulation is made of.
 struct Load {
-  scheduler::NodeId nodes = 10'000;     ///< of 4 CPUs each
-  std::uint64_t tasks = 1'000'000;      ///< that are run, each under a lease of its own
-  std::uint64_t at_once = 1'000'000;    ///< asked for at the beginning; the rest one by one as others end
-  std::uint32_t jobs = 20;              ///< with a driver each, whose tasks they are by chance
-  bool failures = true;                 ///< one node in a hundred fails at some time and is back 5 s later
+  scheduler::NodeId nodes = 10'000;  ///< of 4 CPUs each
+  std::uint64_t tasks = 1'000'000;   ///< that are run, each under a lease of its own
+  /// Asked for at the beginning; the rest one by one as others end.
+  std::uint64_t at_once = 1'000'000;
+  std::uint32_t jobs = 20;  ///< with a driver each, whose tasks they are by chance
+  /// One node in a hundred fails at some time and is back 5 s later.
+  bool failures = true;
   std::uint64_t check_every = 500'000;  ///< events between two looks at the invariants
 };
 
-/// The scheduler's State alone, events against it in virtual time, the next one first. Tasks of half a CPU, one and two
-/// run for 0.1 to 2 s; those that were on a node that failed are asked for again.
+/// The scheduler's State alone, events against it in virtual time, the next one first. Tasks of
+/// half a CPU, one and two run for 0.1 to 2 s; those that were on a node that failed are asked for
+/// again.
 ///
-/// Run twice. First as a simulation, in which what State says makes the next events, and the invariants are checked. Then
-/// the same events at the same times against a new State, which says the same again: this is what is timed, by the CPU
-/// time of its thread, without the simulation's own work, the checks and what else the machine does.
+/// Run twice. First as a simulation, in which what State says makes the next events, and the
+/// invariants are checked. Then the same events at the same times against a new State, which says
+/// the same again: this is what is timed, by the CPU time of its thread, without the simulation's
+/// own work, the checks and what else the machine does.
 class Simulation {
  public:
   Simulation(const Load& load, unsigned seed);
 
-  /// Runs all tasks. Throws std::runtime_error where an invariant is broken, a request refused, a task forgotten, or a
-  /// replay does not say the same.
+  /// Runs all tasks. Throws std::runtime_error where an invariant is broken, a request refused, a
+  /// task forgotten, or a replay does not say the same.
   void run();
 
   double decisions_per_second() const { return static_cast<double>(grants_) / seconds_; }
   /// Since the first task ended: without those that found the cluster empty.
   double steady_ns_per_decision() const {
-    return (seconds_ - seconds_to_first_end_) * 1e9 / static_cast<double>(grants_ - grants_to_first_end_);
+    return (seconds_ - seconds_to_first_end_) * 1e9 /
+           static_cast<double>(grants_ - grants_to_first_end_);
   }
   std::string summary() const;
 
  private:
-  enum class What : unsigned char { Joined, Started, Asked, Ready, Exited, Returned, NodeFails, Tick };
+  enum class What : unsigned char {
+    Joined,
+    Started,
+    Asked,
+    Ready,
+    Exited,
+    Returned,
+    NodeFails,
+    Tick
+  };
   /// An event in little: there are millions of them.
   struct Due {
     scheduler::TimePoint time{};
@@ -57,7 +71,9 @@ class Simulation {
   struct Planned {
     Due due;
     std::uint64_t order = 0;
-    bool operator>(const Planned& o) const { return std::tie(due.time, order) > std::tie(o.due.time, o.order); }
+    bool operator>(const Planned& o) const {
+      return std::tie(due.time, order) > std::tie(o.due.time, o.order);
+    }
   };
 
   std::uint32_t pick(std::uint32_t below);
@@ -75,7 +91,8 @@ class Simulation {
 
   void replay();
   /// `request` counts those that were made.
-  scheduler::Event event_of(const Due& due, scheduler::State& state, scheduler::RequestId& request) const;
+  scheduler::Event event_of(const Due& due, scheduler::State& state,
+                            scheduler::RequestId& request) const;
 
   void note(const scheduler::StartProcess& effect);
   void note(const scheduler::StopProcess& effect);
@@ -97,7 +114,8 @@ class Simulation {
   std::unordered_map<scheduler::LeaseId, scheduler::ProcessId> holders_;
   std::vector<scheduler::ProcessId> to_ask_again_;
 
-  std::uint64_t asked_ = 0, done_ = 0, grants_ = 0, effects_ = 0, failures_ = 0, again_ = 0, checks_ = 0;
+  std::uint64_t asked_ = 0, done_ = 0, grants_ = 0, effects_ = 0, failures_ = 0, again_ = 0,
+                checks_ = 0;
   std::uint64_t grants_to_first_end_ = 0;
   std::size_t first_end_ = 0;  // in happened_
   double seconds_ = 0;         // of the replay

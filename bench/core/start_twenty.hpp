@@ -10,8 +10,8 @@
 
 namespace troupe::bench {
 
-/// -> seconds from the first request to the last reply of twenty actors, each called once. The actors are gone when it
-/// returns.
+/// -> seconds from the first request to the last reply of twenty actors, each called once. The
+/// actors are gone when it returns.
 inline double start_twenty() {
   const auto start = Clock::now();
   std::vector<Actor<Counter>> actors;

@@ -10,13 +10,17 @@
 namespace troupe::bench {
 namespace {
 
-/// A string is copied into the store and, by get(), out of it, as the peer's; an Array is looked at where it lies.
+/// A string is copied into the store and, by get(), out of it, as the peer's; an Array is looked at
+/// where it lies.
 void large(const Report& report) {
-  if (!report.wants_any({"memcpy_100MiB_GBps", "put_100MiB_GBps", "get_100MiB_GBps", "get_100MiB_per_s"})) return;
+  if (!report.wants_any(
+          {"memcpy_100MiB_GBps", "put_100MiB_GBps", "get_100MiB_GBps", "get_100MiB_per_s"}))
+    return;
   const std::string big(static_cast<std::size_t>(sized(report, 100, 1)) << 20, 'x');
   const auto gigabytes = static_cast<double>(big.size()) / 1e9;
   std::string copy(big.size(), ' ');
-  report.rate("memcpy_100MiB_GBps", "GB/s", gigabytes, [&] { std::memcpy(copy.data(), big.data(), big.size()); });
+  report.rate("memcpy_100MiB_GBps", "GB/s", gigabytes,
+              [&] { std::memcpy(copy.data(), big.data(), big.size()); });
   report.rate("put_100MiB_GBps", "GB/s", gigabytes, [&] { put(big); });
   const auto ref = put(big);
   report.rate("get_100MiB_GBps", "GB/s", gigabytes, [&] { ref.get(); });

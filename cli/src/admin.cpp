@@ -26,14 +26,16 @@ bool say(const std::string& line) {
 /// One connection of an administrator, and the loop that runs it while somebody waits.
 class Session {
  public:
-  Session(const FoundHead& head, const config::FoundToken& token, std::string request) : head_(head) {
+  Session(const FoundHead& head, const config::FoundToken& token, std::string request)
+      : head_(head) {
     transport::ClientOptions client;
     client.self.role = wire::Role::ADMIN;
     client.key = token.secret;
     client.key_from = token.from;
     transport::connect_patiently(
         loop_, head.at, client, {.again = say},
-        [this, request = std::move(request)](transport::ConnectionPtr open, const transport::Accepted&) {
+        [this, request = std::move(request)](transport::ConnectionPtr open,
+                                             const transport::Accepted&) {
           opened(std::move(open), request);
         },
         [this](const transport::Denied& denied) { closed_ = denied.why; });
@@ -60,7 +62,8 @@ class Session {
     connection_->hand_over(
         {},
         [this](wire::Message::Reader message) {
-          if (message.isAdminReply()) answer_ = nlohmann::json::parse(message.getAdminReply().cStr());
+          if (message.isAdminReply())
+            answer_ = nlohmann::json::parse(message.getAdminReply().cStr());
         },
         [this](const std::string& why) { closed_ = why; });
     transport::Outgoing out;
@@ -88,7 +91,8 @@ class Session {
 
 }  // namespace
 
-nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token, const nlohmann::json& request) {
+nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
+                        const nlohmann::json& request) {
   return Session(head, token, config::to_text(request)).wait_for_answer(std::chrono::seconds(5));
 }
 

@@ -5,7 +5,8 @@
 
 #include "options.hpp"
 
-/// What each command is told, and the command. Each returns its exit code, and throws what could not be done.
+/// What each command is told, and the command. Each returns its exit code, and throws what could
+/// not be done.
 namespace troupe::cli {
 
 struct HeadArguments {

@@ -39,20 +39,21 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
       kVersion, head.cluster(), listens, address, address, token_file);
   if (!before.empty()) {
     fmt::print(
-        "  note:           commands here without --address meant the head at {} until now, and mean this one now\n",
+        "  note:           commands here without --address meant the head at {} until now, and "
+        "mean this one now\n",
         before);
   }
   if (!transport::is_loopback(arguments.host)) {
     fmt::print(
-        "  warning:        {} is not loopback, and what crosses it is authenticated but not encrypted: use a trusted "
-        "network\n",
+        "  warning:        {} is not loopback, and what crosses it is authenticated but not "
+        "encrypted: use a trusted network\n",
         arguments.host);
   }
   std::fflush(stdout);
 }
 
-/// Names this head to `troupe status` and its siblings on this machine, as long as it lives and no later one takes its
-/// place.
+/// Names this head to `troupe status` and its siblings on this machine, as long as it lives and no
+/// later one takes its place.
 class AddressFile {
  public:
   explicit AddressFile(const std::string& address) : address_(address), before_(named()) {
@@ -86,7 +87,8 @@ int run_head(const HeadArguments& arguments) {
   auto guardian = arguments.no_node ? os::UniqueFd() : node::run_under_guardian();
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
-  const auto token_file = arguments.token_file.empty() ? config::default_token_file() : arguments.token_file;
+  const auto token_file =
+      arguments.token_file.empty() ? config::default_token_file() : arguments.token_file;
   head::HeadOptions options;
   options.host = arguments.host;
   options.port = arguments.port;
@@ -94,7 +96,8 @@ int run_head(const HeadArguments& arguments) {
   options.directory = arguments.state_directory.empty()
                           ? fmt::format("{}/head-{}", config::state_directory(), arguments.port)
                           : arguments.state_directory;
-  options.rejoin_patience = std::chrono::milliseconds(std::llround(1000 * arguments.rejoin_patience));
+  options.rejoin_patience =
+      std::chrono::milliseconds(std::llround(1000 * arguments.rejoin_patience));
   options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   head::Head head(loop, options);
   std::optional<node::Node> node;
@@ -110,8 +113,9 @@ int run_head(const HeadArguments& arguments) {
     head.stop(why, one_stopped);
   };
   if (!arguments.no_node) {
-    auto offer = node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
-                              {.secret = options.token, .from = "token file " + token_file});
+    auto offer =
+        node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
+                     {.secret = options.token, .from = "token file " + token_file});
     offer.guardian = guardian.release();
     node.emplace(loop, std::move(offer));
     node->start([](std::uint32_t) {},

@@ -16,16 +16,21 @@ CLI::Validator above_zero() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         double value = 0;
-        if (!CLI::detail::lexical_cast(text, value) || !(value > 0)) return "'" + text + "' is not a number above 0";
+        if (!CLI::detail::lexical_cast(text, value) || !(value > 0))
+          return "'" + text + "' is not a number above 0";
         return why_nothing(text, value);
       },
       "NUMBER > 0");
 }
 
-/// An empty value is a variable that is not set in somebody's script, and not "as if it were not said".
+/// An empty value is a variable that is not set in somebody's script, and not "as if it were not
+/// said".
 CLI::Validator not_empty() {
-  return CLI::Validator([](std::string& text) -> std::string { return text.empty() ? "was given an empty value" : ""; },
-                        "");
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        return text.empty() ? "was given an empty value" : "";
+      },
+      "");
 }
 
 CLI::Validator a_name() {
@@ -33,17 +38,22 @@ CLI::Validator a_name() {
 }
 
 void add_node_options(CLI::App& command, NodeArguments& arguments) {
-  command.add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
+  command
+      .add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
       ->check(above_zero());
   command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)")
       ->check(CLI::Range(0, 1024));
-  command.add_option("--resource", arguments.resources, "a custom resource, NAME=AMOUNT; may be repeated");
-  command.add_option("--label", arguments.labels, "a label for placement, KEY=VALUE; may be repeated");
-  command.add_option("--name", arguments.name, "the node's name (default: the host name)")->check(a_name());
+  command.add_option("--resource", arguments.resources,
+                     "a custom resource, NAME=AMOUNT; may be repeated");
+  command.add_option("--label", arguments.labels,
+                     "a label for placement, KEY=VALUE; may be repeated");
+  command.add_option("--name", arguments.name, "the node's name (default: the host name)")
+      ->check(a_name());
   command.add_option("--node-host", arguments.host,
                      "address where its processes listen (default: the one that reaches the head)");
-  command.add_option("--object-store-memory", arguments.object_store_memory,
-                     "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)");
+  command.add_option(
+      "--object-store-memory", arguments.object_store_memory,
+      "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)");
   command.add_option("--spill-directory", arguments.spill_directory,
                      "where large values go that memory has no room for (default: /var/tmp)");
   command.add_option("--log-dir", arguments.log_directory,
@@ -61,11 +71,14 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret; made if it is not there")
+  command
+      .add_option("--token-file", arguments.token_file,
+                  "the cluster's secret; made if it is not there")
       ->check(not_empty());
   command
-      .add_option("--rejoin-patience", arguments.rejoin_patience,
-                  "seconds for which what only a node that has left could hold waits for it to come back")
+      .add_option(
+          "--rejoin-patience", arguments.rejoin_patience,
+          "seconds for which what only a node that has left could hold waits for it to come back")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
   const auto of_head = command.get_options().size();
@@ -77,24 +90,29 @@ void add_options(CLI::App& command, HeadArguments& arguments) {
 
 void add_options(CLI::App& command, WorkerArguments& arguments) {
   command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret, copied from the head")
+  command
+      .add_option("--token-file", arguments.token_file,
+                  "the cluster's secret, copied from the head")
       ->check(not_empty());
   add_node_options(command, arguments.node);
 }
 
 void add_options(CLI::App& command, StatusArguments& arguments) {
   command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret")
+      ->check(not_empty());
   command.add_flag("--json", arguments.as_json, "everything, as JSON");
 }
 
 void add_options(CLI::App& command, StopArguments& arguments) {
   command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
-  command.add_option("--token-file", arguments.token_file, "the cluster's secret")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret")
+      ->check(not_empty());
 }
 
 template <class Arguments>
-void add_command(CLI::App& app, const char* name, const char* purpose, int (*run)(const Arguments&), int& exit_code) {
+void add_command(CLI::App& app, const char* name, const char* purpose, int (*run)(const Arguments&),
+                 int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   auto* command = app.add_subcommand(name, purpose);
   add_options(*command, *arguments);
@@ -105,8 +123,11 @@ void add_command(CLI::App& app, const char* name, const char* purpose, int (*run
 void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
   if (argc < 2 || *argv[1] == '-') return;
   const std::string name = argv[1];
-  if (!app.get_subcommands([&name](CLI::App* command) { return command->check_name(name); }).empty()) return;
-  throw CLI::ValidationError("troupe", "there is no command '" + name + "', only head, worker, status and stop");
+  if (!app.get_subcommands([&name](CLI::App* command) { return command->check_name(name); })
+           .empty())
+    return;
+  throw CLI::ValidationError(
+      "troupe", "there is no command '" + name + "', only head, worker, status and stop");
 }
 
 int run(int argc, char** argv) {
@@ -115,10 +136,13 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   log::to_stderr();
   int exit_code = 0;
-  add_command(app, "head", "Start a cluster: its head, and a node on this machine.", run_head, exit_code);
+  add_command(app, "head", "Start a cluster: its head, and a node on this machine.", run_head,
+              exit_code);
   add_command(app, "worker", "Add this machine to a cluster.", run_worker, exit_code);
-  add_command(app, "status", "Nodes, jobs, actors, and what waits with the reason.", run_status, exit_code);
-  add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.", run_stop, exit_code);
+  add_command(app, "status", "Nodes, jobs, actors, and what waits with the reason.", run_status,
+              exit_code);
+  add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.",
+              run_stop, exit_code);
   try {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);

@@ -22,11 +22,13 @@ constexpr double kLeastAmount = 0.5e-4;
 constexpr double kLeastStore = 0x1p20, kMostStore = 0x1p50;
 
 /// `option` takes the form; both parts of its value must be names.
-std::pair<std::string, std::string> split(const std::string& text, const char* option, const char* form) {
+std::pair<std::string, std::string> split(const std::string& text, const char* option,
+                                          const char* form) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
     raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("{} '{}' is not of the form {}", option, config::printable(text), form)});
+           .message = fmt::format("{} '{}' is not of the form {}", option, config::printable(text),
+                                  form)});
   }
   std::pair parts{text.substr(0, equals), text.substr(equals + 1)};
   for (const auto& part : {parts.first, parts.second}) config::require_name(option, part);
@@ -38,16 +40,20 @@ double amount(const std::string& text) {
   const double value = std::strtod(text.c_str(), &end);
   if (*end != '\0' || !(value >= 0)) {
     raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("'{}' is not an amount: give a number that is not negative", text)});
+           .message =
+               fmt::format("'{}' is not an amount: give a number that is not negative", text)});
   }
-  if (const auto why = why_nothing(text, value); !why.empty()) raise({.kind = Failure::Kind::Refused, .message = why});
+  if (const auto why = why_nothing(text, value); !why.empty())
+    raise({.kind = Failure::Kind::Refused, .message = why});
   return value;
 }
 
 template <class Value>
-void add(std::vector<std::pair<std::string, Value>>& to, const char* option, std::string name, Value value) {
+void add(std::vector<std::pair<std::string, Value>>& to, const char* option, std::string name,
+         Value value) {
   if (std::ranges::any_of(to, [&](const auto& there) { return there.first == name; })) {
-    raise({.kind = Failure::Kind::Refused, .message = fmt::format("{} '{}' is given twice", option, name)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("{} '{}' is given twice", option, name)});
   }
   to.emplace_back(std::move(name), std::move(value));
 }
@@ -60,13 +66,14 @@ std::uint64_t bytes(const std::string& text) {
   };
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  const auto* unit =
-      std::ranges::find_if(kUnits, [end](const auto& known) { return std::strcmp(end, known.first) == 0; });
+  const auto* unit = std::ranges::find_if(
+      kUnits, [end](const auto& known) { return std::strcmp(end, known.first) == 0; });
   if (end == text.c_str() || unit == std::end(kUnits) || !(value * unit->second >= kLeastStore) ||
       value * unit->second > kMostStore) {
     raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format(
-               "--object-store-memory '{}' is not a size from 1MiB to 1024TiB: give it as 500MB or 4GiB", text)});
+           .message = fmt::format("--object-store-memory '{}' is not a size from 1MiB to 1024TiB: "
+                                  "give it as 500MB or 4GiB",
+                                  text)});
   }
   return static_cast<std::uint64_t>(value * unit->second);
 }
@@ -75,9 +82,9 @@ std::uint64_t bytes(const std::string& text) {
 void check_spill_directory(const std::string& directory) {
   if (const auto why = store::why_no_spilling_to(directory)) {
     raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format(
-               "large values cannot be spilled to '{}' (--spill-directory): {}; name a directory that can be written",
-               directory, *why)});
+           .message = fmt::format("large values cannot be spilled to '{}' (--spill-directory): {}; "
+                                  "name a directory that can be written",
+                                  directory, *why)});
   }
 }
 
@@ -113,7 +120,8 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
     options.log_directory = fmt::format("{}/node-{}", options.log_parent, getpid());
   }
   options.kept_logs = arguments.kept_logs;
-  if (!arguments.object_store_memory.empty()) options.store.cap_bytes = bytes(arguments.object_store_memory);
+  if (!arguments.object_store_memory.empty())
+    options.store.cap_bytes = bytes(arguments.object_store_memory);
   if (!arguments.spill_directory.empty()) options.store.spill_directory = arguments.spill_directory;
   check_spill_directory(options.store.spill_directory);
   options.cache_directory = state + "/programs";
@@ -125,8 +133,8 @@ std::string address_file() { return config::state_directory() + "/address"; }
 std::string FoundHead::advice() const {
   if (file.empty()) return {};
   return fmt::format(
-      "; the address is from {}, which a head that was killed leaves behind: start one with `troupe head`, or give "
-      "--head HOST:PORT, or remove that file",
+      "; the address is from {}, which a head that was killed leaves behind: start one with "
+      "`troupe head`, or give --head HOST:PORT, or remove that file",
       file);
 }
 
@@ -137,11 +145,10 @@ FoundHead find_head(const std::string& given) {
   std::string line;
   if (std::ifstream in(address_file()); std::getline(in, line))
     return {transport::parse_endpoint(line), address_file()};
-  raise(
-      {.kind = Failure::Kind::Refused,
-       .message = fmt::format("no head is known here: give --head HOST:PORT, or set TROUPE_ADDRESS, or start one with "
-                              "`troupe head` (it writes {})",
-                              address_file())});
+  raise({.kind = Failure::Kind::Refused,
+         .message = fmt::format("no head is known here: give --head HOST:PORT, or set "
+                                "TROUPE_ADDRESS, or start one with `troupe head` (it writes {})",
+                                address_file())});
 }
 
 }  // namespace troupe::cli

@@ -11,18 +11,19 @@
 #include "node/node.hpp"
 #include "transport/handshake/handshake.hpp"
 
-/// What several commands share. Exit codes of every command: 0 done; 1 it could not be done (the reason is on stderr);
-/// 2 the arguments are wrong.
+/// What several commands share. Exit codes of every command: 0 done; 1 it could not be done (the
+/// reason is on stderr); 2 the arguments are wrong.
 namespace troupe::cli {
 
 inline constexpr const char* kVersion = "0.1.0";
 inline constexpr std::uint16_t kDefaultPort = 7420;
 
-/// Of a resource: amounts are counted in ten-thousandths, and less than a half of one would be none. Empty where `amount`,
-/// given as `text`, is zero or more than that.
+/// Of a resource: amounts are counted in ten-thousandths, and less than a half of one would be
+/// none. Empty where `amount`, given as `text`, is zero or more than that.
 std::string why_nothing(const std::string& text, double amount);
 
-/// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own node.
+/// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own
+/// node.
 struct NodeArguments {
   double cpus = 0;  // 0: those this process may use
   std::optional<int> gpus;
@@ -47,10 +48,12 @@ struct FoundHead {
   transport::Endpoint at;
   std::string file;  // that it was read from; empty: it was given, or TROUPE_ADDRESS
 
-  /// For a message that nobody was found there: a killed head leaves its file behind. Empty, or "; the address is ...".
+  /// For a message that nobody was found there: a killed head leaves its file behind. Empty, or ";
+  /// the address is ...".
   std::string advice() const;
 };
-/// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming all three.
+/// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming
+/// all three.
 FoundHead find_head(const std::string& given);
 
 }  // namespace troupe::cli

@@ -28,17 +28,19 @@ std::string bytes(const json& number) { return store::format_bytes(number.get<st
 std::string store_usage(const json& node) {
   if (!node.contains("store")) return {};
   const auto& store = node.at("store");
-  auto text = fmt::format("; object store {} of {}", bytes(store.at("used")), bytes(store.at("capacity")));
-  if (store.at("spilled").get<std::uint64_t>() > 0) text += fmt::format(", {} on disk", bytes(store.at("spilled")));
+  auto text =
+      fmt::format("; object store {} of {}", bytes(store.at("used")), bytes(store.at("capacity")));
+  if (store.at("spilled").get<std::uint64_t>() > 0)
+    text += fmt::format(", {} on disk", bytes(store.at("spilled")));
   return text;
 }
 
 void print_nodes(const json& nodes) {
   fmt::print("NODE  NAME              STATE     FREE / TOTAL\n");
   for (const auto& node : nodes) {
-    fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(), node.at("name").get<std::string>(),
-               node.at("state").get<std::string>(), amounts(node.at("free")), amounts(node.at("total")),
-               store_usage(node));
+    fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(),
+               node.at("name").get<std::string>(), node.at("state").get<std::string>(),
+               amounts(node.at("free")), amounts(node.at("total")), store_usage(node));
   }
 }
 
@@ -46,17 +48,18 @@ void print_rows(const json& status) {
   for (const auto& job : status.at("jobs")) {
     const auto weight = job.at("weight").get<double>();
     fmt::print("job {}: {} (pid {}), {} processes{}\n", job.at("job").get<std::uint64_t>(),
-               job.at("name").get<std::string>(), job.at("pid").get<int>(), job.at("processes").get<int>(),
+               job.at("name").get<std::string>(), job.at("pid").get<int>(),
+               job.at("processes").get<int>(),
                weight == 1 ? "" : fmt::format(", weight {}", weight));
   }
   for (const auto& actor : status.at("actors")) {
     fmt::print("actor {}: {} {} on node {}, pid {}\n", actor.at("actor").get<std::uint64_t>(),
-               actor.at("type").get<std::string>(), actor.at("name").get<std::string>(), actor.at("node").get<int>(),
-               actor.at("pid").get<int>());
+               actor.at("type").get<std::string>(), actor.at("name").get<std::string>(),
+               actor.at("node").get<int>(), actor.at("pid").get<int>());
   }
   for (const auto& pending : status.at("pending")) {
-    fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(), pending.at("what").get<std::string>(),
-               pending.at("reason").get<std::string>());
+    fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(),
+               pending.at("what").get<std::string>(), pending.at("reason").get<std::string>());
   }
 }
 
@@ -70,7 +73,8 @@ int run_status(const StatusArguments& arguments) {
     return 0;
   }
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
-             transport::format_endpoint(head.at.host, head.at.port), status.at("up_seconds").get<double>());
+             transport::format_endpoint(head.at.host, head.at.port),
+             status.at("up_seconds").get<double>());
   print_nodes(status.at("nodes"));
   print_rows(status);
   return 0;

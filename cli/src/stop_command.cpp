@@ -10,8 +10,8 @@ namespace troupe::cli {
 int run_stop(const StopArguments& arguments) {
   const auto head = find_head(arguments.head);
   const auto answer = stop_head(head, config::find_token(arguments.token_file));
-  fmt::print("stopped the cluster at {} ({} nodes)\n", transport::format_endpoint(head.at.host, head.at.port),
-             answer.value("nodes", 0));
+  fmt::print("stopped the cluster at {} ({} nodes)\n",
+             transport::format_endpoint(head.at.host, head.at.port), answer.value("nodes", 0));
   return 0;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Parsed once for all sources of this module: what most of them include of the standard library and of others. Each file
-// still includes what it uses. Nothing of our own stands here: a change would compile everything anew.
+// Parsed once for all sources of this module: what most of them include of the standard library and
+// of others. Each file still includes what it uses. Nothing of our own stands here: a change would
+// compile everything anew.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

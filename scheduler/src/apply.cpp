@@ -26,7 +26,8 @@ void Cluster::apply(const Event& event, TimePoint now, std::vector<Effect>& effe
   for (auto* node : nodes_.touched()) {
     if (node->cpu_is_promised()) serve_waiting_for_cpu(*node);
   }
-  // Placing one that had nodes reserved gives the rest of them free, also to those that were passed over before.
+  // Placing one that had nodes reserved gives the rest of them free, also to those that were passed
+  // over before.
   while (queue_.has_loose() || nodes_.has_touched()) place_waiting();
   if (is_tick) recall_for_those_behind();
   if (time_passes) recall_overdue();

@@ -32,7 +32,9 @@ ShapeView single(Kind kind, const Ordered& need) {
 
 }  // namespace
 
-void Cluster::on(const LeaseAsked& event) { accept(event, single(Kind::Lease, Ordered{event.need}), 0); }
+void Cluster::on(const LeaseAsked& event) {
+  accept(event, single(Kind::Lease, Ordered{event.need}), 0);
+}
 
 void Cluster::on(const ActorAsked& event) {
   if (requests_.contains(event.request)) return;
@@ -40,16 +42,19 @@ void Cluster::on(const ActorAsked& event) {
     emit(Refused{event.request, event.requester, kind, std::move(why)});
   };
   if (const auto same = actors_.find(event.actor); same != actors_.end()) {
-    return no(Refused::Kind::Failed, fmt::format("actor {} is there already, made by process {} of job {}", event.actor,
-                                                 same->second.requester, same->second.job));
+    return no(Refused::Kind::Failed,
+              fmt::format("actor {} is there already, made by process {} of job {}", event.actor,
+                          same->second.requester, same->second.job));
   }
   if (const auto holder = names_.find(event.name); holder != names_.end()) {
-    return no(Refused::Kind::NameTaken, fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
-                                                    holder->second, actors_.at(holder->second).job));
+    return no(Refused::Kind::NameTaken,
+              fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
+                          holder->second, actors_.at(holder->second).job));
   }
   auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), event.actor);
   if (requester == nullptr) return;
-  actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester, event.name, event.type});
+  actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester,
+                                     event.name, event.type});
   if (!event.name.empty()) names_.emplace(event.name, event.actor);
   requester->asked().actors.insert(event.actor);
 }
@@ -64,8 +69,8 @@ void Cluster::on(const GangAsked& event) {
   }
   if (event.size == 0) return no(Refused::Kind::Impossible, "a gang has at least one rank");
   if (event.size > options_.gang_size) {
-    return no(Refused::Kind::Limit,
-              fmt::format("{} ranks are more than the limit gang_size, {}", event.size, options_.gang_size));
+    return no(Refused::Kind::Limit, fmt::format("{} ranks are more than the limit gang_size, {}",
+                                                event.size, options_.gang_size));
   }
   const Ordered each{event.each};
   auto* requester = accept(event, {Kind::Gang, *each, event.size, event.strategy}, event.gang);
@@ -103,18 +108,23 @@ Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint6
   return requester;
 }
 
-std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id, const Process* requester,
-                                                     const ShapeView& shape, const Prospect& outlook) const {
-  if (requester == nullptr || requester->job->id != job || requester->state == ProcessState::Stopping) {
+std::optional<Cluster::Objection> Cluster::objection(JobId job, ProcessId id,
+                                                     const Process* requester,
+                                                     const ShapeView& shape,
+                                                     const Prospect& outlook) const {
+  if (requester == nullptr || requester->job->id != job ||
+      requester->state == ProcessState::Stopping) {
     const auto found = jobs_.find(job);
     if (found == jobs_.end() || found->second.ended) {
       return Objection{Refused::Kind::Failed, fmt::format("job {} is not running", job)};
     }
-    return Objection{Refused::Kind::Failed, fmt::format("process {}, which asks, is not running in job {}", id, job)};
+    return Objection{Refused::Kind::Failed,
+                     fmt::format("process {}, which asks, is not running in job {}", id, job)};
   }
   if (requests_.size() >= options_.pending_requests) {
-    return Objection{Refused::Kind::Limit,
-                     fmt::format("{} requests are pending, the limit pending_requests", requests_.size())};
+    return Objection{
+        Refused::Kind::Limit,
+        fmt::format("{} requests are pending, the limit pending_requests", requests_.size())};
   }
   if (outlook.possible) return std::nullopt;
   if (auto wrong = fault(shape.need)) return Objection{Refused::Kind::Impossible, *wrong};
@@ -135,7 +145,8 @@ void Cluster::drop(Request& request) {
   const auto subject = request.subject;
   const auto kind = request.shape->kind;
   forget(request);
-  if (kind == Kind::Lease && subject != 0) end_lease(leases_.at(subject), "its request was withdrawn");
+  if (kind == Kind::Lease && subject != 0)
+    end_lease(leases_.at(subject), "its request was withdrawn");
   if (kind == Kind::Actor) end_actor(subject, "its request was withdrawn");
   if (kind == Kind::Gang) end_gang(subject, "its request was withdrawn");
 }

@@ -2,7 +2,8 @@
 
 #include "cluster.hpp"
 
-/// A process whose user code waits gives its CPU to its node and gets it back before anybody else gets one there.
+/// A process whose user code waits gives its CPU to its node and gets it back before anybody else
+/// gets one there.
 ///
 ///   [runs] --blocked--> [blocked] --unblocked, CPU free--> [runs]
 ///                           |
@@ -31,7 +32,9 @@ void Cluster::on(const ProcessBlocked& event) {
 
 void Cluster::on(const ProcessUnblocked& event) {
   auto* process = find_process(event.process);
-  if (process == nullptr || process->state == ProcessState::Stopping || process->wait == Wait::Resuming) return;
+  if (process == nullptr || process->state == ProcessState::Stopping ||
+      process->wait == Wait::Resuming)
+    return;
   if (process->wait != Wait::Blocked || process->lent.is_zero()) {
     if (process->wait == Wait::Blocked) process->wait = Wait::Runs;
     emit(ProcessResumed{process->id});
@@ -86,7 +89,9 @@ void Cluster::recall_for_cpu(Node& node) {
     if (lease.recalled) coming = coming + cpu;
     if (lease.granted() && !lease.recalled) young.push_back(&lease);
   }
-  std::ranges::sort(young, {}, [](const Lease* lease) { return std::pair{lease->granted_at, lease->id}; });
+  std::ranges::sort(young, {}, [](const Lease* lease) {
+    return std::pair{lease->granted_at, lease->id};
+  });
   for (auto* lease : young) {
     if (coming >= short_of) return;
     coming = coming + lease->process->held.resources.of(kCpu);

@@ -7,9 +7,13 @@ namespace {
 
 constexpr auto kWhole = Amount::whole(1);
 
-Amount of_each(const Share& share) { return share.gpus.size() == 1 ? share.resources.of(kGpu) : kWhole; }
+Amount of_each(const Share& share) {
+  return share.gpus.size() == 1 ? share.resources.of(kGpu) : kWhole;
+}
 
-std::int64_t rounded_up(Amount amount) { return (amount.ticks() + Amount::kPerUnit - 1) / Amount::kPerUnit; }
+std::int64_t rounded_up(Amount amount) {
+  return (amount.ticks() + Amount::kPerUnit - 1) / Amount::kPerUnit;
+}
 
 /// Of a fraction, the fullest GPU that has room for it; end if none has.
 auto fullest_with(auto& gpus, Amount fraction) {
@@ -21,7 +25,8 @@ auto fullest_with(auto& gpus, Amount fraction) {
 }
 
 std::size_t gpu_slots(const std::vector<Amount>& gpus, Amount each) {
-  if (each >= kWhole) return static_cast<std::size_t>(std::ranges::count(gpus, kWhole) / rounded_up(each));
+  if (each >= kWhole)
+    return static_cast<std::size_t>(std::ranges::count(gpus, kWhole) / rounded_up(each));
   std::int64_t slots = 0;
   for (auto free : gpus) slots += free / each;
   return static_cast<std::size_t>(slots);
@@ -29,7 +34,8 @@ std::size_t gpu_slots(const std::vector<Amount>& gpus, Amount each) {
 
 }  // namespace
 
-Capacity::Capacity(Resources total, std::uint32_t gpus) : amounts_{std::move(total)}, gpus_(gpus, kWhole) {
+Capacity::Capacity(Resources total, std::uint32_t gpus)
+    : amounts_{std::move(total)}, gpus_(gpus, kWhole) {
   amounts_.set(kGpu, Amount::whole(gpus));
 }
 
@@ -45,7 +51,8 @@ Share Capacity::take_with_gpus(const Resources& need) {
   Share share{need, {}};
   const auto gpu = need.of(kGpu);
   if (gpu >= kWhole) {
-    for (std::size_t i = 0; i < gpus_.size() && share.gpus.size() < static_cast<std::size_t>(rounded_up(gpu)); ++i) {
+    for (std::size_t i = 0;
+         i < gpus_.size() && share.gpus.size() < static_cast<std::size_t>(rounded_up(gpu)); ++i) {
       if (gpus_[i] == kWhole) share.gpus.push_back(static_cast<GpuIndex>(i));
     }
   } else {

@@ -10,7 +10,8 @@
 
 namespace troupe::scheduler {
 
-/// What one process holds of a node. Of each GPU: a whole one, or, where there is only one, the amount of "gpu".
+/// What one process holds of a node. Of each GPU: a whole one, or, where there is only one, the
+/// amount of "gpu".
 struct Share {
   Resources resources;
   std::vector<GpuIndex> gpus;
@@ -21,8 +22,8 @@ struct Share {
   }
 };
 
-/// What is free on a node (or would be, when idle): named amounts, and how much of each GPU. "gpu" among the amounts is
-/// always the sum over the GPUs. A value.
+/// What is free on a node (or would be, when idle): named amounts, and how much of each GPU. "gpu"
+/// among the amounts is always the sum over the GPUs. A value.
 class Capacity {
  public:
   Capacity() = default;
@@ -32,7 +33,8 @@ class Capacity {
   const Resources& amounts() const { return amounts_; }
   const std::vector<Amount>& gpus() const { return gpus_; }
 
-  /// True if one process of this need has room: whole GPUs only from untouched ones, a fraction from a single one.
+  /// True if one process of this need has room: whole GPUs only from untouched ones, a fraction
+  /// from a single one.
   bool fits(const Resources& need) const {
     if (!amounts_.covers(need)) return false;
     const auto gpu = need.of(kGpu);
@@ -41,7 +43,8 @@ class Capacity {
   /// How many such processes have room, at most `limit`.
   std::size_t slots(const Resources& need, std::size_t limit) const;
 
-  /// Asserts fits(need). A fraction goes to the fullest GPU that has room, so that untouched ones stay untouched.
+  /// Asserts fits(need). A fraction goes to the fullest GPU that has room, so that untouched ones
+  /// stay untouched.
   Share take(const Resources& need) {
     assert(fits(need));
     if (!need.of(kGpu).is_zero()) return take_with_gpus(need);
@@ -57,8 +60,8 @@ class Capacity {
   void take_cpu(Amount amount);
   void give_cpu(Amount amount);
 
-  /// What others may count on where `claim` is kept for somebody: never less than nothing. A claim on GPUs is kept on
-  /// untouched ones.
+  /// What others may count on where `claim` is kept for somebody: never less than nothing. A claim
+  /// on GPUs is kept on untouched ones.
   Capacity without(const Resources& claim) const;
 
  private:

@@ -22,11 +22,13 @@
 
 namespace troupe::scheduler {
 
-/// The records of the state machine and what each event does to them. One source per group of functions.
+/// The records of the state machine and what each event does to them. One source per group of
+/// functions.
 ///
-/// An event changes records and emits effects; what a stopped or dead process asked for goes on a list (`doomed_`)
-/// and ended after the event, however long the chain of creators is. Then processes that wait for their CPU are served,
-/// then the requests that wait, then leases are recalled for those that still do.
+/// An event changes records and emits effects; what a stopped or dead process asked for goes on a
+/// list (`doomed_`) and ended after the event, however long the chain of creators is. Then
+/// processes that wait for their CPU are served, then the requests that wait, then leases are
+/// recalled for those that still do.
 class Cluster {
  public:
   explicit Cluster(Options options) : options_{options}, departed_{options.departed_nodes} {}
@@ -71,14 +73,15 @@ class Cluster {
     Refused::Kind kind;
     std::string reason;
   };
-  /// Whether the nodes could hold it with nothing else on them; if not, until when they may come to do so.
+  /// Whether the nodes could hold it with nothing else on them; if not, until when they may come to
+  /// do so.
   struct Prospect {
     bool possible = false;
     TimePoint until = TimePoint::min();
   };
   /// `requester`: nullptr if there is no such process.
-  std::optional<Objection> objection(JobId job, ProcessId id, const Process* requester, const ShapeView& shape,
-                                     const Prospect& outlook) const;
+  std::optional<Objection> objection(JobId job, ProcessId id, const Process* requester,
+                                     const ShapeView& shape, const Prospect& outlook) const;
   /// Where it is accepted, its requester; else it was refused, or is there already.
   template <class Asked>
   Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
@@ -106,9 +109,11 @@ class Cluster {
   void on(const ValuesHeld& event);
   void process_gone(Process& process, const std::string& cause, bool with_node);
   void lose_role(Process& process, const std::string& cause, bool with_node);
-  void start_failed(Request& request, const Process& process, const std::string& cause, bool with_node);
+  void start_failed(Request& request, const Process& process, const std::string& cause,
+                    bool with_node);
   void stop(Process& process, std::string why);
-  /// Takes the use from it and what it holds: kept for the job's next request if it can be, else stopped.
+  /// Takes the use from it and what it holds: kept for the job's next request if it can be, else
+  /// stopped.
   void put_aside(Process& process, std::string_view why);
   void thin_out(const Node& node);
   void become_spare(Process& process);
@@ -145,10 +150,13 @@ class Cluster {
   void add_to_shortlist(Node& node, const Capacity& free) const;
   void add_touched(const Shape& shape) const;
   void add_fitting(const Shape& shape) const;
-  /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there, or none fits.
+  /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there,
+  /// or none fits.
   const Capacity* admitted(const Node& node, const Shape& shape) const;
   const Capacity* left_by_claims(const Node& node, const Shape& shape) const;
-  std::size_t lease_bound(const Node& node) const { return node.cpus * options_.lease_processes_per_cpu; }
+  std::size_t lease_bound(const Node& node) const {
+    return node.cpus * options_.lease_processes_per_cpu;
+  }
   bool at_lease_bound(const Node& node) const { return node.lease_processes >= lease_bound(node); }
   void count_lease_process(Node& node, bool more) {
     const auto bound = lease_bound(node);
@@ -162,7 +170,8 @@ class Cluster {
   void lease(Request& request, Process& process);
   std::vector<Member> take_for(Request& request, const std::vector<NodeId>& nodes);
   /// Moves `share`, of which `visible` may be a part, to the process.
-  Process& process_for(const Request& request, Node& node, Share& share, const std::vector<GpuIndex>& visible);
+  Process& process_for(const Request& request, Node& node, Share& share,
+                       const std::vector<GpuIndex>& visible);
   Process& new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible);
   Process* spare_for(const Job& job, Node& node);
   void became_ready(Process& process);
@@ -176,7 +185,8 @@ class Cluster {
   /// The dominant share of a job that holds that, by its weight.
   double share_of(const Job& job, const Resources& held) const {
     const bool cpus_alone = held.gpu().is_zero() && !held.has_others();
-    const auto part = cpus_alone ? static_cast<double>(held.cpu().ticks()) * part_of_a_cpu_tick_ : dominant_part(held);
+    const auto part = cpus_alone ? static_cast<double>(held.cpu().ticks()) * part_of_a_cpu_tick_
+                                 : dominant_part(held);
     return part * job.per_weight;
   }
   void measure(Job& job);
@@ -222,13 +232,15 @@ class Cluster {
   bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
   void recall_for_those_behind();
-  /// The most that any job with leases has had, and keeps: where nobody would give way, nobody is looked for.
+  /// The most that any job with leases has had, and keeps: where nobody would give way, nobody is
+  /// looked for.
   struct Foremost {
     const Job* job = nullptr;
     double kept = 0;
 
     bool may_give_way(const Step& step) const {
-      return kept >= step.to || (job != nullptr && has_had_more(*job, *step.job) && kept > step.from);
+      return kept >= step.to ||
+             (job != nullptr && has_had_more(*job, *step.job) && kept > step.from);
     }
   };
   void recall_for(Shape& shape, const Foremost& foremost, Resources& coming);
@@ -277,20 +289,27 @@ class Cluster {
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
   TimePoint shares_reviewed_at_{};
-  double part_of_a_cpu_tick_ = 0;  // a ten-thousandth of a CPU, as a part of all: of nearly all that is held
+  // A ten-thousandth of a CPU, as a part of all: of nearly all that is held.
+  double part_of_a_cpu_tick_ = 0;
 
-  Chain<Process, &Process::by_idleness> idle_;               // by when they became idle
-  Chain<Lease, &Lease::by_age> by_age_;                      // granted, not recalled; the oldest first
-  std::size_t recalled_ = 0;                                 // leases that are not yet returned
-  std::size_t bounded_nodes_ = 0;                            // that have as many processes with a lease as they may
-  std::set<std::pair<TimePoint, ProcessId>> resuming_;       // by since when they wait for their CPU
-  std::set<std::pair<std::uint64_t, RequestId>> reserving_;  // requests that have had nodes reserved, by arrival
+  Chain<Process, &Process::by_idleness> idle_;  // by when they became idle
+  // Granted, not recalled; the oldest first.
+  Chain<Lease, &Lease::by_age> by_age_;
+  std::size_t recalled_ = 0;  // leases that are not yet returned
+  // That have as many processes with a lease as they may.
+  std::size_t bounded_nodes_ = 0;
+  // By since when they wait for their CPU.
+  std::set<std::pair<TimePoint, ProcessId>> resuming_;
+  // Requests that have had nodes reserved, by arrival.
+  std::set<std::pair<std::uint64_t, RequestId>> reserving_;
   std::vector<std::pair<ProcessId, std::string>> doomed_;
-  std::vector<Node*> looked_at_;              // in this pass: nodes that can take more than in the last one
+  // In this pass: nodes that can take more than in the last one.
+  std::vector<Node*> looked_at_;
   mutable std::vector<Candidate> shortlist_;  // kept for its memory
   mutable std::vector<Node*> shortlisted_;    // the nodes of the same
-  mutable std::deque<Capacity> scratch_;      // of nodes with claims, while candidates point at them
-  std::vector<Effect>* effects_ = nullptr;    // of the event that is applied
+  // Of nodes with claims, while candidates point at them.
+  mutable std::deque<Capacity> scratch_;
+  std::vector<Effect>* effects_ = nullptr;  // of the event that is applied
 };
 
 }  // namespace troupe::scheduler

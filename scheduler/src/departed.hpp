@@ -19,14 +19,15 @@ struct DepartedNode {
   TimePoint left{};
 };
 
-/// The nodes that have left a short while ago and may come back, the latest first. A value; holds `most` at most.
+/// The nodes that have left a short while ago and may come back, the latest first. A value; holds
+/// `most` at most.
 class Departed {
  public:
   explicit Departed(std::size_t most) : most_{most} {}
 
   void add(const Node& node, TimePoint now);
-  /// The node is back, or another one in its place: of those of its name, one that had as much, or else the latest, is
-  /// waited for no longer.
+  /// The node is back, or another one in its place: of those of its name, one that had as much, or
+  /// else the latest, is waited for no longer.
   void came_back(const Node& node);
   void forget_before(TimePoint time);
 

@@ -28,7 +28,8 @@ std::pair<const FreeIndex::Order*, Amount> FreeIndex::scarcest(const Resources& 
   for (const auto& [name, amount] : need.entries()) {
     const auto order = by_name_.find(name);
     if (order == by_name_.end()) return {nullptr, {}};
-    if (best.first == &everyone_ || order->second.size() < best.first->size()) best = {&order->second, amount};
+    if (best.first == &everyone_ || order->second.size() < best.first->size())
+      best = {&order->second, amount};
   }
   return best;
 }

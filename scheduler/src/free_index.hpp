@@ -12,17 +12,17 @@
 
 namespace troupe::scheduler {
 
-/// Nodes in the order of how much they have of each resource, so that a request looks only at nodes that may fit, the
-/// fullest or the emptiest first, and by the resource of its need that the fewest nodes have. Cost of an update:
-/// O(names * log nodes).
+/// Nodes in the order of how much they have of each resource, so that a request looks only at nodes
+/// that may fit, the fullest or the emptiest first, and by the resource of its need that the fewest
+/// nodes have. Cost of an update: O(names * log nodes).
 class FreeIndex {
  public:
   /// Adds the node where it is new.
   void update(NodeId node, const Resources& amounts);
   void remove(NodeId node);
 
-  /// Nodes that have enough of the scarcest name in `need`, from the one that has least of it. `visit` returns whether
-  /// to go on.
+  /// Nodes that have enough of the scarcest name in `need`, from the one that has least of it.
+  /// `visit` returns whether to go on.
   template <class Visit>
   void ascending(const Resources& need, Visit&& visit) const {
     const auto [order, least] = scarcest(need);
@@ -35,7 +35,8 @@ class FreeIndex {
   void descending(const Resources& need, Visit&& visit) const {
     const auto [order, least] = scarcest(need);
     if (order == nullptr) return;
-    for (auto at = order->rbegin(); at != order->rend() && at->first >= least && visit(at->second);) ++at;
+    for (auto at = order->rbegin(); at != order->rend() && at->first >= least && visit(at->second);)
+      ++at;
   }
 
  private:

@@ -18,12 +18,13 @@ Wrong check_amounts(const Node& node) {
       return fmt::format("node {}: a GPU is {} free", node.id, gpu.units());
   }
   for (const auto& [name, amount] : node.free.amounts().entries()) {
-    if (amount.ticks() < 0) return fmt::format("node {}: {} {} is free", node.id, name, amount.units());
+    if (amount.ticks() < 0)
+      return fmt::format("node {}: {} {} is free", node.id, name, amount.units());
   }
   for (const auto& process : node.processes) taken.give(process.held);
   if (taken.amounts() != node.idle.amounts() || taken.gpus() != node.idle.gpus()) {
-    return fmt::format("node {}: free and taken add up to {}, and it has {}", node.id, to_string(taken.amounts()),
-                       to_string(node.idle.amounts()));
+    return fmt::format("node {}: free and taken add up to {}, and it has {}", node.id,
+                       to_string(taken.amounts()), to_string(node.idle.amounts()));
   }
   Amount gpus;
   for (const auto& gpu : node.free.gpus()) gpus = gpus + gpu;
@@ -37,23 +38,28 @@ Wrong check_counts(const Node& node) {
   std::size_t leases = 0;
   for (const auto& process : node.processes) {
     if (process.role == Role::Lease) ++leases;
-    if (process.node != &node) return fmt::format("node {}: process {} is on another", node.id, process.id);
+    if (process.node != &node)
+      return fmt::format("node {}: process {} is on another", node.id, process.id);
     const bool spare = process.role == Role::None && process.state != ProcessState::Stopping;
     if (spare != process.by_idleness.is_linked() ||
         std::ranges::count(node.spares, &process, &Spare::process) != spare) {
-      return fmt::format("process {}: it is a spare and not listed, or the other way round", process.id);
+      return fmt::format("process {}: it is a spare and not listed, or the other way round",
+                         process.id);
     }
     if (spare) ++spares;
   }
   if (spares != node.spares.size()) return fmt::format("node {}: spares are miscounted", node.id);
-  if (leases != node.lease_processes) return fmt::format("node {}: lease processes are miscounted", node.id);
+  if (leases != node.lease_processes)
+    return fmt::format("node {}: lease processes are miscounted", node.id);
   return std::nullopt;
 }
 
 Wrong check_wait(const Process& process, const Node& node) {
   const auto in = [&](const auto& line) { return std::ranges::count(line, process.id) == 1; };
-  if (in(node.resuming) != (process.wait == Wait::Resuming) || in(node.owing) != (process.wait == Wait::Owing)) {
-    return fmt::format("process {}: it waits for its CPU in no line, or in the wrong one", process.id);
+  if (in(node.resuming) != (process.wait == Wait::Resuming) ||
+      in(node.owing) != (process.wait == Wait::Owing)) {
+    return fmt::format("process {}: it waits for its CPU in no line, or in the wrong one",
+                       process.id);
   }
   if (process.wait == Wait::Runs && !process.lent.is_zero()) {
     return fmt::format("process {}: it runs and has lent its CPU", process.id);
@@ -75,7 +81,8 @@ std::optional<std::string> Cluster::broken_invariant() const {
     for (const auto& [request, claim] : node->claims) {
       const auto* kept_for = requests_.find(request);
       if (kept_for == nullptr || kept_for->requester->job != claim.job)
-        return fmt::format("node {}: kept for request {}, which is gone, or another job's", node->id, request);
+        return fmt::format("node {}: kept for request {}, which is gone, or another job's",
+                           node->id, request);
     }
   }
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
@@ -89,7 +96,8 @@ std::optional<std::string> Cluster::broken_invariant() const {
   for (const auto& [id, actor] : actors_) {
     const auto* process = find_process(actor.process);
     const bool placed = actor.stage == Stage::Placed;
-    if (placed == requests_.contains(actor.request)) return fmt::format("actor {}: its request is lost, or left", id);
+    if (placed == requests_.contains(actor.request))
+      return fmt::format("actor {}: its request is lost, or left", id);
     if (actor.stage != Stage::Pending &&
         (process == nullptr || process->role != Role::Actor || process->subject != id)) {
       return fmt::format("actor {}: no process", id);
@@ -107,21 +115,25 @@ std::optional<std::string> Cluster::broken_leases() const {
   for (const auto* lease : leases_.all()) {
     const auto id = lease->id;
     if (leases_.find(id) != lease) return fmt::format("lease {}: it is not found", id);
-    if (lease->process->role != Role::Lease || lease->process->subject != id || lease->node != lease->process->node) {
+    if (lease->process->role != Role::Lease || lease->process->subject != id ||
+        lease->node != lease->process->node) {
       return fmt::format("lease {}: no process", id);
     }
     if (!lease->granted() && (lease->request->subject != id || lease->request->waiting())) {
       return fmt::format("lease {}: no request", id);
     }
     if (lease->by_age.is_linked() != (lease->granted() && !lease->recalled)) {
-      return fmt::format("lease {}: it is among those that may be recalled, and may not be, or the other way round",
-                         id);
+      return fmt::format(
+          "lease {}: it is among those that may be recalled, and may not be, or the other way "
+          "round",
+          id);
     }
     recalled += lease->recalled ? 1 : 0;
     aging += lease->by_age.is_linked() ? 1 : 0;
   }
   if (recalled != recalled_ || aging != by_age_.size()) return "leases are miscounted";
-  if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at)) return "leases are not in the order of their age";
+  if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at))
+    return "leases are not in the order of their age";
   if (!std::ranges::is_sorted(idle_, {}, &Process::since)) return "idle processes are not in order";
   return broken_holders();
 }
@@ -136,7 +148,8 @@ std::optional<std::string> Cluster::broken_holders() const {
     Resources returning;
     std::size_t recallable = 0;
     for (const auto& process : job.processes) {
-      if (process.job != &job) return fmt::format("process {}: it is listed by job {}", process.id, id);
+      if (process.job != &job)
+        return fmt::format("process {}: it is listed by job {}", process.id, id);
       if (process.role != Role::None) used += process.held.resources;
       if (process.role == Role::Lease) {
         const auto& lease = leases_.at(process.subject);
@@ -153,7 +166,8 @@ std::optional<std::string> Cluster::broken_holders() const {
   for (const auto* process : processes_.all()) {
     if (process->dependents == nullptr) continue;
     for (const auto& line : process->dependents->lines) {
-      if (line.requester != process) return fmt::format("request {}: another asked for it", line.first().id);
+      if (line.requester != process)
+        return fmt::format("request {}: another asked for it", line.first().id);
       requests += line.waiting.size();
     }
     for (const auto& request : process->dependents->starting) {
@@ -167,7 +181,8 @@ std::optional<std::string> Cluster::broken_holders() const {
       ++leases;
     }
   }
-  if (requests != requests_.size() || leases != leases_.size()) return "somebody asks or holds who is not there";
+  if (requests != requests_.size() || leases != leases_.size())
+    return "somebody asks or holds who is not there";
   return std::nullopt;
 }
 
@@ -196,18 +211,22 @@ std::optional<std::string> Cluster::broken(const Process& process) const {
 
 std::optional<std::string> Cluster::broken(const Gang& gang) const {
   const bool pending = gang.stage == Stage::Pending || gang.stage == Stage::Starting;
-  if (pending != requests_.contains(gang.request)) return fmt::format("gang {}: its request is lost, or left", gang.id);
+  if (pending != requests_.contains(gang.request))
+    return fmt::format("gang {}: its request is lost, or left", gang.id);
   if (gang.members.size() != (gang.stage == Stage::Pending ? 0 : gang.size)) {
     return fmt::format("gang {}: half placed", gang.id);
   }
   std::size_t dead = 0;
   for (const auto& member : gang.members) {
     const auto* process = find_process(member.process);
-    const bool there = process != nullptr && process->role == Role::Rank && process->subject == gang.id;
+    const bool there =
+        process != nullptr && process->role == Role::Rank && process->subject == gang.id;
     if (!there) ++dead;
   }
-  if (dead > 0 && gang.stage != Stage::Broken) return fmt::format("gang {}: {} ranks are missing", gang.id, dead);
-  if (gang.stage == Stage::Broken && (dead == 0 || gang.alive != gang.size - dead || gang.alive == 0)) {
+  if (dead > 0 && gang.stage != Stage::Broken)
+    return fmt::format("gang {}: {} ranks are missing", gang.id, dead);
+  if (gang.stage == Stage::Broken &&
+      (dead == 0 || gang.alive != gang.size - dead || gang.alive == 0)) {
     return fmt::format("gang {}: its dead are miscounted", gang.id);
   }
   return std::nullopt;
@@ -222,7 +241,8 @@ std::optional<std::string> Cluster::broken_requests() const {
   for (const auto* request : requests_.all()) {
     const auto id = request->id;
     if (requests_.find(id) != request) return fmt::format("request {}: it is not found", id);
-    if (request->waiting() && waiting-- == 0) return fmt::format("request {}: waiting, and not queued", id);
+    if (request->waiting() && waiting-- == 0)
+      return fmt::format("request {}: waiting, and not queued", id);
     if ((request->reservation != nullptr) != reserving_.contains({request->sequence, id})) {
       return fmt::format("request {}: its reservation is lost, or left", id);
     }
@@ -245,7 +265,8 @@ std::optional<std::string> Cluster::broken(const Shape& shape) const {
       if (request.line != &line || request.requester != line.requester) {
         return fmt::format("request {}: queued, and not waiting", request.id);
       }
-      if (request.sequence <= last) return fmt::format("request {}: queued out of its order", request.id);
+      if (request.sequence <= last)
+        return fmt::format("request {}: queued out of its order", request.id);
       last = request.sequence;
       ++size;
     }
@@ -267,9 +288,11 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
     for (const auto& line : job.lines) waiting += line.waiting.size();
     if (waiting != job.size) return fmt::format("requests of job {} are miscounted", job.job);
   }
-  if (lines != shape.lines.size() || shape.order.size() != shape.jobs.size()) return "a line is in no order";
+  if (lines != shape.lines.size() || shape.order.size() != shape.jobs.size())
+    return "a line is in no order";
   if (shape.earliest != shape.order.begin()->earliest) return "the turn of a shape is another's";
-  if (!std::ranges::is_sorted(shape.order, ByFirst{})) return "jobs are not in the order of their first requests";
+  if (!std::ranges::is_sorted(shape.order, ByFirst{}))
+    return "jobs are not in the order of their first requests";
   return std::nullopt;
 }
 

@@ -23,13 +23,15 @@ void Cluster::on(const JobStarted& event) {
 }
 
 void Cluster::on(const JobEnded& event) {
-  if (const auto job = jobs_.find(event.job); job != jobs_.end()) end_job(job->second, event.reason);
+  if (const auto job = jobs_.find(event.job); job != jobs_.end())
+    end_job(job->second, event.reason);
 }
 
 void Cluster::end_job(Job& job, const std::string& why) {
   if (job.ended) return;
   job.ended = true;
-  const auto text = why.empty() ? fmt::format("job {} ended", job.id) : fmt::format("job {} ended: {}", job.id, why);
+  const auto text = why.empty() ? fmt::format("job {} ended", job.id)
+                                : fmt::format("job {} ended: {}", job.id, why);
   for (auto& process : job.processes) {
     auto& asked = process.asked();
     while (auto* request = asked.any_request()) drop(*request);

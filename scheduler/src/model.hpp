@@ -25,13 +25,15 @@
 
 #include "policies/candidate.hpp"
 
-/// The records that the cluster is made of. They are found by their ids and do not move, so they point at each other;
-/// what points at a record goes before it does. What is walked through has an order that follows from the events alone
-/// (of ids, or of when a record was linked), never that of a hash table: a replay makes the same effects.
+/// The records that the cluster is made of. They are found by their ids and do not move, so they
+/// point at each other; what points at a record goes before it does. What is walked through has an
+/// order that follows from the events alone (of ids, or of when a record was linked), never that of
+/// a hash table: a replay makes the same effects.
 namespace troupe::scheduler {
 
 /// A place in a chain. A record that goes leaves the chains that it is in.
-using Link = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+using Link =
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 /// Records in the order in which they were linked, without an allocation for it.
 template <class Record, Link Record::*kLink>
 using Chain = boost::intrusive::list<Record, boost::intrusive::member_hook<Record, Link, kLink>,
@@ -58,7 +60,8 @@ struct ShapeKey {
   Ask ask() const { return {need, size, strategy}; }
   friend bool operator==(const ShapeKey&, const ShapeKey&) = default;
 };
-/// One that requests and leases have in common. Counted without atomics: it stays with the thread of its State.
+/// One that requests and leases have in common. Counted without atomics: it stays with the thread
+/// of its State.
 struct SharedShape : boost::intrusive_ref_counter<SharedShape, boost::thread_unsafe_counter> {
   explicit SharedShape(ShapeKey of) : key{std::move(of)} {}
   const ShapeKey key;
@@ -78,7 +81,8 @@ class ShapePtr {
 
 /// A shape that is looked for, made of what lies elsewhere. Its need has its labels in order.
 struct ShapeView {
-  ShapeView(Kind k, const Need& n, std::uint32_t s, Strategy how) : kind{k}, need{n}, size{s}, strategy{how} {}
+  ShapeView(Kind k, const Need& n, std::uint32_t s, Strategy how)
+      : kind{k}, need{n}, size{s}, strategy{how} {}
   ShapeView(const ShapeKey& key) : ShapeView{key.kind, key.need, key.size, key.strategy} {}
 
   Kind kind;
@@ -104,7 +108,8 @@ struct SameShape {
   }
 };
 
-/// Nodes kept for a request that has waited long, or whose turn it is. Held, then lifted for as long, then held for twice as long.
+/// Nodes kept for a request that has waited long, or whose turn it is. Held, then lifted for as
+/// long, then held for twice as long.
 struct Reservation {
   std::map<NodeId, std::size_t> ranks;  ///< empty while lifted
   TimePoint until{};
@@ -122,9 +127,11 @@ struct Request {
   TimePoint since{};
   Process* requester = nullptr;  ///< of its job
   ShapePtr shape;
-  std::uint64_t subject = 0;                   ///< the actor or gang; the lease, once its process is chosen
-  std::unique_ptr<Reservation> reservation;    ///< few ever have one
-  TimePoint patient_until = TimePoint::min();  ///< asked while no node was there: how long it may be impossible
+  /// The actor or gang; the lease, once its process is chosen.
+  std::uint64_t subject = 0;
+  std::unique_ptr<Reservation> reservation;  ///< few ever have one
+  /// Asked while no node was there: how long it may be impossible.
+  TimePoint patient_until = TimePoint::min();
 
   bool waiting() const { return line != nullptr; }
 };
@@ -135,7 +142,8 @@ struct Line {
   JobLines* of_job = nullptr;
   Process* requester = nullptr;
   Chain<Request, &Request::in_line> waiting;
-  std::uint64_t earliest = 0;  ///< the sequence of the first one: compared often, and the requests lie elsewhere
+  /// The sequence of the first one: compared often, and the requests lie elsewhere.
+  std::uint64_t earliest = 0;
   Turn turn;
   Link of_requester;
 
@@ -181,7 +189,9 @@ struct Dependents {
     if (!lines.empty()) return &lines.front().first();
     return starting.empty() ? nullptr : &starting.front();
   }
-  bool empty() const { return lines.empty() && starting.empty() && leases.empty() && actors.empty() && gangs.empty(); }
+  bool empty() const {
+    return lines.empty() && starting.empty() && leases.empty() && actors.empty() && gangs.empty();
+  }
 };
 
 struct Process {
@@ -240,13 +250,14 @@ struct Job {
   ProcessId driver = 0;
   bool ended = false;
   double weight = 1;
-  double per_weight = 1;                       ///< 1 / weight
-  Resources used;                              ///< by its processes that have a role
-  Resources returning;                         ///< of that, by leases that are recalled
-  std::size_t recallable = 0;                  ///< leases that are granted and not recalled
-  double share = 0;                            ///< of the cluster now, by weight
-  TimePoint share_since{};                     ///< since when it is that
-  double share_time = 0;                       ///< shares times nanoseconds since the last review, up to then
+  double per_weight = 1;       ///< 1 / weight
+  Resources used;              ///< by its processes that have a role
+  Resources returning;         ///< of that, by leases that are recalled
+  std::size_t recallable = 0;  ///< leases that are granted and not recalled
+  double share = 0;            ///< of the cluster now, by weight
+  TimePoint share_since{};     ///< since when it is that
+  /// Shares times nanoseconds since the last review, up to then.
+  double share_time = 0;
   double average_share = 0;                    ///< over the last while
   std::uint32_t rank = 0;                      ///< the same in levels: the lowest is served first
   std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
@@ -273,7 +284,8 @@ struct Node {
   std::size_t cpus = 1;  ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;
   Capacity free;
-  boost::container::small_vector<Spare, 4> spares;      ///< processes without a role, by when they became so
+  /// Processes without a role, by when they became so.
+  boost::container::small_vector<Spare, 4> spares;
   std::vector<ProcessId> resuming;                      ///< first come, first served
   std::vector<ProcessId> owing;                         ///< the same
   boost::container::flat_map<RequestId, Claim> claims;  ///< what is kept here for whom

@@ -15,7 +15,8 @@ Node& NodeTable::add(const NodeJoined& joined) {
   std::ranges::sort(node.labels);
   node.idle = Capacity{joined.total, joined.gpus};
   node.free = node.idle;
-  node.cpus = std::max<std::size_t>(1, static_cast<std::size_t>(node.idle.amounts().of(kCpu).units()));
+  node.cpus =
+      std::max<std::size_t>(1, static_cast<std::size_t>(node.idle.amounts().of(kCpu).units()));
   by_free_.update(node.id, node.free.amounts());
   by_total_.update(node.id, node.idle.amounts());
   total_ += node.idle.amounts();

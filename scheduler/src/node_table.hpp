@@ -10,9 +10,10 @@
 
 namespace troupe::scheduler {
 
-/// The nodes, what is free on them, and which of them can take more than when the waiting requests were last looked at.
-/// Every change of what is free goes through here, so that the indices are right. What is free in the index of it is
-/// brought up to date when somebody looks: where a queue waits, what a lease gives back the next one takes at once.
+/// The nodes, what is free on them, and which of them can take more than when the waiting requests
+/// were last looked at. Every change of what is free goes through here, so that the indices are
+/// right. What is free in the index of it is brought up to date when somebody looks: where a queue
+/// waits, what a lease gives back the next one takes at once.
 class NodeTable {
  public:
   Node& add(const NodeJoined& joined);

@@ -53,7 +53,8 @@ void Cluster::refuse_bounded() {
     }
     if (!shape->bounded_since) shape->bounded_since = now_;
     if (*shape->bounded_since + options_.limit_patience > now_) continue;
-    for (auto* request : shape->everyone()) refuse(*request, Refused::Kind::Limit, reason(*request));
+    for (auto* request : shape->everyone())
+      refuse(*request, Refused::Kind::Limit, reason(*request));
   }
 }
 
@@ -62,7 +63,8 @@ bool Cluster::only_bounded(const ShapeKey& shape) const {
   bool found = false;
   nodes_.by_free().descending(shape.need.resources, [&](NodeId id) {
     const auto& node = *nodes_.find(id);
-    found = at_lease_bound(node) && node.free.fits(shape.need.resources) && matches(node.labels, shape.need.labels);
+    found = at_lease_bound(node) && node.free.fits(shape.need.resources) &&
+            matches(node.labels, shape.need.labels);
     return !found;
   });
   return found;
@@ -74,9 +76,12 @@ void Cluster::tell_who_waits() {
       const auto& first = lines.first();
       auto& job = jobs_.at(lines.job);
       if (first.since + options_.notice_after > now_) continue;
-      if (job.ended || (job.noticed && *job.noticed + options_.notice_pause > now_) || !is_news(first)) continue;
+      if (job.ended || (job.noticed && *job.noticed + options_.notice_pause > now_) ||
+          !is_news(first))
+        continue;
       job.noticed = now_;
-      emit(StillWaits{job.id, job.driver, what(first), now_ - first.since, reason(first) + held_by_actors(job)});
+      emit(StillWaits{job.id, job.driver, what(first), now_ - first.since,
+                      reason(first) + held_by_actors(job)});
     }
   }
 }
@@ -85,8 +90,10 @@ void Cluster::tell_who_waits() {
 std::string Cluster::held_by_actors(const Job& job) {
   const auto actors = std::ranges::count(job.processes, Role::Actor, &Process::role);
   if (actors == 0) return {};
-  if (actors == 1) return "; an actor of this job keeps what it was given until its last handle goes";
-  return fmt::format("; {} actors of this job keep what they were given until their last handles go", actors);
+  if (actors == 1)
+    return "; an actor of this job keeps what it was given until its last handle goes";
+  return fmt::format(
+      "; {} actors of this job keep what they were given until their last handles go", actors);
 }
 
 bool Cluster::is_news(const Request& request) const {

@@ -8,7 +8,8 @@
 namespace troupe::scheduler {
 namespace {
 
-// Nodes that fit a single process and are shown to the policy: the first ones in the order that the policy prefers.
+// Nodes that fit a single process and are shown to the policy: the first ones in the order that the
+// policy prefers.
 constexpr std::size_t kShortlist = 8;
 
 }  // namespace
@@ -27,11 +28,12 @@ void Cluster::place_waiting() {
   }
 }
 
-/// False where all that wait have been tried since, and the nodes that were touched are full. So, mostly, it ends: of
-/// many shapes, those behind the ones that fill the node are not looked at.
+/// False where all that wait have been tried since, and the nodes that were touched are full. So,
+/// mostly, it ends: of many shapes, those behind the ones that fill the node are not looked at.
 bool Cluster::may_place() const {
   if (queue_.has_loose() || queue_.has_needless()) return true;
-  return std::ranges::any_of(looked_at_, [](const Node* node) { return !node->free.amounts().empty(); });
+  return std::ranges::any_of(looked_at_,
+                             [](const Node* node) { return !node->free.amounts().empty(); });
 }
 
 bool Cluster::try_place(Shape& shape) {
@@ -52,7 +54,8 @@ Node* Cluster::home_for(const Shape& shape) {
   const auto candidates = shortlist(shape, shape.stuck);
   if (candidates.empty()) return nullptr;
   const auto* home = place_single(shape.key->ask(), candidates);
-  return home == nullptr ? nullptr : shortlisted_[static_cast<std::size_t>(home - candidates.data())];
+  return home == nullptr ? nullptr
+                         : shortlisted_[static_cast<std::size_t>(home - candidates.data())];
 }
 
 bool Cluster::try_place_gang(Shape& shape) {
@@ -66,7 +69,8 @@ bool Cluster::try_place_gang(Shape& shape) {
   return true;
 }
 
-/// The first; or of those that came together with it, the first one that an idle process on the node can serve.
+/// The first; or of those that came together with it, the first one that an idle process on the
+/// node can serve.
 Request& Cluster::next_for(const Node& node, Shape& shape) {
   auto& first = shape.first();
   const bool warm = shape.key->kind == Kind::Lease && shape.key->need.resources.of(kGpu).is_zero();
@@ -108,13 +112,15 @@ void Cluster::add_fitting(const Shape& waiting) const {
   const auto& shape = *waiting.key;
   const bool single = shape.size == 1;
   const bool on_one_node = shape.strategy == Strategy::StrictPack;
-  // A node with room for one rank counts for at least one: as many such nodes as ranks are enough to choose from.
+  // A node with room for one rank counts for at least one: as many such nodes as ranks are enough
+  // to choose from.
   const auto most = single || on_one_node ? kShortlist : shape.size;
   const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
   const auto visit = [&](NodeId id) {
     auto& node = *nodes_.find(id);
     const auto* free = admitted(node, waiting);
-    const bool enough = free != nullptr && (slots == 1 || free->slots(shape.need.resources, slots) >= slots);
+    const bool enough =
+        free != nullptr && (slots == 1 || free->slots(shape.need.resources, slots) >= slots);
     if (enough) add_to_shortlist(node, *free);
     return shortlist_.size() < most;
   };
@@ -164,7 +170,8 @@ void Cluster::leave_queue(Request& request) {
   request.reservation.reset();
 }
 
-/// What is taken in spite of a claim may be a part of a GPU that was kept whole, of which the rest is free for others now.
+/// What is taken in spite of a claim may be a part of a GPU that was kept whole, of which the rest
+/// is free for others now.
 Share Cluster::take(Node& node, const Resources& need) {
   if (!node.claims.empty()) nodes_.touch(node);
   return nodes_.take(node, need);
@@ -232,7 +239,8 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
   return members;
 }
 
-Process& Cluster::process_for(const Request& request, Node& node, Share& share, const std::vector<GpuIndex>& visible) {
+Process& Cluster::process_for(const Request& request, Node& node, Share& share,
+                              const std::vector<GpuIndex>& visible) {
   auto& job = *request.requester->job;
   auto* process = visible.empty() ? spare_for(job, node) : nullptr;
   if (process == nullptr) process = &new_process(job, node, visible);
@@ -300,7 +308,8 @@ void Cluster::back_to_waiting(Request& request) {
     const auto members = std::exchange(gang.members, {});
     gang.stage = Stage::Pending;
     for (const auto& member : members) clear_role(processes_.at(member.process));
-    for (const auto& member : members) put_aside(processes_.at(member.process), "another node of its gang was lost");
+    for (const auto& member : members)
+      put_aside(processes_.at(member.process), "another node of its gang was lost");
   }
   request.in_line.unlink();
   queue_.add(request, queue_.shape_for(*request.shape, request.shape));

@@ -55,12 +55,14 @@ void Cluster::lose_role(Process& process, const std::string& cause, bool with_no
     erase_lease(lease);
   } else if (process.role == Role::Actor) {
     const auto& actor = actors_.at(process.subject);
-    if (actor.stage != Stage::Placed) return start_failed(requests_.at(actor.request), process, cause, with_node);
+    if (actor.stage != Stage::Placed)
+      return start_failed(requests_.at(actor.request), process, cause, with_node);
     emit(ActorLost{actor.id, process.id, cause, actor.requester});
     erase_actor(actor.id);
   } else if (process.role == Role::Rank) {
     auto& gang = gangs_.at(process.subject);
-    if (gang.stage == Stage::Starting) return start_failed(requests_.at(gang.request), process, cause, with_node);
+    if (gang.stage == Stage::Starting)
+      return start_failed(requests_.at(gang.request), process, cause, with_node);
     gang.stage = Stage::Broken;
     gang.members[process.rank].process = 0;
     std::vector<ProcessId> others;
@@ -72,11 +74,13 @@ void Cluster::lose_role(Process& process, const std::string& cause, bool with_no
   }
 }
 
-void Cluster::start_failed(Request& request, const Process& process, const std::string& cause, bool with_node) {
+void Cluster::start_failed(Request& request, const Process& process, const std::string& cause,
+                           bool with_node) {
   // A lost node is no fault of the request: it waits again, at its old place.
   if (with_node) return back_to_waiting(request);
   refuse(request, Refused::Kind::Failed,
-         fmt::format("worker process {} on {} did not start: {}", process.id, node_text(process.node->id), cause),
+         fmt::format("worker process {} on {} did not start: {}", process.id,
+                     node_text(process.node->id), cause),
          process.id);
 }
 
@@ -87,7 +91,8 @@ void Cluster::stop(Process& process, std::string why) {
   clear_role(process);
   process.state = ProcessState::Stopping;
   if (process.keeps_others()) doom(process, why);
-  if (!process.node->lost) emit(StopProcess{process.id, process.node->id, process.node->incarnation, std::move(why)});
+  if (!process.node->lost)
+    emit(StopProcess{process.id, process.node->id, process.node->incarnation, std::move(why)});
 }
 
 void Cluster::put_aside(Process& process, std::string_view why) {
@@ -112,7 +117,8 @@ void Cluster::become_spare(Process& process) {
 }
 
 void Cluster::thin_out(const Node& node) {
-  const auto most = options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(node.cpus, 2);
+  const auto most =
+      options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(node.cpus, 2);
   if (node.spares.size() <= most) return;
   const auto unneeded = [](const Spare& spare) { return !spare.process->is_needed(); };
   if (static_cast<std::size_t>(std::ranges::count_if(node.spares, unneeded)) <= most) return;
@@ -136,7 +142,9 @@ void Cluster::clear_role(Process& process) {
   nodes_.touch(node);
 }
 
-void Cluster::doom(const Process& process, std::string cause) { doomed_.emplace_back(process.id, std::move(cause)); }
+void Cluster::doom(const Process& process, std::string cause) {
+  doomed_.emplace_back(process.id, std::move(cause));
+}
 
 void Cluster::end_doomed() {
   while (!doomed_.empty()) {

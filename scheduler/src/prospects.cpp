@@ -6,7 +6,8 @@
 #include "policies/labels.hpp"
 #include "policies/place.hpp"
 
-/// What the nodes could hold with nothing else on them: those that are there, and those that left and may come back.
+/// What the nodes could hold with nothing else on them: those that are there, and those that left
+/// and may come back.
 namespace troupe::scheduler {
 namespace {
 
@@ -33,7 +34,9 @@ class Tally {
   std::size_t found_ = 0;
 };
 
-std::int64_t whole_seconds(Duration time) { return std::chrono::duration_cast<std::chrono::seconds>(time).count(); }
+std::int64_t whole_seconds(Duration time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
 
 }  // namespace
 
@@ -51,7 +54,8 @@ void Cluster::count_present(const ShapeView& shape, Counts& counts) const {
   });
 }
 
-/// Of those that left, the latest first, the one with which the nodes could hold it; nullptr: not even with all.
+/// Of those that left, the latest first, the one with which the nodes could hold it; nullptr: not
+/// even with all.
 const DepartedNode* Cluster::missed_node(const ShapeView& shape) const {
   Tally tally{shape};
   count_present(shape, tally);
@@ -99,10 +103,11 @@ std::string Cluster::reason_of_missing(const ShapeView& shape) const {
     const auto because = impossible_because(shape);
     return nodes_.empty() ? because : fmt::format("waits for a node that can hold it: {}", because);
   }
-  const auto sought = shape.size == 1 ? fmt::format("a node with {}", to_string(shape.need))
-                                      : fmt::format("room for {} ranks of {}", shape.size, to_string(shape.need));
-  return fmt::format("waits for {}: '{}' (node {}), which had it, left {} s ago; waits until {} s", sought,
-                     missed->name, missed->node, whole_seconds(now_ - missed->left),
+  const auto sought =
+      shape.size == 1 ? fmt::format("a node with {}", to_string(shape.need))
+                      : fmt::format("room for {} ranks of {}", shape.size, to_string(shape.need));
+  return fmt::format("waits for {}: '{}' (node {}), which had it, left {} s ago; waits until {} s",
+                     sought, missed->name, missed->node, whole_seconds(now_ - missed->left),
                      whole_seconds(options_.rejoin_patience));
 }
 
@@ -110,8 +115,8 @@ std::string Cluster::refusal_after_patience(const ShapeView& shape) const {
   const auto because = impossible_because(shape);
   const auto* missed = missed_node(shape);
   if (missed == nullptr) return because;
-  return fmt::format("{}; '{}' (node {}) left {} s ago and has not come back", because, missed->name, missed->node,
-                     whole_seconds(now_ - missed->left));
+  return fmt::format("{}; '{}' (node {}) left {} s ago and has not come back", because,
+                     missed->name, missed->node, whole_seconds(now_ - missed->left));
 }
 
 }  // namespace troupe::scheduler

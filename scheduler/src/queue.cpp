@@ -10,7 +10,8 @@
 namespace troupe::scheduler {
 namespace {
 
-// Of a requester, before the shape is looked up: more than most have, and cheaper to compare than a look-up is.
+// Of a requester, before the shape is looked up: more than most have, and cheaper to compare than a
+// look-up is.
 constexpr auto kLinesTried = 4;
 
 /// At its place: at the end, or near the front where it was before.
@@ -29,7 +30,8 @@ bool leads(const Order<Record>& order, const Record& record) {
   return &*order.begin() == &record;
 }
 
-/// To where its first request puts it: that has changed, or the record is new. Mostly it is there already.
+/// To where its first request puts it: that has changed, or the record is new. Mostly it is there
+/// already.
 template <class Record, class Where>
 void settle_at(Order<Record>& order, Record& record, Where earliest) {
   record.earliest = earliest;
@@ -103,7 +105,8 @@ void Queue::add(Request& request, Shape& shape) { add(request, line_for(request,
 
 void Queue::add(Request& request, Line& line) {
   auto& shape = *line.shape;
-  const bool leads_shape = shape.size == 0 || Place{request.requester->job->rank, request.sequence} < shape.earliest;
+  const bool leads_shape =
+      shape.size == 0 || Place{request.requester->job->rank, request.sequence} < shape.earliest;
   insert(request, line);
   ++shape.size;
   ++line.of_job->size;
@@ -138,7 +141,8 @@ void Queue::settle_in(Line& line) {
 void Queue::settle_in(JobLines& job, Shape& shape) {
   const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
   settle_at(shape.order, job, Place{job.of->rank, job.lines.begin()->earliest});
-  if (led_shape || leads(shape.order, job)) settle_at(by_first_, shape, shape.order.begin()->earliest);
+  if (led_shape || leads(shape.order, job))
+    settle_at(by_first_, shape, shape.order.begin()->earliest);
 }
 
 void Queue::leave(Line& line) {

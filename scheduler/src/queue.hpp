@@ -20,10 +20,12 @@ struct Place {
 struct ByFirst {
   bool operator()(const auto& a, const auto& b) const { return a.earliest < b.earliest; }
 };
-/// Lines of a job by their first requests; jobs and shapes by the ranks of the jobs, and then by their first requests.
+/// Lines of a job by their first requests; jobs and shapes by the ranks of the jobs, and then by
+/// their first requests.
 template <class Record>
-using Order = boost::intrusive::set<Record, boost::intrusive::member_hook<Record, Turn, &Record::turn>,
-                                    boost::intrusive::compare<ByFirst>>;
+using Order =
+    boost::intrusive::set<Record, boost::intrusive::member_hook<Record, Turn, &Record::turn>,
+                          boost::intrusive::compare<ByFirst>>;
 
 /// The lines of one shape and one job.
 struct JobLines {
@@ -59,21 +61,23 @@ struct Shape {
   std::vector<Request*> everyone();
 };
 
-/// Who waits, by shape, job, requester and arrival. A shape, or a line of it, is here while a request of it waits. Cost:
-/// O(log shapes + log jobs + log requesters of the job), and for one that comes back to its old place as many as have
-/// come back before it.
+/// Who waits, by shape, job, requester and arrival. A shape, or a line of it, is here while a
+/// request of it waits. Cost: O(log shapes + log jobs + log requesters of the job), and for one
+/// that comes back to its old place as many as have come back before it.
 class Queue {
  public:
   /// In no order that may show.
   using Shapes = boost::unordered_map<ShapeKey, Shape, ShapeHash, SameShape>;
 
-  /// A shape is made where it is new; a request must be added to it then. `known`: its record, if there is one already.
+  /// A shape is made where it is new; a request must be added to it then. `known`: its record, if
+  /// there is one already.
   Shape& shape_for(const ShapeView& wanted, ShapePtr known = {});
   void add(Request& request, Shape& shape);
   /// To a line of its requester.
   void add(Request& request, Line& line);
   void remove(Request& request);
-  /// The requester's line of that shape, if it is one of its first few: mostly it asks again for what it waits for.
+  /// The requester's line of that shape, if it is one of its first few: mostly it asks again for
+  /// what it waits for.
   static Line* line_of(Process& requester, const ShapeView& wanted);
   Shape* find(const ShapeView& wanted);
   const Shape* find(const ShapeView& wanted) const;
@@ -100,7 +104,8 @@ class Queue {
 
  private:
   Line& line_for(const Request& request, Shape& shape);
-  /// The first request of the line or the job has changed, and with it the place in the orders that it determines.
+  /// The first request of the line or the job has changed, and with it the place in the orders that
+  /// it determines.
   void settle_in(Line& line);
   void settle_in(JobLines& job, Shape& shape);
   /// Nobody waits in it any more.

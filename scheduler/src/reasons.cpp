@@ -6,22 +6,25 @@
 #include "policies/labels.hpp"
 #include "policies/place.hpp"
 
-/// Why a request waits, worked out when somebody asks: nothing is written down while the cluster is busy.
+/// Why a request waits, worked out when somebody asks: nothing is written down while the cluster is
+/// busy.
 namespace troupe::scheduler {
 
 std::string Cluster::node_text(NodeId id) const {
   const auto* node = nodes_.find(id);
-  return node == nullptr ? fmt::format("node {}", id) : fmt::format("'{}' (node {})", node->name, id);
+  return node == nullptr ? fmt::format("node {}", id)
+                         : fmt::format("'{}' (node {})", node->name, id);
 }
 
 std::string Cluster::reason(const Request& request) const {
   if (!request.waiting()) return reason_of_starting(request);
   const auto* shape = queue_.find(*request.shape);
-  if (nodes_.empty() || (shape != nullptr && !shape->possible)) return reason_of_missing(*request.shape);
+  if (nodes_.empty() || (shape != nullptr && !shape->possible))
+    return reason_of_missing(*request.shape);
   if (only_bounded(*request.shape)) {  // room that is kept for it would not help
     return fmt::format(
-        "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per CPU: nest "
-        "fewer tasks in one another, or add CPUs",
+        "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, {} per "
+        "CPU: nest fewer tasks in one another, or add CPUs",
         options_.lease_processes_per_cpu);
   }
   if (request.reservation && request.reservation->held()) return reason_of_reservation(request);
@@ -30,7 +33,8 @@ std::string Cluster::reason(const Request& request) const {
 
 std::string Cluster::reason_of_starting(const Request& request) const {
   const auto starts = [&](ProcessId id) {
-    return fmt::format("worker process {} is starting on {}", id, node_text(processes_.at(id).node->id));
+    return fmt::format("worker process {} is starting on {}", id,
+                       node_text(processes_.at(id).node->id));
   };
   if (request.shape->kind == Kind::Lease) return starts(leases_.at(request.subject).process->id);
   if (request.shape->kind == Kind::Actor) return starts(actors_.at(request.subject).process);
@@ -48,7 +52,8 @@ std::string Cluster::reason_of_reservation(const Request& request) const {
     const auto& node = *nodes_.find(id);
     const auto slots = node.free.slots(request.shape->need.resources, ranks);
     if (slots >= ranks) continue;
-    lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id), slots, ranks);
+    lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id),
+                           slots, ranks);
   }
   return fmt::format("room is kept free for it, as its turn is next: {}",
                      lacking.empty() ? "there is enough, and it is about to be placed" : lacking);
@@ -66,10 +71,12 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
     if (!matches(node->labels, shape.need.labels) || !node->free.fits(need)) continue;
     for (const auto& [other, claim] : node->claims) {
       if (*claim.shape == shape || !claim.resources.overlaps(need)) continue;
-      return fmt::format("what is free on {} is kept for request {}, whose turn is next", node_text(node->id), other);
+      return fmt::format("what is free on {} is kept for request {}, whose turn is next",
+                         node_text(node->id), other);
     }
     if (node->cpu_is_promised()) {
-      return fmt::format("the next CPU of {} goes to a process there that has what it waited for", node_text(node->id));
+      return fmt::format("the next CPU of {} goes to a process there that has what it waited for",
+                         node_text(node->id));
     }
   }
   return "it is about to be placed";

@@ -6,8 +6,8 @@
 namespace troupe::scheduler {
 namespace {
 
-// So much more than another gets a job is to keep, or its turn is over, for its leases to be recalled: small differences
-// even out as leases come and go.
+// So much more than another gets a job is to keep, or its turn is over, for its leases to be
+// recalled: small differences even out as leases come and go.
 constexpr double kWorthwhile = 5.0 / 4;
 
 }  // namespace
@@ -22,7 +22,8 @@ void Cluster::recall(Lease& lease) {
   emit(LeaseRecalled{lease.id, lease.requester->id});
 }
 
-/// Whether returning the lease would bring one of the shape's requests forward and not just back to its holder.
+/// Whether returning the lease would bring one of the shape's requests forward and not just back to
+/// its holder.
 bool Cluster::competes(const Shape& shape, const Lease& lease) const {
   const auto& need = shape.key->need;
   if (!lease.process->held.resources.overlaps(need.resources)) return false;
@@ -34,8 +35,9 @@ bool Cluster::competes(const Shape& shape, const Lease& lease) const {
   return matches(lease.node->labels, need.labels) && lease.node->idle.fits(need.resources);
 }
 
-/// What leases that are recalled will give back counts for those that wait in their order; for whom it is not enough,
-/// others give way, also before their terms. For a gang, whole nodes are drained instead.
+/// What leases that are recalled will give back counts for those that wait in their order; for whom
+/// it is not enough, others give way, also before their terms. For a gang, whole nodes are drained
+/// instead.
 void Cluster::recall_for_those_behind() {
   if (jobs_.size() < 2 || by_age_.empty()) return;
   Resources coming;
@@ -79,8 +81,9 @@ void Cluster::recall_for(Shape& shape, const Foremost& foremost, Resources& comi
   }
 }
 
-/// Leases past their term go back, oldest first, no more of them than processes are waited for: the queue is by arrival
-/// and whose lease was recalled asks again at its end, so requesters take turns.
+/// Leases past their term go back, oldest first, no more of them than processes are waited for: the
+/// queue is by arrival and whose lease was recalled asks again at its end, so requesters take
+/// turns.
 void Cluster::recall_overdue() {
   auto coming = recalled_;
   for (auto* shape : queue_.shapes()) {

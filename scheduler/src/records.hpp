@@ -13,17 +13,19 @@
 
 namespace troupe::scheduler {
 
-/// Asks for the memory of a record (or the first `bytes` of it) that is needed soon, so that the wait for it goes by
-/// beside other work.
+/// Asks for the memory of a record (or the first `bytes` of it) that is needed soon, so that the
+/// wait for it goes by beside other work.
 template <class Record>
 void fetch(const Record* record, std::size_t bytes = sizeof(Record)) {
-  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(record) + at);
+  for (std::size_t at = 0; at < bytes; at += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(record) + at);
 }
 
-/// Records of one kind by their ids. They do not move. Ids are given out in turn, and the records of 16 neighbours lie
-/// in one page of memory, which is kept while one of them is there: a million of them are mostly cold, and what is made
-/// together is found together, by one look at an index that is small. Cost: O(1); what is left of a page that its
-/// neighbours have gone from takes the room of all.
+/// Records of one kind by their ids. They do not move. Ids are given out in turn, and the records
+/// of 16 neighbours lie in one page of memory, which is kept while one of them is there: a million
+/// of them are mostly cold, and what is made together is found together, by one look at an index
+/// that is small. Cost: O(1); what is left of a page that its neighbours have gone from takes the
+/// room of all.
 template <class Id, class Record>
 class Records {
  public:
@@ -98,10 +100,14 @@ class Records {
     std::uint32_t there = 0;  // a bit for each record
 
     Record* place(std::size_t index) { return reinterpret_cast<Record*>(memory.data()) + index; }
-    Record* find(std::size_t index) { return (there >> index & 1U) != 0 ? std::launder(place(index)) : nullptr; }
+    Record* find(std::size_t index) {
+      return (there >> index & 1U) != 0 ? std::launder(place(index)) : nullptr;
+    }
   };
 
-  static Page* page_of(Record& record) { return reinterpret_cast<Page*>(&record - record.id % kPage); }
+  static Page* page_of(Record& record) {
+    return reinterpret_cast<Page*>(&record - record.id % kPage);
+  }
 
   Page* page_at(Id number) const {
     if (number == last_.number && last_.page != nullptr) return last_.page;

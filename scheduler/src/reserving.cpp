@@ -12,8 +12,8 @@ constexpr std::size_t kDrainShortlist = 8;
 
 }  // namespace
 
-/// The first of each shape that has waited longer than `patience`, or is owed what others have, has nodes kept for it; others
-/// of its shape follow.
+/// The first of each shape that has waited longer than `patience`, or is owed what others have, has
+/// nodes kept for it; others of its shape follow.
 void Cluster::review_reservations(bool is_tick) {
   for (const auto& [sequence, id] : std::set{reserving_}) {
     auto& request = requests_.at(id);
@@ -30,19 +30,21 @@ void Cluster::review_reservations(bool is_tick) {
     if (held >= options_.reservations) return;
     auto& request = shape->first();
     if (!shape->possible) continue;
-    if (request.reservation && (request.reservation->held() || request.reservation->until > now_)) continue;
+    if (request.reservation && (request.reservation->held() || request.reservation->until > now_))
+      continue;
     if (!has_waited_long(request) && !(is_tick && is_owed(request))) continue;
     if (reserve(request)) ++held;
   }
 }
 
 std::size_t Cluster::reservations_held() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
 }
 
-/// For a gang that does not fit and is owed what others have, what becomes free is kept from now on, lest small requests take
-/// it bit by bit. A lease or an actor, which takes what one lease gives back, is looked at with the next tick.
+/// For a gang that does not fit and is owed what others have, what becomes free is kept from now
+/// on, lest small requests take it bit by bit. A lease or an actor, which takes what one lease
+/// gives back, is looked at with the next tick.
 void Cluster::hold_place(Request& request) {
   if (request.shape->kind != Kind::Gang || request.reservation || !is_owed(request)) return;
   if (reservations_held() < options_.reservations) reserve(request);
@@ -57,7 +59,8 @@ bool Cluster::has_waited_long(const Request& request) const {
 
 bool Cluster::reserve(Request& request) {
   if (!request.reservation) {
-    request.reservation = std::make_unique<Reservation>(Reservation{{}, now_, options_.reservation_term});
+    request.reservation =
+        std::make_unique<Reservation>(Reservation{{}, now_, options_.reservation_term});
     reserving_.emplace(request.sequence, request.id);
   }
   auto& reservation = *request.reservation;
@@ -70,8 +73,8 @@ bool Cluster::reserve(Request& request) {
   for (auto node : *nodes) ++reservation.ranks[node];
   for (const auto& [id, ranks] : reservation.ranks) {
     nodes_.find(id)->claims.emplace(
-        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)), request.shape,
-                          request.requester->job});
+        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)),
+                          request.shape, request.requester->job});
   }
   reservation.until = now_ + reservation.term;
   drain(request);
@@ -91,10 +94,12 @@ Capacity Cluster::room_in(const Node& node, bool around_actors) const {
   return claimed.empty() ? room : room.without(claimed);
 }
 
-/// Where it could go once leases are returned; with `around_actors` leaving alone what actors and gangs hold.
+/// Where it could go once leases are returned; with `around_actors` leaving alone what actors and
+/// gangs hold.
 std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool around_actors) const {
   const auto& need = request.shape->need;
-  // For a single process a few nodes that could hold it are enough: what counts is that one is drained, not which.
+  // For a single process a few nodes that could hold it are enough: what counts is that one is
+  // drained, not which.
   const auto most = request.shape->size == 1 ? kDrainShortlist : nodes_.size();
   std::deque<Capacity> rooms;
   std::vector<Candidate> candidates;
@@ -124,7 +129,8 @@ void Cluster::lift(Request& request) {
   reservation.ranks.clear();
 }
 
-/// What has waited for `patience` may have any lease recalled, and before that those of jobs that have more.
+/// What has waited for `patience` may have any lease recalled, and before that those of jobs that
+/// have more.
 bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
   if (lease.requester == request.requester && *lease.shape == *request.shape) return false;
   if (request.since + options_.patience <= now_) return true;
@@ -133,7 +139,8 @@ bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
   return gives_way(*lease.requester->job, lease.process->held.resources, step);
 }
 
-/// No more leases than are needed are recalled: of the jobs that have most, and of these the oldest.
+/// No more leases than are needed are recalled: of the jobs that have most, and of these the
+/// oldest.
 void Cluster::drain(const Request& request) {
   const auto& each = request.shape->need.resources;
   for (const auto& [id, ranks] : request.reservation->ranks) {
@@ -143,7 +150,8 @@ void Cluster::drain(const Request& request) {
     std::vector<Process*> idle;
     std::vector<Lease*> leases;
     for (auto& process : node.processes) {
-      if (process.state == ProcessState::Idle && process.job != request.requester->job && !process.is_needed()) {
+      if (process.state == ProcessState::Idle && process.job != request.requester->job &&
+          !process.is_needed()) {
         idle.push_back(&process);
       }
       if (process.state == ProcessState::Stopping) coming.give(process.held);
@@ -156,7 +164,8 @@ void Cluster::drain(const Request& request) {
       }
     }
     std::ranges::sort(leases, {}, [](const Lease* lease) {
-      return std::tuple{-static_cast<std::int64_t>(lease->requester->job->rank), lease->granted_at, lease->id};
+      return std::tuple{-static_cast<std::int64_t>(lease->requester->job->rank), lease->granted_at,
+                        lease->id};
     });
     for (auto* lease : leases) {
       if (coming.slots(each, ranks) >= ranks) break;
@@ -164,7 +173,8 @@ void Cluster::drain(const Request& request) {
       coming.give(lease->process->held);
       recall(*lease);
     }
-    for (auto* process : idle) stop(*process, "its node is drained for a request whose turn is next");
+    for (auto* process : idle)
+      stop(*process, "its node is drained for a request whose turn is next");
   }
 }
 

@@ -28,8 +28,8 @@ Amount Resources::other(std::string_view name) const {
 }
 
 void Resources::set_other(std::string_view name, Amount amount) {
-  const auto at =
-      std::ranges::lower_bound(others_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
+  const auto at = std::ranges::lower_bound(
+      others_, name, {}, [](const auto& entry) { return std::string_view{entry.first}; });
   const bool present = at != others_.end() && at->first == name;
   if (amount.is_zero()) {
     if (present) others_.erase(at);
@@ -51,22 +51,27 @@ Resources::Entries Resources::entries() const {
 }
 
 bool Resources::covers_others(const Resources& part) const {
-  return std::ranges::all_of(part.others_, [&](const auto& entry) { return other(entry.first) >= entry.second; });
+  return std::ranges::all_of(part.others_,
+                             [&](const auto& entry) { return other(entry.first) >= entry.second; });
 }
 
 bool Resources::overlaps(const Resources& part) const {
   if (!cpu_.is_zero() && !part.cpu_.is_zero()) return true;
   if (!gpu_.is_zero() && !part.gpu_.is_zero()) return true;
-  return std::ranges::any_of(part.others_, [&](const auto& entry) { return !other(entry.first).is_zero(); });
+  return std::ranges::any_of(part.others_,
+                             [&](const auto& entry) { return !other(entry.first).is_zero(); });
 }
 
 Resources Resources::without(const Resources& part) const {
-  const auto rest = [](Amount ours, Amount taken) { return taken < ours ? ours - taken : Amount{}; };
+  const auto rest = [](Amount ours, Amount taken) {
+    return taken < ours ? ours - taken : Amount{};
+  };
   Resources left;
   left.cpu_ = rest(cpu_, part.cpu_);
   left.gpu_ = rest(gpu_, part.gpu_);
   for (const auto& [name, amount] : others_) {
-    if (const auto some = rest(amount, part.other(name)); !some.is_zero()) left.others_.emplace_back(name, some);
+    if (const auto some = rest(amount, part.other(name)); !some.is_zero())
+      left.others_.emplace_back(name, some);
   }
   return left;
 }

@@ -3,10 +3,11 @@
 
 #include "cluster.hpp"
 
-/// Who is served next among jobs, by dominant resource fairness (Ghodsi et al., NSDI 2011, section 4): a job's dominant
-/// share is the largest part that it holds of any resource of the cluster, divided by its weight, and whose is smallest
-/// comes first. Requests are indivisible and gangs are not recalled, so that shares at one moment say little: jobs are
-/// ordered by their shares over the last while, in ranks, so that jobs that are about equal keep the order of arrival.
+/// Who is served next among jobs, by dominant resource fairness (Ghodsi et al., NSDI 2011, section
+/// 4): a job's dominant share is the largest part that it holds of any resource of the cluster,
+/// divided by its weight, and whose is smallest comes first. Requests are indivisible and gangs are
+/// not recalled, so that shares at one moment say little: jobs are ordered by their shares over the
+/// last while, in ranks, so that jobs that are about equal keep the order of arrival.
 namespace troupe::scheduler {
 namespace {
 
@@ -14,12 +15,14 @@ constexpr double kRounding = 1e-9;
 constexpr int kRanksPerDoubling = 8;
 constexpr int kLeastExponent = -20;
 
-/// Eight from one share to its double, whatever the size of the cluster; less than a millionth of it counts as nothing.
+/// Eight from one share to its double, whatever the size of the cluster; less than a millionth of
+/// it counts as nothing.
 std::uint32_t rank_of(double share) {
   int exponent = 0;
   const auto fraction = std::frexp(share, &exponent);  // from 0.5 to 1
   if (share <= 0 || exponent <= kLeastExponent) return 0;
-  return static_cast<std::uint32_t>((exponent - kLeastExponent + 2 * fraction - 1) * kRanksPerDoubling);
+  return static_cast<std::uint32_t>((exponent - kLeastExponent + 2 * fraction - 1) *
+                                    kRanksPerDoubling);
 }
 
 double part_of(Amount part, Amount all) {
@@ -30,7 +33,8 @@ double part_of(Amount part, Amount all) {
 
 double Cluster::dominant_part(const Resources& held) const {
   double most = 0;
-  for (const auto& [name, amount] : held.entries()) most = std::max(most, part_of(amount, nodes_.total().of(name)));
+  for (const auto& [name, amount] : held.entries())
+    most = std::max(most, part_of(amount, nodes_.total().of(name)));
   return most;
 }
 
@@ -66,7 +70,8 @@ void Cluster::review_shares() {
   if (!changed) return;
   // What is kept for some may not be kept from others any more.
   for (const auto& [sequence, id] : reserving_) {
-    for (const auto& [node, ranks] : requests_.at(id).reservation->ranks) nodes_.touch(*nodes_.find(node));
+    for (const auto& [node, ranks] : requests_.at(id).reservation->ranks)
+      nodes_.touch(*nodes_.find(node));
   }
 }
 
@@ -75,7 +80,8 @@ double Cluster::share_kept(const Job& job) const {
   return job.returning.empty() ? job.share : share_of(job, job.used.without(job.returning));
 }
 
-Cluster::Step Cluster::step_of(const Job& job, const Resources& coming, const Resources& gets) const {
+Cluster::Step Cluster::step_of(const Job& job, const Resources& coming,
+                               const Resources& gets) const {
   auto held = job.used;
   held += coming;
   const auto from = share_of(job, held);
@@ -88,14 +94,15 @@ bool Cluster::is_ahead(const Job& holder, const Step& step) const {
   return has_had_more(holder, *step.job) && share_kept(holder) > step.from + kRounding;
 }
 
-/// Whether a job is to give that back, as another waits: it is ahead, or has had about as much and keeps no less than the
-/// other gets. So jobs of small requests have the same at each moment, and where a request is so large that one of them
-/// must have more, they take turns.
+/// Whether a job is to give that back, as another waits: it is ahead, or has had about as much and
+/// keeps no less than the other gets. So jobs of small requests have the same at each moment, and
+/// where a request is so large that one of them must have more, they take turns.
 bool Cluster::gives_way(const Job& holder, const Resources& gives, const Step& step) const {
   if (&holder == step.job || has_had_more(*step.job, holder)) return false;
   if (is_ahead(holder, step)) return true;
   if (share_kept(holder) + kRounding < step.to) return false;
-  return share_of(holder, holder.used.without(holder.returning).without(gives)) + kRounding >= step.to;
+  return share_of(holder, holder.used.without(holder.returning).without(gives)) + kRounding >=
+         step.to;
 }
 
 /// Whether some job is to give way to the request.
@@ -103,8 +110,9 @@ bool Cluster::is_owed(const Request& request) const {
   if (jobs_.size() < 2) return false;
   const auto all = times(request.shape->need.resources, request.shape->size);
   const auto step = step_of(*request.requester->job, {}, all);
-  return std::ranges::any_of(
-      jobs_, [&](const auto& entry) { return gives_way(entry.second, all, step) && entry.second.used.overlaps(all); });
+  return std::ranges::any_of(jobs_, [&](const auto& entry) {
+    return gives_way(entry.second, all, step) && entry.second.used.overlaps(all);
+  });
 }
 
 void Cluster::count_use(Process& process, bool more) {

@@ -11,10 +11,11 @@
 
 namespace troupe::scheduler {
 
-/// Memory for objects of one type, which come and go. What was given back last is taken first: it is still in the cache.
-/// But for the first block, which is small, it lies in huge pages where the system has any: of a million objects nearly
-/// each access otherwise waits for the page tables too. What of a block was never taken is address space and no memory.
-/// All of it goes back to the system with the slab.
+/// Memory for objects of one type, which come and go. What was given back last is taken first: it
+/// is still in the cache. But for the first block, which is small, it lies in huge pages where the
+/// system has any: of a million objects nearly each access otherwise waits for the page tables too.
+/// What of a block was never taken is address space and no memory. All of it goes back to the
+/// system with the slab.
 template <class Object>
 class Slab {
  public:
@@ -52,9 +53,11 @@ class Slab {
     if (huge) fresh_ = aligned(fresh_);
     left_ = (huge ? kBlock : kFirst) / sizeof(Object);
   }
-  /// Straight from the system: what an allocator has had before lies in small pages, and stays there.
+  /// Straight from the system: what an allocator has had before lies in small pages, and stays
+  /// there.
   static Block mapped(std::size_t bytes) {
-    auto* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    auto* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc{};
     return Block(static_cast<std::byte*>(memory), Release{bytes});
   }

@@ -30,7 +30,8 @@ std::string Cluster::what(const Request& request) const {
   const auto need = to_string(shape.need);
   if (shape.kind == Kind::Lease) return fmt::format("lease of {}", need);
   if (shape.kind == Kind::Gang)
-    return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need, to_string(shape.strategy));
+    return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need,
+                       to_string(shape.strategy));
   const auto& name = actors_.at(request.subject).name;
   return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
                       : fmt::format("actor '{}' of {}", name, need);
@@ -40,7 +41,8 @@ std::vector<PendingView> Cluster::pending() const {
   std::vector<const Request*> order;
   for (const auto* request : requests_.all()) order.push_back(request);
   std::ranges::sort(order, {}, &Request::sequence);
-  std::map<const ShapeKey*, std::string> reasons;  // one per shape, where nothing is special about the request
+  // One per shape, where nothing is special about the request.
+  std::map<const ShapeKey*, std::string> reasons;
   std::vector<PendingView> views;
   for (const auto* request : order) {
     std::string why;
@@ -51,8 +53,8 @@ std::vector<PendingView> Cluster::pending() const {
     } else {
       why = reason(*request);
     }
-    views.push_back(
-        {request->id, what(*request), request->requester->job->id, request->requester->id, request->since, why});
+    views.push_back({request->id, what(*request), request->requester->job->id,
+                     request->requester->id, request->since, why});
   }
   return views;
 }
@@ -71,7 +73,9 @@ std::vector<NodeView> Cluster::nodes() const {
       if (process.role == Role::Rank) ++view.ranks;
       if (process.wait == Wait::Blocked) ++view.blocked;
     }
-    view.state = node->claims.empty() ? "ready" : fmt::format("drained for request {}", node->claims.begin()->first);
+    view.state = node->claims.empty()
+                     ? "ready"
+                     : fmt::format("drained for request {}", node->claims.begin()->first);
     views.push_back(std::move(view));
   }
   return views;

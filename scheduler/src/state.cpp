@@ -30,10 +30,16 @@ std::vector<ActorView> State::actors() const { return impl_->cluster.actors(); }
 std::vector<GangView> State::gangs() const { return impl_->cluster.gangs(); }
 std::vector<JobView> State::jobs() const { return impl_->cluster.jobs(); }
 std::vector<ProcessView> State::processes() const { return impl_->cluster.processes(); }
-std::optional<ProcessView> State::process(ProcessId process) const { return impl_->cluster.process(process); }
+std::optional<ProcessView> State::process(ProcessId process) const {
+  return impl_->cluster.process(process);
+}
 std::optional<ActorView> State::actor(ActorId actor) const { return impl_->cluster.actor(actor); }
-std::optional<ActorView> State::actor_named(std::string_view name) const { return impl_->cluster.actor_named(name); }
+std::optional<ActorView> State::actor_named(std::string_view name) const {
+  return impl_->cluster.actor_named(name);
+}
 std::optional<GangView> State::gang(GangId gang) const { return impl_->cluster.gang(gang); }
-std::optional<std::string> State::broken_invariant() const { return impl_->cluster.broken_invariant(); }
+std::optional<std::string> State::broken_invariant() const {
+  return impl_->cluster.broken_invariant();
+}
 
 }  // namespace troupe::scheduler

@@ -40,7 +40,8 @@ TEST_CASE("a gang spreads over two nodes", "[cli][cluster][gang]") {
   CHECK(cluster.all_is_free());
 }
 
-TEST_CASE("a task, an actor and a rank are kept on the node whose number they ask for", "[cli][cluster][labels]") {
+TEST_CASE("a task, an actor and a rank are kept on the node whose number they ask for",
+          "[cli][cluster][labels]") {
   TestCluster cluster(2);
   const auto done = cluster.run_driver("by_node");
   INFO(done.output);
@@ -51,12 +52,13 @@ TEST_CASE("a task, an actor and a rank are kept on the node whose number they as
     CHECK(number_after(done.output, "actor " + number) == cluster.worker(worker).agent());
     CHECK(number_after(done.output, "rank " + number) == static_cast<int>(worker) + 1);
   }
-  CHECK_THAT(done.output,
-             Catch::Contains("impossible: ") && Catch::Contains("no node has troupe.node=3; the closest is"));
+  CHECK_THAT(done.output, Catch::Contains("impossible: ") &&
+                              Catch::Contains("no node has troupe.node=3; the closest is"));
   CHECK(cluster.all_is_free());
 }
 
-TEST_CASE("SIGKILL of the driver frees its workers and what they started", "[cli][cluster][failure]") {
+TEST_CASE("SIGKILL of the driver frees its workers and what they started",
+          "[cli][cluster][failure]") {
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
   driver.wait_for_output("holding");
@@ -69,7 +71,8 @@ TEST_CASE("SIGKILL of the driver frees its workers and what they started", "[cli
   CHECK(cluster.all_is_free());
 }
 
-TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they started", "[cli][cluster][failure]") {
+TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they started",
+          "[cli][cluster][failure]") {
   const bool of_its_guardian = GENERATE(false, true);
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
@@ -79,7 +82,9 @@ TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they sta
   const int daemon = number_after(driver.output(), "daemon");
   const auto agent = cluster.worker(0).agent();
   REQUIRE(::kill(of_its_guardian ? cluster.worker(0).pid() : agent, SIGKILL) == 0);
-  CHECK(eventually([&] { return !is_alive(actor) && !is_alive(sleeper) && !is_alive(daemon) && !is_alive(agent); }));
+  CHECK(eventually([&] {
+    return !is_alive(actor) && !is_alive(sleeper) && !is_alive(daemon) && !is_alive(agent);
+  }));
   driver.wait_for_output("failed: actor");
   const auto status = driver.wait();
   REQUIRE(status);
@@ -103,7 +108,8 @@ TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][c
   }
 }
 
-TEST_CASE("a private cluster is gone with its driver, however that ends", "[cli][cluster][failure]") {
+TEST_CASE("a private cluster is gone with its driver, however that ends",
+          "[cli][cluster][failure]") {
   for (const int number : {SIGINT, SIGTERM, SIGKILL}) {
     TemporaryFolder folder;
     const std::string mark = "XDG_STATE_HOME=" + folder.path();
@@ -128,8 +134,10 @@ TEST_CASE("stop ends its own cluster and no other", "[cli][cluster]") {
   CHECK(other.run_driver("task").exit_code == 0);
 }
 
-TEST_CASE("a second head says whose place it takes for the commands here, and the end of the first one leaves it that",
-          "[cli][cluster]") {
+TEST_CASE(
+    "a second head says whose place it takes for the commands here, and the end of the first one "
+    "leaves it that",
+    "[cli][cluster]") {
   TestCluster first(0);
   CHECK_THAT(first.head().output(), !Catch::Contains("until now"));
   const auto named = [&] {
@@ -137,16 +145,19 @@ TEST_CASE("a second head says whose place it takes for the commands here, and th
     std::ifstream(first.folder() + "/troupe/address") >> address;
     return address;
   };
-  std::vector<std::string> environment{"XDG_STATE_HOME=" + first.folder(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  std::vector<std::string> environment{"XDG_STATE_HOME=" + first.folder(),
+                                       "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
   const auto state = first.folder() + "/second";
-  Child second({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--state-dir", state}, environment);
+  Child second({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--state-dir", state},
+               environment);
   second.wait_for_output("until now");
   const auto address = named();
   CHECK(address != first.address());
-  CHECK_THAT(second.output(), Catch::Contains("without --address meant the head at " + first.address() + " until now"));
+  CHECK_THAT(second.output(), Catch::Contains("without --address meant the head at " +
+                                              first.address() + " until now"));
 
-  const auto refused = run({TROUPE_PROGRAM, "head", "--port", "0", "--state-dir", first.folder() + "/third",
-                            "--spill-directory", "/proc/nowhere"},
+  const auto refused = run({TROUPE_PROGRAM, "head", "--port", "0", "--state-dir",
+                            first.folder() + "/third", "--spill-directory", "/proc/nowhere"},
                            environment);
   CHECK(refused.exit_code == 1);
   CHECK(named() == address);
@@ -159,7 +170,8 @@ TEST_CASE("a second head says whose place it takes for the commands here, and th
   CHECK(named().empty());
 }
 
-TEST_CASE("the token is made on the first start with mode 0600, and never printed", "[cli][cluster][security]") {
+TEST_CASE("the token is made on the first start with mode 0600, and never printed",
+          "[cli][cluster][security]") {
   TestCluster cluster(0);
   struct stat status {};
   REQUIRE(stat(cluster.token_file().c_str(), &status) == 0);
@@ -171,10 +183,13 @@ TEST_CASE("the token is made on the first start with mode 0600, and never printe
   CHECK(cluster.head().output().find(token) == std::string::npos);
 }
 
-TEST_CASE("a node has as many worker processes as its hard limit of open files allows, and they the soft one",
-          "[cli][cluster]") {
+TEST_CASE(
+    "a node has as many worker processes as its hard limit of open files allows, and they the soft "
+    "one",
+    "[cli][cluster]") {
   TestCluster cluster(0);
-  Child worker({"/bin/sh", "-c", "ulimit -Sn 100; exec \"$0\" worker --head \"$1\"", TROUPE_PROGRAM, cluster.address()},
+  Child worker({"/bin/sh", "-c", "ulimit -Sn 100; exec \"$0\" worker --head \"$1\"", TROUPE_PROGRAM,
+                cluster.address()},
                cluster.environment());
   worker.wait_for_output("of the cluster at");
   const auto driver = cluster.run_driver("many");
@@ -185,10 +200,13 @@ TEST_CASE("a node has as many worker processes as its hard limit of open files a
   CHECK(worker.wait());
 }
 
-TEST_CASE("the log folders of ended nodes go but for the last ones, those of living nodes stay", "[cli][cluster]") {
+TEST_CASE("the log folders of ended nodes go but for the last ones, those of living nodes stay",
+          "[cli][cluster]") {
   TestCluster cluster(1);
   const auto logs = std::filesystem::path(cluster.folder()) / "troupe" / "logs";
-  const auto folder_of = [&](const Child& node) { return logs / ("node-" + std::to_string(node.agent())); };
+  const auto folder_of = [&](const Child& node) {
+    return logs / ("node-" + std::to_string(node.agent()));
+  };
   std::vector<std::filesystem::path> ended;
   for (int i = 0; i < 3; ++i) {
     cluster.add_worker({"--keep-logs", "1"});
@@ -206,15 +224,18 @@ TEST_CASE("the log folders of ended nodes go but for the last ones, those of liv
   CHECK(std::filesystem::exists(folder_of(cluster.worker(cluster.workers() - 1))));
 }
 
-TEST_CASE("status names what waits and why, and so does its driver after a while", "[cli][cluster]") {
+TEST_CASE("status names what waits and why, and so does its driver after a while",
+          "[cli][cluster]") {
   TestCluster cluster(1, 1);
   auto holder = cluster.driver("hold");
   holder.wait_for_output("holding");
   auto waiting = cluster.driver("task");
   CHECK(eventually([&] {
     const auto status = nlohmann::json::parse(cluster.status());
-    return status["pending"].size() == 1 && !status["pending"][0]["reason"].get<std::string>().empty();
+    return status["pending"].size() == 1 &&
+           !status["pending"][0]["reason"].get<std::string>().empty();
   }));
-  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output, Catch::Contains("waiting"));
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output,
+             Catch::Contains("waiting"));
   waiting.wait_for_output("lease of cpu 1 has waited for ", std::chrono::seconds(20));
 }

@@ -22,7 +22,8 @@ int actor_of(Child& driver) {
 
 }  // namespace
 
-TEST_CASE("a killed process is reported as killed, also where its node was held up", "[cli][cluster][failure]") {
+TEST_CASE("a killed process is reported as killed, also where its node was held up",
+          "[cli][cluster][failure]") {
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
   const int actor = actor_of(driver);
@@ -43,13 +44,16 @@ TEST_CASE("after troupe stop a driver says that the cluster was stopped", "[cli]
   actor_of(driver);
   CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
   REQUIRE(driver.wait());
-  CHECK_THAT(driver.output(), Catch::Contains("failed: the cluster was stopped: asked by `troupe stop`"));
+  CHECK_THAT(driver.output(),
+             Catch::Contains("failed: the cluster was stopped: asked by `troupe stop`"));
   REQUIRE(cluster.worker(0).wait());
   REQUIRE(cluster.head().wait());
-  CHECK_THAT(cluster.worker(0).output(), Catch::Contains("the cluster was stopped: asked by `troupe stop`"));
+  CHECK_THAT(cluster.worker(0).output(),
+             Catch::Contains("the cluster was stopped: asked by `troupe stop`"));
 }
 
-TEST_CASE("a program that leaves with large values of others ends without a warning", "[cli][cluster][store]") {
+TEST_CASE("a program that leaves with large values of others ends without a warning",
+          "[cli][cluster][store]") {
   TestCluster cluster(1);
   for (int i = 0; i < 10; ++i) {
     const auto done = cluster.run_driver("stored");

@@ -28,7 +28,8 @@ struct Holder {
     }
     return child;
   }
-  /// Starts one as daemons do: without an environment, in a session of its own, and left by its parent.
+  /// Starts one as daemons do: without an environment, in a session of its own, and left by its
+  /// parent.
   int starts_a_daemon() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return 0;
@@ -90,13 +91,15 @@ int gang(troupe::Cluster&) {
   return 0;
 }
 
-/// A task, an actor and a rank on each of two nodes, by the node's number, and a task for a third node.
+/// A task, an actor and a rank on each of two nodes, by the node's number, and a task for a third
+/// node.
 int by_node(troupe::Cluster&) {
   for (const std::string number : {"1", "2"}) {
     const auto there = troupe::with({.cpus = 0, .labels = {{"troupe.node", number}}});
     print("task " + number, there.task<parent_id>().get());
     print("actor " + number, there.spawn<Holder>().call<&Holder::parent>().get());
-    const auto ranks = troupe::gang<Holder>({.size = 1, .each = {.cpus = 0, .labels = {{"troupe.node", number}}}});
+    const auto ranks =
+        troupe::gang<Holder>({.size = 1, .each = {.cpus = 0, .labels = {{"troupe.node", number}}}});
     print("rank " + number, ranks.rank(0).call<&Holder::node>().get());
   }
   try {

@@ -1,4 +1,5 @@
-// A driver for the tests of large values between hosts. Nodes carry the label host=near (where this driver runs) or host=far.
+// A driver for the tests of large values between hosts. Nodes carry the label host=near (where this
+// driver runs) or host=far.
 #include <chrono>
 #include <csignal>
 #include <iostream>
@@ -52,10 +53,12 @@ void large_values() {
   check(total(there.get(kLimit)) == 2 * kCount, "a value that was made there is read here");
   check(near().task<total>(there).get(kLimit) == 2 * kCount, "and by a task here");
   auto keeper = far().spawn<Keeper>();
-  check(keeper.call<&Keeper::keep>(made(kCount, 3)).get(kLimit) == 3 * kCount, "an argument by value arrives");
+  check(keeper.call<&Keeper::keep>(made(kCount, 3)).get(kLimit) == 3 * kCount,
+        "an argument by value arrives");
   check(total(keeper.call<&Keeper::give>().get(kLimit)) == 3 * kCount, "and comes back");
   for (int i = 0; i < 8; ++i) {
-    check(far().task<total>(troupe::put(made(kCount, 1))).get(kLimit) == kCount, "what is let go makes room");
+    check(far().task<total>(troupe::put(made(kCount, 1))).get(kLimit) == kCount,
+          "what is let go makes room");
     check(total(far().task<made>(kCount, 1.0F).get(kLimit)) == kCount, "here and there");
   }
 }
@@ -63,8 +66,10 @@ void large_values() {
 void short_tasks() {
   std::vector<troupe::Ref<int>> refs;
   for (int i = 0; i < 3'000; ++i) refs.push_back(far().task<twice>(i));
-  for (int i = 0; i < 3'000; ++i) check(refs[static_cast<std::size_t>(i)].get(kLimit) == 2 * i, "short tasks far away");
-  // A long one in their midst: what stands behind it in line at the one far CPU comes back, and is cancelled or runs.
+  for (int i = 0; i < 3'000; ++i)
+    check(refs[static_cast<std::size_t>(i)].get(kLimit) == 2 * i, "short tasks far away");
+  // A long one in their midst: what stands behind it in line at the one far CPU comes back, and is
+  // cancelled or runs.
   refs.clear();
   auto slow = far().task<sleeps>(1'000);
   for (int i = 0; i < 500; ++i) refs.push_back(far().task<twice>(i));
@@ -72,7 +77,8 @@ void short_tasks() {
   for (std::size_t i = 0; i < 250; ++i)
     check(refs[i].get(kLimit) == 2 * static_cast<int>(i), "tasks behind a long one");
   int cancelled = 0;
-  for (std::size_t i = 250; i < 500; ++i) cancelled += refs[i].wait_for(kLimit) && refs[i].failure() ? 1 : 0;
+  for (std::size_t i = 250; i < 500; ++i)
+    cancelled += refs[i].wait_for(kLimit) && refs[i].failure() ? 1 : 0;
   check(cancelled > 0, "some were cancelled");
   check(slow.get(kLimit) == 1'000, "the long one");
 }
@@ -86,7 +92,8 @@ int across() {
 /// On a host without a node: large values go in messages, and come into this process's own memory.
 int from_afar() {
   constexpr std::size_t kCount = 10'000'000;
-  check(near().task<total>(troupe::put(made(kCount, 1))).get(kLimit) == kCount, "a value goes in a message");
+  check(near().task<total>(troupe::put(made(kCount, 1))).get(kLimit) == kCount,
+        "a value goes in a message");
   for (int i = 0; i < 6; ++i) {
     const auto there = near().task<made>(kCount, 2.0F);
     const auto values = there.get(kLimit);
@@ -101,7 +108,8 @@ int lost() {
   const auto there = far().task<made>(2 * kMiB, 1.0F);
   there.wait_for(kLimit);
   // Ends with its node; with tries left it would wait for that one to come back.
-  const auto beside = troupe::with({.retries = 0, .labels = {{"host", "far"}}}).task<sleeps>(60'000);
+  const auto beside =
+      troupe::with({.retries = 0, .labels = {{"host", "far"}}}).task<sleeps>(60'000);
   std::cout << "made" << std::endl;
   beside.wait_for(kLimit);
   try {
@@ -148,8 +156,8 @@ struct Maker {
 };
 Floats made_late(int milliseconds) { return Maker().make(milliseconds); }
 
-/// Calls with large arguments and results, of which some are cancelled, some let go before they are answered, and all the
-/// rest meets a SIGKILL.
+/// Calls with large arguments and results, of which some are cancelled, some let go before they are
+/// answered, and all the rest meets a SIGKILL.
 void calls_that_come_to_nothing(int round) {
   auto maker = troupe::spawn<Maker>();
   const int pid = maker.call<&Maker::pid>().get(kLimit);
@@ -168,8 +176,8 @@ void calls_that_come_to_nothing(int round) {
   for (auto& result : results) result.wait_for(kLimit);
 }
 
-/// Results of processes on another node that die, told and untold. The job has two values of 1 MiB left there in the end, and
-/// one of 12 MiB: a node that says so has seen the end of all others.
+/// Results of processes on another node that die, told and untold. The job has two values of 1 MiB
+/// left there in the end, and one of 12 MiB: a node that says so has seen the end of all others.
 int lets_go_afar() {
   std::vector<troupe::Ref<Floats>> kept;
   for (int i = 0; i < 2; ++i) {

@@ -20,23 +20,27 @@ constexpr std::chrono::seconds kLimit{90};
 
 std::vector<std::string> node(const char* label, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), TROUPE_PROGRAM);
-  arguments.insert(arguments.end(), {"--object-store-memory", "128MiB", "--cpus", "2", "--label", label});
+  arguments.insert(arguments.end(),
+                   {"--object-store-memory", "128MiB", "--cpus", "2", "--label", label});
   return arguments;
 }
 
 /// The head with a node on the first host; a node on the second.
 struct TwoNodes : Scene {
-  Child head{hosts.on_first(node("host=near", {"head", "--host", "10.77.0.1", "--port", "0"})), near_environment};
+  Child head{hosts.on_first(node("host=near", {"head", "--host", "10.77.0.1", "--port", "0"})),
+             near_environment};
 
   Child second() {
     head.wait_for_output("token file:");
     copy_token();
-    Child worker(hosts.on_second(node("host=far", {"worker", "--head", address()})), far_environment);
+    Child worker(hosts.on_second(node("host=far", {"worker", "--head", address()})),
+                 far_environment);
     worker.wait_for_output("of the cluster at");
     return worker;
   }
   Finished drive(const char* what) const {
-    return run(hosts.on_first({TROUPE_TEST_LARGE_DRIVER, what, "--address", address()}), near_environment, kLimit);
+    return run(hosts.on_first({TROUPE_TEST_LARGE_DRIVER, what, "--address", address()}),
+               near_environment, kLimit);
   }
 };
 
@@ -60,15 +64,17 @@ Usage usage(const TestCluster& cluster) {
 
 std::vector<std::string> shared_memory() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    names.push_back(entry.path().filename());
   std::ranges::sort(names);
   return names;
 }
 
 }  // namespace
 
-TEST_CASE("a job that lives on leaves nothing behind of calls that were cancelled, let go or killed",
-          "[cli][cluster][store][failure]") {
+TEST_CASE(
+    "a job that lives on leaves nothing behind of calls that were cancelled, let go or killed",
+    "[cli][cluster][store][failure]") {
   const auto before = shared_memory();
   TestCluster cluster(1);
   Child driver({TROUPE_TEST_LARGE_DRIVER, "lets_go"}, cluster.environment());
@@ -90,8 +96,9 @@ TEST_CASE("a job that lives on leaves nothing behind of calls that were cancelle
   CHECK(shared_memory() == before);
 }
 
-TEST_CASE("what a process on another node had not told its caller of goes with it, and what it had stays",
-          "[cli][cluster][store][failure]") {
+TEST_CASE(
+    "what a process on another node had not told its caller of goes with it, and what it had stays",
+    "[cli][cluster][store][failure]") {
   TestCluster cluster(0);
   cluster.add_worker({"--cpus", "2", "--label", "host=near"});  // where the driver has its store
   cluster.add_worker({"--cpus", "2", "--label", "host=far"});
@@ -126,18 +133,21 @@ TEST_CASE("a driver on a host without a node has large values too", "[cli][netwo
   if (!can_make_hosts(scene)) return;
   scene.head.wait_for_output("token file:");
   scene.copy_token();
-  const auto driver = run(scene.hosts.on_second({TROUPE_TEST_LARGE_DRIVER, "from_afar", "--address", scene.address()}),
-                          scene.far_environment, kLimit);
+  const auto driver = run(
+      scene.hosts.on_second({TROUPE_TEST_LARGE_DRIVER, "from_afar", "--address", scene.address()}),
+      scene.far_environment, kLimit);
   INFO(driver.output);
   CHECK(driver.exit_code == 0);
 }
 
-TEST_CASE("a value whose node was killed is lost, and said to be", "[cli][network][store][failure]") {
+TEST_CASE("a value whose node was killed is lost, and said to be",
+          "[cli][network][store][failure]") {
   TwoNodes scene;
   if (!can_make_hosts(scene)) return;
   auto worker = scene.second();
-  Child driver(scene.hosts.on_first({TROUPE_TEST_LARGE_DRIVER, "lost", "--address", scene.address()}),
-               scene.near_environment);
+  Child driver(
+      scene.hosts.on_first({TROUPE_TEST_LARGE_DRIVER, "lost", "--address", scene.address()}),
+      scene.near_environment);
   driver.wait_for_output("made");
   REQUIRE(::kill(worker.agent(), SIGKILL) == 0);
   driver.wait_for_output("ObjectLost: ");

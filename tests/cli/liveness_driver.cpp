@@ -1,4 +1,5 @@
-// A driver for the tests of what is noticed of processes that say nothing any more. Prints what came of what its argument says.
+// A driver for the tests of what is noticed of processes that say nothing any more. Prints what
+// came of what its argument says.
 #include <chrono>
 #include <csignal>
 #include <iostream>
@@ -35,7 +36,9 @@ std::string failure_of(const troupe::Ref<int>& ref) {
 struct Third {
   /// From here on there is a connection.
   int meets(const troupe::Actor<Far>& far) const { return far.call<&Far::pid>().get(); }
-  std::string calls(const troupe::Actor<Far>& far) const { return failure_of(far.call<&Far::sleeps>()); }
+  std::string calls(const troupe::Actor<Far>& far) const {
+    return failure_of(far.call<&Far::sleeps>());
+  }
   std::string gets(const troupe::Ref<int>& ref) const { return failure_of(ref); }
 };
 

@@ -1,4 +1,5 @@
-// What is noticed of a host that is cut off, and of processes that stand still: no connection says anything then.
+// What is noticed of a host that is cut off, and of processes that stand still: no connection says
+// anything then.
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -17,7 +18,8 @@ namespace {
 constexpr std::chrono::seconds kNoticed{27};
 
 Child liveness_driver(const TestCluster& cluster, const std::string& what) {
-  return Child({TROUPE_TEST_LIVENESS_DRIVER, what, "--address", cluster.address()}, cluster.environment());
+  return Child({TROUPE_TEST_LIVENESS_DRIVER, what, "--address", cluster.address()},
+               cluster.environment());
 }
 
 /// Processes that make a cluster stand still go on, and so can be ended.
@@ -35,17 +37,21 @@ struct Stopped {
 
 }  // namespace
 
-TEST_CASE("of a host that is cut off, head, driver there and a third process learn within 20 s, on idle connections",
-          "[cli][network][liveness]") {
+TEST_CASE(
+    "of a host that is cut off, head, driver there and a third process learn within 20 s, on idle "
+    "connections",
+    "[cli][network][liveness]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
   head.wait_for_output("node 1 joined");
-  Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "2"}),
-               scene.far_environment);
+  Child worker(
+      scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "2"}),
+      scene.far_environment);
   worker.wait_for_output("of the cluster at");
-  Child near(scene.hosts.on_first({TROUPE_TEST_LIVENESS_DRIVER, "third", "--address", scene.address()}),
-             scene.near_environment);
+  Child near(
+      scene.hosts.on_first({TROUPE_TEST_LIVENESS_DRIVER, "third", "--address", scene.address()}),
+      scene.near_environment);
   near.wait_for_output("waiting");
   Child far(scene.hosts.on_second({TROUPE_TEST_DRIVER, "hold_first", "--address", scene.address()}),
             scene.far_environment);
@@ -56,7 +62,8 @@ TEST_CASE("of a host that is cut off, head, driver there and a third process lea
   REQUIRE(scene.hosts.change_second("link set " + scene.hosts.second_device() + " down"));
   const auto deadline = std::chrono::steady_clock::now() + kNoticed;
   const auto left = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
+                                                                 std::chrono::steady_clock::now());
   };
   near.wait_for_output("called: actor", left());
   near.wait_for_output("got: the value went with its owner: process", left());
@@ -67,7 +74,8 @@ TEST_CASE("of a host that is cut off, head, driver there and a third process lea
   CHECK(near.wait());
   const auto free = [&] {
     const auto status = nlohmann::json::parse(
-        run(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment).output);
+        run(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment)
+            .output);
     return status["nodes"].size() == 1 && status["nodes"][0]["free"] == status["nodes"][0]["total"];
   };
   CHECK(eventually(free));
@@ -75,13 +83,15 @@ TEST_CASE("of a host that is cut off, head, driver there and a third process lea
   CHECK(head.wait());
 }
 
-TEST_CASE("who waits for a process on a node that stands still is told once the node is lost", "[cli][liveness]") {
+TEST_CASE("who waits for a process on a node that stands still is told once the node is lost",
+          "[cli][liveness]") {
   TestCluster cluster(2);
   auto driver = liveness_driver(cluster, "third");
   driver.wait_for_output("waiting");
   const Stopped far({cluster.worker(1).agent(), number_after(driver.output(), "far")});
   driver.wait_for_output("got: the value went with its owner: process", 20s);
-  CHECK_THAT(driver.output(), Catch::Contains("called: actor") && Catch::Contains("was lost with node 2"));
+  CHECK_THAT(driver.output(),
+             Catch::Contains("called: actor") && Catch::Contains("was lost with node 2"));
   const auto status = driver.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 0);
@@ -117,9 +127,11 @@ TEST_CASE("a head that stands still is noticed by a driver, which says so", "[cl
   driver.wait_for_output("failed: the cluster is gone: the head at " + cluster.address(), kNoticed);
 }
 
-TEST_CASE("a value that a task has put is there as long as somebody has its ref", "[cli][liveness]") {
+TEST_CASE("a value that a task has put is there as long as somebody has its ref",
+          "[cli][liveness]") {
   TestCluster cluster(1);
-  const auto done = run({TROUPE_TEST_LIVENESS_DRIVER, "kept", "--address", cluster.address()}, cluster.environment());
+  const auto done = run({TROUPE_TEST_LIVENESS_DRIVER, "kept", "--address", cluster.address()},
+                        cluster.environment());
   INFO(done.output);
   CHECK_THAT(done.output, Catch::Contains("value 42"));
 }

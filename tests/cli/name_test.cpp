@@ -26,26 +26,29 @@ TEST_CASE("a worker's names that are none are refused with the option, and its h
       {"--label", "zone=\xff", "it is not UTF-8"},
   };
   for (const auto& [option, value, wrong] : all) {
-    const auto worker =
-        run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), option, value}, cluster.environment());
+    const auto worker = run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), option, value},
+                            cluster.environment());
     INFO(option << ' ' << value << ": " << worker.output);
     CHECK((worker.exit_code == 1 || worker.exit_code == 2));
-    CHECK_THAT(worker.output, Catch::Contains(option) && Catch::Contains(wrong) &&
-                                  Catch::Contains("give 1 to 256 bytes of UTF-8 without control characters"));
+    CHECK_THAT(worker.output,
+               Catch::Contains(option) && Catch::Contains(wrong) &&
+                   Catch::Contains("give 1 to 256 bytes of UTF-8 without control characters"));
     CHECK(nlohmann::json::parse(cluster.status())["nodes"].size() == 1);
   }
   CHECK(cluster.run_driver("task").exit_code == 0);
 }
 
-TEST_CASE("a program may have any file name: its cluster serves on and shows it in one line", "[cli][name]") {
+TEST_CASE("a program may have any file name: its cluster serves on and shows it in one line",
+          "[cli][name]") {
   TestCluster cluster(1);
-  const std::vector<std::pair<std::string, std::string>> all{{"pr\xe9g", "pr\xef\xbf\xbdg"},
-                                                             {"two\nlines", "two\xef\xbf\xbdlines"}};
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"pr\xe9g", "pr\xef\xbf\xbdg"}, {"two\nlines", "two\xef\xbf\xbdlines"}};
   for (const auto& [file, shown] : all) {
     TemporaryFolder folder;
     const auto program = folder.path() + "/" + file;
     std::filesystem::copy_file(TROUPE_TEST_DRIVER, program);
-    CHECK(run({program, "task", "--address", cluster.address()}, cluster.environment()).exit_code == 0);
+    CHECK(run({program, "task", "--address", cluster.address()}, cluster.environment()).exit_code ==
+          0);
     Child holder({program, "hold", "--address", cluster.address()}, cluster.environment());
     holder.wait_for_output("holding");
     CHECK(nlohmann::json::parse(cluster.status())["jobs"][0]["name"] == shown);

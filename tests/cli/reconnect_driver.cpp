@@ -1,5 +1,6 @@
-// Actors on two hosts whose connections are cut, over and over, while they hold refs of one another and calls are under way.
-// Exits with 1 where a value was lost, or a call ran not once or out of order.
+// Actors on two hosts whose connections are cut, over and over, while they hold refs of one another
+// and calls are under way. Exits with 1 where a value was lost, or a call ran not once or out of
+// order.
 //
 //   test_reconnect_driver refs
 //   test_reconnect_driver calls COUNT SEED FOLDER     a file for each pair of actors is the witness of what ran
@@ -39,11 +40,13 @@ void append(const std::string& file, int number) {
 }
 
 std::string output_of(const std::string& command) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"), &::pclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"),
+                                                             &::pclose);
   check(pipe != nullptr, command + " cannot be run");
   std::string output;
   std::array<char, 4096> piece{};
-  while (const auto got = std::fread(piece.data(), 1, piece.size(), pipe.get())) output.append(piece.data(), got);
+  while (const auto got = std::fread(piece.data(), 1, piece.size(), pipe.get()))
+    output.append(piece.data(), got);
   return output;
 }
 
@@ -69,7 +72,9 @@ struct Callee {
     append(file, number);
     return std::string(static_cast<std::size_t>(bytes), argument.empty() ? 'x' : argument.front());
   }
-  troupe::Ref<std::string> make(int bytes) { return troupe::put(std::string(static_cast<std::size_t>(bytes), 'v')); }
+  troupe::Ref<std::string> make(int bytes) {
+    return troupe::put(std::string(static_cast<std::size_t>(bytes), 'v'));
+  }
   std::string slow(int milliseconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     return "done";
@@ -87,9 +92,13 @@ struct Caller {
 
   int pid() { return ::getpid(); }
   void hold(troupe::Ref<std::string> ref) { held.push_back(std::move(ref)); }
-  void start(troupe::Actor<Callee> callee, int milliseconds) { under_way = callee.call<&Callee::slow>(milliseconds); }
+  void start(troupe::Actor<Callee> callee, int milliseconds) {
+    under_way = callee.call<&Callee::slow>(milliseconds);
+  }
   std::string finish() { return under_way.get(kPatience); }
-  std::size_t read(int which) { return held.at(static_cast<std::size_t>(which)).get(kPatience).size(); }
+  std::size_t read(int which) {
+    return held.at(static_cast<std::size_t>(which)).get(kPatience).size();
+  }
   void drop() { held.clear(); }
   void call_often(troupe::Actor<Callee> callee, const std::string& file, int count, unsigned seed) {
     std::mt19937 random(seed);
@@ -105,7 +114,8 @@ struct Caller {
 
  private:
   static void check_reply(const std::pair<troupe::Ref<std::string>, int>& reply) {
-    check(reply.first.get(kPatience).size() == static_cast<std::size_t>(reply.second), "a reply has another size");
+    check(reply.first.get(kPatience).size() == static_cast<std::size_t>(reply.second),
+          "a reply has another size");
   }
 };
 
@@ -150,7 +160,8 @@ void refs(const troupe::Cluster& cluster) {
   const int pid = owner.call<&Callee::pid>().get(kPatience);
   holder.call<&Caller::start>(owner, 1500).get(kPatience);
   cut(cutter, pid);
-  check(holder.call<&Caller::finish>().get(kPatience) == "done", "the call under way has another value");
+  check(holder.call<&Caller::finish>().get(kPatience) == "done",
+        "the call under way has another value");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (i == 2) cut(cutter, pid);
     const auto bytes = holder.call<&Caller::read>(static_cast<int>(i)).get(kPatience);
@@ -167,14 +178,15 @@ void check_witness(const std::string& file, int count) {
   std::ifstream in(file);
   int expected = 0;
   for (int number = 0; in >> number; ++expected) {
-    check(number == expected,
-          "call " + std::to_string(number) + " ran where " + std::to_string(expected) + " was next");
+    check(number == expected, "call " + std::to_string(number) + " ran where " +
+                                  std::to_string(expected) + " was next");
   }
-  check(expected == count, std::to_string(expected) + " of " + std::to_string(count) + " calls ran");
+  check(expected == count,
+        std::to_string(expected) + " of " + std::to_string(count) + " calls ran");
 }
 
-/// Two processes that call one another across hosts while their connections are cut; in rounds, as a fast machine is done
-/// with one before much is cut.
+/// Two processes that call one another across hosts while their connections are cut; in rounds, as
+/// a fast machine is done with one before much is cut.
 void calls(int count, unsigned seed, const std::string& folder) {
   constexpr int wanted_cuts = 5, most_rounds = 20;
   const auto cutter = spawn_at<Cutter>("near");
@@ -189,17 +201,18 @@ void calls(int count, unsigned seed, const std::string& folder) {
   for (; cuts < wanted_cuts && rounds < most_rounds; ++rounds) {
     const auto name = std::to_string(rounds);
     const std::vector files{folder + "/from-near-" + name, folder + "/from-far-" + name};
-    std::vector running{near_caller.call<&Caller::call_often>(far_callee, files[0], count, seed + 2 * rounds),
-                        far_caller.call<&Caller::call_often>(near_callee, files[1], count, seed + 2 * rounds + 1)};
-    while (troupe::wait(running, running.size(), std::chrono::milliseconds(random() % 150)).ready.size() <
-           running.size()) {
+    std::vector running{
+        near_caller.call<&Caller::call_often>(far_callee, files[0], count, seed + 2 * rounds),
+        far_caller.call<&Caller::call_often>(near_callee, files[1], count, seed + 2 * rounds + 1)};
+    while (troupe::wait(running, running.size(), std::chrono::milliseconds(random() % 150))
+               .ready.size() < running.size()) {
       cuts += cutter.call<&Cutter::cut>(pids[random() % pids.size()]).get(kPatience);
     }
     for (const auto& one : running) one.get(kPatience);
     for (const auto& file : files) check_witness(file, count);
   }
-  std::cout << "seed " << seed << ": " << rounds << " rounds of " << 2 * count << " calls, " << cuts << " cuts"
-            << std::endl;
+  std::cout << "seed " << seed << ": " << rounds << " rounds of " << 2 * count << " calls, " << cuts
+            << " cuts" << std::endl;
   check(cuts >= wanted_cuts, "the calls were over before connections were cut often");
 }
 

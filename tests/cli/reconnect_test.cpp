@@ -18,7 +18,8 @@ struct BothHosts : Scene {
     worker.wait_for_output("of the cluster at");
   }
   Child start_worker() const {
-    return Child(hosts.on_second({TROUPE_PROGRAM, "worker", "--head", address(), "--cpus", "2", "--label", "host=far"}),
+    return Child(hosts.on_second({TROUPE_PROGRAM, "worker", "--head", address(), "--cpus", "2",
+                                  "--label", "host=far"}),
                  far_environment);
   }
   void stop() {
@@ -36,8 +37,9 @@ bool can_cut_connections() {
 
 }  // namespace
 
-TEST_CASE("a connection that breaks between two living processes loses no ref and no call under way",
-          "[cli][reconnect][network]") {
+TEST_CASE(
+    "a connection that breaks between two living processes loses no ref and no call under way",
+    "[cli][reconnect][network]") {
   if (!can_cut_connections()) return;
   BothHosts scene;
   const auto done = scene.drive({TROUPE_TEST_RECONNECT_DRIVER, "refs"});
@@ -46,12 +48,14 @@ TEST_CASE("a connection that breaks between two living processes loses no ref an
   scene.stop();
 }
 
-TEST_CASE("each call runs once and in order, however often connections break", "[cli][reconnect][network]") {
+TEST_CASE("each call runs once and in order, however often connections break",
+          "[cli][reconnect][network]") {
   if (!can_cut_connections()) return;
   BothHosts scene;
   for (const char* seed : {"1", "2", "3"}) {
     const TemporaryFolder folder;
-    const auto done = scene.drive({TROUPE_TEST_RECONNECT_DRIVER, "calls", "1500", seed, folder.path()});
+    const auto done =
+        scene.drive({TROUPE_TEST_RECONNECT_DRIVER, "calls", "1500", seed, folder.path()});
     INFO(done.output);
     CHECK(done.exit_code == 0);
   }

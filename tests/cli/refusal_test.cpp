@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A listener on loopback that says `greeting` to whoever connects (in a process of its own), as an HTTP or SSH server would.
+/// A listener on loopback that says `greeting` to whoever connects (in a process of its own), as an
+/// HTTP or SSH server would.
 class OtherServer {
  public:
   explicit OtherServer(const std::string& greeting) {
@@ -61,7 +62,8 @@ struct Timed {
 };
 
 /// The quickest of up to three: how long it takes here, not how busy the machine is.
-Timed timed(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+Timed timed(const std::vector<std::string>& arguments,
+            const std::vector<std::string>& environment) {
   Timed best;
   for (int time = 0; time < 3; ++time) {
     const auto start = std::chrono::steady_clock::now();
@@ -77,7 +79,8 @@ int connect_to(const std::string& address) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
   return fd;
@@ -85,47 +88,58 @@ int connect_to(const std::string& address) {
 
 }  // namespace
 
-TEST_CASE("a wrong token is refused on both sides, in one message each, within a second", "[cli][refusal][security]") {
+TEST_CASE("a wrong token is refused on both sides, in one message each, within a second",
+          "[cli][refusal][security]") {
   TestCluster cluster(0);
   auto environment = cluster.environment();
   environment.push_back("TROUPE_TOKEN=" + std::string(64, 'a'));
   environment.erase(environment.begin() + 1);
-  const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", cluster.address()}, environment);
+  const auto [worker, took] =
+      timed({TROUPE_PROGRAM, "worker", "--head", cluster.address()}, environment);
   CHECK(worker.exit_code == 1);
-  CHECK_THAT(worker.output, Catch::Contains("the token differs") && Catch::Contains("is from TROUPE_TOKEN"));
+  CHECK_THAT(worker.output,
+             Catch::Contains("the token differs") && Catch::Contains("is from TROUPE_TOKEN"));
   CHECK(took < 2s);
   cluster.head().wait_for_output("token differs");
 
-  const auto [driver, later] = timed({TROUPE_TEST_DRIVER, "task", "--address", cluster.address()}, environment);
+  const auto [driver, later] =
+      timed({TROUPE_TEST_DRIVER, "task", "--address", cluster.address()}, environment);
   CHECK(driver.exit_code == 1);
-  CHECK_THAT(driver.output, Catch::Contains("driver: Refused:") && Catch::Contains("is from TROUPE_TOKEN"));
+  CHECK_THAT(driver.output,
+             Catch::Contains("driver: Refused:") && Catch::Contains("is from TROUPE_TOKEN"));
   CHECK(later < 2s);
 
-  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, environment).output, Catch::Contains("is from TROUPE_TOKEN"));
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, environment).output,
+             Catch::Contains("is from TROUPE_TOKEN"));
 }
 
 TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refusal]") {
   TestCluster cluster(0);
   auto environment = cluster.environment();
-  const auto [driver, took] = timed({TROUPE_TEST_DRIVER, "task", "--address", "127.0.0.1:1"}, environment);
+  const auto [driver, took] =
+      timed({TROUPE_TEST_DRIVER, "task", "--address", "127.0.0.1:1"}, environment);
   CHECK(driver.exit_code == 1);
-  CHECK_THAT(driver.output, Catch::Contains("driver: Disconnected:") && Catch::Contains("127.0.0.1:1") &&
-                                Catch::Contains("troupe head"));
+  CHECK_THAT(driver.output, Catch::Contains("driver: Disconnected:") &&
+                                Catch::Contains("127.0.0.1:1") && Catch::Contains("troupe head"));
   CHECK(took < 2s);
 }
 
 TEST_CASE("a port that is not Troupe's is told apart", "[cli][refusal]") {
   TestCluster cluster(0);
-  for (const std::string greeting : {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n"}) {
+  for (const std::string greeting :
+       {"HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.2p1\r\n"}) {
     OtherServer server(greeting);
-    const auto [worker, took] = timed({TROUPE_PROGRAM, "worker", "--head", server.address()}, cluster.environment());
+    const auto [worker, took] =
+        timed({TROUPE_PROGRAM, "worker", "--head", server.address()}, cluster.environment());
     CHECK(worker.exit_code == 1);
-    CHECK_THAT(worker.output, Catch::Contains("does not speak Troupe") && Catch::Contains(server.address()));
+    CHECK_THAT(worker.output,
+               Catch::Contains("does not speak Troupe") && Catch::Contains(server.address()));
     CHECK(took < 2s);
   }
 }
 
-TEST_CASE("a port that says nothing is named within a second, and given up after three", "[cli][refusal]") {
+TEST_CASE("a port that says nothing is named within a second, and given up after three",
+          "[cli][refusal]") {
   TestCluster cluster(0);
   OtherServer server("");
   const std::vector<std::vector<std::string>> callers{
@@ -144,13 +158,15 @@ TEST_CASE("a port that says nothing is named within a second, and given up after
     REQUIRE(status);
     CHECK(WEXITSTATUS(*status) == 1);
     CHECK_THAT(caller.output(),
-               Catch::Contains(server.address() + " accepted the connection but said nothing within 0.9 s") &&
-                   Catch::Contains("no Troupe head (use the address that `troupe head` printed), or it is too busy or "
-                                   "stopped (tried 3 times)"));
+               Catch::Contains(server.address() +
+                               " accepted the connection but said nothing within 0.9 s") &&
+                   Catch::Contains("no Troupe head (use the address that `troupe head` printed), "
+                                   "or it is too busy or stopped (tried 3 times)"));
   }
 }
 
-TEST_CASE("a head that is too busy to answer within a second is joined all the same", "[cli][refusal]") {
+TEST_CASE("a head that is too busy to answer within a second is joined all the same",
+          "[cli][refusal]") {
   TestCluster cluster(1);
   const std::vector<std::vector<std::string>> callers{
       {TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--name", "late"},
@@ -176,7 +192,8 @@ TEST_CASE("garbage on the port closes that connection, and the head lives", "[cl
   for (int i = 0; i < 20; ++i) {
     const int fd = connect_to(cluster.address());
     std::string garbage(4096, '\0');
-    std::ifstream("/dev/urandom", std::ios::binary).read(garbage.data(), static_cast<std::streamsize>(garbage.size()));
+    std::ifstream("/dev/urandom", std::ios::binary)
+        .read(garbage.data(), static_cast<std::streamsize>(garbage.size()));
     (void)!send(fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
     pollfd closed{.fd = fd, .events = POLLIN, .revents = 0};
     CHECK(poll(&closed, 1, 2000) == 1);
@@ -185,7 +202,8 @@ TEST_CASE("garbage on the port closes that connection, and the head lives", "[cl
   CHECK(cluster.run_driver("task").exit_code == 0);
 }
 
-TEST_CASE("thousands of strangers leave a few lines in a head's log, and it goes on", "[cli][refusal]") {
+TEST_CASE("thousands of strangers leave a few lines in a head's log, and it goes on",
+          "[cli][refusal]") {
   TestCluster cluster(0);
   std::vector<int> silent;
   for (int i = 0; i < 2'400; ++i) {
@@ -212,7 +230,8 @@ TEST_CASE("a second head on the same port or state is refused with the way out",
   CHECK_THAT(same_state.output, Catch::Contains("another head"));
 }
 
-TEST_CASE("wrong arguments are exit code 2, a malformed address is 1 with an example", "[cli][refusal]") {
+TEST_CASE("wrong arguments are exit code 2, a malformed address is 1 with an example",
+          "[cli][refusal]") {
   CHECK(run({TROUPE_PROGRAM}).exit_code == 2);
   CHECK(run({TROUPE_PROGRAM, "head", "--port", "many"}).exit_code == 2);
   CHECK(run({TROUPE_PROGRAM, "head", "--port", "0", "--gpus", "-3"}).exit_code == 2);
@@ -223,12 +242,14 @@ TEST_CASE("wrong arguments are exit code 2, a malformed address is 1 with an exa
     CHECK(head.exit_code == 2);
     CHECK_THAT(head.output, Catch::Contains("--port") && Catch::Contains("65535"));
   }
-  const auto bad = run({TROUPE_PROGRAM, "status", "--head", "nowhere"}, {"XDG_STATE_HOME=" + folder.path()});
+  const auto bad =
+      run({TROUPE_PROGRAM, "status", "--head", "nowhere"}, {"XDG_STATE_HOME=" + folder.path()});
   CHECK(bad.exit_code == 1);
   CHECK_THAT(bad.output, Catch::Contains("HOST:PORT"));
 }
 
-TEST_CASE("an option's value that makes no sense is named before anything starts", "[cli][refusal]") {
+TEST_CASE("an option's value that makes no sense is named before anything starts",
+          "[cli][refusal]") {
   TestCluster cluster(0);
   const std::string file = cluster.folder() + "/a file";
   std::ofstream(file) << "no directory\n";
@@ -248,24 +269,29 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--object-store-memory", "4 parsecs", "'4 parsecs' is not a size"},
       {"--spill-directory", file, "'" + file + "'"},
       {"--spill-directory", "/proc/nowhere", "'/proc/nowhere'"},
-      {"--spill-directory", cluster.folder() + "/none/spill", "there is no folder " + cluster.folder() + "/none;"},
+      {"--spill-directory", cluster.folder() + "/none/spill",
+       "there is no folder " + cluster.folder() + "/none;"},
       {"--resource", "=1", "--resource '=1' is not of the form NAME=AMOUNT"},
       {"--name", "two\nlines", "--name: it has a control character"},
-      {"--token-file", "/proc/no/token", "/proc/no/token: No such file or directory; copy it from the head's machine"},
+      {"--token-file", "/proc/no/token",
+       "/proc/no/token: No such file or directory; copy it from the head's machine"},
   };
   for (const auto& bad : all) {
-    const auto worker = run({TROUPE_PROGRAM, "worker", bad.option, bad.value}, cluster.environment());
+    const auto worker =
+        run({TROUPE_PROGRAM, "worker", bad.option, bad.value}, cluster.environment());
     INFO(bad.option << ' ' << bad.value << ": " << worker.output);
     CHECK((worker.exit_code == 1 || worker.exit_code == 2));
     CHECK_THAT(worker.output, Catch::Contains(bad.named));
     CHECK(worker.output.size() < 400);
   }
   for (const std::string option : {"--resource", "--label"}) {
-    const auto twice = run({TROUPE_PROGRAM, "worker", option, "foo=1", option, "foo=2"}, cluster.environment());
+    const auto twice =
+        run({TROUPE_PROGRAM, "worker", option, "foo=1", option, "foo=2"}, cluster.environment());
     CHECK(twice.exit_code == 1);
     CHECK_THAT(twice.output, Catch::Contains(option + " 'foo' is given twice"));
   }
-  const auto both = run({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--cpus", "2"}, cluster.environment());
+  const auto both = run({TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--cpus", "2"},
+                        cluster.environment());
   CHECK(both.exit_code == 2);
   CHECK_THAT(both.output, Catch::Contains("--cpus excludes --no-node"));
   const auto unknown = run({TROUPE_PROGRAM, "haed"});
@@ -273,11 +299,12 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
   CHECK_THAT(unknown.output, Catch::Contains("no command 'haed'"));
 }
 
-TEST_CASE("a node that offers what no machine has is refused, and so is an address without a value", "[cli][refusal]") {
+TEST_CASE("a node that offers what no machine has is refused, and so is an address without a value",
+          "[cli][refusal]") {
   TestCluster cluster(0);
   for (const std::string cpus : {"nan", "1e30"}) {
-    const auto worker =
-        run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--cpus", cpus}, cluster.environment());
+    const auto worker = run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--cpus", cpus},
+                            cluster.environment());
     INFO(worker.output);
     CHECK(worker.exit_code != 0);
   }
@@ -286,37 +313,46 @@ TEST_CASE("a node that offers what no machine has is refused, and so is an addre
   CHECK_THAT(driver.output, Catch::Contains("--address needs a value"));
 }
 
-TEST_CASE("a node that its head refuses ends with the head's reason and exit code 1, and so does a head with it",
-          "[cli][refusal]") {
+TEST_CASE(
+    "a node that its head refuses ends with the head's reason and exit code 1, and so does a head "
+    "with it",
+    "[cli][refusal]") {
   TestCluster cluster(0);
-  const auto worker =
-      run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--cpus", "1e30"}, cluster.environment());
+  const auto worker = run({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--cpus", "1e30"},
+                          cluster.environment());
   INFO(worker.output);
   CHECK(worker.exit_code == 1);
-  CHECK_THAT(worker.output, Catch::Contains("the head at " + cluster.address() + " refuses this node: an amount") &&
+  CHECK_THAT(worker.output, Catch::Contains("the head at " + cluster.address() +
+                                            " refuses this node: an amount") &&
                                 Catch::Contains("1e+30"));
   TemporaryFolder folder;
   const auto head = run({TROUPE_PROGRAM, "head", "--port", "0", "--cpus", "1e30"},
                         {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
   INFO(head.output);
   CHECK(head.exit_code == 1);
-  CHECK_THAT(head.output, Catch::Contains("refuses this node: an amount") && Catch::Contains("1e+30"));
+  CHECK_THAT(head.output,
+             Catch::Contains("refuses this node: an amount") && Catch::Contains("1e+30"));
   CHECK(processes_with("XDG_STATE_HOME=" + folder.path()).empty());
 }
 
 TEST_CASE("a head that listens on every address says by which name others reach it", "[cli]") {
   TemporaryFolder folder;
-  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
-  Child head({TROUPE_PROGRAM, "head", "--host", "0.0.0.0", "--port", "0", "--no-node"}, environment);
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
+                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  Child head({TROUPE_PROGRAM, "head", "--host", "0.0.0.0", "--port", "0", "--no-node"},
+             environment);
   head.wait_for_output("token file:");
-  CHECK_THAT(head.output(), Catch::Contains("listens on 0.0.0.0:") && !Catch::Contains("--head 0.0.0.0"));
+  CHECK_THAT(head.output(),
+             Catch::Contains("listens on 0.0.0.0:") && !Catch::Contains("--head 0.0.0.0"));
   CHECK(run({TROUPE_PROGRAM, "stop"}, environment).exit_code == 0);
   CHECK(head.wait());
 }
 
-TEST_CASE("where a killed head has left its address behind, the file is named with what to do", "[cli][refusal]") {
+TEST_CASE("where a killed head has left its address behind, the file is named with what to do",
+          "[cli][refusal]") {
   TemporaryFolder folder;
-  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
+                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
   Child head({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);
   head.wait_for_output("token file:");
   head.signal(SIGKILL);
@@ -325,26 +361,30 @@ TEST_CASE("where a killed head has left its address behind, the file is named wi
     const auto done = run({TROUPE_PROGRAM, command}, environment);
     INFO(done.output);
     CHECK(done.exit_code == 1);
-    CHECK_THAT(done.output, Catch::Contains("nothing listens on") &&
-                                Catch::Contains("the address is from " + folder.path() + "/troupe/address") &&
-                                Catch::Contains("--head HOST:PORT") && Catch::Contains("remove that file"));
+    CHECK_THAT(done.output,
+               Catch::Contains("nothing listens on") &&
+                   Catch::Contains("the address is from " + folder.path() + "/troupe/address") &&
+                   Catch::Contains("--head HOST:PORT") && Catch::Contains("remove that file"));
   }
   const auto named = run({TROUPE_PROGRAM, "status", "--head", "127.0.0.1:1"}, environment);
   CHECK_THAT(named.output, !Catch::Contains("the address is from"));
-  Child next({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);  // it overwrites the file
+  // It overwrites the file.
+  Child next({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);
   next.wait_for_output("token file:");
   CHECK(run({TROUPE_PROGRAM, "status"}, environment).exit_code == 0);
 }
 
-TEST_CASE("a worker whose --node-host is not this machine's ends with exit code 1 and has not joined",
-          "[cli][refusal]") {
+TEST_CASE(
+    "a worker whose --node-host is not this machine's ends with exit code 1 and has not joined",
+    "[cli][refusal]") {
   TestCluster cluster(0);
   const auto [worker, took] =
-      timed({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--node-host", "192.0.2.1"}, cluster.environment());
+      timed({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--node-host", "192.0.2.1"},
+            cluster.environment());
   INFO(worker.output);
   CHECK(worker.exit_code == 1);
-  CHECK_THAT(worker.output,
-             Catch::Contains("--node-host") && Catch::Contains("192.0.2.1 is no address of this machine"));
+  CHECK_THAT(worker.output, Catch::Contains("--node-host") &&
+                                Catch::Contains("192.0.2.1 is no address of this machine"));
   CHECK(took < 2s);
   CHECK(nlohmann::json::parse(cluster.status())["nodes"].empty());
 }
@@ -353,8 +393,8 @@ TEST_CASE("a token file that others can read is refused", "[cli][refusal][securi
   TemporaryFolder folder;
   const auto file = folder.path() + "/token";
   std::ofstream(file) << std::string(64, 'b') << '\n';
-  const auto head =
-      run({TROUPE_PROGRAM, "head", "--port", "0", "--token-file", file}, {"XDG_STATE_HOME=" + folder.path()});
+  const auto head = run({TROUPE_PROGRAM, "head", "--port", "0", "--token-file", file},
+                        {"XDG_STATE_HOME=" + folder.path()});
   CHECK(head.exit_code == 1);
   CHECK_THAT(head.output, Catch::Contains("chmod 600"));
 }

@@ -31,7 +31,10 @@ TEST_CASE("what waits for a node's resource, and what ran there, goes on once th
     const auto status = nlohmann::json::parse(cluster.status());
     for (const auto& pending : status["pending"]) {
       const auto reason = pending["reason"].get<std::string>();
-      waiting += reason.find("waits for a node with special 1: 'w2' (node 2), which had it, left") == 0 ? 1 : 0;
+      waiting +=
+          reason.find("waits for a node with special 1: 'w2' (node 2), which had it, left") == 0
+              ? 1
+              : 0;
     }
     return waiting >= 2;
   };
@@ -46,7 +49,8 @@ TEST_CASE("what waits for a node's resource, and what ran there, goes on once th
   CHECK_THAT(driver.output(), Contains("actor "));
 }
 
-TEST_CASE("a head's patience for nodes that makes no sense is refused with the option", "[cli][rejoin][refusal]") {
+TEST_CASE("a head's patience for nodes that makes no sense is refused with the option",
+          "[cli][rejoin][refusal]") {
   const auto refused = run({TROUPE_PROGRAM, "head", "--rejoin-patience", "-1"});
   CHECK(refused.exit_code == 2);
   CHECK_THAT(refused.output, Contains("--rejoin-patience"));

@@ -1,5 +1,5 @@
-// A job that always wants more, for some seconds. Prints a line for each piece of work that is done, with the time of the
-// steady clock, which all processes of a machine share, in milliseconds.
+// A job that always wants more, for some seconds. Prints a line for each piece of work that is
+// done, with the time of the steady clock, which all processes of a machine share, in milliseconds.
 //
 //   test_sharing_driver stream SECONDS    tasks of one CPU and 20 ms, of which 16 are under way
 //   test_sharing_driver sweep SECONDS     trials of 100 ms in gangs of two CPUs, one after the other
@@ -30,7 +30,10 @@ class Rank {
 };
 
 void say_done() {
-  std::cout << "done " << std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()
+  std::cout << "done "
+            << std::chrono::duration_cast<std::chrono::milliseconds>(
+                   Clock::now().time_since_epoch())
+                   .count()
             << std::endl;
 }
 

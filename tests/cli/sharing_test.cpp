@@ -38,7 +38,8 @@ Moments moments_of(Child& job) {
 
 /// Pieces a second from `from` to `to`.
 double rate(const Moments& moments, std::int64_t from, std::int64_t to) {
-  const auto count = std::ranges::count_if(moments, [=](auto moment) { return moment > from && moment <= to; });
+  const auto count =
+      std::ranges::count_if(moments, [=](auto moment) { return moment > from && moment <= to; });
   return static_cast<double>(count) * 1000 / static_cast<double>(to - from);
 }
 
@@ -50,8 +51,10 @@ double rate_alone(const TestCluster& cluster, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("beside a stream of short tasks a sweep of gangs does 40 % of what it does alone, and so does the stream",
-          "[cli][cluster][sharing]") {
+TEST_CASE(
+    "beside a stream of short tasks a sweep of gangs does 40 % of what it does alone, and so does "
+    "the stream",
+    "[cli][cluster][sharing]") {
   TestCluster cluster(1, 4);
   const auto stream_alone = rate_alone(cluster, "stream");
   const auto sweep_alone = rate_alone(cluster, "sweep");

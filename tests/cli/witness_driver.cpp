@@ -1,5 +1,6 @@
-// Runs tasks of which some end their processes, with a file as the witness of what ran: each task appends its number as it
-// begins. Then says what the promise of a task was kept for, and exits with 1 where it was not.
+// Runs tasks of which some end their processes, with a file as the witness of what ran: each task
+// appends its number as it begins. Then says what the promise of a task was kept for, and exits
+// with 1 where it was not.
 //
 //   test_witness_driver tasks COUNT KILLERS RETRIES SEED FILE [soon]
 //   test_witness_driver first_start FILE        the first worker process that starts ends before troupe::init
@@ -55,8 +56,8 @@ struct Verdict {
   int never_ran = 0;
 };
 
-Verdict judge(const std::vector<troupe::Ref<std::string>>& refs, const std::vector<int>& ways, int retries,
-              const std::string& file) {
+Verdict judge(const std::vector<troupe::Ref<std::string>>& refs, const std::vector<int>& ways,
+              int retries, const std::string& file) {
   std::vector<bool> ok;
   std::vector<std::string> how(refs.size());
   Verdict verdict;
@@ -87,8 +88,9 @@ Verdict judge(const std::vector<troupe::Ref<std::string>>& refs, const std::vect
   return verdict;
 }
 
-/// Of a task that a signal from elsewhere meets on the way into its function, nobody can say that it had not begun: with
-/// such killers, as many may have failed without a line in the file as there were signals.
+/// Of a task that a signal from elsewhere meets on the way into its function, nobody can say that
+/// it had not begun: with such killers, as many may have failed without a line in the file as there
+/// were signals.
 int tasks(int count, int killers, int retries, unsigned seed, const std::string& file, bool soon) {
   std::mt19937 random(seed);
   std::vector<int> ways(static_cast<std::size_t>(count), static_cast<int>(Way::Plain));
@@ -96,20 +98,26 @@ int tasks(int count, int killers, int retries, unsigned seed, const std::string&
     if (random() % 20 == 0) way = static_cast<int>(Way::LargeResult);
   }
   for (int i = 0; i < killers; ++i) {
-    ways[random() % ways.size()] = static_cast<int>(soon && i % 2 == 0 ? Way::DiesSoon : Way::DiesAtOnce);
+    ways[random() % ways.size()] =
+        static_cast<int>(soon && i % 2 == 0 ? Way::DiesSoon : Way::DiesAtOnce);
   }
   std::vector<troupe::Ref<std::string>> refs;
   for (int i = 0; i < count; ++i) {
-    refs.push_back(troupe::with({.retries = retries}).task<work>(file, i, ways[static_cast<std::size_t>(i)]));
+    refs.push_back(
+        troupe::with({.retries = retries}).task<work>(file, i, ways[static_cast<std::size_t>(i)]));
   }
   const auto verdict = judge(refs, ways, retries, file);
-  std::cout << "seed " << seed << ": failed " << verdict.failed << ", ran too often " << verdict.ran_too_often
-            << ", innocent of it " << verdict.innocent << ", failed with tries left " << verdict.failed_too_early
+  std::cout << "seed " << seed << ": failed " << verdict.failed << ", ran too often "
+            << verdict.ran_too_often << ", innocent of it " << verdict.innocent
+            << ", failed with tries left " << verdict.failed_too_early
             << ", succeeded without a run " << verdict.never_ran << std::endl;
   const int forgiven = soon ? killers / 2 : 0;
   // A result that lay in a process which ended is lost once; after that its task stands alone.
   const int innocent = retries == 0 || soon ? 0 : verdict.innocent;
-  return verdict.ran_too_often + verdict.never_ran + innocent == 0 && verdict.failed_too_early <= forgiven ? 0 : 1;
+  return verdict.ran_too_often + verdict.never_ran + innocent == 0 &&
+                 verdict.failed_too_early <= forgiven
+             ? 0
+             : 1;
 }
 
 int twice(int x) { return 2 * x; }
@@ -155,7 +163,8 @@ void fail_the_first_start(const std::string& file) {
   thread.detach();
   const char* boot = std::getenv("TROUPE_BOOT");
   if (!boot || std::string(boot).find("worker:") != 0) return;
-  if (::close(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) == 0) ::raise(SIGKILL);
+  if (::close(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) == 0)
+    ::raise(SIGKILL);
 }
 
 }  // namespace
@@ -168,7 +177,8 @@ int main(int argc, char** argv) {
     if (words.at(0) == "first_start") return first_start();
     if (words.at(0) == "cancel") return cancel(words.at(1));
     return tasks(std::stoi(words.at(1)), std::stoi(words.at(2)), std::stoi(words.at(3)),
-                 static_cast<unsigned>(std::stoul(words.at(4))), words.at(5), words.size() > 6 && words[6] == "soon");
+                 static_cast<unsigned>(std::stoul(words.at(4))), words.at(5),
+                 words.size() > 6 && words[6] == "soon");
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << '\n';
     return 1;

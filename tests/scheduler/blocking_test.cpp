@@ -32,8 +32,10 @@ TEST_CASE("tasks that wait for tasks, ten deep on one CPU, finish", "[scheduler]
   CHECK(world.is_idle());
 }
 
-TEST_CASE("who has what it waited for comes before all new requests, also while only a part of its CPU is free",
-          "[scheduler][blocking]") {
+TEST_CASE(
+    "who has what it waited for comes before all new requests, also while only a part of its CPU "
+    "is free",
+    "[scheduler][blocking]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto driver = world.start_job(1);
@@ -46,7 +48,8 @@ TEST_CASE("who has what it waited for comes before all new requests, also while 
   CHECK_FALSE(world.resumed.contains(waiter));
 
   world.give_back(first.lease);
-  CHECK(world.reason_of(later) == "the next CPU of 'a' (node 1) goes to a process there that has what it waited for");
+  CHECK(world.reason_of(later) ==
+        "the next CPU of 'a' (node 1) goes to a process there that has what it waited for");
   world.give_back(second.lease);
   CHECK(world.resumed.contains(waiter));
   CHECK_FALSE(world.lease_of(later));
@@ -87,7 +90,8 @@ TEST_CASE("only the CPU is given back while a process waits", "[scheduler][block
   CHECK(world.resumed.contains(process));
 }
 
-TEST_CASE("chains are bounded, the bound is the reason, and after a while it refuses", "[scheduler][blocking]") {
+TEST_CASE("chains are bounded, the bound is the reason, and after a while it refuses",
+          "[scheduler][blocking]") {
   Options options;
   options.lease_processes_per_cpu = 4;
   World world{options};
@@ -100,9 +104,8 @@ TEST_CASE("chains are bounded, the bound is the reason, and after a while it ref
     if (const auto lease = world.lease_of(last)) caller = lease->process;
   }
   const std::string bound =
-      "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, 4 per CPU: nest fewer tasks "
-      "in "
-      "one another, or add CPUs";
+      "worker processes whose tasks wait for tasks have reached lease_processes_per_cpu, 4 per "
+      "CPU: nest fewer tasks in one another, or add CPUs";
   CHECK(world.reason_of(last) == bound);
   world.wait(1s);
   CHECK(world.seen<Refused>().empty());

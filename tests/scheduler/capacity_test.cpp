@@ -17,7 +17,8 @@ TEST_CASE("a fraction goes to a GPU that is shared already", "[scheduler][capaci
   CHECK(node.amounts().of(kGpu) == Amount::units(0.5));
 }
 
-TEST_CASE("whole GPUs are only untouched ones, however much is free in parts", "[scheduler][capacity]") {
+TEST_CASE("whole GPUs are only untouched ones, however much is free in parts",
+          "[scheduler][capacity]") {
   Capacity node{{}, 3};
   const auto shared = node.take({{"gpu", 0.25}});
   CHECK(node.take(kTwo).gpus == std::vector<GpuIndex>{1, 2});

@@ -5,10 +5,12 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-/// A requester that always wants one more lease than it has, and gives each back after its task, or when recalled.
+/// A requester that always wants one more lease than it has, and gives each back after its task, or
+/// when recalled.
 class Stream {
  public:
-  Stream(World& world, ProcessId requester, JobId job) : world_{world}, requester_{requester}, job_{job} {}
+  Stream(World& world, ProcessId requester, JobId job)
+      : world_{world}, requester_{requester}, job_{job} {}
 
   void keep_asking(Duration task) {
     for (auto& [request, ends] : tasks_) {
@@ -34,7 +36,8 @@ class Stream {
 
 }  // namespace
 
-TEST_CASE("a gang as big as the cluster is not starved by a stream of small tasks", "[scheduler][fairness]") {
+TEST_CASE("a gang as big as the cluster is not starved by a stream of small tasks",
+          "[scheduler][fairness]") {
   World world;
   for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
   const auto driver = world.start_job(1);
@@ -58,7 +61,8 @@ TEST_CASE("a gang as big as the cluster is not starved by a stream of small task
   CHECK(stream.finished > before);
 }
 
-TEST_CASE("the driver is told of an actor that waits long, once, and not of tasks in line", "[scheduler][notice]") {
+TEST_CASE("the driver is told of an actor that waits long, once, and not of tasks in line",
+          "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -84,7 +88,8 @@ TEST_CASE("the driver is told of an actor that waits long, once, and not of task
   CHECK(world.seen<StillWaits>().size() == 1);
 }
 
-TEST_CASE("who has waited long is told so by a tick, not by what happens in between", "[scheduler][notice]") {
+TEST_CASE("who has waited long is told so by a tick, not by what happens in between",
+          "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -97,7 +102,8 @@ TEST_CASE("who has waited long is told so by a tick, not by what happens in betw
   CHECK(world.seen<StillWaits>().size() == 1);
 }
 
-TEST_CASE("a driver whose actor waits is told that its others keep what they have", "[scheduler][notice]") {
+TEST_CASE("a driver whose actor waits is told that its others keep what they have",
+          "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -106,10 +112,12 @@ TEST_CASE("a driver whose actor waits is told that its others keep what they hav
   const auto told = world.seen<StillWaits>();
   REQUIRE(told.size() == 1);
   CHECK_THAT(told[0].reason,
-             Catch::EndsWith("; 2 actors of this job keep what they were given until their last handles go"));
+             Catch::EndsWith(
+                 "; 2 actors of this job keep what they were given until their last handles go"));
 }
 
-TEST_CASE("the driver is told of tasks and gangs that wait while the job has none", "[scheduler][notice]") {
+TEST_CASE("the driver is told of tasks and gangs that wait while the job has none",
+          "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
   world.ask_actor(1, world.start_job(1), cpus(2));
@@ -140,7 +148,8 @@ TEST_CASE("without patience for it the same gang would wait for ever", "[schedul
   CHECK_FALSE(world.gangs.contains(1));
 }
 
-TEST_CASE("while nodes are drained for it, others are told so and use what it does not need", "[scheduler][fairness]") {
+TEST_CASE("while nodes are drained for it, others are told so and use what it does not need",
+          "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 4}, {"disk", 1}});
   const auto driver = world.start_job(1);
@@ -149,11 +158,13 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   const auto gang = world.ask_gang(1, other, 3, cpus(1), Strategy::Pack, 2);
   world.wait(3s);
   CHECK(world.recalled.contains(long_task.lease));
-  CHECK(world.reason_of(gang) == "room is kept free for it, as its turn is next: 'a' (node 1) has room for 2 of 3");
+  CHECK(world.reason_of(gang) ==
+        "room is kept free for it, as its turn is next: 'a' (node 1) has room for 2 of 3");
   CHECK(world.node(1).state == "drained for request 2");
 
   const auto small = world.ask_lease(driver, cpus(1));
-  CHECK(world.reason_of(small) == "what is free on 'a' (node 1) is kept for request 2, whose turn is next");
+  CHECK(world.reason_of(small) ==
+        "what is free on 'a' (node 1) is kept for request 2, whose turn is next");
   CHECK(world.lease_of(world.ask_lease(driver, {{{"disk", 1}}, {}, false})));
 
   world.give_back(long_task.lease);
@@ -161,8 +172,9 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   CHECK(world.lease_of(small));
 }
 
-TEST_CASE("a reservation that does not fill is lifted for a while, so that what it waits for can go on",
-          "[scheduler][fairness]") {
+TEST_CASE(
+    "a reservation that does not fill is lifted for a while, so that what it waits for can go on",
+    "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -217,8 +229,9 @@ TEST_CASE("what fits passes what does not, in the order of arrival", "[scheduler
   CHECK_FALSE(world.lease_of(next));
 }
 
-TEST_CASE("of leases asked for together, the first is one that an idle process on the node can serve",
-          "[scheduler][fairness]") {
+TEST_CASE(
+    "of leases asked for together, the first is one that an idle process on the node can serve",
+    "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto first = world.start_job(1);
@@ -239,7 +252,8 @@ TEST_CASE("of leases asked for together, the first is one that an idle process o
   CHECK(world.lease_of(cold));
 }
 
-TEST_CASE("what came later than together with the first lease never passes it", "[scheduler][fairness]") {
+TEST_CASE("what came later than together with the first lease never passes it",
+          "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto first = world.start_job(1);
@@ -253,7 +267,8 @@ TEST_CASE("what came later than together with the first lease never passes it", 
   CHECK_FALSE(world.lease_of(later));
 }
 
-TEST_CASE("what needs nothing goes to a node that the request before it has filled", "[scheduler][fairness]") {
+TEST_CASE("what needs nothing goes to a node that the request before it has filled",
+          "[scheduler][fairness]") {
   Options options;
   options.lease_processes_per_cpu = 2;
   World world{options};

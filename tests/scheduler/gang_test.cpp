@@ -3,7 +3,8 @@
 using namespace troupe::scheduler;
 using namespace troupe::scheduler::test;
 
-TEST_CASE("a gang is placed once all its processes are ready, with ranks, local ranks and GPUs", "[scheduler][gang]") {
+TEST_CASE("a gang is placed once all its processes are ready, with ranks, local ranks and GPUs",
+          "[scheduler][gang]") {
   World world;
   const auto a = world.join("a", {{"cpu", 8}}, 2);
   const auto b = world.join("b", {{"cpu", 8}}, 1);
@@ -18,7 +19,8 @@ TEST_CASE("a gang is placed once all its processes are ready, with ranks, local 
   world.ready(started[0].process);
   world.ready(started[2].process);
   CHECK(world.gangs.empty());
-  CHECK(world.reason_of(1) == "2 of its 3 worker processes are ready; worker process 3 is starting on 'a' (node 1)");
+  CHECK(world.reason_of(1) ==
+        "2 of its 3 worker processes are ready; worker process 3 is starting on 'a' (node 1)");
   world.ready(started[1].process);
 
   const auto& members = world.gangs.at(5).members;
@@ -33,10 +35,12 @@ TEST_CASE("ranks that share a GPU see it once", "[scheduler][gang]") {
   world.join("a", {{"cpu", 8}}, 1);
   const auto driver = world.start_job(1);
   world.apply(GangAsked{1, 5, 1, driver, 2, gpus(0.5), Strategy::Pack});
-  for (const auto& start : world.seen<StartProcess>()) CHECK(start.gpus == std::vector<GpuIndex>{0});
+  for (const auto& start : world.seen<StartProcess>())
+    CHECK(start.gpus == std::vector<GpuIndex>{0});
 }
 
-TEST_CASE("a gang whose process does not start is refused, and nothing of it is left", "[scheduler][gang]") {
+TEST_CASE("a gang whose process does not start is refused, and nothing of it is left",
+          "[scheduler][gang]") {
   World world;
   world.join("a", {{"cpu", 4}});
   const auto driver = world.start_job(1);
@@ -52,7 +56,8 @@ TEST_CASE("a gang whose process does not start is refused, and nothing of it is 
   CHECK(world.node(1).processes == 0);
 }
 
-TEST_CASE("a gang whose node is lost while it starts waits again, and is placed elsewhere", "[scheduler][gang]") {
+TEST_CASE("a gang whose node is lost while it starts waits again, and is placed elsewhere",
+          "[scheduler][gang]") {
   World world;
   world.join("a", {{"cpu", 2}});
   world.join("b", {{"cpu", 2}});
@@ -68,8 +73,10 @@ TEST_CASE("a gang whose node is lost while it starts waits again, and is placed 
   for (const auto& member : world.gangs.at(5).members) CHECK(member.node != 2);
 }
 
-TEST_CASE("a dead rank is reported and its resources are free; the others live until the gang is released",
-          "[scheduler][gang]") {
+TEST_CASE(
+    "a dead rank is reported and its resources are free; the others live until the gang is "
+    "released",
+    "[scheduler][gang]") {
   World world;
   const auto node = world.join("a", {{"cpu", 3}});
   const auto driver = world.start_job(1);

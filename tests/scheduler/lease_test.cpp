@@ -23,7 +23,8 @@ TEST_CASE("a lease is granted once its worker process is ready", "[scheduler][le
   CHECK(world.node(node).free == Resources{{"cpu", 1}});
 }
 
-TEST_CASE("a worker process is used again by the next lease of its job, and by no other job", "[scheduler][lease]") {
+TEST_CASE("a worker process is used again by the next lease of its job, and by no other job",
+          "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 4}});
   const auto first = world.start_job(1);
@@ -56,8 +57,9 @@ TEST_CASE("a worker process that saw a GPU is stopped, and the GPU stays taken u
   CHECK(world.lease_of(next)->process != lease.process);
 }
 
-TEST_CASE("idle worker processes are stopped after the idle time, and above the number that a node keeps",
-          "[scheduler][lease]") {
+TEST_CASE(
+    "idle worker processes are stopped after the idle time, and above the number that a node keeps",
+    "[scheduler][lease]") {
   World world;
   const auto node = world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -72,8 +74,8 @@ TEST_CASE("idle worker processes are stopped after the idle time, and above the 
 }
 
 TEST_CASE(
-    "an idle worker process of whose values others have refs is kept, beside as many others as ever, until they have "
-    "none",
+    "an idle worker process of whose values others have refs is kept, beside as many others as "
+    "ever, until they have none",
     "[scheduler][lease]") {
   World world;
   const auto node = world.join("a", {{"cpu", 2}});
@@ -87,14 +89,16 @@ TEST_CASE(
   world.wait(30s);
   CHECK(world.node(node).processes == 1);
   CHECK(world.state.process(owner));
-  CHECK(world.lease_of(world.ask_lease(driver, cpus(1)))->process == owner);  // it is of use meanwhile
+  // It is of use meanwhile.
+  CHECK(world.lease_of(world.ask_lease(driver, cpus(1)))->process == owner);
   world.step(LeaseReturned{world.leases.begin()->first, driver});
   world.step(ValuesHeld{owner, false});
   world.wait(11s);
   CHECK(world.node(node).processes == 0);
 }
 
-TEST_CASE("a worker process that does not start refuses the request with the cause", "[scheduler][lease]") {
+TEST_CASE("a worker process that does not start refuses the request with the cause",
+          "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -107,7 +111,8 @@ TEST_CASE("a worker process that does not start refuses the request with the cau
   CHECK(world.is_idle());
 }
 
-TEST_CASE("a lease whose process dies is lost with the cause, and what it held is free", "[scheduler][lease]") {
+TEST_CASE("a lease whose process dies is lost with the cause, and what it held is free",
+          "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -120,7 +125,8 @@ TEST_CASE("a lease whose process dies is lost with the cause, and what it held i
   CHECK(world.is_idle());
 }
 
-TEST_CASE("when a requester dies its leases end and its requests are forgotten", "[scheduler][lease]") {
+TEST_CASE("when a requester dies its leases end and its requests are forgotten",
+          "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);
@@ -135,8 +141,10 @@ TEST_CASE("when a requester dies its leases end and its requests are forgotten",
   CHECK(world.is_idle());
 }
 
-TEST_CASE("a request that is withdrawn is not answered, and the process that started for it serves the next",
-          "[scheduler][lease]") {
+TEST_CASE(
+    "a request that is withdrawn is not answered, and the process that started for it serves the "
+    "next",
+    "[scheduler][lease]") {
   World world;
   world.join("a", {{"cpu", 1}});
   const auto driver = world.start_job(1);
@@ -154,7 +162,8 @@ TEST_CASE("a request that is withdrawn is not answered, and the process that sta
   CHECK(world.state.pending().empty());
 }
 
-TEST_CASE("when a job ends its processes are stopped and its requests dropped", "[scheduler][job]") {
+TEST_CASE("when a job ends its processes are stopped and its requests dropped",
+          "[scheduler][job]") {
   World world;
   world.join("a", {{"cpu", 2}});
   const auto driver = world.start_job(1);

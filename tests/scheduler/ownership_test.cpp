@@ -6,7 +6,8 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-/// Two jobs on two nodes; the first has a lease, an actor, a gang and a request that waits, made by its driver.
+/// Two jobs on two nodes; the first has a lease, an actor, a gang and a request that waits, made by
+/// its driver.
 struct Scene {
   World world;
   NodeId node = world.join("a", {{"cpu", 4}});
@@ -48,8 +49,10 @@ TEST_CASE("what a job has, no other job can give back, end or withdraw", "[sched
   CHECK(scene.world.reason_of(waiting) == "not pending");
 }
 
-TEST_CASE("of its own job, a process may end any actor, and only gangs and leases that it asked for itself",
-          "[scheduler][ownership]") {
+TEST_CASE(
+    "of its own job, a process may end any actor, and only gangs and leases that it asked for "
+    "itself",
+    "[scheduler][ownership]") {
   Scene scene;
   scene.check_ignored(LeaseReturned{scene.lease.lease, scene.own_worker});
   scene.check_ignored(GangReleased{6, scene.own_worker, "a guess"});
@@ -65,7 +68,8 @@ TEST_CASE("a process is ready, and ends, by the word of its own node in its curr
   const auto process = scene.actor_process();
   const auto home = scene.world.started.at(process).node;
   const auto other = home == scene.node ? scene.other_node : scene.node;
-  for (const auto& [node, incarnation] : {std::pair<NodeId, Incarnation>{other, 1}, {home, 2}, {home, 0}, {0, 0}}) {
+  for (const auto& [node, incarnation] :
+       {std::pair<NodeId, Incarnation>{other, 1}, {home, 2}, {home, 0}, {0, 0}}) {
     scene.check_ignored(ProcessExited{process, node, incarnation, "a lie"});
     scene.check_ignored(ProcessExited{scene.owner, node == 0 ? other : node, incarnation, "a lie"});
   }
@@ -86,9 +90,11 @@ TEST_CASE("an actor's id that is taken is refused to the second, and the first s
           "[scheduler][ownership]") {
   Scene scene;
   auto& world = scene.world;
-  for (const auto& [requester, job] : {std::pair<ProcessId, JobId>{scene.stranger, 2}, {scene.owner, 1}}) {
+  for (const auto& [requester, job] :
+       {std::pair<ProcessId, JobId>{scene.stranger, 2}, {scene.owner, 1}}) {
     const auto before = world.state.actor(5);
-    world.step(ActorAsked{world.next_request(), 5, job, requester, cpus(1), "another", "another type"});
+    world.step(
+        ActorAsked{world.next_request(), 5, job, requester, cpus(1), "another", "another type"});
     CHECK(world.refusal() == "actor 5 is there already, made by process 1 of job 1");
     CHECK(world.state.actor(5)->type == before->type);
     CHECK(world.state.actor(5)->process == before->process);
@@ -96,8 +102,9 @@ TEST_CASE("an actor's id that is taken is refused to the second, and the first s
   }
 }
 
-TEST_CASE("who dies takes no process of another job with it, and a job asks for its own processes alone",
-          "[scheduler][ownership]") {
+TEST_CASE(
+    "who dies takes no process of another job with it, and a job asks for its own processes alone",
+    "[scheduler][ownership]") {
   Scene scene;
   scene.world.step(LeaseAsked{scene.world.next_request(), 1, scene.stranger, cpus(1)});
   CHECK(scene.world.refusal() == "process 2, which asks, is not running in job 1");

@@ -9,8 +9,9 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-/// Random events against the state machine: sensible ones, late ones and nonsense. The world does what it is told
-/// in any order, so a process may die before it is stopped, ready after it was stopped, and so on.
+/// Random events against the state machine: sensible ones, late ones and nonsense. The world does
+/// what it is told in any order, so a process may die before it is stopped, ready after it was
+/// stopped, and so on.
 class Storm {
  public:
   explicit Storm(unsigned seed) : random_{seed}, world_{options()} {}
@@ -22,13 +23,15 @@ class Storm {
     }
   }
 
-  /// From here on everybody behaves: processes start and stop as told, tasks end, what was asked for returns. Then
-  /// every request is answered, however little is free.
+  /// From here on everybody behaves: processes start and stop as told, tasks end, what was asked
+  /// for returns. Then every request is answered, however little is free.
   void calm_down() {
     for (int i = 0; i < 600 && !world_.state.pending().empty(); ++i) {
       world_.wait(200ms);
-      for (const auto& process : world_.state.processes()) world_.step(ProcessUnblocked{process.process});
-      for (const auto& [id, lease] : std::map{world_.leases}) world_.step(LeaseReturned{id, lease.requester});
+      for (const auto& process : world_.state.processes())
+        world_.step(ProcessUnblocked{process.process});
+      for (const auto& [id, lease] : std::map{world_.leases})
+        world_.step(LeaseReturned{id, lease.requester});
       for (const auto& actor : world_.state.actors()) {
         if (actor.stage == Stage::Placed) world_.release_actor(actor.actor);
       }
@@ -36,7 +39,8 @@ class Storm {
         if (gang.stage != Stage::Pending) world_.release_gang(gang.gang);
       }
     }
-    for (const auto& left : world_.state.pending()) FAIL_CHECK(left.what << " was never answered: " << left.reason);
+    for (const auto& left : world_.state.pending())
+      FAIL_CHECK(left.what << " was never answered: " << left.reason);
   }
 
   /// Ends all jobs and lets processes exit: what is free is then what is there.
@@ -69,7 +73,9 @@ class Storm {
     return options;
   }
 
-  unsigned pick(unsigned below) { return std::uniform_int_distribution<unsigned>{0, below - 1}(random_); }
+  unsigned pick(unsigned below) {
+    return std::uniform_int_distribution<unsigned>{0, below - 1}(random_);
+  }
   template <class Map>
   auto any_of(const Map& map) {
     auto at = map.begin();
@@ -78,8 +84,9 @@ class Storm {
   }
   ProcessId any_process() {
     const auto processes = world_.state.processes();
-    return processes.empty() || pick(20) == 0 ? pick(1000)
-                                              : processes[pick(static_cast<unsigned>(processes.size()))].process;
+    return processes.empty() || pick(20) == 0
+               ? pick(1000)
+               : processes[pick(static_cast<unsigned>(processes.size()))].process;
   }
   JobId job_of(ProcessId process) {
     const auto view = world_.state.process(process);
@@ -179,12 +186,13 @@ class Storm {
   void ask_actor() {
     const auto requester = any_process();
     const auto name = pick(3) == 0 ? "name" + std::to_string(pick(5)) : std::string{};
-    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester, any_need(), name, "a type"});
+    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester,
+                            any_need(), name, "a type"});
   }
   void ask_gang() {
     const auto requester = any_process();
-    world_.apply(GangAsked{world_.next_request(), pick(60), job_of(requester), requester, pick(5), any_need(),
-                           static_cast<Strategy>(pick(4))});
+    world_.apply(GangAsked{world_.next_request(), pick(60), job_of(requester), requester, pick(5),
+                           any_need(), static_cast<Strategy>(pick(4))});
   }
   void release() {
     if (pick(2) == 0) {
@@ -203,7 +211,8 @@ class Storm {
     const auto& one = pending[pick(static_cast<unsigned>(pending.size()))];
     world_.apply(RequestWithdrawn{one.request, one.requester});
   }
-  /// Somebody speaks of what is another's: nothing happens, and nothing can be seen to have changed.
+  /// Somebody speaks of what is another's: nothing happens, and nothing can be seen to have
+  /// changed.
   void stranger() {
     world_.apply(Tick{});
     const auto before = picture(world_.state);
@@ -219,7 +228,8 @@ class Storm {
       const auto process = any_process();
       return process == owner ? ProcessId{0} : process;
     };
-    for (const auto& [id, lease] : world_.leases) lies.emplace_back(LeaseReturned{id, other_than(lease.requester)});
+    for (const auto& [id, lease] : world_.leases)
+      lies.emplace_back(LeaseReturned{id, other_than(lease.requester)});
     for (const auto& one : world_.state.pending()) {
       lies.emplace_back(RequestWithdrawn{one.request, other_than(one.requester)});
     }
@@ -228,7 +238,8 @@ class Storm {
     }
     for (const auto& actor : world_.state.actors()) {
       const auto by = world_.state.process(any_process());
-      if (by && by->job != actor.job) lies.emplace_back(ActorReleased{actor.actor, by->process, "a lie"});
+      if (by && by->job != actor.job)
+        lies.emplace_back(ActorReleased{actor.actor, by->process, "a lie"});
     }
     for (const auto& process : world_.state.processes()) {
       const auto incarnation = process.node == 0 ? 0 : world_.node(process.node).incarnation;
@@ -237,7 +248,9 @@ class Storm {
     }
     return lies;
   }
-  void make_ready() { world_.ready(world_.starting.empty() ? any_process() : any_of(world_.starting).first); }
+  void make_ready() {
+    world_.ready(world_.starting.empty() ? any_process() : any_of(world_.starting).first);
+  }
   void make_exit() {
     if (!world_.stopping.empty()) return world_.exit(any_of(world_.stopping).first, "stopped");
     if (pick(4) == 0) world_.exit(any_process(), "killed by signal 9");
@@ -250,8 +263,9 @@ class Storm {
 
 }  // namespace
 
-TEST_CASE("whatever happens in whatever order, the invariants hold and in the end everything is free",
-          "[scheduler][property]") {
+TEST_CASE(
+    "whatever happens in whatever order, the invariants hold and in the end everything is free",
+    "[scheduler][property]") {
   const unsigned first = std::random_device{}() % 1'000'000;
   for (unsigned seed = first; seed < first + 150; ++seed) {
     CAPTURE(seed);
@@ -261,7 +275,8 @@ TEST_CASE("whatever happens in whatever order, the invariants hold and in the en
   }
 }
 
-TEST_CASE("the same events at the same times make the same effects in the same order", "[scheduler][property]") {
+TEST_CASE("the same events at the same times make the same effects in the same order",
+          "[scheduler][property]") {
   const unsigned first = std::random_device{}() % 1'000'000;
   for (unsigned seed = first; seed < first + 20; ++seed) {
     CAPTURE(seed);

@@ -3,26 +3,30 @@
 using namespace troupe::scheduler;
 using namespace troupe::scheduler::test;
 
-TEST_CASE("what can never be is refused at once, naming what is missing and the closest node", "[scheduler][refusal]") {
+TEST_CASE("what can never be is refused at once, naming what is missing and the closest node",
+          "[scheduler][refusal]") {
   World world;
   world.join("a", {{"cpu", 2}}, 1);
   const auto driver = world.start_job(1);
 
   world.ask_lease(driver, gpus(4));
-  CHECK(world.refusal() == "no node has cpu 1, gpu 4; the closest is 'a' (node 1) with gpu 1: lacks gpu 3");
+  CHECK(world.refusal() ==
+        "no node has cpu 1, gpu 4; the closest is 'a' (node 1) with gpu 1: lacks gpu 3");
   world.ask_actor(1, driver, {{{"cpu", 1}}, {{"zone", "b"}}, false});
   CHECK(world.refusal() == "no node has zone=b; the closest is 'a' (node 1) with no labels");
   world.ask_gang(1, driver, 3, cpus(1));
   CHECK(world.refusal() == "all nodes together hold 2 of the 3 ranks of cpu 1, even when idle");
   world.ask_gang(1, driver, 2, cpus(1), Strategy::StrictSpread);
-  CHECK(world.refusal() == "2 ranks of cpu 1 need as many nodes, and 1 has room for one even when idle");
+  CHECK(world.refusal() ==
+        "2 ranks of cpu 1 need as many nodes, and 1 has room for one even when idle");
   world.ask_gang(1, driver, 0, cpus(1));
   CHECK(world.refusal() == "a gang has at least one rank");
   CHECK(world.is_idle());
 }
 
-TEST_CASE("a name that is taken is refused, naming its holder, and is free again once the actor is gone",
-          "[scheduler][refusal]") {
+TEST_CASE(
+    "a name that is taken is refused, naming its holder, and is free again once the actor is gone",
+    "[scheduler][refusal]") {
   World world;
   world.join("a", {{"cpu", 4}});
   const auto driver = world.start_job(1);
@@ -35,7 +39,8 @@ TEST_CASE("a name that is taken is refused, naming its holder, and is free again
   CHECK(world.state.actor_named("x")->actor == 2);
 }
 
-TEST_CASE("requests wait for a first node for a while, then they are refused", "[scheduler][refusal]") {
+TEST_CASE("requests wait for a first node for a while, then they are refused",
+          "[scheduler][refusal]") {
   World world;
   const auto driver = world.start_job(1);
   const auto request = world.ask_lease(driver, cpus(2));
@@ -50,9 +55,11 @@ TEST_CASE("requests wait for a first node for a while, then they are refused", "
   SECTION("a node joins that cannot hold it: another may still come") {
     world.join("a", {{"cpu", 1}});
     CHECK(world.reason_of(request) ==
-          "waits for a node that can hold it: no node has cpu 2; the closest is 'a' (node 1) with cpu 1: lacks cpu 1");
+          "waits for a node that can hold it: no node has cpu 2; the closest is 'a' (node 1) with "
+          "cpu 1: lacks cpu 1");
     world.wait(2s);
-    CHECK(world.refusal() == "no node has cpu 2; the closest is 'a' (node 1) with cpu 1: lacks cpu 1");
+    CHECK(world.refusal() ==
+          "no node has cpu 2; the closest is 'a' (node 1) with cpu 1: lacks cpu 1");
   }
   SECTION("a node joins that can") {
     world.join("a", {{"cpu", 2}});

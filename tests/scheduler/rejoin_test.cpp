@@ -21,8 +21,9 @@ struct Scene {
 
 }  // namespace
 
-TEST_CASE("what only a node that left could hold waits for it, says so, and is served when it is back",
-          "[scheduler][rejoin]") {
+TEST_CASE(
+    "what only a node that left could hold waits for it, says so, and is served when it is back",
+    "[scheduler][rejoin]") {
   Scene scene;
   auto& world = scene.world;
   const auto running = *world.lease_of(world.ask_lease(scene.driver, kSpecial));
@@ -35,7 +36,8 @@ TEST_CASE("what only a node that left could hold waits for it, says so, and is s
   world.wait(3s);
   for (const auto request : {task, actor, again}) {
     CHECK(world.reason_of(request) ==
-          "waits for a node with cpu 1, special 1: 'w2' (node 2), which had it, left 3 s ago; waits until 60 s");
+          "waits for a node with cpu 1, special 1: 'w2' (node 2), which had it, left 3 s ago; "
+          "waits until 60 s");
   }
   world.join("w2", {{"cpu", 1}, {"special", 1}});
   REQUIRE(world.lease_of(task));
@@ -45,7 +47,8 @@ TEST_CASE("what only a node that left could hold waits for it, says so, and is s
   CHECK(world.lease_of(again));
 }
 
-TEST_CASE("after its patience it is refused, with what it waited for", "[scheduler][rejoin][refusal]") {
+TEST_CASE("after its patience it is refused, with what it waited for",
+          "[scheduler][rejoin][refusal]") {
   Scene scene;
   auto& world = scene.world;
   world.ask_actor(1, scene.driver, kSpecial);
@@ -53,23 +56,25 @@ TEST_CASE("after its patience it is refused, with what it waited for", "[schedul
   scene.lose_special();
   world.wait(kPatience - 1s);
   CHECK(world.seen<Refused>().empty());
-  const auto late = world.ask_lease(scene.driver, kSpecial);  // waits for the rest of the same patience
+  // Waits for the rest of the same patience.
+  const auto late = world.ask_lease(scene.driver, kSpecial);
   CHECK(scene.is_pending(late));
   world.wait(1s);
   CHECK(world.seen<Refused>().size() == 2);
-  CHECK(
-      world.refusal() ==
-      "no node has cpu 1, special 1; the closest is 'w1' (node 1) with special 0: lacks special 1; 'w2' (node 2) left "
-      "60 s ago and has not come back");
+  CHECK(world.refusal() ==
+        "no node has cpu 1, special 1; the closest is 'w1' (node 1) with special 0: lacks special "
+        "1; 'w2' (node 2) left 60 s ago and has not come back");
   CHECK_FALSE(scene.is_pending(waiting));
   CHECK_FALSE(scene.is_pending(late));
   world.wait(1s);
   world.ask_lease(scene.driver, kSpecial);
-  CHECK(world.refusal() ==
-        "no node has cpu 1, special 1; the closest is 'w1' (node 1) with special 0: lacks special 1");
+  CHECK(
+      world.refusal() ==
+      "no node has cpu 1, special 1; the closest is 'w1' (node 1) with special 0: lacks special 1");
 }
 
-TEST_CASE("what no node of the last while could hold is refused at once", "[scheduler][rejoin][refusal]") {
+TEST_CASE("what no node of the last while could hold is refused at once",
+          "[scheduler][rejoin][refusal]") {
   Scene scene;
   auto& world = scene.world;
   scene.lose_special();
@@ -92,7 +97,8 @@ TEST_CASE("a gang waits for the nodes that all together could hold it", "[schedu
   world.step(NodeLost{c, 1, "it was stopped"});
   const auto gang = world.ask_gang(1, driver, 6, cpus(1));
   CHECK(world.reason_of(gang) ==
-        "waits for room for 6 ranks of cpu 1: 'b' (node 2), which had it, left 10 s ago; waits until 60 s");
+        "waits for room for 6 ranks of cpu 1: 'b' (node 2), which had it, left 10 s ago; waits "
+        "until 60 s");
   const auto smaller = world.ask_gang(2, driver, 3, cpus(1));
   CHECK_THAT(world.reason_of(smaller), Catch::Contains("'c' (node 3), which had it, left 0 s ago"));
   world.ask_gang(3, driver, 7, cpus(1));
@@ -112,12 +118,14 @@ TEST_CASE("when all nodes have left, what they could hold waits as long as when 
   const auto gang = world.ask_gang(1, driver, 2, cpus(1));
   world.wait(kPatience - 1s);
   CHECK(world.reason_of(gang) ==
-        "waits for room for 2 ranks of cpu 1: 'a' (node 1), which had it, left 59 s ago; waits until 60 s");
+        "waits for room for 2 ranks of cpu 1: 'a' (node 1), which had it, left 59 s ago; waits "
+        "until 60 s");
   world.join("a", {{"cpu", 2}});
   CHECK(world.gangs.contains(1));
 }
 
-TEST_CASE("a node that comes back with less is not waited for once more", "[scheduler][rejoin][refusal]") {
+TEST_CASE("a node that comes back with less is not waited for once more",
+          "[scheduler][rejoin][refusal]") {
   Scene scene;
   auto& world = scene.world;
   scene.lose_special();
@@ -126,7 +134,8 @@ TEST_CASE("a node that comes back with less is not waited for once more", "[sche
   CHECK(world.seen<Refused>().size() == 1);
 }
 
-TEST_CASE("a node is not waited for by its own label, which no other will carry", "[scheduler][rejoin][refusal]") {
+TEST_CASE("a node is not waited for by its own label, which no other will carry",
+          "[scheduler][rejoin][refusal]") {
   World world;
   world.join("a", {{"cpu", 1}});
   world.step(NodeJoined{9, 1, "b", {{"cpu", 1}}, 0, {{"zone", "x"}}, {{"number", "9"}}});
@@ -136,11 +145,13 @@ TEST_CASE("a node is not waited for by its own label, which no other will carry"
   world.ask_lease(driver, {{{"cpu", 1}}, {{"number", "9"}}, false});
   CHECK(world.refusal() == "no node has number=9; the closest is 'a' (node 1) with no labels");
   const auto zone = world.ask_lease(driver, {{{"cpu", 1}}, {{"zone", "x"}}, false});
-  CHECK_THAT(world.reason_of(zone), Catch::StartsWith("waits for a node with cpu 1 with label zone=x"));
+  CHECK_THAT(world.reason_of(zone),
+             Catch::StartsWith("waits for a node with cpu 1 with label zone=x"));
 }
 
-TEST_CASE("the driver is told what it waits for, and no lease is recalled for what no node can hold",
-          "[scheduler][rejoin][notice]") {
+TEST_CASE(
+    "the driver is told what it waits for, and no lease is recalled for what no node can hold",
+    "[scheduler][rejoin][notice]") {
   Scene scene;
   auto& world = scene.world;
   const auto other = world.start_job(2);
@@ -150,7 +161,8 @@ TEST_CASE("the driver is told what it waits for, and no lease is recalled for wh
   world.ask_lease(scene.driver, kSpecial);
   world.wait(Options{}.notice_after);
   REQUIRE(world.seen<StillWaits>().size() == 1);
-  CHECK_THAT(world.seen<StillWaits>()[0].reason, Catch::StartsWith("waits for a node with cpu 1, special 1"));
+  CHECK_THAT(world.seen<StillWaits>()[0].reason,
+             Catch::StartsWith("waits for a node with cpu 1, special 1"));
   CHECK(world.recalled.empty());
 }
 

@@ -7,7 +7,8 @@
 
 using namespace troupe::scheduler;
 
-TEST_CASE("thirds of a GPU, taken and given back, leave exactly one GPU", "[scheduler][resources]") {
+TEST_CASE("thirds of a GPU, taken and given back, leave exactly one GPU",
+          "[scheduler][resources]") {
   const Resources third{{"gpu", 1.0 / 3}};
   Resources left{{"gpu", 1}};
   for (int i = 0; i < 3; ++i) left -= third;

@@ -32,7 +32,8 @@ class Demand {
   ProcessId driver_;
 };
 
-/// Tasks that follow each other under leases, which are returned when they are recalled and their task has ended.
+/// Tasks that follow each other under leases, which are returned when they are recalled and their
+/// task has ended.
 class Tasks : public Demand {
  public:
   Tasks(World& world, JobId job, Need need, Duration lasts, std::size_t at_once, double weight = 1)
@@ -53,7 +54,8 @@ class Tasks : public Demand {
       world_.give_back(lease);
       return true;
     });
-    while (pending_.size() + running_.size() < at_once_) pending_.push_back(world_.ask_lease(driver_, need_, job_));
+    while (pending_.size() + running_.size() < at_once_)
+      pending_.push_back(world_.ask_lease(driver_, need_, job_));
   }
   std::size_t has() const override { return running_.size(); }
 
@@ -68,8 +70,13 @@ class Tasks : public Demand {
 /// Gangs, of which some are always asked for.
 class Gangs : public Demand {
  public:
-  Gangs(World& world, JobId job, std::uint32_t size, Need each, Duration lasts, std::size_t ahead, double weight = 1)
-      : Demand{world, job, weight}, size_{size}, each_{std::move(each)}, lasts_{lasts}, ahead_{ahead} {}
+  Gangs(World& world, JobId job, std::uint32_t size, Need each, Duration lasts, std::size_t ahead,
+        double weight = 1)
+      : Demand{world, job, weight},
+        size_{size},
+        each_{std::move(each)},
+        lasts_{lasts},
+        ahead_{ahead} {}
 
   void go_on() override {
     std::erase_if(running_, [this](const auto& gang) {
@@ -109,7 +116,8 @@ using Demands = std::vector<std::unique_ptr<Demand>>;
 
 /// Runs them beside each other. `each_step` is called after each.
 void run(
-    World& world, const Demands& demands, Duration time, const std::function<void()>& each_step = [] {}) {
+    World& world, const Demands& demands, Duration time,
+    const std::function<void()>& each_step = [] {}) {
   auto next_tick = world.now;
   for (const auto end = world.now + time; world.now < end; world.now += kStep) {
     if (world.now >= next_tick) {
@@ -121,7 +129,9 @@ void run(
   }
 }
 
-std::unique_ptr<Demand> stream(World& world) { return std::make_unique<Tasks>(world, 1, cpus(1), 20ms, 16); }
+std::unique_ptr<Demand> stream(World& world) {
+  return std::make_unique<Tasks>(world, 1, cpus(1), 20ms, 16);
+}
 std::unique_ptr<Demand> sweep(World& world, std::uint32_t size) {
   return std::make_unique<Gangs>(world, 2, size, cpus(1), 100ms, 1);
 }
@@ -149,11 +159,13 @@ struct Taker {
   double weight = 1;
 
   double dominant() const {
-    return std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; })->second;
+    return std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; })
+        ->second;
   }
 };
 
-/// Progressive filling: all shares grow together by weight, until a resource is used up, which stops those who need it.
+/// Progressive filling: all shares grow together by weight, until a resource is used up, which
+/// stops those who need it.
 std::vector<double> fair_shares(const std::vector<Taker>& takers) {
   std::vector<double> shares(takers.size());
   std::vector<bool> stopped(takers.size());
@@ -205,13 +217,18 @@ TEST_CASE("a stream of small tasks and a sweep of gangs each do much of what the
   }
 }
 
-TEST_CASE("of jobs that always want more none starves: each has three quarters of its fair dominant share",
-          "[scheduler][fairness][sharing][property]") {
-  // Always the same ones: what a job gets in a while is a matter of chance too, and is promised of long ones.
+TEST_CASE(
+    "of jobs that always want more none starves: each has three quarters of its fair dominant "
+    "share",
+    "[scheduler][fairness][sharing][property]") {
+  // Always the same ones: what a job gets in a while is a matter of chance too, and is promised of
+  // long ones.
   for (unsigned seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     std::mt19937 random{seed};
-    const auto pick = [&](unsigned below) { return std::uniform_int_distribution<unsigned>{0, below - 1}(random); };
+    const auto pick = [&](unsigned below) {
+      return std::uniform_int_distribution<unsigned>{0, below - 1}(random);
+    };
     World world;
     world.check_every = 1'000;
     const double cpus_there = 64, disks_there = 48;
@@ -228,11 +245,13 @@ TEST_CASE("of jobs that always want more none starves: each has three quarters o
       if (disk > 0) taker.parts["disk"] = disk / disks_there;
       takers.push_back(taker);
       const bool tasks = pick(2) == 0;
-      what += (tasks ? " tasks " : " gangs ") + to_string(need) + " weight " + std::to_string(taker.weight) + ";";
+      what += (tasks ? " tasks " : " gangs ") + to_string(need) + " weight " +
+              std::to_string(taker.weight) + ";";
       if (tasks) {
         demands.push_back(std::make_unique<Tasks>(world, job, need, lasts, 72, weight));
       } else {
-        demands.push_back(std::make_unique<Gangs>(world, job, 1 + pick(2), need, lasts, 48, weight));
+        demands.push_back(
+            std::make_unique<Gangs>(world, job, 1 + pick(2), need, lasts, 48, weight));
       }
     }
     std::vector<double> held(jobs);
@@ -248,7 +267,8 @@ TEST_CASE("of jobs that always want more none starves: each has three quarters o
     for (JobId job = 1; job <= jobs; ++job) {
       std::string got;
       for (JobId other = 1; other <= jobs; ++other) {
-        got += std::to_string(held[other - 1] / steps) + " of " + std::to_string(fair[other - 1]) + "; ";
+        got += std::to_string(held[other - 1] / steps) + " of " + std::to_string(fair[other - 1]) +
+               "; ";
       }
       CAPTURE(job, what, got, demands[job - 1]->done);
       CHECK(held[job - 1] / steps >= 0.75 * fair[job - 1]);
@@ -256,8 +276,10 @@ TEST_CASE("of jobs that always want more none starves: each has three quarters o
   }
 }
 
-TEST_CASE("a job that comes later has as much with the next tick as one that held all, and no more leases are recalled",
-          "[scheduler][fairness][sharing]") {
+TEST_CASE(
+    "a job that comes later has as much with the next tick as one that held all, and no more "
+    "leases are recalled",
+    "[scheduler][fairness][sharing]") {
   World world;
   world.join("a", {{"cpu", 4}});
   const auto first = world.start_job(1), second = world.start_job(2);
@@ -271,11 +293,13 @@ TEST_CASE("a job that comes later has as much with the next tick as one that hel
   CHECK(world.recalled.size() == 2);
   for (const auto lease : std::set{world.recalled}) world.give_back(lease);
   CHECK(world.leases.size() == 4);
-  CHECK(std::ranges::count(world.leases, second, [](const auto& lease) { return lease.second.requester; }) == 2);
+  CHECK(std::ranges::count(world.leases, second,
+                           [](const auto& lease) { return lease.second.requester; }) == 2);
 }
 
-TEST_CASE("what has waited long behind leases of its own keeps no node from a gang that has had less",
-          "[scheduler][fairness][sharing]") {
+TEST_CASE(
+    "what has waited long behind leases of its own keeps no node from a gang that has had less",
+    "[scheduler][fairness][sharing]") {
   World world;
   world.join("a", {{"cpu", 4}});
   const auto first = world.start_job(1);

@@ -10,8 +10,8 @@
 
 #include <troupe/scheduler/state.hpp>
 
-/// A cluster around the state machine: it starts and stops what it is told to, in virtual time, and checks the
-/// invariants after every event.
+/// A cluster around the state machine: it starts and stops what it is told to, in virtual time, and
+/// checks the invariants after every event.
 namespace troupe::scheduler::test {
 
 using namespace std::chrono_literals;
@@ -34,9 +34,11 @@ class World {
   std::map<ActorId, ActorPlaced> actors;
   std::map<GangId, GangPlaced> gangs;
   std::set<ProcessId> resumed;
-  std::map<ProcessId, StartProcess> started;  ///< all that were: on which node, and in which of its incarnations
-  std::string told;                           ///< every effect so far, a line each, where each event is checked
-  std::size_t check_every = 1;                ///< events between two looks at the invariants
+  /// All that were: on which node, and in which of its incarnations.
+  std::map<ProcessId, StartProcess> started;
+  /// Every effect so far, a line each, where each event is checked.
+  std::string told;
+  std::size_t check_every = 1;  ///< events between two looks at the invariants
 
   /// Applies one event, and nothing else.
   const std::vector<Effect>& apply(const Event& event) {
@@ -51,7 +53,8 @@ class World {
     return last;
   }
 
-  /// Worker processes become ready and exit as they were told to, until nothing is left to do. Keeps `last` growing.
+  /// Worker processes become ready and exit as they were told to, until nothing is left to do.
+  /// Keeps `last` growing.
   void settle() {
     auto seen = last;
     while (!starting.empty() || !stopping.empty()) {
@@ -86,7 +89,8 @@ class World {
     step(Tick{});
   }
 
-  NodeId join(const std::string& name, Resources total, std::uint32_t gpus = 0, Labels labels = {}) {
+  NodeId join(const std::string& name, Resources total, std::uint32_t gpus = 0,
+              Labels labels = {}) {
     const auto node = ++last_node_;
     step(NodeJoined{node, 1, name, std::move(total), gpus, std::move(labels)});
     return node;
@@ -101,7 +105,8 @@ class World {
     step(LeaseAsked{++last_request_, job, requester, need});
     return last_request_;
   }
-  RequestId ask_actor(ActorId actor, ProcessId requester, const Need& need, std::string name = {}, JobId job = 1) {
+  RequestId ask_actor(ActorId actor, ProcessId requester, const Need& need, std::string name = {},
+                      JobId job = 1) {
     step(ActorAsked{++last_request_, actor, job, requester, need, std::move(name), {}});
     return last_request_;
   }
@@ -187,7 +192,8 @@ class World {
     std::erase_if(actors, [&](const auto& actor) { return actor.second.process == e.process; });
   }
   void note(const LeaseGranted& e) {
-    if (!running.contains(e.process)) FAIL_CHECK("a lease of process " << e.process << ", which does not run");
+    if (!running.contains(e.process))
+      FAIL_CHECK("a lease of process " << e.process << ", which does not run");
     leases.emplace(e.lease, e);
   }
   void note(const ActorPlaced& e) {

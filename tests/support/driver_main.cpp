@@ -1,4 +1,5 @@
-// main of tests that are drivers, and so their own worker processes: started as one, the program goes no further than init.
+// main of tests that are drivers, and so their own worker processes: started as one, the program
+// goes no further than init.
 #include <cstdlib>
 
 #include <troupe/cluster.hpp>

@@ -28,7 +28,8 @@ struct Config {
 };
 
 double fit_line(train::Context& ctx, const Config& config) {
-  if (ctx.rank() == config.at_rank && config.mishap == "throw early") throw std::out_of_range("no such row");
+  if (ctx.rank() == config.at_rank && config.mishap == "throw early")
+    throw std::out_of_range("no such row");
   if (ctx.rank() == config.at_rank && config.mishap == "return early") return 0;
   const auto x = rows(32, 3, 1);
   const train::Dataset data{x, x.sum(1, true)};
@@ -42,25 +43,34 @@ double fit_line(train::Context& ctx, const Config& config) {
       error.backward();
       optim.step();
     }
-    if (ctx.rank() == config.at_rank && config.mishap == "throw") throw std::out_of_range("no such row");
+    if (ctx.rank() == config.at_rank && config.mishap == "throw")
+      throw std::out_of_range("no such row");
     if (ctx.rank() == config.at_rank && config.mishap == "return") return 0;
     if (ctx.rank() == config.at_rank && config.mishap == "die") ::kill(::getpid(), SIGKILL);
     loss = torch::nn::functional::mse_loss(net->forward(data.data), data.target).item<double>();
-    ctx.report({{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}},
-               ctx.checkpoint(net, optim));
+    ctx.report(
+        {{"epoch", epoch}, {"loss", loss}, {"rank", ctx.rank()}, {"world", ctx.world_size()}},
+        ctx.checkpoint(net, optim));
   }
   return loss;
 }
 
-/// One backward of a model whose gradient is the rank's input: `lr` on rank 0, twice that on rank 1. Reports the gradient
-/// that this rank has then, and sums over the ranks of gradients and of process ids.
+/// One backward of a model whose gradient is the rank's input: `lr` on rank 0, twice that on rank
+/// 1. Reports the gradient that this rank has then, and sums over the ranks of gradients and of
+/// process ids.
 double average_once(train::Context& ctx, const Config& config) {
   auto net = ctx.prepare(Net(std::vector<std::int64_t>{1, 1}));
-  net->layers[0]->forward(torch::full({1, 1}, config.lr * (ctx.rank() + 1), torch::kFloat64)).sum().backward();
+  net->layers[0]
+      ->forward(torch::full({1, 1}, config.lr * (ctx.rank() + 1), torch::kFloat64))
+      .sum()
+      .backward();
   const double gradient = net->layers[0]->weight.grad().item<double>();
   std::vector<double> sums{gradient, static_cast<double>(::getpid())};
   ctx.communicator().all_reduce(std::span(sums));
-  ctx.report({{"gradient", gradient}, {"gradients", sums[0]}, {"processes", sums[1]}, {"seed", ctx.seed()}});
+  ctx.report({{"gradient", gradient},
+              {"gradients", sums[0]},
+              {"processes", sums[1]},
+              {"seed", ctx.seed()}});
   return gradient;
 }
 
@@ -122,7 +132,9 @@ TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports
 
 TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {
   auto options = two_here();
-  options.on_report = [](const train::Report& report) { return report.index == 1 ? Verdict::Stop : Verdict::Continue; };
+  options.on_report = [](const train::Report& report) {
+    return report.index == 1 ? Verdict::Stop : Verdict::Continue;
+  };
   const auto result = train::run<fit_line>(Config{.epochs = 100}, options);
   CHECK(result.stopped);
   CHECK(result.history.size() == 2);
@@ -181,34 +193,48 @@ TEST_CASE("a killed rank ends the run with its signal", "[train][run][failure]")
   }
 }
 
-TEST_CASE("a rank that returns while the others wait for it ends the run", "[train][run][failure]") {
+TEST_CASE("a rank that returns while the others wait for it ends the run",
+          "[train][run][failure]") {
   const int rank = GENERATE(0, 1);
   const std::string when = GENERATE("return", "return early");
   const auto began = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(train::run<fit_line>(Config{.mishap = when, .at_rank = rank}, two_here()), GangBroken);
+  CHECK_THROWS_AS(train::run<fit_line>(Config{.mishap = when, .at_rank = rank}, two_here()),
+                  GangBroken);
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
 }
 
-TEST_CASE("a run that fails leaves no rank behind that would keep the next one waiting", "[train][run][failure]") {
+TEST_CASE("a run that fails leaves no rank behind that would keep the next one waiting",
+          "[train][run][failure]") {
   auto cluster = init({.cpus = 2});
   train::RunOptions options{.workers = 2};
   Config config;
   SECTION("the judge of the reports throws") {
-    options.on_report = [](const train::Report&) -> Verdict { throw std::runtime_error("no verdict"); };
+    options.on_report = [](const train::Report&) -> Verdict {
+      throw std::runtime_error("no verdict");
+    };
   }
-  SECTION("a rank throws at once") { config = {.mishap = "throw early", .at_rank = GENERATE(0, 1)}; }
-  SECTION("a rank returns at once") { config = {.mishap = "return early", .at_rank = GENERATE(0, 1)}; }
-  SECTION("the checkpoint to go on from is not there") { options.restore_from = "/no/such/checkpoint"; }
+  SECTION("a rank throws at once") {
+    config = {.mishap = "throw early", .at_rank = GENERATE(0, 1)};
+  }
+  SECTION("a rank returns at once") {
+    config = {.mishap = "return early", .at_rank = GENERATE(0, 1)};
+  }
+  SECTION("the checkpoint to go on from is not there") {
+    options.restore_from = "/no/such/checkpoint";
+  }
   SECTION("the storage cannot be made") { options.storage = "/proc/no such storage"; }
   CHECK_THROWS(train::run<fit_line>(config, options));
-  const auto next = train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = std::chrono::seconds(5)});
+  const auto next =
+      train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = std::chrono::seconds(5)});
   CHECK(next.value);
 }
 
 TEST_CASE("options of a run that cannot be are named", "[train][run]") {
-  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 0}), Contains("RunOptions::workers is 0"));
-  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 2, .where = train::Where::InProcess}),
-                    Contains("one rank"));
+  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 0}),
+                    Contains("RunOptions::workers is 0"));
+  CHECK_THROWS_WITH(
+      train::run<fit_line>(Config{}, {.workers = 2, .where = train::Where::InProcess}),
+      Contains("one rank"));
 }
 
 // Last: it uses LibTorch in this process, which forks no more after it.
@@ -222,20 +248,22 @@ TEST_CASE("in this process a run needs no cluster", "[train][run]") {
   CHECK(*train::run<seed_of>(Config{}, {.where = train::Where::InProcess}).value == 0);
 }
 
-TEST_CASE("a tensor travels with its type and sizes, small or large, alone or inside a value", "[train][tensor]") {
+TEST_CASE("a tensor travels with its type and sizes, small or large, alone or inside a value",
+          "[train][tensor]") {
   auto cluster = init({.cpus = 2});
   const auto small = torch::arange(12, torch::kInt64).reshape({3, 4});
   CHECK(torch::equal(task<row_sums>(small).get(), small.sum(1)));
   const auto large = torch::ones({512, 1024}, torch::kFloat32).t();
   const auto sums = task<row_sums>(large).get();
   CHECK(torch::equal(sums, large.sum(1)));
-  const Parameters parameters{
-      {large, torch::ones({7}, torch::kBool), torch::full({3, 0, 2}, 1.0), torch::tensor(2.5).to(torch::kBFloat16)},
-      {}};
+  const Parameters parameters{{large, torch::ones({7}, torch::kBool), torch::full({3, 0, 2}, 1.0),
+                               torch::tensor(2.5).to(torch::kBFloat16)},
+                              {}};
   CHECK(task<total>(parameters).get() == 512.0 * 1024 + 7 + 2.5);
 }
 
-TEST_CASE("a large tensor is read where it lies, as long as anybody looks at it", "[train][tensor]") {
+TEST_CASE("a large tensor is read where it lies, as long as anybody looks at it",
+          "[train][tensor]") {
   auto cluster = init({.cpus = 2});
   torch::Tensor first;
   {

@@ -30,7 +30,8 @@ struct Context::Impl {
   c10::Device device;
   int exceptions;  // in flight when the context was made
   std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Communicator> control;           // over main memory, where the communicator is not
+  // Over main memory, where the communicator is not.
+  std::unique_ptr<Communicator> control;
   std::shared_ptr<ReductionQueue> queue;           // goes before the communicators, which it uses
   std::vector<std::shared_ptr<Reducer>> reducers;  // go before the queue
   int models = 0;                                  // prepared so far
@@ -48,8 +49,10 @@ std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool onl
   std::vector<NamedTensor> found;
   for (const auto& item : module.named_parameters()) {
     const auto& tensor = item.value();
-    const bool shared = std::any_of(found.begin(), found.end(), [&](auto& f) { return f.tensor.is_same(tensor); });
-    if (tensor.defined() && !shared && (tensor.requires_grad() || !only_trained)) found.push_back({item.key(), tensor});
+    const bool shared =
+        std::any_of(found.begin(), found.end(), [&](auto& f) { return f.tensor.is_same(tensor); });
+    if (tensor.defined() && !shared && (tensor.requires_grad() || !only_trained))
+      found.push_back({item.key(), tensor});
   }
   return found;
 }
@@ -93,7 +96,9 @@ Context::Context(Member& member, ContextOptions options)
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
   const auto epoch =
-      rank() == 0 ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch) : "";
+      rank() == 0
+          ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch)
+          : "";
   impl_->epoch = std::stoi(broadcast_bytes(communicator(), epoch, device(), 0));
 }
 
@@ -112,16 +117,17 @@ Communicator& Context::communicator() {
   const auto backend = impl_->options.backend;
   if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
     const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
-    auto made =
-        make_nccl_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout, .device = index});
+    auto made = make_nccl_communicator(
+        gang, {.name = kCommunicator, .timeout = impl_->options.timeout, .device = index});
     // NCCL compares nothing, and a few bytes are faster in main memory.
     if (gang.size() > 1) {
-      impl_->control =
-          make_host_communicator(gang, {.name = kControl, .timeout = impl_->options.timeout, .chunk_bytes = 16 << 10});
+      impl_->control = make_host_communicator(
+          gang, {.name = kControl, .timeout = impl_->options.timeout, .chunk_bytes = 16 << 10});
     }
     impl_->communicator = std::move(made);
   } else {
-    impl_->communicator = make_host_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout});
+    impl_->communicator =
+        make_host_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout});
   }
   return *impl_->communicator;
 }
@@ -131,16 +137,19 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   const int number = impl_->models++;
   const auto& from = impl_->member.restore_from();
   module->to(device());
-  if (rank() == 0 && !from.empty()) load_module(*module, fs::path(from) / fmt::format("model{}.pt", number), device());
+  if (rank() == 0 && !from.empty())
+    load_module(*module, fs::path(from) / fmt::format("model{}.pt", number), device());
 
-  ModelLayout model{parameters_of(*module, false), buffers_of(*module), parameters_of(*module, true)};
+  ModelLayout model{parameters_of(*module, false), buffers_of(*module),
+                    parameters_of(*module, true)};
   auto& comm = communicator();
   const auto& options = impl_->options.data_parallel;
   check_models_agree(comm, model, options, device());
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
   if (world_size() == 1 || model.trained.empty()) return;
-  if (!impl_->queue) impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
+  if (!impl_->queue)
+    impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
   impl_->reducers.push_back(Reducer::make(impl_->queue, comm, std::move(model.trained), options));
 }
 
@@ -148,12 +157,14 @@ void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
   const int number = impl_->optimizers++;
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
-  const auto bytes = rank() == 0 ? read_file(fs::path(from) / fmt::format("optimizer{}.pt", number)) : "";
+  const auto bytes =
+      rank() == 0 ? read_file(fs::path(from) / fmt::format("optimizer{}.pt", number)) : "";
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
   load_optimizer(optimizer, broadcast_bytes(communicator(), bytes, device(), 0), device());
   if (!impl_->member.reconfigured()) return;
-  // The checkpoint has the options of who wrote it. The function has just made the optimizer with those of its configuration.
+  // The checkpoint has the options of who wrote it. The function has just made the optimizer with
+  // those of its configuration.
   for (std::size_t group = 0; group < own.size(); ++group)
     optimizer.param_groups()[group].set_options(std::move(own[group]));
 }
@@ -178,7 +189,8 @@ DistributedSampler Context::sampler(std::size_t rows, SamplerOptions options) co
   return DistributedSampler(rows, rank(), world_size(), options);
 }
 
-Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch, SamplerOptions options) const {
+Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
+                       SamplerOptions options) const {
   auto rows = sampler(static_cast<std::size_t>(data.data.size(0)), options);
   rows.set_epoch(static_cast<std::uint64_t>(epoch));
   return Loader(data, rows.indices(), batch, device());
@@ -190,12 +202,14 @@ Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
   return verdict;
 }
 
-Checkpoint Context::write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
-                                     const std::vector<const torch::optim::Optimizer*>& optimizers) {
+Checkpoint Context::write_checkpoint(
+    const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+    const std::vector<const torch::optim::Optimizer*>& optimizers) {
   const auto& storage = impl_->member.storage();
   if (storage.empty() || rank() != 0) return {};
   PendingCheckpoint pending(storage);
-  for (std::size_t i = 0; i < models.size(); ++i) save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
+  for (std::size_t i = 0; i < models.size(); ++i)
+    save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
   for (std::size_t i = 0; i < optimizers.size(); ++i)
     save_optimizer(*optimizers[i], pending.file(fmt::format("optimizer{}.pt", i)));
   write_info({.epoch = impl_->epoch,

@@ -36,28 +36,30 @@ CallSpec make_method_call(A&&... arguments) {
 }
 }  // namespace detail
 
-/// A handle on an object of class T that lives in a process of its own somewhere in the cluster. Its methods run there
-/// one at a time, those of one caller in the order of its calls. Handles are cheap to copy and travel inside arguments
-/// and results.
+/// A handle on an object of class T that lives in a process of its own somewhere in the cluster.
+/// Its methods run there one at a time, those of one caller in the order of its calls. Handles are
+/// cheap to copy and travel inside arguments and results.
 ///
-/// The actor ends with the last handle in the process that made it, unless it has a name or a handle has travelled:
-/// then it lives until its job ends, or kill(). Any thread of the process may use a handle.
+/// The actor ends with the last handle in the process that made it, unless it has a name or a
+/// handle has travelled: then it lives until its job ends, or kill(). Any thread of the process may
+/// use a handle.
 template <class T>
 class Actor {
  public:
   /// A handle on nothing; only assignment makes use of it.
   Actor() = default;
 
-  /// Calls a method: a member function of T or of a base of it, or a function or captureless lambda that takes a T&
-  /// first. Returns at once; arguments as with task(). Runs at most once: if the process dies, the ref fails with
-  /// ActorDied.
+  /// Calls a method: a member function of T or of a base of it, or a function or captureless lambda
+  /// that takes a T& first. Returns at once; arguments as with task(). Runs at most once: if the
+  /// process dies, the ref fails with ActorDied.
   template <auto M, class... A>
   detail::MethodRef<M> call(A&&... arguments) const {
     return detail::ref_to<typename detail::MethodRef<M>::value_type>(
         detail::call_actor(state(), detail::make_method_call<T, M>(std::forward<A>(arguments)...)));
   }
 
-  /// Resolves once the actor is constructed; fails with what its constructor threw, Impossible, or ActorDied.
+  /// Resolves once the actor is constructed; fails with what its constructor threw, Impossible, or
+  /// ActorDied.
   Ref<void> ready() const { return detail::ref_to<void>(detail::actor_ready(state())); }
 
   /// Ends its process now, whatever it does. Calls under way fail with ActorDied.
@@ -94,19 +96,20 @@ Actor<T> actor_of(ActorPtr state) {
 
 template <class T, class... A>
 Actor<T> start_actor(const RequestOptions& options, A&&... arguments) {
-  return actor_of<T>(spawn_actor(make_constructor_call<T>(std::forward<A>(arguments)...), type_name<T>, options));
+  return actor_of<T>(
+      spawn_actor(make_constructor_call<T>(std::forward<A>(arguments)...), type_name<T>, options));
 }
 }  // namespace detail
 
-/// Makes a T(arguments...) in a process of its own. Returns at once; calls may be made before it is there. Refs among
-/// the arguments are resolved first.
+/// Makes a T(arguments...) in a process of its own. Returns at once; calls may be made before it is
+/// there. Refs among the arguments are resolved first.
 template <class T, class... A>
 Actor<T> spawn(A&&... arguments) {
   return detail::start_actor<T>(detail::default_options(), std::forward<A>(arguments)...);
 }
 
-/// The actor of that name (Options::name) in this cluster. Throws TimedOut if there is none in time, Refused
-/// if it is no T, or if no actor can have that name.
+/// The actor of that name (Options::name) in this cluster. Throws TimedOut if there is none in
+/// time, Refused if it is no T, or if no actor can have that name.
 template <class T>
 Actor<T> find(std::string_view name, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   return detail::actor_of<T>(detail::find_actor(name, detail::type_name<T>, timeout));

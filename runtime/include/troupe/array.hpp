@@ -15,19 +15,22 @@
 
 namespace troupe {
 
-/// A read-only array of plain values (numbers, enums, aggregates of them without padding) that is not copied where that
-/// can be avoided: one of 100 KiB and more lies once in the memory of each node that uses it, and every process there
-/// looks at the same bytes. As an argument, a result, or a member of either.
+/// A read-only array of plain values (numbers, enums, aggregates of them without padding) that is
+/// not copied where that can be avoided: one of 100 KiB and more lies once in the memory of each
+/// node that uses it, and every process there looks at the same bytes. As an argument, a result, or
+/// a member of either.
 ///
-/// A copy shares the values and costs nothing; the memory stays as long as any copy in this process lives, also after the
-/// ref that it came from is gone. Immutable, any thread. Writing through a const_cast ends the process with SIGSEGV.
+/// A copy shares the values and costs nothing; the memory stays as long as any copy in this process
+/// lives, also after the ref that it came from is gone. Immutable, any thread. Writing through a
+/// const_cast ends the process with SIGSEGV.
 ///
 ///   troupe::Ref<troupe::Array<float>> pixels = troupe::put(troupe::Array<float>(load()));
 ///   troupe::Array<float> view = pixels.get();   // no copy, whatever its size
 template <class T>
 class Array {
   static_assert(detail::packed<T>,
-                "troupe: an Array holds plain values without padding or pointers; use std::vector for others");
+                "troupe: an Array holds plain values without padding or pointers; use std::vector "
+                "for others");
 
  public:
   using value_type = T;
@@ -39,7 +42,9 @@ class Array {
     values_ = *owner;
     keep_ = std::move(owner);
   }
-  static Array copy_of(std::span<const T> values) { return Array(std::vector<T>(values.begin(), values.end())); }
+  static Array copy_of(std::span<const T> values) {
+    return Array(std::vector<T>(values.begin(), values.end()));
+  }
 
   const T* data() const { return values_.data(); }
   std::size_t size() const { return values_.size(); }
@@ -62,7 +67,8 @@ class Array {
     std::uint64_t count = 0;
     archive.read(&count, sizeof count);
     archive.align();
-    if (count > archive.remaining() / sizeof(T)) throw DecodeError("it has a length beyond its end");
+    if (count > archive.remaining() / sizeof(T))
+      throw DecodeError("it has a length beyond its end");
     const auto block = archive.take(count * sizeof(T));
     if (block.keep && reinterpret_cast<std::uintptr_t>(block.bytes.data()) % alignof(T) == 0) {
       values_ = {reinterpret_cast<const T*>(block.bytes.data()), count};
@@ -87,10 +93,12 @@ class Array {
 ///   auto ref = troupe::put(std::move(pixels));   // Ref<Array<float>>
 template <class T>
 class NewArray {
-  static_assert(detail::packed<T>, "troupe: an Array holds plain values without padding or pointers");
+  static_assert(detail::packed<T>,
+                "troupe: an Array holds plain values without padding or pointers");
 
  public:
-  /// Memory for that many values, which are not cleared. Blocks while the object store makes room. Throws StoreFull.
+  /// Memory for that many values, which are not cleared. Blocks while the object store makes room.
+  /// Throws StoreFull.
   explicit NewArray(std::size_t count) : count_(count) {
     if (count > (std::numeric_limits<std::size_t>::max() - kHead) / sizeof(T)) {
       throw std::length_error("troupe: an array of more bytes than memory can have");
@@ -110,7 +118,8 @@ class NewArray {
   template <class U>
   friend Ref<Array<U>> put(NewArray<U>&& array);
 
-  static constexpr std::size_t kHead = detail::kArrayAlignment;  // the count, and up to where values stand
+  // The count, and up to where values stand.
+  static constexpr std::size_t kHead = detail::kArrayAlignment;
   char* start() { return room_ ? room_->bytes().data() : payload_.bytes.data(); }
 
   std::size_t count_;

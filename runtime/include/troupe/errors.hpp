@@ -30,7 +30,8 @@ struct Failure {
   std::string type = {};   ///< of the user's exception, demangled; else empty
   std::string where = {};  ///< function, process and node in which it happened; may be empty
   int signal = 0;          ///< that ended the process; 0: none
-  int exit_code = 0;       ///< of the process where no signal ended it; -1: it was lost with its node
+  /// Of the process where no signal ended it; -1: it was lost with its node.
+  int exit_code = 0;
 };
 
 /// The base of everything that Troupe throws for what can happen in a cluster.
@@ -46,8 +47,9 @@ class Error : public std::runtime_error {
 /// User code threw on the other side.
 struct TaskError : Error {
   using Error::Error;
-  const std::string& type() const { return failure().type; }    ///< e.g. "std::out_of_range"
-  const std::string& where() const { return failure().where; }  ///< e.g. "Counter::add, process 7 (pid 4711) on node 2"
+  const std::string& type() const { return failure().type; }  ///< e.g. "std::out_of_range"
+  /// E.g. "Counter::add, process 7 (pid 4711) on node 2".
+  const std::string& where() const { return failure().where; }
 };
 
 /// The process that should have answered has ended.
@@ -89,7 +91,8 @@ struct ProgramError : Error {
 struct TooLarge : Error {
   using Error::Error;
 };
-/// The object store of a node has no room: what() says how much is held by what, and which limit it is.
+/// The object store of a node has no room: what() says how much is held by what, and which limit it
+/// is.
 struct StoreFull : Error {
   using Error::Error;
 };

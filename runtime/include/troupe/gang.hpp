@@ -21,14 +21,16 @@ struct GangOptions {
   int size = 1;       ///< ranks
   Options each = {};  ///< what each rank needs
   Strategy strategy = Strategy::Pack;
-  std::optional<std::chrono::milliseconds> timeout = {};  ///< for its placement; none: as long as it takes
+  /// For its placement; none: as long as it takes.
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 static_assert(std::is_trivially_destructible_v<GangOptions>);
 
-/// n actors of class T that were placed together: ranks 0 .. size()-1, which know each other through this_gang(). When
-/// one of them dies the gang is broken: the others leave their collectives with GangBroken, and calls of the dead rank fail
-/// with ActorDied, which names it. The others answer on, so that what they have can be saved. The gang, with all it holds,
-/// ends with the last copy of this.
+/// n actors of class T that were placed together: ranks 0 .. size()-1, which know each other
+/// through this_gang(). When one of them dies the gang is broken: the others leave their
+/// collectives with GangBroken, and calls of the dead rank fail with ActorDied, which names it. The
+/// others answer on, so that what they have can be saved. The gang, with all it holds, ends with
+/// the last copy of this.
 template <class T>
 class Gang {
  public:
@@ -41,15 +43,16 @@ class Gang {
   auto begin() const { return ranks_.begin(); }
   auto end() const { return ranks_.end(); }
 
-  /// Calls M on every rank with the same arguments, which are encoded once. -> one ref for each rank, in order.
+  /// Calls M on every rank with the same arguments, which are encoded once. -> one ref for each
+  /// rank, in order.
   template <auto M, class... A>
   std::vector<detail::MethodRef<M>> all(A&&... arguments) const {
     const auto call = detail::make_method_call<T, M>(std::forward<A>(arguments)...);
     std::vector<detail::MethodRef<M>> refs;
     refs.reserve(ranks_.size());
     for (const auto& actor : ranks_) {
-      refs.push_back(
-          detail::ref_to<typename detail::MethodRef<M>::value_type>(detail::call_actor(actor.state(), call)));
+      refs.push_back(detail::ref_to<typename detail::MethodRef<M>::value_type>(
+          detail::call_actor(actor.state(), call)));
     }
     return refs;
   }
@@ -63,16 +66,18 @@ class Gang {
   std::vector<Actor<T>> ranks_;
 };
 
-/// A gang that was asked for and may not be placed yet. The request has a place in the head's queue, which it keeps until the
-/// gang is placed: asking the handle whether it is, however often, changes nothing about that.
+/// A gang that was asked for and may not be placed yet. The request has a place in the head's
+/// queue, which it keeps until the gang is placed: asking the handle whether it is, however often,
+/// changes nothing about that.
 ///
 ///   [pending] --placed--> [placed] --get()--> a Gang
 ///       |                    |
 ///       +--- cancel(), or the end of this handle ---> the request is taken back, or the gang ends: nothing is left of it
 ///       +--- GangOptions::timeout, a refusal by the head ---> failed
 ///
-/// Costs one message to the head, and no thread. The handle is used by one thread at a time; the ref that placed() returns, by
-/// any: its cancel() takes the request back too, as long as the gang is not placed.
+/// Costs one message to the head, and no thread. The handle is used by one thread at a time; the
+/// ref that placed() returns, by any: its cancel() takes the request back too, as long as the gang
+/// is not placed.
 template <class T>
 class PendingGang {
  public:
@@ -89,18 +94,21 @@ class PendingGang {
   }
   ~PendingGang() { cancel(); }
 
-  /// Ready once the gang is placed, or once it is sure that it will not be: it then fails as get() throws. Can be waited for
-  /// together with other refs, so that one thread can wait for many gangs and for the calls on them.
+  /// Ready once the gang is placed, or once it is sure that it will not be: it then fails as get()
+  /// throws. Can be waited for together with other refs, so that one thread can wait for many gangs
+  /// and for the calls on them.
   Ref<void> placed() const {
-    if (!placement_.placed) throw std::logic_error("troupe: an empty PendingGang stands for no gang");
+    if (!placement_.placed)
+      throw std::logic_error("troupe: an empty PendingGang stands for no gang");
     return detail::ref_to<void>(placement_.placed);
   }
   /// Waits until placed() is ready, at most so long. -> whether it is
   bool wait_for(std::chrono::milliseconds timeout) const { return placed().wait_for(timeout); }
 
-  /// Waits until the gang is placed, and hands it out: the handle is empty from then on. Throws Impossible (naming what is
-  /// missing) where no such gang can ever be placed, TimedOut once GangOptions::timeout is over, Cancelled after cancel(),
-  /// Disconnected where the cluster has ended.
+  /// Waits until the gang is placed, and hands it out: the handle is empty from then on. Throws
+  /// Impossible (naming what is missing) where no such gang can ever be placed, TimedOut once
+  /// GangOptions::timeout is over, Cancelled after cancel(), Disconnected where the cluster has
+  /// ended.
   Gang<T> get() {
     placed().get();
     std::vector<Actor<T>> ranks;
@@ -110,8 +118,8 @@ class PendingGang {
     return Gang<T>(std::move(ranks));
   }
 
-  /// Takes the request back, or ends the gang where it has been placed meanwhile and nobody has taken it. Returns at once. After
-  /// get(), and on an empty handle, it does nothing.
+  /// Takes the request back, or ends the gang where it has been placed meanwhile and nobody has
+  /// taken it. Returns at once. After get(), and on an empty handle, it does nothing.
   void cancel() {
     if (placement_.placed) detail::withdraw_gang(placement_);
   }
@@ -120,22 +128,24 @@ class PendingGang {
   detail::GangPlacement placement_;
 };
 
-/// Asks for `options.size` actors T(arguments...) that are placed together, or none of them. Returns at once. Throws
-/// std::invalid_argument for bad options, Refused where this process is in no cluster.
+/// Asks for `options.size` actors T(arguments...) that are placed together, or none of them.
+/// Returns at once. Throws std::invalid_argument for bad options, Refused where this process is in
+/// no cluster.
 template <class T, class... A>
 PendingGang<T> place(const GangOptions& options, A&&... arguments) {
   constexpr int most = 1 << 16;
   if (options.size < 1 || options.size > most) {
-    throw std::invalid_argument("GangOptions::size must be between 1 and 65536, not " + std::to_string(options.size));
+    throw std::invalid_argument("GangOptions::size must be between 1 and 65536, not " +
+                                std::to_string(options.size));
   }
   const detail::GangRequest request{static_cast<std::uint32_t>(options.size), options.strategy};
-  return PendingGang<T>(detail::place_gang(detail::make_constructor_call<T>(std::forward<A>(arguments)...),
-                                           detail::type_name<T>, request, detail::for_rank(detail::own(options.each)),
-                                           options.timeout));
+  return PendingGang<T>(detail::place_gang(
+      detail::make_constructor_call<T>(std::forward<A>(arguments)...), detail::type_name<T>,
+      request, detail::for_rank(detail::own(options.each)), options.timeout));
 }
 
-/// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are placed: place(), then
-/// PendingGang::get(), and throws what they throw.
+/// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are
+/// placed: place(), then PendingGang::get(), and throws what they throw.
 template <class T, class... A>
 Gang<T> gang(const GangOptions& options, A&&... arguments) {
   return place<T>(options, std::forward<A>(arguments)...).get();

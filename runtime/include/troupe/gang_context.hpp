@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// What one rank of a gang knows of its gang. One per actor that was made by troupe::gang; lives as long as it.
-/// Any thread of the process may call.
+/// What one rank of a gang knows of its gang. One per actor that was made by troupe::gang; lives as
+/// long as it. Any thread of the process may call.
 class GangContext {
  public:
   virtual ~GangContext() = default;
@@ -21,31 +21,38 @@ class GangContext {
   virtual std::uint64_t id() const = 0;  ///< unique in the cluster
   virtual int rank() const = 0;          ///< 0 .. size-1
   virtual int size() const = 0;
-  virtual int local_rank() const = 0;  ///< among the gang's ranks on this node, in the order of ranks
+  /// Among the gang's ranks on this node, in the order of ranks.
+  virtual int local_rank() const = 0;
   virtual int local_size() const = 0;
   virtual int node_rank() const = 0;  ///< of this node among the gang's nodes, by their lowest rank
   virtual int node_count() const = 0;
-  virtual std::vector<int> node_ranks() const = 0;  ///< for every rank, its node_rank: size() entries
+  /// For every rank, its node_rank: size() entries.
+  virtual std::vector<int> node_ranks() const = 0;
 
   /// This node's number in the cluster, as its label troupe.node has it; 0 without a cluster.
   virtual std::uint32_t node() const = 0;
-  /// Where this node's processes listen for those of other nodes, e.g. "10.0.0.5"; "127.0.0.1" in a private cluster.
+  /// Where this node's processes listen for those of other nodes, e.g. "10.0.0.5"; "127.0.0.1" in a
+  /// private cluster.
   virtual std::string host() const = 0;
 
   virtual Rendezvous& rendezvous() = 0;
 
-  /// Not 0 once a rank of the gang has died or the gang is being ended: leave every wait at once, by why_broken().
-  /// A word that a spinning or sleeping collective can poll. Stays valid as long as the context.
+  /// Not 0 once a rank of the gang has died or the gang is being ended: leave every wait at once,
+  /// by why_broken(). A word that a spinning or sleeping collective can poll. Stays valid as long
+  /// as the context.
   virtual const std::atomic<std::uint32_t>& broken() const = 0;
-  /// What broke the gang, e.g. "rank 1 (pid 42 on node 2) was killed by signal 9". Empty while broken() is 0.
+  /// What broke the gang, e.g. "rank 1 (pid 42 on node 2) was killed by signal 9". Empty while
+  /// broken() is 0.
   virtual Failure why_broken() const = 0;
-  /// For waits that can be woken: `then` is called once, when the gang breaks, on a thread that must not be held up; at once and
-  /// on this thread where the gang is broken already. With the end of the result it is not called any more, and does not run.
-  /// The context outlives the result. nullptr where the gang can not break.
+  /// For waits that can be woken: `then` is called once, when the gang breaks, on a thread that
+  /// must not be held up; at once and on this thread where the gang is broken already. With the end
+  /// of the result it is not called any more, and does not run. The context outlives the result.
+  /// nullptr where the gang can not break.
   [[nodiscard]] virtual std::shared_ptr<void> on_broken(std::function<void()> then) = 0;
 };
 
-/// The context of the actor that is running (or being constructed) on this thread; nullptr if it is not a gang's rank.
+/// The context of the actor that is running (or being constructed) on this thread; nullptr if it is
+/// not a gang's rank.
 GangContext* this_gang();
 
 }  // namespace troupe

@@ -24,19 +24,23 @@ inline constexpr auto StrictSpread = Strategy::StrictSpread;
 using NamedAmount = std::pair<std::string_view, double>;
 using NamedLabel = std::pair<std::string_view, std::string_view>;
 
-/// What a task, an actor or each rank of a gang needs, given before the call: `with({.gpus = 1}).spawn<T>()`.
-/// Trivially destructible on purpose (g++ 12 destroys brace-built temporaries twice in a co_await expression);
-/// `with` copies at once, so views need to live only until it returns.
+/// What a task, an actor or each rank of a gang needs, given before the call: `with({.gpus =
+/// 1}).spawn<T>()`. Trivially destructible on purpose (g++ 12 destroys brace-built temporaries
+/// twice in a co_await expression); `with` copies at once, so views need to live only until it
+/// returns.
 struct Options {
   double cpus = 1;       ///< cores; a fraction shares one
   double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
-  /// How often a task that had begun in a process that died runs again; -1: 3 times; 0: never. Actors: never.
+  /// How often a task that had begun in a process that died runs again; -1: 3 times; 0: never.
+  /// Actors: never.
   int retries = -1;
-  std::string_view name = {};  ///< of an actor, for troupe::find; unique in its cluster; no task or rank has one
-  bool spread = false;         ///< prefer the emptiest node to the fullest
+  /// Of an actor, for troupe::find; unique in its cluster; no task or rank has one.
+  std::string_view name = {};
+  bool spread = false;                                ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
-  /// Only on nodes that carry all of these. Each node carries troupe.node=<its number>, besides those that it was given.
+  /// Only on nodes that carry all of these. Each node carries troupe.node=<its number>, besides
+  /// those that it was given.
   std::initializer_list<NamedLabel> labels = {};
 };
 static_assert(std::is_trivially_destructible_v<Options>);
@@ -50,7 +54,8 @@ struct RequestOptions {
   std::string name;
   bool spread = false;
 };
-/// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a fraction above one GPU.
+/// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a
+/// fraction above one GPU.
 RequestOptions own(const Options& options);
 /// Throws std::invalid_argument, naming the field, where a task cannot have what is asked for.
 const RequestOptions& for_task(const RequestOptions& options);

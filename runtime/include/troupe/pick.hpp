@@ -20,8 +20,9 @@ struct Pick<R(P...) const> {
   }
 };
 
-/// Chooses one of several overloads by its signature: `actor.call<troupe::pick<int(int)>(&Service::handle)>(4)`; a
-/// const method by `pick<int(int) const>`.
+/// Chooses one of several overloads by its signature:
+/// `actor.call<troupe::pick<int(int)>(&Service::handle)>(4)`; a const method by `pick<int(int)
+/// const>`.
 template <class Signature>
 inline constexpr Pick<Signature> pick{};
 

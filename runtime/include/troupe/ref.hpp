@@ -34,13 +34,13 @@ template <class T>
 inline constexpr bool is_ref<Ref<T>> = true;
 }  // namespace detail
 
-/// A value of type T that is here, elsewhere, or not there yet. It is owned by the process that made the call (or put
-/// the value); refs to it are cheap to copy and travel inside arguments and results. Any thread of the process may use
-/// one.
+/// A value of type T that is here, elsewhere, or not there yet. It is owned by the process that
+/// made the call (or put the value); refs to it are cheap to copy and travel inside arguments and
+/// results. Any thread of the process may use one.
 ///
-/// get() throws what became of the call instead of a value: TaskError (user code threw), ActorDied, ProcessDied,
-/// Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in get() gives its CPU back
-/// meanwhile.
+/// get() throws what became of the call instead of a value: TaskError (user code threw), ActorDied,
+/// ProcessDied, Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in
+/// get() gives its CPU back meanwhile.
 template <class T>
 class Ref {
  public:
@@ -49,14 +49,15 @@ class Ref {
   /// Refers to nothing; only assignment makes use of it.
   Ref() = default;
 
-  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice. Throws std::logic_error where
-  /// a method of an actor would wait for a call of that very actor, which begins only once the method has returned.
+  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice. Throws
+  /// std::logic_error where a method of an actor would wait for a call of that very actor, which
+  /// begins only once the method has returned.
   T get() const { return take(std::nullopt); }
   /// Likewise; throws TimedOut if it is not there in time. The call goes on.
   T get(std::chrono::milliseconds timeout) const { return take(timeout); }
 
-  /// The value if the call has given one; nothing if it has not yet, or has failed, which failure() tells apart. Brings a
-  /// large value here, as get() does.
+  /// The value if the call has given one; nothing if it has not yet, or has failed, which failure()
+  /// tells apart. Brings a large value here, as get() does.
   std::optional<T> try_get() const requires(!std::is_void_v<T>) {
     if (!ready() || failure()) return std::nullopt;
     return get();
@@ -67,8 +68,8 @@ class Ref {
     return detail::failure_of(*detail::object_of(*this));
   }
 
-  /// True once the call has ended, with a value or with a failure to throw. A value of 100 KiB and more may then still lie
-  /// on another node, or on the disk: get() brings it.
+  /// True once the call has ended, with a value or with a failure to throw. A value of 100 KiB and
+  /// more may then still lie on another node, or on the disk: get() brings it.
   bool ready() const { return detail::is_ready(*detail::object_of(*this)); }
   /// Waits until ready(), at most so long; -> ready().
   bool wait_for(std::chrono::milliseconds timeout) const {
@@ -76,7 +77,8 @@ class Ref {
     return detail::wait_objects({&object, 1}, 1, timeout) == 1;
   }
 
-  /// Asks that the call be dropped if it has not begun. The ref then fails with Cancelled; a value that is there stays.
+  /// Asks that the call be dropped if it has not begun. The ref then fails with Cancelled; a value
+  /// that is there stays.
   void cancel() const { detail::cancel_object(detail::object_of(*this)); }
 
   /// False if it refers to nothing.
@@ -134,8 +136,8 @@ struct Waited {
   std::vector<Ref<T>> unready;
 };
 
-/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never throws what a call
-/// failed with. More than `count` are in `ready` if more of them are.
+/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never
+/// throws what a call failed with. More than `count` are in `ready` if more of them are.
 template <class T>
 Waited<T> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
                std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
@@ -159,8 +161,8 @@ void require_all(const std::vector<Ref<T>>& refs) {
 }
 }  // namespace detail
 
-/// All the values, in the order given. Throws as soon as any of them fails, what it failed with: of several that have
-/// failed, the first in the order given. The others go on.
+/// All the values, in the order given. Throws as soon as any of them fails, what it failed with: of
+/// several that have failed, the first in the order given. The others go on.
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs) {
   detail::require_all(refs);

@@ -20,12 +20,14 @@ TaskRef<F> start_task(const RequestOptions& options, A&&... arguments) {
 }
 }  // namespace detail
 
-/// Runs F somewhere in the cluster: a function, a static member function or a lambda without captures, named as a
-/// template argument. Returns at once. An argument is a value that converts to its parameter, or a Ref to exactly that
-/// type, whose value is put in its place before the call is sent; a parameter that is a Ref receives the ref. Arguments
-/// and result travel by value: plain aggregates, standard types, types with a cereal serialize().
+/// Runs F somewhere in the cluster: a function, a static member function or a lambda without
+/// captures, named as a template argument. Returns at once. An argument is a value that converts to
+/// its parameter, or a Ref to exactly that type, whose value is put in its place before the call is
+/// sent; a parameter that is a Ref receives the ref. Arguments and result travel by value: plain
+/// aggregates, standard types, types with a cereal serialize().
 ///
-/// A task whose process dies runs again, 3 times by default (Options::retries); one that throws does not.
+/// A task whose process dies runs again, 3 times by default (Options::retries); one that throws
+/// does not.
 template <auto F, class... A>
 detail::TaskRef<F> task(A&&... arguments) {
   return detail::start_task<F>(detail::default_options(), std::forward<A>(arguments)...);

@@ -9,7 +9,8 @@
 
 #include <troupe/gang_context.hpp>
 
-/// What train::run and tune::run share: a function that reports while it runs, on every rank of a gang.
+/// What train::run and tune::run share: a function that reports while it runs, on every rank of a
+/// gang.
 namespace troupe {
 
 struct Metric {
@@ -29,21 +30,25 @@ using Metrics = std::vector<Metric>;
 /// What becomes of a trainable after a report.
 enum class Verdict : std::uint8_t { Continue, Stop };
 
-/// One rank of a trainable's gang, as its context sees it. The context type of a trainable (train::Context,
-/// tune::Context) is constructible from a Member& that outlives it. Used by the one thread that runs the trainable.
+/// One rank of a trainable's gang, as its context sees it. The context type of a trainable
+/// (train::Context, tune::Context) is constructible from a Member& that outlives it. Used by the
+/// one thread that runs the trainable.
 class Member {
  public:
   virtual ~Member() = default;
   virtual GangContext& gang() = 0;  ///< of a run without a cluster: a gang of one
-  /// Every rank calls it equally often. Blocks until the k-th report of rank 0 is judged; all ranks get the same
-  /// verdict for report k. Metrics and checkpoint (a directory; empty: none) count on rank 0 and are ignored elsewhere.
-  /// Throws GangBroken once a rank has died, and where rank 0 has ended before its k-th report.
+  /// Every rank calls it equally often. Blocks until the k-th report of rank 0 is judged; all ranks
+  /// get the same verdict for report k. Metrics and checkpoint (a directory; empty: none) count on
+  /// rank 0 and are ignored elsewhere. Throws GangBroken once a rank has died, and where rank 0 has
+  /// ended before its k-th report.
   virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
-  virtual const std::string& storage() const = 0;  ///< directory of this run for checkpoints; empty: none was asked for
+  /// Directory of this run for checkpoints; empty: none was asked for.
+  virtual const std::string& storage() const = 0;
   /// Whether that checkpoint was written with another configuration than this run has.
   virtual bool reconfigured() const = 0;
-  virtual const std::string& restore_from() const = 0;  ///< checkpoint directory to go on from; empty: start anew
-  virtual std::uint64_t seed() const = 0;               ///< of this run, the same on every rank
+  /// Checkpoint directory to go on from; empty: start anew.
+  virtual const std::string& restore_from() const = 0;
+  virtual std::uint64_t seed() const = 0;  ///< of this run, the same on every rank
 };
 
 }  // namespace troupe

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-/// Options, ready to start something with: `with({.gpus = 1, .name = "a"}).spawn<Counter>(10)`. A value; may be kept.
+/// Options, ready to start something with: `with({.gpus = 1, .name = "a"}).spawn<Counter>(10)`. A
+/// value; may be kept.
 class With {
  public:
   explicit With(const Options& options) : options_(detail::own(options)) {}

@@ -9,7 +9,8 @@
 
 namespace troupe::runtime {
 
-void Actors::create(const ActorPtr& actor, detail::CallSpec constructor, const detail::RequestOptions& options) {
+void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
+                    const detail::RequestOptions& options) {
   known_[actor->id] = actor;
   enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed);
   std::weak_ptr weak = actor;
@@ -31,7 +32,8 @@ void Actors::create(const ActorPtr& actor, detail::CallSpec constructor, const d
 
 void Actors::construct(const ActorPtr& actor, AddressPtr process, detail::CallSpec constructor,
                        std::function<void(wire::GangInfo::Builder)> gang) {
-  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed, std::move(gang));
+  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed,
+          std::move(gang));
   placed(actor, std::move(process));
 }
 
@@ -51,7 +53,7 @@ void Actors::locate(const ActorPtr& actor) {
       });
 }
 
-// ---- calls ---------------------------------------------------------------------------------------------------------
+// ---- calls --------------------------------------------------------------------------------------
 
 void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result) {
   if (send_directly(actor, call, result, *this)) return;
@@ -61,11 +63,12 @@ void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::Ob
   });
 }
 
-bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
-                           CallReceiver& receiver) {
+bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call,
+                           const detail::ObjectPtr& result, CallReceiver& receiver) {
   auto* channel = actor->channel.load(std::memory_order_acquire);
   if (!channel || actor->behind_loop.load(std::memory_order_relaxed) != 0) return false;
-  DirectCall direct{.result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
+  DirectCall direct{
+      .result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
   result->source.channel = actor->channel_kept;
   const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
   if (id) {
@@ -79,11 +82,12 @@ bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call, 
 
 /// The call is no longer the loop's to order.
 void Actors::leave(detail::ActorState& actor, const Call& call) {
-  if (call.out.kind == Work::Kind::Method) actor.behind_loop.fetch_sub(1, std::memory_order_release);
+  if (call.out.kind == Work::Kind::Method)
+    actor.behind_loop.fetch_sub(1, std::memory_order_release);
 }
 
-void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec spec, detail::ObjectPtr result,
-                     std::function<void(wire::GangInfo::Builder)> gang) {
+void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec spec,
+                     detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang) {
   auto call = std::make_shared<Call>();
   call->out.kind = kind;
   call->out.function = spec.function;
@@ -98,14 +102,16 @@ void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec sp
                       .message = fmt::format("{} was cancelled before it was sent", label)};
     perform(actor, actor->incarnation.on_cancelled(number, why));
   });
-  resolver_.resolve(std::move(spec.arguments), [this, actor, call, number, kind](Resolver::Resolved resolved) {
-    if (const auto* failure = std::get_if<Failure>(&resolved)) {
-      const bool is_constructor = kind == Work::Kind::Constructor;
-      return perform(actor, actor->incarnation.on_argument_failed(number, *failure, is_constructor));
-    }
-    call->out.arguments = std::move(std::get<0>(resolved));
-    perform(actor, actor->incarnation.on_resolved(number));
-  });
+  resolver_.resolve(
+      std::move(spec.arguments), [this, actor, call, number, kind](Resolver::Resolved resolved) {
+        if (const auto* failure = std::get_if<Failure>(&resolved)) {
+          const bool is_constructor = kind == Work::Kind::Constructor;
+          return perform(actor,
+                         actor->incarnation.on_argument_failed(number, *failure, is_constructor));
+        }
+        call->out.arguments = std::move(std::get<0>(resolved));
+        perform(actor, actor->incarnation.on_resolved(number));
+      });
 }
 
 void Actors::placed(const ActorPtr& actor, AddressPtr process) {
@@ -133,7 +139,10 @@ void Actors::end(const ActorPtr& actor, const Incarnation::End& over) {
 }
 
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
-  DirectCall direct{.result = call->result, .receiver = this, .context = actor, .label = call->out.function.label};
+  DirectCall direct{.result = call->result,
+                    .receiver = this,
+                    .context = actor,
+                    .label = call->out.function.label};
   if (call->out.kind == Work::Kind::Constructor) direct.receiver = &constructors_;
   if (calls_.is_self(*actor->process)) call->result->note_own_call();
   calls_.send(actor->process, call->out, std::move(direct));
@@ -143,7 +152,7 @@ void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
   actor->channel.store(actor->channel_kept.get(), std::memory_order_release);
 }
 
-// ---- what becomes of them ------------------------------------------------------------------------------------------
+// ---- what becomes of them -----------------------------------------------------------------------
 
 void Actors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
   call.result->complete(std::move(outcome));
@@ -180,8 +189,8 @@ void Actors::die(const ActorPtr& actor, const Failure& how) {
 
 Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
   how.kind = Failure::Kind::ActorDied;
-  const auto which =
-      actor.gang ? fmt::format("rank {} of a gang of {}", actor.rank, actor.type) : "actor " + actor.type;
+  const auto which = actor.gang ? fmt::format("rank {} of a gang of {}", actor.rank, actor.type)
+                                : "actor " + actor.type;
   how.message = fmt::format("{}: {}", which, how.message);
   return how;
 }

@@ -15,8 +15,9 @@ namespace troupe::detail {
 
 /// What this process knows of one actor. The fields after the mark belong to the loop.
 ///
-/// Incarnation says which calls may leave, and when it is dead. Calls leave in the order made: straight into the channel to its process where there is one and the arguments are plain
-/// and here, else through the loop, where they queue until their arguments are there.
+/// Incarnation says which calls may leave, and when it is dead. Calls leave in the order made:
+/// straight into the channel to its process where there is one and the arguments are plain and
+/// here, else through the loop, where they queue until their arguments are there.
 class ActorState {
  public:
   struct Call {
@@ -24,10 +25,11 @@ class ActorState {
     ObjectPtr result;
   };
 
-  /// The loop holds calls of this actor, or a thread is about to hand it one: a later call must not overtake them. Counts
-  /// from the call to its leaving, whichever way.
+  /// The loop holds calls of this actor, or a thread is about to hand it one: a later call must not
+  /// overtake them. Counts from the call to its leaving, whichever way.
   std::atomic<std::uint32_t> behind_loop{0};
-  /// Published once by the loop, for threads that find nothing behind it; kept until the end by channel_kept.
+  /// Published once by the loop, for threads that find nothing behind it; kept until the end by
+  /// channel_kept.
   std::atomic<runtime::OutChannel*> channel{nullptr};
 
   ActorState(ActorId actor, std::string actor_type, std::function<void(ActorState&)> at_end)
@@ -43,7 +45,8 @@ class ActorState {
   bool is_stale() const { return session != runtime::current_session(); }
   const std::string type;
   const std::function<void(ActorState&)> last_share;  // any thread
-  std::atomic<bool> shared{false};  // its handles have left this process, or it has a name: it ends with its job
+  // Its handles have left this process, or it has a name: it ends with its job.
+  std::atomic<bool> shared{false};
   bool made_here = true;
   ObjectPtr constructed;       // where another process made the actor: once it is placed
   std::shared_ptr<void> gang;  // keeps a rank's gang
@@ -61,14 +64,16 @@ class ActorState {
 
 namespace troupe::runtime {
 
-/// The actors that this process made or has handles of. Belongs to the loop, but for call() and what becomes of it.
+/// The actors that this process made or has handles of. Belongs to the loop, but for call() and
+/// what becomes of it.
 class Actors : public CallReceiver {
  public:
   Actors(boost::asio::io_context& loop, HeadLink& head, Calls& calls, Resolver& resolver)
       : loop_(loop), head_(head), calls_(calls), resolver_(resolver) {}
 
   /// Asks the head for a place, then constructs it there.
-  void create(const detail::ActorPtr& actor, detail::CallSpec constructor, const detail::RequestOptions& options);
+  void create(const detail::ActorPtr& actor, detail::CallSpec constructor,
+              const detail::RequestOptions& options);
   /// An actor whose process is known: a rank of a gang.
   void construct(const detail::ActorPtr& actor, AddressPtr process, detail::CallSpec constructor,
                  std::function<void(wire::GangInfo::Builder)> gang);
@@ -77,7 +82,8 @@ class Actors : public CallReceiver {
   /// Any thread.
   void call(const detail::ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result);
   void kill(std::uint64_t actor);
-  /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known here.
+  /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known
+  /// here.
   AddressPtr lost(std::uint64_t actor, const Failure& how);
 
   // ---- of methods' calls
@@ -93,13 +99,13 @@ class Actors : public CallReceiver {
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;
 
-  void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call, detail::ObjectPtr result,
-               std::function<void(wire::GangInfo::Builder)> gang = {});
+  void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call,
+               detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang = {});
   void placed(const ActorPtr& actor, AddressPtr process);
   void perform(const ActorPtr& actor, const Incarnation::Effects& effects);
   void send(const ActorPtr& actor, const std::shared_ptr<Call>& call);
-  static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call, const detail::ObjectPtr& result,
-                            CallReceiver& receiver);
+  static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call,
+                            const detail::ObjectPtr& result, CallReceiver& receiver);
   static void leave(detail::ActorState& actor, const Call& call);
   static void end(const ActorPtr& actor, const Incarnation::End& call);
   static void die(const ActorPtr& actor, const Failure& how);

@@ -21,7 +21,8 @@ void Incarnation::end(Number call, const Failure& why, Effects& effects) {
 }
 
 void Incarnation::send_what_may_leave(Effects& effects) {
-  while (!calls_.empty() && (calls_.front() == Stage::Over || (placed_ && calls_.front() == Stage::Resolved))) {
+  while (!calls_.empty() &&
+         (calls_.front() == Stage::Over || (placed_ && calls_.front() == Stage::Resolved))) {
     if (calls_.front() == Stage::Resolved) {
       effects.emplace_back(Send{first_});
       --queued_;
@@ -49,7 +50,8 @@ Incarnation::Effects Incarnation::on_resolved(Number call) {
   return effects;
 }
 
-Incarnation::Effects Incarnation::on_argument_failed(Number call, const Failure& why, bool is_constructor) {
+Incarnation::Effects Incarnation::on_argument_failed(Number call, const Failure& why,
+                                                     bool is_constructor) {
   Effects effects;
   if (!is_queued(call)) return effects;
   if (is_constructor) return on_death(why);

@@ -10,8 +10,9 @@
 
 namespace troupe::runtime {
 
-/// One life of an actor as one caller sees it: which of the caller's calls may leave, and which are over. Pure: events in,
-/// effects out, no clock, no socket; Actors performs the effects in their order.
+/// One life of an actor as one caller sees it: which of the caller's calls may leave, and which are
+/// over. Pure: events in, effects out, no clock, no socket; Actors performs the effects in their
+/// order.
 ///
 ///   [asked for] --on_placed--> [reachable] --on_death--> [dead]
 ///
@@ -19,7 +20,8 @@ namespace troupe::runtime {
 /// 1. Calls are sent in the order in which they were added.
 /// 2. A call is sent or ended, once; until then it is queued.
 /// 3. Nothing is sent before the actor is placed, and nothing once it is dead.
-/// 4. What stands first in a reachable actor's queue waits for its arguments: nothing that may leave stays.
+/// 4. What stands first in a reachable actor's queue waits for its arguments: nothing that may
+///    leave stays.
 /// 5. The queue of a dead actor is empty.
 class Incarnation {
  public:

@@ -7,7 +7,8 @@ namespace troupe::detail {
 struct BreakListeners::Registration {
   std::shared_ptr<Table> table;
   std::uint64_t id;
-  Registration(std::shared_ptr<Table> of, std::uint64_t number) : table(std::move(of)), id(number) {}
+  Registration(std::shared_ptr<Table> of, std::uint64_t number)
+      : table(std::move(of)), id(number) {}
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
   ~Registration() {

@@ -17,13 +17,15 @@ std::string describe(const Failure& failure) {
   if (failure.kind == Failure::Kind::Task && !failure.type.empty()) {
     text = failure.type + (text.empty() ? "" : ": ") + text;
   }
-  if (!failure.where.empty()) text += (text.empty() ? "in " : " (in ") + failure.where + (text.empty() ? "" : ")");
+  if (!failure.where.empty())
+    text += (text.empty() ? "in " : " (in ") + failure.where + (text.empty() ? "" : ")");
   return text.empty() ? "failed without a reason" : text;
 }
 
 std::string demangled(const char* name) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
   return status == 0 ? text.get() : name;
 }
 
@@ -34,7 +36,8 @@ std::string current_type() {
 
 }  // namespace
 
-Error::Error(Failure failure) : std::runtime_error(describe(failure)), failure_(std::move(failure)) {}
+Error::Error(Failure failure)
+    : std::runtime_error(describe(failure)), failure_(std::move(failure)) {}
 
 void raise(const Failure& failure) {
   using Kind = Failure::Kind;

@@ -10,7 +10,8 @@ void LocalRendezvous::set(std::string_view key, std::string_view value) {
   constexpr std::size_t most = 64 << 10;
   if (value.size() > most) {
     raise({.kind = Failure::Kind::TooLarge,
-           .message = fmt::format("rendezvous key \"{}\": {} bytes, the limit is 65536", key, value.size())});
+           .message = fmt::format("rendezvous key \"{}\": {} bytes, the limit is 65536", key,
+                                  value.size())});
   }
   const std::lock_guard lock(mutex_);
   const auto [at, fresh] = values_.emplace(key, value);
@@ -24,14 +25,17 @@ void LocalRendezvous::set(std::string_view key, std::string_view value) {
 std::string LocalRendezvous::get(std::string_view key, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   auto at = values_.end();
-  if (!changed_.wait_for(lock, timeout, [&] { return (at = values_.find(key)) != values_.end(); })) {
+  if (!changed_.wait_for(lock, timeout,
+                         [&] { return (at = values_.find(key)) != values_.end(); })) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("nobody set the rendezvous key \"{}\" within {} ms", key, timeout.count())});
+           .message = fmt::format("nobody set the rendezvous key \"{}\" within {} ms", key,
+                                  timeout.count())});
   }
   return at->second;
 }
 
-LocalMember::LocalMember(RunInfo info, Judge judge) : info_(std::move(info)), judge_(std::move(judge)) {}
+LocalMember::LocalMember(RunInfo info, Judge judge)
+    : info_(std::move(info)), judge_(std::move(judge)) {}
 
 double LocalMember::elapsed_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
@@ -39,7 +43,10 @@ double LocalMember::elapsed_s() const {
 
 Verdict LocalMember::report(const Metrics& metrics, const std::string& checkpoint) {
   if (stopped_) throw Stopped();
-  TrialEvent event{.kind = TrialEvent::Kind::Report, .index = reports_++, .metrics = metrics, .checkpoint = checkpoint};
+  TrialEvent event{.kind = TrialEvent::Kind::Report,
+                   .index = reports_++,
+                   .metrics = metrics,
+                   .checkpoint = checkpoint};
   event.elapsed_s = elapsed_s();
   const auto verdict = judge_ ? judge_(event) : Verdict::Continue;
   stopped_ = verdict == Verdict::Stop;

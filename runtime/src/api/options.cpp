@@ -15,10 +15,12 @@ constexpr double kMost = 1e12;  // of one resource; a scheduler's fixed point ho
 /// `field` names the option in the error. Zero is left out: an absent resource is none of it.
 void add(RequestOptions& owned, std::string_view field, std::string_view name, double amount) {
   if (!std::isfinite(amount) || amount < 0 || amount > kMost) {
-    throw std::invalid_argument(fmt::format("{} must be between 0 and 10^12, not {}", field, amount));
+    throw std::invalid_argument(
+        fmt::format("{} must be between 0 and 10^12, not {}", field, amount));
   }
   for (const auto& [other, unused] : owned.resources) {
-    if (other == name) throw std::invalid_argument(fmt::format("{} asks for \"{}\" twice", field, name));
+    if (other == name)
+      throw std::invalid_argument(fmt::format("{} asks for \"{}\" twice", field, name));
   }
   if (amount > 0) owned.resources.emplace_back(name, amount);
 }
@@ -32,8 +34,8 @@ RequestOptions own(const Options& options) {
   add(owned, "Options::gpus", "gpu", options.gpus);
   add(owned, "Options::memory_gb", "memory", options.memory_gb);
   if (options.gpus > 1 && options.gpus != std::floor(options.gpus)) {
-    throw std::invalid_argument(
-        fmt::format("Options::gpus must be whole above 1, not {}; below 1 it shares one GPU", options.gpus));
+    throw std::invalid_argument(fmt::format(
+        "Options::gpus must be whole above 1, not {}; below 1 it shares one GPU", options.gpus));
   }
   for (const auto& [name, amount] : options.resources) {
     if (name.empty()) throw std::invalid_argument("Options::resources has an entry without a name");
@@ -51,7 +53,8 @@ RequestOptions own(const Options& options) {
     owned.labels.emplace_back(key, value);
   }
   if (options.retries < -1) {
-    throw std::invalid_argument(fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
+    throw std::invalid_argument(
+        fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
   }
   owned.retries = options.retries;
   if (!options.name.empty()) config::check_name("Options::name", options.name);
@@ -62,10 +65,10 @@ RequestOptions own(const Options& options) {
 
 const RequestOptions& for_task(const RequestOptions& options) {
   if (!options.name.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "Options::name (\"{}\") is given to a task, which cannot be found by a name: leave it out, or spawn an "
-        "actor with it",
-        options.name));
+    throw std::invalid_argument(
+        fmt::format("Options::name (\"{}\") is given to a task, which cannot be found by a name: "
+                    "leave it out, or spawn an actor with it",
+                    options.name));
   }
   return options;
 }
@@ -73,8 +76,8 @@ const RequestOptions& for_task(const RequestOptions& options) {
 const RequestOptions& for_actor(const RequestOptions& options) {
   if (options.retries > 0) {
     throw std::invalid_argument(
-        fmt::format("Options::retries ({}) is given to an actor, which is not started again since its state is lost: "
-                    "leave it out, catch ActorDied and spawn another",
+        fmt::format("Options::retries ({}) is given to an actor, which is not started again since "
+                    "its state is lost: leave it out, catch ActorDied and spawn another",
                     options.retries));
   }
   return options;
@@ -82,10 +85,10 @@ const RequestOptions& for_actor(const RequestOptions& options) {
 
 const RequestOptions& for_rank(const RequestOptions& options) {
   if (!options.name.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "Options::name (\"{}\") is given to each rank of a gang, and a name is of one actor: leave it out, ranks "
-        "are reached by their handles",
-        options.name));
+    throw std::invalid_argument(
+        fmt::format("Options::name (\"{}\") is given to each rank of a gang, and a name is of one "
+                    "actor: leave it out, ranks are reached by their handles",
+                    options.name));
   }
   return for_actor(options);
 }

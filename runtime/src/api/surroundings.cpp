@@ -5,7 +5,8 @@
 
 namespace troupe::detail {
 
-Surroundings look(const GangContext& gang, const std::string& marker, const std::string& checkpoint) {
+Surroundings look(const GangContext& gang, const std::string& marker,
+                  const std::string& checkpoint) {
   std::error_code unseen;
   Surroundings seen{.node = gang.node(), .local_rank = gang.local_rank()};
   seen.sees_marker = !marker.empty() && std::filesystem::is_regular_file(marker, unseen);

@@ -11,7 +11,9 @@
 namespace troupe::runtime {
 namespace {
 
-AddressPtr only_id(ProcessId process) { return std::make_shared<const Address>(Address{.process = process}); }
+AddressPtr only_id(ProcessId process) {
+  return std::make_shared<const Address>(Address{.process = process});
+}
 
 /// Of what one message carries of it.
 std::size_t bytes_of(const Outcome& outcome) {
@@ -21,7 +23,8 @@ std::size_t bytes_of(const Outcome& outcome) {
 
 }  // namespace
 
-/// Its caller has been told that it failed. What its arguments refer to is let go; its place in a channel is passed over.
+/// Its caller has been told that it failed. What its arguments refer to is let go; its place in a
+/// channel is passed over.
 void CallServer::on_given_up_call(ProcessId caller, wire::Call::Reader call) {
   for (auto argument : call.getArgs()) exports_.read(argument);
   if (!DirectId::is(call.getId())) return;
@@ -37,12 +40,14 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
     forget(caller, id);
     send_outcome(caller, id, outcome, run_time);
   };
-  const auto* function = detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
+  const auto* function =
+      detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
   if (!function || !runs_calls_) {
     return reply(
         Failure{.kind = Failure::Kind::Program,
-                .message = fmt::format("{} has no function '{}': caller and worker process run different programs",
-                                       place_, call.getFunction().getLabel().cStr())},
+                .message = fmt::format(
+                    "{} has no function '{}': caller and worker process run different programs",
+                    place_, call.getFunction().getLabel().cStr())},
         {});
   }
   if (call.hasGang()) callbacks_.on_gang(call.getGang());
@@ -78,9 +83,10 @@ void CallServer::on_cancel(ProcessId caller, std::uint64_t id) {
   auto expected = Work::Stage::Waiting;
   if (!call->second.stage->compare_exchange_strong(expected, Work::Stage::GivenUp)) return;
   const auto running = call->second;
-  running.reply(Failure{.kind = Failure::Kind::Cancelled,
-                        .message = fmt::format("{} was cancelled before it started", running.label)},
-                {});
+  running.reply(
+      Failure{.kind = Failure::Kind::Cancelled,
+              .message = fmt::format("{} was cancelled before it started", running.label)},
+      {});
 }
 
 void CallServer::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
@@ -93,20 +99,21 @@ void CallServer::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
   };
   auto object = exports_.find(fetch.getObject());
   if (!object) {
-    return answer(
-        Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+    return answer(Failure{.kind = Failure::Kind::ObjectLost,
+                          .message = "the value of this ref was given up by its owner"});
   }
   object->when_ready([object, answer] { answer(object->outcome()); });
 }
 
 void CallServer::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
                               std::chrono::nanoseconds run_time) {
-  const bool sent = peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
-    auto out = message.initReply();
-    out.setId(call);
-    out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
-    write_outcome(out.initOutcome(), outcome, caller);
-  });
+  const bool sent =
+      peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
+        auto out = message.initReply();
+        out.setId(call);
+        out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
+        write_outcome(out.initOutcome(), outcome, caller);
+      });
   if (!sent) free_result(outcome);
 }
 
@@ -115,11 +122,13 @@ void CallServer::write_outcome(wire::Outcome::Builder into, const Outcome& outco
   if (!value) return write_failure(into.initFailure(), std::get<Failure>(outcome));
   if (value->bytes.size() > kLargestValue)
     return write_failure(into.initFailure(), too_large("a value", value->bytes.size()));
-  if (value->stored) store_.flush();  // whoever hears of it finds it, also where this process ends now
+  // Whoever hears of it finds it, also where this process ends now.
+  if (value->stored) store_.flush();
   exports_.write(into.initValue(), *value, only_id(to));
 }
 
-/// Of a call whose caller cannot be told: a result in the store, which is the caller's, would stay until that one ends.
+/// Of a call whose caller cannot be told: a result in the store, which is the caller's, would stay
+/// until that one ends.
 void CallServer::free_result(const Outcome& outcome) {
   const auto* value = std::get_if<detail::Payload>(&outcome);
   if (value && value->stored && !value->stored->is_own()) store_.free(value->stored->place());

@@ -15,8 +15,8 @@
 
 namespace troupe::runtime {
 
-/// Serves what other processes ask of this one through a socket: calls (handed to the executor, and answered), their
-/// cancellation, and the values that this process owns. Belongs to the loop.
+/// Serves what other processes ask of this one through a socket: calls (handed to the executor, and
+/// answered), their cancellation, and the values that this process owns. Belongs to the loop.
 ///
 ///   a call: [waiting] --the executor begins it--> [begun] --> answered once
 ///               '--cancelled, or given up by its caller--> answered once, never begun
@@ -26,9 +26,10 @@ class CallServer {
     /// The constructor of a gang's rank has arrived, before it runs.
     std::function<void(wire::GangInfo::Reader)> on_gang;
   };
-  /// `place`: "process 7 (pid 4711) on node 2", for errors. `runs_calls`: false in a driver, which refuses all.
-  CallServer(Peers& peers, Exports& exports, Executor& executor, StoreLink& store, std::string place, bool runs_calls,
-             Callbacks callbacks)
+  /// `place`: "process 7 (pid 4711) on node 2", for errors. `runs_calls`: false in a driver, which
+  /// refuses all.
+  CallServer(Peers& peers, Exports& exports, Executor& executor, StoreLink& store,
+             std::string place, bool runs_calls, Callbacks callbacks)
       : peers_(peers),
         exports_(exports),
         executor_(executor),
@@ -42,7 +43,8 @@ class CallServer {
   void on_fetch(ProcessId caller, wire::Fetch::Reader fetch);
 
   /// The outcome of a call, whichever way it came, to its caller's socket.
-  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time);
+  void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
+                    std::chrono::nanoseconds run_time);
 
  private:
   /// A call without an answer yet.

@@ -31,8 +31,9 @@ std::shared_ptr<void> hold_stored(const std::vector<detail::Argument>& arguments
 void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct) {
   if (const auto bytes = size_of(call.arguments); bytes > kLargestValue) {
     auto* receiver = direct.receiver;
-    return receiver->answered(std::move(direct),
-                              too_large(fmt::format("the arguments of {}", call.function.label), bytes), {});
+    return receiver->answered(
+        std::move(direct),
+        too_large(fmt::format("the arguments of {}", call.function.label), bytes), {});
   }
   for (const auto& argument : call.arguments) {
     const auto& stored = Resolver::value_of(argument).stored;
@@ -43,14 +44,18 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   direct.held = hold_stored(call.arguments);
   const auto result = direct.result;
   if (auto through = channel(to->process)) {
-    const auto id = call.gang ? std::nullopt : through->send(call.kind, call.function, call.arguments, direct);
+    const auto id =
+        call.gang ? std::nullopt : through->send(call.kind, call.function, call.arguments, direct);
     if (!id) return send_elsewhere(to, call, through, std::move(direct));
     result->set_on_cancel([through, id = *id] { through->cancel(id); });
     return;
   }
   auto waiting = std::make_shared<DirectCall>(std::move(direct));
   const auto id = peers_.request(
-      to, [&](wire::Message::Builder message, std::uint64_t id) { write(message.initCall(), call, to, id); },
+      to,
+      [&](wire::Message::Builder message, std::uint64_t id) {
+        write(message.initCall(), call, to, id);
+      },
       [waiting](Outcome outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time) {
         auto* receiver = waiting->receiver;
         if (!lost) return receiver->answered(std::move(*waiting), std::move(outcome), run_time);
@@ -60,19 +65,22 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   peers_.channels().talked(to->process);
 }
 
-void Calls::send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel,
-                           DirectCall direct) {
+void Calls::send_elsewhere(const AddressPtr& to, const OutgoingCall& call,
+                           const OutChannelPtr& channel, DirectCall direct) {
   const auto result = direct.result;
   const auto id = channel->send_elsewhere(direct);
   if (!id) {
     auto* receiver = direct.receiver;
     return receiver->lost(std::move(direct), Progress::NotBegun, channel->why_closed());
   }
-  peers_.send(to, [&](wire::Message::Builder message, std::uint64_t) { write(message.initCall(), call, to, *id); });
+  peers_.send(to, [&](wire::Message::Builder message, std::uint64_t) {
+    write(message.initCall(), call, to, *id);
+  });
   let_cancel(result, to, *id);
 }
 
-void Calls::write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to, std::uint64_t id) {
+void Calls::write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to,
+                  std::uint64_t id) {
   out.setId(id);
   out.setKind(static_cast<std::uint8_t>(call.kind));
   out.getFunction().setName(call.function.name);
@@ -94,9 +102,10 @@ void Calls::let_cancel(const detail::ObjectPtr& result, const AddressPtr& to, st
 }
 
 Failure too_large(const std::string& what, std::size_t bytes) {
-  return Failure{.kind = Failure::Kind::TooLarge,
-                 .message = fmt::format("{} take {} bytes; one message carries at most {}: pass it in pieces", what,
-                                        bytes, kLargestValue)};
+  return Failure{
+      .kind = Failure::Kind::TooLarge,
+      .message = fmt::format("{} take {} bytes; one message carries at most {}: pass it in pieces",
+                             what, bytes, kLargestValue)};
 }
 
 }  // namespace troupe::runtime

@@ -9,7 +9,8 @@
 
 namespace troupe::runtime {
 
-/// Of the encoded values in one message, with room for its other fields under transport::Limits::frame_bytes.
+/// Of the encoded values in one message, with room for its other fields under
+/// transport::Limits::frame_bytes.
 inline constexpr std::size_t kLargestValue = (std::size_t{256} << 20) - (std::size_t{1} << 20);
 Failure too_large(const std::string& what, std::size_t bytes);
 
@@ -23,20 +24,24 @@ struct OutgoingCall {
   std::function<void(wire::GangInfo::Builder)> gang;  // constructor of a gang's rank
 };
 
-/// Sends calls: through the channel to their callee where there is one, else through the socket. Belongs to the loop.
+/// Sends calls: through the channel to their callee where there is one, else through the socket.
+/// Belongs to the loop.
 class Calls {
  public:
-  Calls(Peers& peers, Exports& exports, AddressPtr self) : peers_(peers), exports_(exports), self_(std::move(self)) {}
+  Calls(Peers& peers, Exports& exports, AddressPtr self)
+      : peers_(peers), exports_(exports), self_(std::move(self)) {}
 
-  /// The receiver of `direct` is called once, and may be within. cancel() of its result takes the call back if it has not
-  /// started.
+  /// The receiver of `direct` is called once, and may be within. cancel() of its result takes the
+  /// call back if it has not started.
   void send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct);
   bool is_self(const Address& callee) const { return callee.process == self_->process; }
   OutChannelPtr channel(ProcessId to) const { return peers_.channels().to(to); }
 
  private:
-  void write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to, std::uint64_t id);
-  void send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel, DirectCall direct);
+  void write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to,
+             std::uint64_t id);
+  void send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel,
+                      DirectCall direct);
   void let_cancel(const detail::ObjectPtr& result, const AddressPtr& to, std::uint64_t id);
 
   Peers& peers_;

@@ -36,7 +36,8 @@ ExecutionRecord::Report read_callers(wire::ProcessExited::Reader from) {
   ExecutionRecord::Report report{.callers = {}, .complete = from.getCallersKnown()};
   for (auto caller : from.getCallers()) {
     report.callers.push_back(
-        {.process = caller.getCaller(), .calls = {.begun = caller.getBegun(), .finished = caller.getFinished()}});
+        {.process = caller.getCaller(),
+         .calls = {.begun = caller.getBegun(), .finished = caller.getFinished()}});
   }
   return report;
 }

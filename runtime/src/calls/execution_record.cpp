@@ -81,7 +81,9 @@ ExecutionMark ExecutionRecord::mark(std::uint64_t caller, std::uint64_t call) {
 
 ExecutionRecord::Entry& ExecutionRecord::entry_of(std::uint64_t caller) {
   const auto is = [](std::uint64_t wanted) {
-    return [wanted](const Entry& entry) { return entry.caller.load(std::memory_order_relaxed) == wanted; };
+    return [wanted](const Entry& entry) {
+      return entry.caller.load(std::memory_order_relaxed) == wanted;
+    };
   };
   auto* found = std::ranges::find_if(page_->entries, is(caller));
   if (found != std::end(page_->entries)) return *found;
@@ -102,9 +104,10 @@ ExecutionRecord::Report ExecutionRecord::read() const {
   for (const auto& entry : page_->entries) {
     const auto caller = entry.caller.load(std::memory_order_acquire);
     if (caller == 0) continue;
-    report.callers.push_back({.process = caller,
-                              .calls = {.begun = entry.begun.load(std::memory_order_acquire),
-                                        .finished = entry.finished.load(std::memory_order_acquire)}});
+    report.callers.push_back(
+        {.process = caller,
+         .calls = {.begun = entry.begun.load(std::memory_order_acquire),
+                   .finished = entry.finished.load(std::memory_order_acquire)}});
   }
   return report;
 }

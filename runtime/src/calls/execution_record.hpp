@@ -14,8 +14,8 @@
 
 namespace troupe::runtime {
 
-/// Two words that outlive the process which writes them: the numbers of the call that it began last, and of the one that
-/// it finished last. A value; two pointers.
+/// Two words that outlive the process which writes them: the numbers of the call that it began
+/// last, and of the one that it finished last. A value; two pointers.
 struct ExecutionMark {
   std::atomic<std::uint64_t>* begun = nullptr;
   std::atomic<std::uint64_t>* finished = nullptr;
@@ -29,12 +29,14 @@ struct ExecutionMark {
   }
 };
 
-/// A page in which a worker process notes, for each caller that reaches it through a socket, which call it began and which
-/// one it finished last. Its node makes the page, and reads it once the process has ended: what a killed process did is
-/// then known, whatever it had no time to say. (Calls through a ring are noted in the ring's own memory.)
+/// A page in which a worker process notes, for each caller that reaches it through a socket, which
+/// call it began and which one it finished last. Its node makes the page, and reads it once the
+/// process has ended: what a killed process did is then known, whatever it had no time to say.
+/// (Calls through a ring are noted in the ring's own memory.)
 ///
-/// The worker's executor is the only writer. A page has room for kCallers: after that the entry of a caller whose calls
-/// have finished is used again, and of callers without an entry nothing is known.
+/// The worker's executor is the only writer. A page has room for kCallers: after that the entry of
+/// a caller whose calls have finished is used again, and of callers without an entry nothing is
+/// known.
 class ExecutionRecord {
  public:
   static constexpr std::size_t kCallers = 63;

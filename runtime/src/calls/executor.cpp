@@ -26,7 +26,8 @@ const detail::Function* look_up(const CallHead& head, const detail::Function* la
 
 Failure unknown_function(const std::string& place) {
   return {.kind = Failure::Kind::Program,
-          .message = fmt::format("{} has no such function: caller and worker process run different programs", place)};
+          .message = fmt::format(
+              "{} has no such function: caller and worker process run different programs", place)};
 }
 
 /// What large arguments could not be had, which is not the fault of user code.
@@ -48,11 +49,12 @@ std::optional<Failure> bring(std::span<detail::Payload> arguments) {
 bool Executor::is_this_thread() { return runs_user_code; }
 ProcessId Executor::caller() { return calling_process; }
 
-// ---- what there is to do -------------------------------------------------------------------------------------------
+// ---- what there is to do ------------------------------------------------------------------------
 
 void Executor::push(Work work) {
   auto* node = new Node{std::move(work), pushed_.load(std::memory_order_relaxed)};
-  while (!pushed_.compare_exchange_weak(node->next, node, std::memory_order_release, std::memory_order_relaxed)) {
+  while (!pushed_.compare_exchange_weak(node->next, node, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
   }
   doorbell().ring();
 }
@@ -69,8 +71,9 @@ std::vector<Work> Executor::take() {
 
 bool Executor::has_work() const {
   return pushed_.load(std::memory_order_acquire) != nullptr ||
-         std::ranges::any_of(channels_,
-                             [](const Channel& channel) { return !channel.stalled && !channel.in->empty(); });
+         std::ranges::any_of(channels_, [](const Channel& channel) {
+           return !channel.stalled && !channel.in->empty();
+         });
 }
 
 void Executor::before_sleep() {
@@ -94,7 +97,8 @@ void Executor::handle(Work work) {
     channels_.push_back({std::move(work.attach)});
   } else if (work.detach) {
     std::erase_if(channels_, [&](const Channel& channel) { return channel.in == work.detach; });
-    std::erase_if(arrived_, [&](const auto& entry) { return entry.first.caller == work.detach->caller(); });
+    std::erase_if(arrived_,
+                  [&](const auto& entry) { return entry.first.caller == work.detach->caller(); });
   } else if (work.place) {
     const auto place = *work.place;
     arrived_.insert_or_assign(place, std::move(work));
@@ -103,7 +107,7 @@ void Executor::handle(Work work) {
   }
 }
 
-// ---- calls from the loop -------------------------------------------------------------------------------------------
+// ---- calls from the loop ------------------------------------------------------------------------
 
 void Executor::call(Work work, const ExecutionMark& mark) {
   if (work.kind == Work::Kind::Method && before_constructor()) {
@@ -112,7 +116,8 @@ void Executor::call(Work work, const ExecutionMark& mark) {
   }
   auto run = [this](Work& next, ExecutionMark noted) {
     auto expected = Work::Stage::Waiting;
-    if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;  // its caller has been told
+    // Its caller has been told.
+    if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;
     if (!noted.begun && record_) noted = record_->mark(next.caller, next.number);
     const auto start = Clock::now();
     auto outcome = perform(next.kind, *next.function, next.caller, next.arguments, noted);
@@ -125,12 +130,11 @@ void Executor::call(Work work, const ExecutionMark& mark) {
 }
 
 void Executor::answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time) {
-  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome), run_time]() mutable {
-    done(std::move(outcome), run_time);
-  });
+  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome),
+                            run_time]() mutable { done(std::move(outcome), run_time); });
 }
 
-// ---- calls from channels -------------------------------------------------------------------------------------------
+// ---- calls from channels ------------------------------------------------------------------------
 
 void Executor::serve(Channel& channel) {
   const auto in = channel.in;
@@ -188,7 +192,7 @@ bool Executor::run_elsewhere(InChannel& channel, const InChannel::Call& next) {
   return true;
 }
 
-// ---- user code -----------------------------------------------------------------------------------------------------
+// ---- user code ----------------------------------------------------------------------------------
 
 /// A process that ends while it brings arguments here has not begun the call.
 Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,

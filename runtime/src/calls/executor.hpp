@@ -27,7 +27,8 @@ struct Work {
   /// The executor begins it, or the loop gives it up for who cancelled it: whichever comes first.
   enum class Stage : std::uint8_t { Waiting, Begun, GivenUp };
   std::shared_ptr<std::atomic<Stage>> stage = {};
-  std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};  // on the loop's thread; not if given up
+  // On the loop's thread; not if given up.
+  std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};
   /// The content of a call whose place in the order stands in a channel.
   struct Place {
     ProcessId caller = 0;
@@ -41,15 +42,17 @@ struct Work {
   InChannelPtr detach = {};
 };
 
-/// Runs user code in a worker process, one call at a time: those that the loop pushes and those that stand in channels, of
-/// one caller in its order; methods wait for the constructor. The loop's list is taken whole: no lock.
+/// Runs user code in a worker process, one call at a time: those that the loop pushes and those
+/// that stand in channels, of one caller in its order; methods wait for the constructor. The loop's
+/// list is taken whole: no lock.
 ///
-/// A channel whose next call cannot run yet (its content or the constructor is still to come) is stalled until the loop
-/// pushes something.
+/// A channel whose next call cannot run yet (its content or the constructor is still to come) is
+/// stalled until the loop pushes something.
 class Executor {
  public:
   /// `place`: "process 7 (pid 4711) on node 2", for errors.
-  Executor(boost::asio::io_context& loop, std::string place) : loop_(loop), place_(std::move(place)) {}
+  Executor(boost::asio::io_context& loop, std::string place)
+      : loop_(loop), place_(std::move(place)) {}
 
   /// Where it is noted what came through sockets, before run().
   void keep_record(ExecutionRecord record) { record_ = std::move(record); }
@@ -87,7 +90,8 @@ class Executor {
   bool before_constructor() const { return !actor_ && !construct_failure_; }
   Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
                   std::span<detail::Payload> arguments, const ExecutionMark& mark);
-  Outcome run_user_code(Work::Kind kind, const detail::Function& function, std::span<detail::Payload> arguments);
+  Outcome run_user_code(Work::Kind kind, const detail::Function& function,
+                        std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 

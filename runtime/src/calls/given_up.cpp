@@ -56,7 +56,8 @@ bool has_to_arrive(wire::Message::Reader message) {
 auto read(std::span<const char> body, const auto& with) {
   const kj::ArrayPtr<const capnp::word> segments[] = {
       {reinterpret_cast<const capnp::word*>(body.data()), body.size() / sizeof(capnp::word)}};
-  const capnp::ReaderOptions options{.traversalLimitInWords = std::numeric_limits<std::uint64_t>::max()};
+  const capnp::ReaderOptions options{.traversalLimitInWords =
+                                         std::numeric_limits<std::uint64_t>::max()};
   capnp::SegmentArrayMessageReader reader(segments, options);
   return with(reader.getRoot<wire::Message>());
 }

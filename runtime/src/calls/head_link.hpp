@@ -11,8 +11,8 @@
 
 namespace troupe::runtime {
 
-/// What this process asks of the head, and what the head tells it: over its own connection (a driver) or relayed by its
-/// node (a worker process). Belongs to the loop.
+/// What this process asks of the head, and what the head tells it: over its own connection (a
+/// driver) or relayed by its node (a worker process). Belongs to the loop.
 class HeadLink {
  public:
   using Fill = std::function<void(wire::Ask::Builder)>;
@@ -21,10 +21,11 @@ class HeadLink {
 
   /// Where asks go from now on.
   void connect(transport::ConnectionPtr connection) { connection_ = std::move(connection); }
-  /// Every ask that is not answered, and every later one, is refused with this. The first reason stands: what follows from it
-  /// may be noticed later.
+  /// Every ask that is not answered, and every later one, is refused with this. The first reason
+  /// stands: what follows from it may be noticed later.
   void disconnect(const Failure& why);
-  /// What still comes from the head then is about the end of its cluster, and says less than why it ended.
+  /// What still comes from the head then is about the end of its cluster, and says less than why it
+  /// ended.
   bool is_gone() const { return gone_.has_value(); }
 
   /// -> id. Exactly one of the two is called, once, later; not at all after forget(id).

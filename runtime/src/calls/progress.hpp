@@ -16,8 +16,9 @@ enum class Progress : std::uint8_t {
   Unknown,   ///< nobody is left to say: it may have begun, and may have finished
 };
 
-/// The calls of one caller that a process received through a socket. Their ids ascend, and it runs them in that order,
-/// one at a time: two numbers say how far it had come with each of them. 0: with none.
+/// The calls of one caller that a process received through a socket. Their ids ascend, and it runs
+/// them in that order, one at a time: two numbers say how far it had come with each of them. 0:
+/// with none.
 struct CallsSeen {
   std::uint64_t begun = 0;     ///< the last one that it began
   std::uint64_t finished = 0;  ///< the last one that it finished
@@ -30,7 +31,8 @@ struct CallsSeen {
 
 /// The end of a process, as its caller is told of it.
 struct Death {
-  Death(Failure failure, std::optional<CallsSeen> seen = std::nullopt) : how(std::move(failure)), calls(seen) {}
+  Death(Failure failure, std::optional<CallsSeen> seen = std::nullopt)
+      : how(std::move(failure)), calls(seen) {}
 
   Failure how;
   std::optional<CallsSeen> calls;  ///< of this caller; nullopt: nobody knows

@@ -11,7 +11,8 @@ namespace troupe::runtime {
 bool Resolver::is_here(std::span<const detail::Argument> arguments) {
   return std::ranges::all_of(arguments, [](const detail::Argument& argument) {
     const auto* object = std::get_if<detail::ObjectPtr>(&argument);
-    return !object || ((*object)->ready() && std::holds_alternative<detail::Payload>((*object)->outcome()));
+    return !object ||
+           ((*object)->ready() && std::holds_alternative<detail::Payload>((*object)->outcome()));
   });
 }
 
@@ -41,7 +42,8 @@ void Resolver::fetch(const detail::ObjectPtr& object) {
       });
 }
 
-void Resolver::resolve(std::vector<detail::Argument> arguments, std::function<void(Resolved)> then) {
+void Resolver::resolve(std::vector<detail::Argument> arguments,
+                       std::function<void(Resolved)> then) {
   struct Wait {
     std::vector<detail::Argument> arguments;
     std::function<void(Resolved)> then;
@@ -51,7 +53,8 @@ void Resolver::resolve(std::vector<detail::Argument> arguments, std::function<vo
       for (const auto& argument : arguments) {
         const auto* object = std::get_if<detail::ObjectPtr>(&argument);
         if (!object) continue;
-        if (const auto* failure = std::get_if<Failure>(&(*object)->outcome())) return then(*failure);
+        if (const auto* failure = std::get_if<Failure>(&(*object)->outcome()))
+          return then(*failure);
       }
       then(std::move(arguments));
     }

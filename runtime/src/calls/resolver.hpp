@@ -16,10 +16,12 @@ class Resolver {
 
   explicit Resolver(Peers& peers) : peers_(peers) {}
 
-  /// Starts to bring the value of a borrowed object here, unless that is under way. No effect on own objects.
+  /// Starts to bring the value of a borrowed object here, unless that is under way. No effect on
+  /// own objects.
   void fetch(const detail::ObjectPtr& object);
 
-  /// `then` is called once the value of each argument is here (value_of), or with the first failure (by position).
+  /// `then` is called once the value of each argument is here (value_of), or with the first failure
+  /// (by position).
   void resolve(std::vector<detail::Argument> arguments, std::function<void(Resolved)> then);
 
   /// Any thread: true if value_of may be asked of each of them.

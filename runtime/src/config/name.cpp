@@ -19,11 +19,14 @@ constexpr std::string_view kLabelsOfHead = "troupe.";
 
 bool is_plain(unsigned char c) { return c >= ' ' && c < 0x7f; }
 
-/// Bytes of the control character that starts there; 0: none does. U+0080 to U+009F steer terminals too.
+/// Bytes of the control character that starts there; 0: none does. U+0080 to U+009F steer terminals
+/// too.
 std::size_t control_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(at) < ' ' || byte(at) == 0x7f) return 1;
-  return byte(at) == 0xc2 && at + 1 < text.size() && byte(at + 1) >= 0x80 && byte(at + 1) <= 0x9f ? 2 : 0;
+  return byte(at) == 0xc2 && at + 1 < text.size() && byte(at + 1) >= 0x80 && byte(at + 1) <= 0x9f
+             ? 2
+             : 0;
 }
 
 bool has_control(std::string_view text) {
@@ -40,7 +43,8 @@ std::string as_utf8(std::string_view text) {
 }  // namespace
 
 std::string why_no_name(std::string_view text) {
-  if (text.size() <= kMostNameBytes && !text.empty() && std::ranges::all_of(text, is_plain)) return {};
+  if (text.size() <= kMostNameBytes && !text.empty() && std::ranges::all_of(text, is_plain))
+    return {};
   std::string wrong;
   if (text.empty()) {
     wrong = "it is empty";
@@ -53,7 +57,8 @@ std::string why_no_name(std::string_view text) {
   } else {
     return {};
   }
-  return fmt::format("{}; give 1 to {} bytes of UTF-8 without control characters", wrong, kMostNameBytes);
+  return fmt::format("{}; give 1 to {} bytes of UTF-8 without control characters", wrong,
+                     kMostNameBytes);
 }
 
 std::string why_no_name(std::string_view field, std::string_view text) {
@@ -66,18 +71,21 @@ void check_name(std::string_view field, std::string_view text) {
 }
 
 void require_name(std::string_view field, std::string_view text) {
-  if (const auto why = why_no_name(field, text); !why.empty()) raise({.kind = Failure::Kind::Refused, .message = why});
+  if (const auto why = why_no_name(field, text); !why.empty())
+    raise({.kind = Failure::Kind::Refused, .message = why});
 }
 
 std::string why_not_given(std::string_view key) {
   if (!key.starts_with(kLabelsOfHead)) return {};
   return fmt::format(
-      "the label '{}': the head itself gives nodes the labels whose names begin with '{}'; choose another name",
+      "the label '{}': the head itself gives nodes the labels whose names begin with '{}'; choose "
+      "another name",
       printable(key, kMostQuoted), kLabelsOfHead);
 }
 
 std::string printable(std::string_view text, std::size_t most) {
-  // One byte more than fits is enough to see that it does not: a replacement is never shorter than what it is for.
+  // One byte more than fits is enough to see that it does not: a replacement is never shorter than
+  // what it is for.
   const auto clean = as_utf8(text.substr(0, most + 1));
   std::string out;
   for (std::size_t i = 0; i < clean.size();) {

@@ -39,71 +39,88 @@ std::string read_file(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Enough of a token to be one that is cut off, or has a digit too many: what else is in a file is none of our business.
+/// Enough of a token to be one that is cut off, or has a digit too many: what else is in a file is
+/// none of our business.
 bool resembles_token(const std::string& text) {
-  return std::ranges::all_of(
-      text, [](char c) { return digit(c) >= 0 || std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
+  return std::ranges::all_of(text, [](char c) {
+    return digit(c) >= 0 || std::string_view(" \t\r\n").find(c) != std::string_view::npos;
+  });
 }
 
 /// `of_head`: the head makes its token file, all others copy it.
 Secret read_token(const std::string& file, bool of_head) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) {
-    refuse(fmt::format("token file {}: {}; copy it from the head's machine (mode 0600), or name it with --token-file",
-                       file, std::strerror(errno)));
+    refuse(
+        fmt::format("token file {}: {}; copy it from the head's machine (mode 0600), or name it "
+                    "with --token-file",
+                    file, std::strerror(errno)));
   }
-  if (!S_ISREG(status.st_mode)) refuse(fmt::format("{} is no file: name the token file itself", file));
+  if (!S_ISREG(status.st_mode))
+    refuse(fmt::format("{} is no file: name the token file itself", file));
   if (access(file.c_str(), R_OK) != 0) {
     refuse(fmt::format("token file {} cannot be read: {}", file, std::strerror(errno)));
   }
   const auto text = status.st_size > kMostTokenFile ? std::string() : read_file(file);
   if (status.st_size > kMostTokenFile || !resembles_token(text)) {
-    refuse(fmt::format("{} is no token file, which holds 64 hexadecimal digits: name another with --token-file", file));
+    refuse(fmt::format(
+        "{} is no token file, which holds 64 hexadecimal digits: name another with --token-file",
+        file));
   }
   if ((status.st_mode & 077) != 0) {
     refuse(fmt::format("token file {} can be read by others (mode {:o}): run `chmod 600 {}`", file,
                        status.st_mode & 0777, file));
   }
   if (const auto token = parse_token(text)) return *token;
-  refuse(fmt::format("token file {} {}: {}", file, text.empty() ? "is empty" : "does not hold 64 hexadecimal digits",
+  refuse(fmt::format("token file {} {}: {}", file,
+                     text.empty() ? "is empty" : "does not hold 64 hexadecimal digits",
                      of_head ? "remove it, and the head makes a new one"
-                             : "copy it from the head's machine again; on that machine, remove it and start the head"));
+                             : "copy it from the head's machine again; on that machine, remove it "
+                               "and start the head"));
 }
 
-/// Makes the file, unless it is there by then: whole before it has its name, so that of two heads that start at once
-/// one makes it and both read the same.
+/// Makes the file, unless it is there by then: whole before it has its name, so that of two heads
+/// that start at once one makes it and both read the same.
 void create_token(const std::string& file) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   auto part = file + ".XXXXXX";
   const int fd = mkostemp(part.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) {
-    refuse(fmt::format("token file {} cannot be made: {}; name another with --token-file", file, std::strerror(errno)));
+    refuse(fmt::format("token file {} cannot be made: {}; name another with --token-file", file,
+                       std::strerror(errno)));
   }
   const auto text = format_token(random_token()) + "\n";
-  int error = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0 ? 0 : errno;
+  int error =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0
+          ? 0
+          : errno;
   close(fd);
   // Some file systems know only one of the two.
-  if (error == 0 && renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) != 0) {
+  if (error == 0 &&
+      renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) != 0) {
     error = errno == EINVAL && link(part.c_str(), file.c_str()) == 0 ? 0 : errno;
   }
   unlink(part.c_str());
   if (error != 0 && error != EEXIST) {
-    refuse(fmt::format("token file {} cannot be written: {}; make room there, or name another with --token-file", file,
-                       std::strerror(error)));
+    refuse(fmt::format(
+        "token file {} cannot be written: {}; make room there, or name another with --token-file",
+        file, std::strerror(error)));
   }
 }
 
 }  // namespace
 
 std::string state_directory() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state) return std::string(state) + "/troupe";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state && *state)
+    return std::string(state) + "/troupe";
   const char* home = std::getenv("HOME");
   const auto* user = home && *home == '/' ? nullptr : ::getpwuid(::getuid());
   if (user != nullptr) home = user->pw_dir;
   if (!home || *home != '/') {
     raise({.kind = Failure::Kind::Refused,
-           .message = "this user has no home directory to keep the cluster's token in: set HOME, or XDG_STATE_HOME"});
+           .message = "this user has no home directory to keep the cluster's token in: set HOME, "
+                      "or XDG_STATE_HOME"});
   }
   return std::string(home) + "/.local/state/troupe";
 }
@@ -144,16 +161,21 @@ Secret load_or_create_token(const std::string& file) {
 }
 
 FoundToken find_token(const std::string& file) {
-  const auto from_file = [](const std::string& at) { return FoundToken{read_token(at, false), "token file " + at}; };
+  const auto from_file = [](const std::string& at) {
+    return FoundToken{read_token(at, false), "token file " + at};
+  };
   if (!file.empty()) return from_file(file);
   if (const char* given = std::getenv("TROUPE_TOKEN"); given && *given) {
     if (auto token = parse_token(given)) return {*token, "TROUPE_TOKEN"};
-    refuse("TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file holds");
+    refuse(
+        "TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file "
+        "holds");
   }
   if (access(default_token_file().c_str(), F_OK) == 0) return from_file(default_token_file());
-  refuse(fmt::format(
-      "no token: copy the head's token file to {} (mode 0600), or name it with --token-file, or set TROUPE_TOKEN",
-      default_token_file()));
+  refuse(
+      fmt::format("no token: copy the head's token file to {} (mode 0600), or name it with "
+                  "--token-file, or set TROUPE_TOKEN",
+                  default_token_file()));
 }
 
 }  // namespace troupe::config

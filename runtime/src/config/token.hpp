@@ -5,16 +5,18 @@
 
 #include "config/secret.hpp"
 
-/// The one secret of a cluster: 32 random bytes, 64 hexadecimal digits in a file of mode 0600. Whoever has it may join,
-/// connect and stop. It is read from files and the environment only, never from an argument, and never printed.
+/// The one secret of a cluster: 32 random bytes, 64 hexadecimal digits in a file of mode 0600.
+/// Whoever has it may join, connect and stop. It is read from files and the environment only, never
+/// from an argument, and never printed.
 namespace troupe::config {
 
-/// Where Troupe keeps what must outlive a process: $XDG_STATE_HOME/troupe, else ~/.local/state/troupe.
+/// Where Troupe keeps what must outlive a process: $XDG_STATE_HOME/troupe, else
+/// ~/.local/state/troupe.
 std::string state_directory();
 std::string default_token_file();
 
-/// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others, malformed, or cannot be
-/// made; the message says how to mend it.
+/// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others,
+/// malformed, or cannot be made; the message says how to mend it.
 Secret load_or_create_token(const std::string& file);
 
 /// A token, and where it was read: "token file /home/me/..." or "TROUPE_TOKEN".

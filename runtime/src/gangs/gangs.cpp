@@ -20,9 +20,11 @@ void write_request(wire::RendezvousRequest::Builder out, std::uint64_t id, std::
   out.setGang(gang);
   out.setAction(static_cast<std::uint8_t>(request.action));
   out.setKey(request.key);
-  out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(request.value.data()), request.value.size()));
+  out.setValue(
+      kj::arrayPtr(reinterpret_cast<const kj::byte*>(request.value.data()), request.value.size()));
   out.setCount(request.count);
-  out.setTimeoutMs(static_cast<std::uint32_t>(std::min<std::int64_t>(request.timeout.count(), longest_ms)));
+  out.setTimeoutMs(
+      static_cast<std::uint32_t>(std::min<std::int64_t>(request.timeout.count(), longest_ms)));
 }
 
 RendezvousRequest read_request(wire::RendezvousRequest::Reader from) {
@@ -55,9 +57,11 @@ void Gangs::enter(wire::GangInfo::Reader info) {
                                                                 std::function<void(Outcome)> done) {
     ask(gang, rank0, request, std::move(done));
   };
-  rank_ = std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members), to_rank0);
+  rank_ = std::make_unique<RankContext>(gang, static_cast<int>(info.getRank()), std::move(members),
+                                        to_rank0);
   entered_.store(rank_.get(), std::memory_order_release);
-  if (auto told = broken_early_.find(gang); told != broken_early_.end()) rank_->break_with(told->second);
+  if (auto told = broken_early_.find(gang); told != broken_early_.end())
+    rank_->break_with(told->second);
 }
 
 void Gangs::ask(std::uint64_t gang, const AddressPtr& rank0, const RendezvousRequest& request,
@@ -69,7 +73,9 @@ void Gangs::ask(std::uint64_t gang, const AddressPtr& rank0, const RendezvousReq
         [&](wire::Message::Builder message, std::uint64_t id) {
           write_request(message.initRendezvous(), id, gang, request);
         },
-        [done](Outcome outcome, std::optional<Progress>, std::chrono::nanoseconds) { done(std::move(outcome)); });
+        [done](Outcome outcome, std::optional<Progress>, std::chrono::nanoseconds) {
+          done(std::move(outcome));
+        });
   });
 }
 
@@ -92,7 +98,8 @@ void Gangs::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader requ
       auto out = message.initRendezvoused();
       out.setId(id);
       if (!value) return out.setFailure(std::get<Failure>(outcome).message);
-      out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value->bytes.data()), value->bytes.size()));
+      out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value->bytes.data()),
+                                value->bytes.size()));
     });
   };
   rendezvous_.ask(request.getGang(), read_request(request), answer, Clock::now());

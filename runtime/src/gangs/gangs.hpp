@@ -15,17 +15,22 @@
 
 namespace troupe::runtime {
 
-/// The gangs that this process has to do with: those that it made, whose deaths it is told of, and the one in which it is a
-/// rank. Serves the rendezvous of the gang whose rank 0 it is. Belongs to the loop, but for context().
+/// The gangs that this process has to do with: those that it made, whose deaths it is told of, and
+/// the one in which it is a rank. Serves the rendezvous of the gang whose rank 0 it is. Belongs to
+/// the loop, but for context().
 class Gangs {
  public:
-  Gangs(boost::asio::io_context& loop, Peers& peers, ProcessId self) : loop_(loop), peers_(peers), self_(self) {}
+  Gangs(boost::asio::io_context& loop, Peers& peers, ProcessId self)
+      : loop_(loop), peers_(peers), self_(self) {}
 
   /// Of a gang that this process made: whose ranks are where.
-  void watch(std::uint64_t gang, std::vector<AddressPtr> members) { made_[gang] = std::move(members); }
+  void watch(std::uint64_t gang, std::vector<AddressPtr> members) {
+    made_[gang] = std::move(members);
+  }
   void forget(std::uint64_t gang) { made_.erase(gang); }
 
-  /// The constructor of a rank has come: this process is in that gang from now on. No effect on one that is in a gang.
+  /// The constructor of a rank has come: this process is in that gang from now on. No effect on one
+  /// that is in a gang.
   void enter(wire::GangInfo::Reader info);
   /// A rank has ended, as the head tells.
   void on_broken(std::uint64_t gang, std::uint32_t rank, const Death& death);
@@ -45,7 +50,8 @@ class Gangs {
   const ProcessId self_;
   RendezvousTable rendezvous_;
   std::unordered_map<std::uint64_t, std::vector<AddressPtr>> made_;
-  std::unordered_map<std::uint64_t, Failure> broken_early_;  // told before this rank knew of its gang
+  // Told before this rank knew of its gang.
+  std::unordered_map<std::uint64_t, Failure> broken_early_;
   std::unique_ptr<RankContext> rank_;
   std::atomic<RankContext*> entered_{nullptr};  // rank_, for other threads
 };

@@ -15,7 +15,8 @@ using Action = RendezvousRequest::Action;
 /// For what is answered at once.
 constexpr std::chrono::seconds kAnswer{30};
 
-/// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and no error of theirs.
+/// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and
+/// no error of theirs.
 Failure seen_by_others(Failure failure) {
   using Kind = Failure::Kind;
   const bool died = failure.kind == Kind::ProcessDied || failure.kind == Kind::ActorDied;
@@ -37,7 +38,9 @@ int RankContext::local_size() const {
   return static_cast<int>(std::ranges::count(members_, node_rank(), &Place::node_rank));
 }
 
-int RankContext::node_count() const { return 1 + std::ranges::max(members_, {}, &Place::node_rank).node_rank; }
+int RankContext::node_count() const {
+  return 1 + std::ranges::max(members_, {}, &Place::node_rank).node_rank;
+}
 
 std::vector<int> RankContext::node_ranks() const {
   std::vector<int> ranks;
@@ -45,7 +48,9 @@ std::vector<int> RankContext::node_ranks() const {
   return ranks;
 }
 
-Failure RankContext::why_broken() const { return broken_.load(std::memory_order_acquire) != 0 ? why_ : Failure{}; }
+Failure RankContext::why_broken() const {
+  return broken_.load(std::memory_order_acquire) != 0 ? why_ : Failure{};
+}
 
 void RankContext::break_with(Failure why) {
   if (broken_.load(std::memory_order_relaxed) != 0) return;
@@ -57,12 +62,16 @@ void RankContext::break_with(Failure why) {
 }
 
 void RankContext::set(std::string_view key, std::string_view value) {
-  exchange({.action = Action::Set, .key = std::string(key), .value = std::string(value), .timeout = kAnswer},
+  exchange({.action = Action::Set,
+            .key = std::string(key),
+            .value = std::string(value),
+            .timeout = kAnswer},
            "which rank 0 did not answer");
 }
 
 std::string RankContext::get(std::string_view key, std::chrono::milliseconds timeout) {
-  return exchange({.action = Action::Get, .key = std::string(key), .timeout = timeout}, "which no rank has set");
+  return exchange({.action = Action::Get, .key = std::string(key), .timeout = timeout},
+                  "which no rank has set");
 }
 
 void RankContext::advance(std::string_view counter, std::uint64_t count, std::string_view note) {
@@ -74,13 +83,16 @@ void RankContext::advance(std::string_view counter, std::uint64_t count, std::st
            "which rank 0 did not answer");
 }
 
-std::string RankContext::await(std::string_view counter, std::uint64_t count, std::chrono::milliseconds timeout) {
-  return exchange({.action = Action::Await, .key = std::string(counter), .count = count, .timeout = timeout},
-                  "which no rank has brought so far");
+std::string RankContext::await(std::string_view counter, std::uint64_t count,
+                               std::chrono::milliseconds timeout) {
+  return exchange(
+      {.action = Action::Await, .key = std::string(counter), .count = count, .timeout = timeout},
+      "which no rank has brought so far");
 }
 
 void RankContext::forget(std::string_view prefix) {
-  exchange({.action = Action::Forget, .key = std::string(prefix), .timeout = kAnswer}, "which rank 0 did not answer");
+  exchange({.action = Action::Forget, .key = std::string(prefix), .timeout = kAnswer},
+           "which rank 0 did not answer");
 }
 
 std::string RankContext::exchange(RendezvousRequest request, const char* what_is_missing) {
@@ -89,14 +101,16 @@ std::string RankContext::exchange(RendezvousRequest request, const char* what_is
   const auto timeout = request.timeout;
   ask_(std::move(request), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
   const auto arrived =
-      wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; }, deadline_after(timeout));
+      wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; },
+           deadline_after(timeout));
   if (!answer->ready() && broken_.load(std::memory_order_acquire) != 0) raise(why_);
   if (!arrived) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', {}", rank_, timeout.count(), key,
-                                  what_is_missing)});
+           .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', {}", rank_,
+                                  timeout.count(), key, what_is_missing)});
   }
-  if (const auto* failure = std::get_if<Failure>(&answer->outcome())) raise(seen_by_others(*failure));
+  if (const auto* failure = std::get_if<Failure>(&answer->outcome()))
+    raise(seen_by_others(*failure));
   return std::get<detail::Payload>(answer->outcome()).bytes;
 }
 

@@ -19,8 +19,9 @@ namespace troupe::runtime {
 /// What the end of a rank is to the others of its gang.
 Failure rank_gone(std::uint32_t rank, Failure how);
 
-/// One rank's view of its gang, in the rank's process. Made on the loop when the constructor call arrives; lives as long as
-/// the process. Its facts never change; what breaks it is published through broken().
+/// One rank's view of its gang, in the rank's process. Made on the loop when the constructor call
+/// arrives; lives as long as the process. Its facts never change; what breaks it is published
+/// through broken().
 class RankContext final : public GangContext, public Rendezvous {
  public:
   struct Place {
@@ -46,12 +47,15 @@ class RankContext final : public GangContext, public Rendezvous {
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
   Failure why_broken() const override;
-  std::shared_ptr<void> on_broken(std::function<void()> then) override { return listeners_.add(std::move(then)); }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override {
+    return listeners_.add(std::move(then));
+  }
 
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override;
   void advance(std::string_view counter, std::uint64_t count, std::string_view note) override;
-  std::string await(std::string_view counter, std::uint64_t count, std::chrono::milliseconds timeout) override;
+  std::string await(std::string_view counter, std::uint64_t count,
+                    std::chrono::milliseconds timeout) override;
   void forget(std::string_view prefix) override;
 
   /// On the loop. The first reason stands.

@@ -9,8 +9,12 @@ namespace {
 
 using Action = RendezvousRequest::Action;
 
-Failure refusal(std::string message) { return {.kind = Failure::Kind::Refused, .message = std::move(message)}; }
-Outcome as_outcome(std::string bytes) { return detail::Payload{.bytes = std::move(bytes), .refs = {}}; }
+Failure refusal(std::string message) {
+  return {.kind = Failure::Kind::Refused, .message = std::move(message)};
+}
+Outcome as_outcome(std::string bytes) {
+  return detail::Payload{.bytes = std::move(bytes), .refs = {}};
+}
 
 /// The note belongs to the last step: who waited for an earlier one learns that it has been.
 std::string note_for(std::uint64_t wanted, std::uint64_t count, const std::string& note) {
@@ -19,7 +23,8 @@ std::string note_for(std::uint64_t wanted, std::uint64_t count, const std::strin
 
 }  // namespace
 
-void RendezvousTable::ask(std::uint64_t gang, RendezvousRequest request, Answer answer, TimePoint now) {
+void RendezvousTable::ask(std::uint64_t gang, RendezvousRequest request, Answer answer,
+                          TimePoint now) {
   auto& slots = gangs_[gang];
   if (request.action == Action::Forget) {
     forget(slots, request.key);
@@ -30,7 +35,8 @@ void RendezvousTable::ask(std::uint64_t gang, RendezvousRequest request, Answer 
                                       request.value.size(), kLargestValue)));
   }
   if (slots.size() >= kMostKeys && !slots.contains(request.key)) {
-    return answer(refusal(fmt::format("the rendezvous of this gang holds {} keys, which is its limit", kMostKeys)));
+    return answer(refusal(
+        fmt::format("the rendezvous of this gang holds {} keys, which is its limit", kMostKeys)));
   }
   auto& slot = slots[request.key];
   switch (request.action) {
@@ -50,7 +56,8 @@ void RendezvousTable::ask(std::uint64_t gang, RendezvousRequest request, Answer 
 
 void RendezvousTable::set(Slot& slot, RendezvousRequest request, const Answer& answer) {
   if (slot.is_set && slot.value != request.value) {
-    return answer(refusal(fmt::format("rendezvous key '{}' has been set to another value before", request.key)));
+    return answer(refusal(
+        fmt::format("rendezvous key '{}' has been set to another value before", request.key)));
   }
   slot.is_set = true;
   slot.value = std::move(request.value);
@@ -58,35 +65,42 @@ void RendezvousTable::set(Slot& slot, RendezvousRequest request, const Answer& a
   answer(as_outcome({}));
 }
 
-void RendezvousTable::get(Slot& slot, const RendezvousRequest& request, Answer answer, TimePoint now) {
+void RendezvousTable::get(Slot& slot, const RendezvousRequest& request, Answer answer,
+                          TimePoint now) {
   if (slot.is_set) return answer(as_outcome(slot.value));
   add_wait(slot, request, std::move(answer), now);
 }
 
 void RendezvousTable::advance(Slot& slot, RendezvousRequest request, const Answer& answer) {
   if (request.count < slot.count) {
-    return answer(refusal(fmt::format("rendezvous counter '{}' is at {} already, and only grows: {} comes too late",
-                                      request.key, slot.count, request.count)));
+    return answer(refusal(
+        fmt::format("rendezvous counter '{}' is at {} already, and only grows: {} comes too late",
+                    request.key, slot.count, request.count)));
   }
   slot.count = request.count;
   slot.value = std::move(request.value);
   std::vector<Wait> later;
   std::vector<Wait> reached;
-  for (auto& wait : slot.waiting) (wait.count <= slot.count ? reached : later).push_back(std::move(wait));
+  for (auto& wait : slot.waiting)
+    (wait.count <= slot.count ? reached : later).push_back(std::move(wait));
   slot.waiting = std::move(later);
   for (auto& wait : reached) wait.answer(as_outcome(note_for(wait.count, slot.count, slot.value)));
   answer(as_outcome({}));
 }
 
-void RendezvousTable::await(Slot& slot, const RendezvousRequest& request, Answer answer, TimePoint now) {
-  if (request.count <= slot.count) return answer(as_outcome(note_for(request.count, slot.count, slot.value)));
+void RendezvousTable::await(Slot& slot, const RendezvousRequest& request, Answer answer,
+                            TimePoint now) {
+  if (request.count <= slot.count)
+    return answer(as_outcome(note_for(request.count, slot.count, slot.value)));
   add_wait(slot, request, std::move(answer), now);
 }
 
 /// Those whose time is over have gone, and ask anew where they still wait.
-void RendezvousTable::add_wait(Slot& slot, const RendezvousRequest& request, Answer answer, TimePoint now) {
+void RendezvousTable::add_wait(Slot& slot, const RendezvousRequest& request, Answer answer,
+                               TimePoint now) {
   std::erase_if(slot.waiting, [now](const Wait& wait) { return wait.until < now; });
-  slot.waiting.push_back({.count = request.count, .until = now + request.timeout, .answer = std::move(answer)});
+  slot.waiting.push_back(
+      {.count = request.count, .until = now + request.timeout, .answer = std::move(answer)});
 }
 
 void RendezvousTable::forget(Slots& slots, const std::string& prefix) {

@@ -13,7 +13,8 @@
 
 namespace troupe::runtime {
 
-/// What a rank asks of the rendezvous of its gang. A value; the fields that an action does not name are ignored.
+/// What a rank asks of the rendezvous of its gang. A value; the fields that an action does not name
+/// are ignored.
 struct RendezvousRequest {
   enum class Action : std::uint8_t {
     Get,      ///< the value of `key`, once it is there, within `timeout`
@@ -29,8 +30,9 @@ struct RendezvousRequest {
   std::chrono::milliseconds timeout{0};
 };
 
-/// What rank 0's process keeps for the rendezvous of its gang: keys written once, counters that only grow, and who waits for
-/// them. Who waits has the deadline; after it the wait is dropped here too. Belongs to the loop.
+/// What rank 0's process keeps for the rendezvous of its gang: keys written once, counters that
+/// only grow, and who waits for them. Who waits has the deadline; after it the wait is dropped here
+/// too. Belongs to the loop.
 class RendezvousTable {
  public:
   using Answer = std::function<void(Outcome)>;

@@ -90,7 +90,9 @@ std::optional<Control::Asked> Control::close_request(scheduler::RequestId reques
 }
 
 void Control::withdraw(ProcessId asker, std::uint64_t id) {
-  std::erase_if(searches_, [&](const Search& search) { return search.asked.asker == asker && search.asked.id == id; });
+  std::erase_if(searches_, [&](const Search& search) {
+    return search.asked.asker == asker && search.asked.id == id;
+  });
   auto found = request_of_.find({asker, id});
   if (found == request_of_.end()) return;
   const auto request = found->second;
@@ -133,7 +135,8 @@ void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reade
 
 void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask) {
   if (ask.getStrategy() > static_cast<std::uint8_t>(scheduler::Strategy::StrictSpread)) {
-    return refuse({asker, id}, Failure::Kind::Refused, fmt::format("a gang has no strategy {}", ask.getStrategy()));
+    return refuse({asker, id}, Failure::Kind::Refused,
+                  fmt::format("a gang has no strategy {}", ask.getStrategy()));
   }
   auto need = read_need(ask.getEach());
   apply(scheduler::GangAsked{.request = open_request(asker, id),
@@ -172,18 +175,21 @@ void Control::find_actor(const Search& search) {
 }
 
 bool Control::answer_search(const Search& search) {
-  const auto found = search.name.empty() ? state_.actor(search.actor) : state_.actor_named(search.name);
+  const auto found =
+      search.name.empty() ? state_.actor(search.actor) : state_.actor_named(search.name);
   if (!found) {
     if (!search.name.empty()) return false;
     const auto* ended = fates_.actor(search.actor);
-    const auto how = ended ? ended->message : fmt::format("there is no actor {} (any more)", search.actor);
+    const auto how =
+        ended ? ended->message : fmt::format("there is no actor {} (any more)", search.actor);
     refuse(search.asked, Failure::Kind::ActorDied, how);
     return true;
   }
   const auto& actor = *found;
   if (actor.job != search.job) {
     refuse(search.asked, Failure::Kind::Refused,
-           fmt::format("actor '{}' belongs to job {}: handles do not cross jobs", search.name, actor.job));
+           fmt::format("actor '{}' belongs to job {}: handles do not cross jobs", search.name,
+                       actor.job));
     return true;
   }
   if (actor.type != search.type) {

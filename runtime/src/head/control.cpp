@@ -28,7 +28,8 @@ void Control::apply(const scheduler::Event& event) {
     std::fprintf(stderr, "the scheduler's state is inconsistent: %s\n", broken->c_str());
     std::abort();
   });
-  if (!effects_.empty() && !std::exchange(flushing_, true)) boost::asio::post(loop_, [this] { flush(); });
+  if (!effects_.empty() && !std::exchange(flushing_, true))
+    boost::asio::post(loop_, [this] { flush(); });
 }
 
 void Control::flush() {
@@ -38,9 +39,10 @@ void Control::flush() {
   }
 }
 
-// ---- nodes -----------------------------------------------------------------------------------------------------
+// ---- nodes --------------------------------------------------------------------------------------
 
-scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection) {
+scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
+                                       transport::ConnectionPtr connection) {
   // A node checks what it is given; who speaks its protocol may not.
   check_name("the node's name", join.getName());
   check_names(join.getResources(), join.getLabels());
@@ -57,7 +59,8 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   for (auto amount : join.getResources())
     event.total.set(amount.getName().cStr(), scheduler::Amount::units(amount.getUnits()));
   for (auto label : join.getLabels()) event.labels.emplace_back(label.getKey(), label.getValue());
-  event.own_labels.emplace_back(config::kNodeLabel, fmt::to_string(node));  // a number is given once
+  // A number is given once.
+  event.own_labels.emplace_back(config::kNodeLabel, fmt::to_string(node));
   event.gpus = join.getGpus().size();
 
   transport::Outgoing welcome;
@@ -66,14 +69,16 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join, transport::C
   joined.setIncarnation(incarnation);
   joined.setCluster(identity_.cluster());
   connection->send(welcome);
-  routes_.add_node(node, {.connection = std::move(connection),
-                          .incarnation = incarnation,
-                          .name = event.name,
-                          .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
-                          .jobs = {},
-                          .heard = Clock::now()});
+  routes_.add_node(node,
+                   {.connection = std::move(connection),
+                    .incarnation = incarnation,
+                    .name = event.name,
+                    .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
+                    .jobs = {},
+                    .heard = Clock::now()});
 
-  log_(fmt::format("node {} joined: {} with {}{}", node, event.name, scheduler::to_string(event.total),
+  log_(fmt::format("node {} joined: {} with {}{}", node, event.name,
+                   scheduler::to_string(event.total),
                    event.gpus > 0 ? fmt::format(", gpu {}", event.gpus) : ""));
   apply(event);
   return node;
@@ -86,7 +91,8 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   const auto processes = routes_.processes_of_node(node);
   const auto what = fmt::format("was lost with node {} ({}): {}", node, lost->name, why);
   for (auto process : processes) {
-    settle_fate(process, {.how = runtime::lost_with_node(process, what), .calls = {.callers = {}, .complete = false}});
+    settle_fate(process, {.how = runtime::lost_with_node(process, what),
+                          .calls = {.callers = {}, .complete = false}});
   }
   routes_.remove_node(node);
   if (!processes.empty()) routes_.node_lost(node, processes, what);
@@ -99,10 +105,10 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});
 }
 
-// ---- drivers ---------------------------------------------------------------------------------------------------
+// ---- drivers ------------------------------------------------------------------------------------
 
-std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::RegisterDriver::Reader driver,
-                                                                   transport::ConnectionPtr connection) {
+std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(
+    wire::RegisterDriver::Reader driver, transport::ConnectionPtr connection) {
   const auto job = ++last_job_;
   const auto process = state_.new_process_id();
   auto address = std::make_shared<runtime::Address>(*runtime::read_address(driver.getAddress()));
@@ -119,7 +125,9 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(wire::Registe
                             },
                         .heard = Clock::now()});
   routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
-  jobs_[job] = {.driver = process, .name = config::printable(std::string(driver.getName())), .pid = driver.getPid()};
+  jobs_[job] = {.driver = process,
+                .name = config::printable(std::string(driver.getName())),
+                .pid = driver.getPid()};
 
   log_(fmt::format("job {} started: {} (pid {})", job, jobs_[job].name, driver.getPid()));
   apply(scheduler::JobStarted{.job = job, .driver = process, .weight = driver.getWeight()});
@@ -133,14 +141,15 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
   Failure how{.kind = Failure::Kind::ProcessDied,
               .message = fmt::format("the driver (pid {}) has ended", found->second.pid)};
   settle_fate(found->second.driver, {.how = std::move(how), .calls = {}});
-  std::erase_if(searches_, [job](const Search& search) { return search.job == job; });  // also of its workers
+  // Also of its workers.
+  std::erase_if(searches_, [job](const Search& search) { return search.job == job; });
   jobs_.erase(found);
   apply(scheduler::JobEnded{.job = job, .reason = why});
   // After the effects that stop its processes: a node gives up the job's zygote then.
   boost::asio::post(loop_, [this, job] { routes_.remove_job(job); });
 }
 
-// ---- worker processes ------------------------------------------------------------------------------------------
+// ---- worker processes ---------------------------------------------------------------------------
 
 void Control::process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready) {
   auto* process = routes_.process(ready.getProcess());
@@ -183,9 +192,11 @@ void Control::settle_fate(ProcessId process, Fates::End end) {
 void Control::forget_asks_of(ProcessId process) {
   const auto first = request_of_.lower_bound({process, 0});
   auto last = first;
-  for (; last != request_of_.end() && last->first.first == process; ++last) requests_.erase(last->second);
+  for (; last != request_of_.end() && last->first.first == process; ++last)
+    requests_.erase(last->second);
   request_of_.erase(first, last);
-  std::erase_if(searches_, [process](const Search& search) { return search.asked.asker == process; });
+  std::erase_if(searches_,
+                [process](const Search& search) { return search.asked.asker == process; });
   for (auto& [node, asked] : node_ends_asked_) {
     std::erase_if(asked, [process](const Asked& who) { return who.asker == process; });
   }
@@ -219,12 +230,14 @@ void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
   node->connection->send(message);
 }
 
-/// A node names what its own processes wrote, and no more: what its word lets others free lies with it.
+/// A node names what its own processes wrote, and no more: what its word lets others free lies with
+/// it.
 void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
   const auto* node = routes_.node(id);
   const auto* writer = routes_.process(orphans.getWriter());
   const auto* owner = routes_.process(orphans.getOwner());
-  if (!node || !node->store || !writer || !owner || writer->node != id || writer->job != owner->job) return;
+  if (!node || !node->store || !writer || !owner || writer->node != id || writer->job != owner->job)
+    return;
   auto at = *node->store;
   at.node = id;
   routes_.tell(orphans.getOwner(), 0, [&](wire::Tell::Builder tell) {
@@ -233,8 +246,8 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
   });
 }
 
-/// A node that is stopped or starved reports no death: only what it says later speaks for the process. One that stays
-/// silent is lost, and its processes with it.
+/// A node that is stopped or starved reports no death: only what it says later speaks for the
+/// process. One that stays silent is lost, and its processes with it.
 bool Control::has_spoken_since(ProcessId id, Clock::time_point time) {
   const auto* process = routes_.process(id);
   if (process && process->node == 0) return has_driver_spoken_since(process->job, time);
@@ -251,7 +264,8 @@ void Control::answer_overdue_fates() {
         runtime::write_failure(
             tell.initFate(),
             {.kind = Failure::Kind::Disconnected,
-             .message = fmt::format("process {} cannot be reached, but its node says that it runs", id)});
+             .message =
+                 fmt::format("process {} cannot be reached, but its node says that it runs", id)});
       });
       return true;
     });
@@ -266,7 +280,8 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
     return;
   }
   const runtime::Death unknown(
-      Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} ended long ago", process)});
+      Failure{.kind = Failure::Kind::ProcessDied,
+              .message = fmt::format("process {} ended long ago", process)});
   routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
     runtime::write_death(tell, tell.initFate(), ended ? ended->death_for(asked.asker) : unknown);
   });

@@ -25,8 +25,8 @@
 
 namespace troupe::head {
 
-/// What the head decides: turns what nodes and processes say into events of the scheduler's State, and the effects into
-/// messages. Effects of one turn of the loop leave together, after that turn.
+/// What the head decides: turns what nodes and processes say into events of the scheduler's State,
+/// and the effects into messages. Effects of one turn of the loop leave together, after that turn.
 /// Belongs to the head's loop.
 class Control {
  public:
@@ -43,7 +43,12 @@ class Control {
   /// `options`: of the scheduler.
   Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes, Silence silence,
           std::function<void(const std::string&)> log, scheduler::Options options)
-      : loop_(loop), identity_(identity), routes_(routes), silence_(silence), log_(std::move(log)), state_(options) {
+      : loop_(loop),
+        identity_(identity),
+        routes_(routes),
+        silence_(silence),
+        log_(std::move(log)),
+        state_(options) {
     standstill_.expect(started_ + kTick);
   }
 
@@ -63,7 +68,8 @@ class Control {
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
   void node_watched(scheduler::NodeId node, scheduler::NodeId watched);
-  /// A process of that node has ended, and left what it wrote for a process elsewhere, which is told.
+  /// A process of that node has ended, and left what it wrote for a process elsewhere, which is
+  /// told.
   void orphaned(scheduler::NodeId node, wire::Orphans::Reader orphans);
   void tick();
 
@@ -72,8 +78,8 @@ class Control {
 
   /// What `troupe status --json` prints (status.cpp).
   nlohmann::json status() const;
-  /// How many entries the head's tables have, by name: each goes with what it is about, but for how processes and actors
-  /// ended, which is forgotten by number (see Fates).
+  /// How many entries the head's tables have, by name: each goes with what it is about, but for how
+  /// processes and actors ended, which is forgotten by number (see Fates).
   nlohmann::json table_sizes() const;
   std::size_t drivers() const { return jobs_.size(); }
   std::size_t nodes() const { return routes_.nodes().size(); }

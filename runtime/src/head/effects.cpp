@@ -7,16 +7,20 @@
 
 namespace troupe::head {
 
-runtime::Death Control::death_or(ProcessId process, ProcessId told, const std::string& cause) const {
+runtime::Death Control::death_or(ProcessId process, ProcessId told,
+                                 const std::string& cause) const {
   if (const auto* ended = fates_.process(process)) return ended->death_for(told);
-  return Failure{.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {}: {}", process, cause)};
+  return Failure{.kind = Failure::Kind::ProcessDied,
+                 .message = fmt::format("process {}: {}", process, cause)};
 }
 
 void Control::carry_out(const scheduler::StartProcess& effect) {
-  // A node that left in this turn of the loop will say nothing of the process, not even that it is gone.
+  // A node that left in this turn of the loop will say nothing of the process, not even that it is
+  // gone.
   const auto* node = routes_.node(effect.node);
   if (!node || node->incarnation != effect.incarnation) return;
-  routes_.add_process(effect.process, {.node = effect.node, .job = effect.job, .address = nullptr, .pid = 0});
+  routes_.add_process(effect.process,
+                      {.node = effect.node, .job = effect.job, .address = nullptr, .pid = 0});
   routes_.start_process(effect.node, effect.process, effect.job, effect.gpus);
 }
 
@@ -42,8 +46,8 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
   const auto asked = close_request(effect.request);
   const auto* process = routes_.process(effect.process);
   if (!asked || !process || !process->address) {
-    return apply(
-        scheduler::ActorReleased{.actor = effect.actor, .by = effect.requester, .why = "nobody waits for it any more"});
+    return apply(scheduler::ActorReleased{
+        .actor = effect.actor, .by = effect.requester, .why = "nobody waits for it any more"});
   }
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initActor();
@@ -56,20 +60,22 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
 
 void Control::carry_out(const scheduler::GangPlaced& effect) {
   const auto asked = close_request(effect.request);
-  const bool all_there = std::ranges::all_of(effect.members, [this](const scheduler::Member& member) {
-    const auto* process = routes_.process(member.process);
-    return process && process->address;
-  });
+  const bool all_there =
+      std::ranges::all_of(effect.members, [this](const scheduler::Member& member) {
+        const auto* process = routes_.process(member.process);
+        return process && process->address;
+      });
   if (!asked || !all_there)
-    return apply(
-        scheduler::GangReleased{.gang = effect.gang, .by = effect.requester, .why = "nobody waits for it any more"});
+    return apply(scheduler::GangReleased{
+        .gang = effect.gang, .by = effect.requester, .why = "nobody waits for it any more"});
   routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
     auto grant = tell.initGang();
     grant.setGang(effect.gang);
     auto members = grant.initMembers(static_cast<unsigned>(effect.members.size()));
     for (unsigned rank = 0; rank < members.size(); ++rank) {
       const auto& member = effect.members[rank];
-      runtime::write_address(members[rank].initProcess(), *routes_.process(member.process)->address);
+      runtime::write_address(members[rank].initProcess(),
+                             *routes_.process(member.process)->address);
       members[rank].setLocalRank(member.local_rank);
       members[rank].setNodeRank(member.node_rank);
       auto gpus = members[rank].initGpus(static_cast<unsigned>(member.gpus.size()));
@@ -91,14 +97,16 @@ void Control::carry_out(const scheduler::Refused& effect) {
 }
 
 void Control::carry_out(const scheduler::LeaseRecalled& effect) {
-  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) { tell.setLeaseRecalled(effect.lease); });
+  routes_.tell(effect.requester, 0,
+               [&](wire::Tell::Builder tell) { tell.setLeaseRecalled(effect.lease); });
 }
 
 void Control::carry_out(const scheduler::LeaseLost& effect) {
   routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
     auto lost = tell.initLeaseLost();
     lost.setId(effect.lease);
-    runtime::write_death(tell, lost.initFailure(), death_or(effect.process, effect.requester, effect.cause));
+    runtime::write_death(tell, lost.initFailure(),
+                         death_or(effect.process, effect.requester, effect.cause));
   });
 }
 
@@ -134,7 +142,8 @@ void Control::carry_out(const scheduler::ProcessResumed& effect) {
 void Control::carry_out(const scheduler::StillWaits& effect) {
   routes_.tell(effect.driver, 0, [&](wire::Tell::Builder tell) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(effect.waited).count();
-    tell.setStillWaits(fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));
+    tell.setStillWaits(
+        fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));
   });
 }
 

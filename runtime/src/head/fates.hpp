@@ -12,7 +12,8 @@
 
 namespace troupe::head {
 
-/// How processes ended, and how actors did, for who asks later. Remembers the last kMost of each; a value.
+/// How processes ended, and how actors did, for who asks later. Remembers the last kMost of each; a
+/// value.
 class Fates {
  public:
   static constexpr std::size_t kMost = 100'000;

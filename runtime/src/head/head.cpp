@@ -34,7 +34,8 @@ struct Head::Impl {
   std::unique_ptr<transport::Listener> listener;
   transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
-  std::set<transport::ConnectionPtr> administrators;  // held until they hang up: they see the head's end by it
+  // Held until they hang up: they see the head's end by it.
+  std::set<transport::ConnectionPtr> administrators;
   std::function<void()> stop_asked = [] {};
   std::function<void()> last_driver_gone = [] {};
   std::function<void()> stopped;
@@ -70,8 +71,8 @@ struct Head::Impl {
     server.cluster = identity.cluster();
     server.refuse = [this](const transport::Caller& caller) -> std::string {
       if (stopped) return "the cluster is being stopped";
-      const bool known =
-          caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER || caller.role == wire::Role::ADMIN;
+      const bool known = caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER ||
+                         caller.role == wire::Role::ADMIN;
       return known ? "" : "a head answers nodes, drivers and administrators only";
     };
     server.key = [this](const transport::Caller&) { return options.token; };
@@ -89,8 +90,10 @@ struct Head::Impl {
         {},
         [this, connection, role](wire::Message::Reader message) {
           const auto keep = connection;  // hand_over replaces this very handler
-          if (role == wire::Role::NODE && message.isNodeJoin()) return node_joins(keep, message.getNodeJoin());
-          if (role == wire::Role::DRIVER && message.isRegister()) return driver_registers(keep, message.getRegister());
+          if (role == wire::Role::NODE && message.isNodeJoin())
+            return node_joins(keep, message.getNodeJoin());
+          if (role == wire::Role::DRIVER && message.isRegister())
+            return driver_registers(keep, message.getRegister());
           if (role == wire::Role::ADMIN && message.isAdminRequest())
             return administrate(keep, message.getAdminRequest(), true);
           keep->close();
@@ -106,7 +109,8 @@ struct Head::Impl {
     try {
       node = control.node_joined(join, connection);
     } catch (const std::invalid_argument& error) {  // an amount or a name that no node can have
-      log(fmt::format("refused node '{}': {}", config::printable(std::string(join.getName())), error.what()));
+      log(fmt::format("refused node '{}': {}", config::printable(std::string(join.getName())),
+                      error.what()));
       transport::Outgoing message;
       message.root().setShutdown(error.what());
       connection->send(message);
@@ -133,7 +137,8 @@ struct Head::Impl {
       case wire::Message::RELAY: {
         const auto relay = message.getRelay();
         const auto* process = routes.process(relay.getProcess());
-        if (process && process->node == id && relay.isAsk()) control.asked(relay.getProcess(), relay.getAsk());
+        if (process && process->node == id && relay.isAsk())
+          control.asked(relay.getProcess(), relay.getAsk());
         return;
       }
       case wire::Message::OWNER_WATCH:
@@ -165,7 +170,8 @@ struct Head::Impl {
     connection->send(message);
   }
 
-  void driver_registers(const transport::ConnectionPtr& connection, wire::RegisterDriver::Reader driver) {
+  void driver_registers(const transport::ConnectionPtr& connection,
+                        wire::RegisterDriver::Reader driver) {
     const auto [job, process] = control.driver_registered(driver, connection);
     transport::Outgoing message;
     auto registered = message.root().initRegistered();
@@ -192,7 +198,8 @@ struct Head::Impl {
         });
   }
 
-  void administrate(const transport::ConnectionPtr& connection, capnp::Text::Reader text, bool may_stop) {
+  void administrate(const transport::ConnectionPtr& connection, capnp::Text::Reader text,
+                    bool may_stop) {
     const auto request = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
     const auto what = request.is_object() && request.contains("do") && request["do"].is_string()
                           ? request["do"].get<std::string>()
@@ -243,7 +250,11 @@ Head::~Head() = default;
 std::uint16_t Head::port() const { return impl_->listener->port(); }
 const std::string& Head::cluster() const { return impl_->identity.cluster(); }
 void Head::on_stop_asked(std::function<void()> asked) { impl_->stop_asked = std::move(asked); }
-void Head::on_last_driver_gone(std::function<void()> gone) { impl_->last_driver_gone = std::move(gone); }
-void Head::stop(const std::string& why, std::function<void()> stopped) { impl_->stop(why, std::move(stopped)); }
+void Head::on_last_driver_gone(std::function<void()> gone) {
+  impl_->last_driver_gone = std::move(gone);
+}
+void Head::stop(const std::string& why, std::function<void()> stopped) {
+  impl_->stop(why, std::move(stopped));
+}
 
 }  // namespace troupe::head

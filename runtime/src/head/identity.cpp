@@ -25,7 +25,8 @@ constexpr std::int64_t kVersion = 2;  // 1 had a table of events beside meta, wh
 
 std::string random_cluster() { return config::format_token(config::random_token()).substr(0, 16); }
 
-/// The database while it is open: one transaction, which is undone where it does not reach commit().
+/// The database while it is open: one transaction, which is undone where it does not reach
+/// commit().
 class Database {
  public:
   explicit Database(std::string file) : file_(std::move(file)) {
@@ -40,14 +41,16 @@ class Database {
   ~Database() { sqlite3_close(database_); }
 
   void begin() const {
-    // Without a write-ahead log, so that no other file is left beside the database once it is closed.
-    run("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
-        "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
+    // Without a write-ahead log, so that no other file is left beside the database once it is
+    // closed.
+    run("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;CREATE TABLE IF "
+        "NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
         "it cannot be set up");
     const auto version = meta("version");
     if (!version.empty() && std::stoll(version) > kVersion) {
-      refuse(fmt::format("the head's database {} has version {}, this program knows {}: use the newer troupe", file_,
-                         version, kVersion));
+      refuse(fmt::format(
+          "the head's database {} has version {}, this program knows {}: use the newer troupe",
+          file_, version, kVersion));
     }
     run("DROP TABLE IF EXISTS event", "it cannot be set up");
     set_meta("version", std::to_string(kVersion));
@@ -58,13 +61,15 @@ class Database {
     auto* select = prepare("SELECT value FROM meta WHERE key = ?");
     sqlite3_bind_text(select, 1, key, -1, SQLITE_STATIC);
     std::string value;
-    if (sqlite3_step(select) == SQLITE_ROW) value = reinterpret_cast<const char*>(sqlite3_column_text(select, 0));
+    if (sqlite3_step(select) == SQLITE_ROW)
+      value = reinterpret_cast<const char*>(sqlite3_column_text(select, 0));
     sqlite3_finalize(select);
     return value;
   }
 
   void set_meta(const char* key, const std::string& value) const {
-    auto* upsert = prepare("INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value");
+    auto* upsert = prepare(
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value");
     sqlite3_bind_text(upsert, 1, key, -1, SQLITE_STATIC);
     sqlite3_bind_text(upsert, 2, value.c_str(), -1, SQLITE_STATIC);
     const int result = sqlite3_step(upsert);
@@ -99,10 +104,14 @@ Identity::Lock::~Lock() {
 void Identity::Lock::take(const std::string& directory) {
   const auto file = directory + "/lock";
   fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd_ < 0) refuse(fmt::format("{}: {}; name another directory with --state-dir", file, std::strerror(errno)));
+  if (fd_ < 0)
+    refuse(
+        fmt::format("{}: {}; name another directory with --state-dir", file, std::strerror(errno)));
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    refuse(fmt::format("another head uses {}: stop it with `troupe stop`, or name another directory with --state-dir",
-                       directory));
+    refuse(
+        fmt::format("another head uses {}: stop it with `troupe stop`, or name another directory "
+                    "with --state-dir",
+                    directory));
   }
 }
 
@@ -110,7 +119,9 @@ Identity::Identity(const std::string& directory) : cluster_(random_cluster()) {
   if (directory.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) refuse(fmt::format("{}: {}; name another directory with --state-dir", directory, error.message()));
+  if (error)
+    refuse(
+        fmt::format("{}: {}; name another directory with --state-dir", directory, error.message()));
   lock_.take(directory);
   const Database database{directory + "/cluster.db"};
   database.begin();

@@ -13,7 +13,8 @@ inline void check_name(std::string_view field, capnp::Text::Reader text) {
   config::check_name(field, std::string_view(text.begin(), text.size()));
 }
 
-inline void check_names(capnp::List<wire::Amount>::Reader resources, capnp::List<wire::Label>::Reader labels) {
+inline void check_names(capnp::List<wire::Amount>::Reader resources,
+                        capnp::List<wire::Label>::Reader labels) {
   for (auto amount : resources) check_name("the resource", amount.getName());
   for (auto label : labels) {
     check_name("the label", label.getKey());

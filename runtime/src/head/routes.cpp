@@ -82,7 +82,8 @@ void Routes::stop_process(std::uint32_t node, ProcessId process, const std::stri
   target->connection->send(message);
 }
 
-void Routes::node_lost(std::uint32_t lost, const std::vector<ProcessId>& processes, const std::string& what) {
+void Routes::node_lost(std::uint32_t lost, const std::vector<ProcessId>& processes,
+                       const std::string& what) {
   auto send = [&](const transport::ConnectionPtr& connection) {
     transport::Outgoing message;
     auto out = message.root().initNodeLost();

@@ -18,7 +18,8 @@ namespace troupe::head {
 using runtime::AddressPtr;
 using runtime::ProcessId;
 
-/// Which connection leads to which node and process, and what the head knows of each. Belongs to the head's loop.
+/// Which connection leads to which node and process, and what the head knows of each. Belongs to
+/// the head's loop.
 class Routes {
  public:
   /// Bytes, as the node said last. See wire::StoreUsage.
@@ -71,10 +72,12 @@ class Routes {
 
   /// A tell to a driver, or to a worker process by way of its node. Lost where there is no way.
   void tell(ProcessId to, std::uint64_t ask, const FillTell& fill);
-  void start_process(std::uint32_t node, ProcessId process, std::uint64_t job, const std::vector<std::uint32_t>& gpus);
+  void start_process(std::uint32_t node, ProcessId process, std::uint64_t job,
+                     const std::vector<std::uint32_t>& gpus);
   void stop_process(std::uint32_t node, ProcessId process, const std::string& why);
   /// To every node and driver: those processes have ended with their node.
-  void node_lost(std::uint32_t node, const std::vector<ProcessId>& processes, const std::string& what);
+  void node_lost(std::uint32_t node, const std::vector<ProcessId>& processes,
+                 const std::string& what);
   void shutdown(const std::string& why);
 
  private:

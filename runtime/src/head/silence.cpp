@@ -1,5 +1,6 @@
-// Who has said nothing for long. A node that is silent is lost: its processes would hold what others could use. A driver's host
-// that is gone closes its connection (transport/liveness.hpp); a driver that is merely stopped keeps its job for much longer.
+// Who has said nothing for long. A node that is silent is lost: its processes would hold what
+// others could use. A driver's host that is gone closes its connection (transport/liveness.hpp); a
+// driver that is merely stopped keeps its job for much longer.
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +40,8 @@ void Control::driver_spoke(std::uint64_t job) {
   const auto found = routes_.jobs().find(job);
   if (found == routes_.jobs().end()) return;
   found->second.heard = Clock::now();
-  if (std::exchange(found->second.is_silent, false)) log_(fmt::format("job {}: its driver goes on", job));
+  if (std::exchange(found->second.is_silent, false))
+    log_(fmt::format("job {}: its driver goes on", job));
 }
 
 bool Control::has_driver_spoken_since(std::uint64_t job, Clock::time_point time) const {
@@ -47,7 +49,8 @@ bool Control::has_driver_spoken_since(std::uint64_t job, Clock::time_point time)
   return found == routes_.jobs().end() || !beats(found->second) || found->second.heard > time;
 }
 
-/// On its own machine, through a unix socket, a driver's end is seen at once, and its silence says nothing.
+/// On its own machine, through a unix socket, a driver's end is seen at once, and its silence says
+/// nothing.
 bool Control::beats(const Routes::Job& job) { return !job.connection->local_host().empty(); }
 
 void Control::look_for_silent_drivers() {
@@ -58,11 +61,11 @@ void Control::look_for_silent_drivers() {
     const auto silence = now - job.heard;
     if (silence > silence_.driver) silent.push_back(id);
     if (silence < kWorthSaying || std::exchange(job.is_silent, true)) continue;
-    log_(fmt::format(
-        "job {}: its driver (pid {}) has said nothing for {} s, but its machine answers: it is stopped, as in a "
-        "debugger. Its job is kept for {} s of silence",
-        id, jobs_[id].pid, kWorthSaying.count(),
-        std::chrono::duration_cast<std::chrono::seconds>(silence_.driver).count()));
+    log_(
+        fmt::format("job {}: its driver (pid {}) has said nothing for {} s, but its machine "
+                    "answers: it is stopped, as in a debugger. Its job is kept for {} s of silence",
+                    id, jobs_[id].pid, kWorthSaying.count(),
+                    std::chrono::duration_cast<std::chrono::seconds>(silence_.driver).count()));
   }
   for (const auto id : silent) {
     routes_.jobs().at(id).connection->close();

@@ -63,7 +63,8 @@ json Control::status() const {
            {"processes", json::array()},
            {"pending", json::array()},
            {"tables", table_sizes()}};
-  for (const auto& node : state_.nodes()) out["nodes"].push_back(to_json(node, routes_.node(node.node)));
+  for (const auto& node : state_.nodes())
+    out["nodes"].push_back(to_json(node, routes_.node(node.node)));
   for (const auto& job : state_.jobs()) {
     const auto known = jobs_.find(job.job);
     out["jobs"].push_back({{"job", job.job},
@@ -89,8 +90,10 @@ json Control::status() const {
                              {"pid", process ? process->pid : 0}});
   }
   for (const auto& gang : state_.gangs()) {
-    out["gangs"].push_back(
-        {{"gang", gang.gang}, {"job", gang.job}, {"size", gang.size}, {"state", scheduler::to_string(gang.stage)}});
+    out["gangs"].push_back({{"gang", gang.gang},
+                            {"job", gang.job},
+                            {"size", gang.size},
+                            {"state", scheduler::to_string(gang.stage)}});
   }
   for (const auto& process : state_.processes()) {
     const auto* known = routes_.process(process.process);
@@ -102,7 +105,8 @@ json Control::status() const {
                                 {"pid", known ? known->pid : 0}});
   }
   for (const auto& pending : state_.pending()) {
-    const auto waited = std::chrono::duration<double>(now.time_since_epoch() - pending.since).count();
+    const auto waited =
+        std::chrono::duration<double>(now.time_since_epoch() - pending.since).count();
     out["pending"].push_back({{"what", pending.what},
                               {"job", pending.job},
                               {"process", pending.requester},

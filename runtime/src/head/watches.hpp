@@ -8,8 +8,8 @@
 
 namespace troupe::head {
 
-/// Which nodes have to learn when something has ended: a process elsewhere that owns objects on them, or another node. A
-/// value.
+/// Which nodes have to learn when something has ended: a process elsewhere that owns objects on
+/// them, or another node. A value.
 class Watches {
  public:
   void add(std::uint64_t watched, std::uint32_t node) { nodes_[watched].insert(node); }

@@ -8,7 +8,8 @@ namespace troupe::runtime {
 
 using ProcessId = std::uint64_t;
 
-/// How to reach a process that runs user code. A value; shared by everything that names the process.
+/// How to reach a process that runs user code. A value; shared by everything that names the
+/// process.
 struct Address {
   ProcessId process = 0;
   std::uint32_t node = 0;  // 0: a driver

@@ -2,8 +2,9 @@
 
 #include <string>
 
-/// What people running a cluster read: one line each, on stderr or where the program has sent spdlog's default logger. Any
-/// thread. In a file of its own, for spdlog takes longer to compile than most of what logs.
+/// What people running a cluster read: one line each, on stderr or where the program has sent
+/// spdlog's default logger. Any thread. In a file of its own, for spdlog takes longer to compile
+/// than most of what logs.
 namespace troupe::log {
 
 void info(const std::string& line);

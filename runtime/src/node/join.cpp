@@ -24,7 +24,8 @@ void check_offer(const NodeOptions& options) {
   const auto refuse = [](const std::string& what) {
     raise({.kind = Failure::Kind::Refused, .message = "a node cannot offer " + what});
   };
-  if (!std::isfinite(options.cpus) || options.cpus < 0) refuse(fmt::format("{} cpus", options.cpus));
+  if (!std::isfinite(options.cpus) || options.cpus < 0)
+    refuse(fmt::format("{} cpus", options.cpus));
   if (options.gpus && (*options.gpus < 0 || *options.gpus > kMostGpus)) {
     refuse(fmt::format("{} gpus: give a number from 0 to {}", *options.gpus, kMostGpus));
   }
@@ -47,7 +48,8 @@ void check_host(asio::io_context& loop, const std::string& host) {
   if (host.empty()) return;
   const auto refuse = [&host](const std::string& why) {
     raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("the processes of this node cannot listen on '{}' (--node-host): {}", host, why)});
+           .message = fmt::format(
+               "the processes of this node cannot listen on '{}' (--node-host): {}", host, why)});
   };
   std::string error;
   const auto found = transport::look_up(host, 0, false, error);
@@ -80,8 +82,9 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
 
-  std::vector<std::pair<std::string, double>> resources{{"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},
-                                                        {"memory", os::usable_memory_bytes() / kGigabyte}};
+  std::vector<std::pair<std::string, double>> resources{
+      {"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},
+      {"memory", os::usable_memory_bytes() / kGigabyte}};
   for (const auto& custom : options.resources) {
     if (custom.first == "memory") {
       resources[1].second = custom.second;

@@ -22,7 +22,8 @@ constexpr std::string_view kPrefix = "node-";
 constexpr const char* kLockFile = ".in-use";
 
 os::UniqueFd open_lock(const fs::path& folder, int flags) {
-  return os::UniqueFd(::open((folder / kLockFile).c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return os::UniqueFd(
+      ::open((folder / kLockFile).c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 bool is_log_folder(const fs::directory_entry& entry) {
@@ -38,7 +39,8 @@ bool has_ended(const fs::path& folder) {
   const auto lock = open_lock(folder, 0);
   if (lock) return ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
   std::error_code error;
-  return errno == ENOENT && !fs::exists("/proc/" + folder.filename().string().substr(kPrefix.size()), error);
+  return errno == ENOENT &&
+         !fs::exists("/proc/" + folder.filename().string().substr(kPrefix.size()), error);
 }
 
 }  // namespace
@@ -49,15 +51,18 @@ std::string LogFolder::open(const std::string& path) {
     return fmt::format("cannot make the log directory {}: {}", path, error.message());
   }
   lock_ = open_lock(path, O_CREAT);
-  if (!lock_) return fmt::format("cannot write to the log directory {}: {}", path, std::strerror(errno));
-  ::flock(lock_.get(), LOCK_SH);  // several nodes may share a folder; one that looks for old ones holds it for a moment
+  if (!lock_)
+    return fmt::format("cannot write to the log directory {}: {}", path, std::strerror(errno));
+  // Several nodes may share a folder; one that looks for old ones holds it for a moment.
+  ::flock(lock_.get(), LOCK_SH);
   return {};
 }
 
 std::size_t remove_old_logs(const std::string& parent, std::size_t keep) {
   std::error_code error;
   std::vector<std::pair<fs::file_time_type, fs::path>> ended;
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
     if (!is_log_folder(*entry) || !has_ended(entry->path())) continue;
     std::error_code unknown;
     ended.emplace_back(fs::last_write_time(entry->path(), unknown), entry->path());

@@ -7,8 +7,9 @@
 
 namespace troupe::node {
 
-/// The folder that a node's logs go to. A lock on a file in it, which ends with this process, says that it is in use, to
-/// other machines too where they share the folder. Owned by the node; opened after the last fork that does not exec.
+/// The folder that a node's logs go to. A lock on a file in it, which ends with this process, says
+/// that it is in use, to other machines too where they share the folder. Owned by the node; opened
+/// after the last fork that does not exec.
 class LogFolder {
  public:
   /// Makes the folder if need be. -> "" or why it cannot be had.
@@ -18,8 +19,9 @@ class LogFolder {
   os::UniqueFd lock_;
 };
 
-/// Removes from `parent` what folders "node-PID" nodes have left that have ended, but for the `keep` that were written to
-/// last. Folders in use, and everything of another name, stay. -> how many were removed.
+/// Removes from `parent` what folders "node-PID" nodes have left that have ended, but for the
+/// `keep` that were written to last. Folders in use, and everything of another name, stay. -> how
+/// many were removed.
 std::size_t remove_old_logs(const std::string& parent, std::size_t keep);
 
 }  // namespace troupe::node

@@ -23,7 +23,9 @@ constexpr std::size_t kLongestLine = 300;
 
 std::uint64_t size_of(const std::string& file) {
   struct stat status {};
-  return !file.empty() && ::stat(file.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return !file.empty() && ::stat(file.c_str(), &status) == 0
+             ? static_cast<std::uint64_t>(status.st_size)
+             : 0;
 }
 
 std::string last_bytes(const std::string& file, std::uint64_t start) {
@@ -31,7 +33,8 @@ std::string last_bytes(const std::string& file, std::uint64_t start) {
   os::UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!log || size <= start) return {};
   std::string text(std::min(size - start, kTailBytes), '\0');
-  const auto got = ::pread(log.get(), text.data(), text.size(), static_cast<off_t>(size - text.size()));
+  const auto got =
+      ::pread(log.get(), text.data(), text.size(), static_cast<off_t>(size - text.size()));
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return text;
 }
@@ -49,9 +52,13 @@ std::string LogTail::quote() const {
     last.push_back(transport::printable(line, kLongestLine));
     if (last.size() > kMostLines) last.pop_front();
   }
-  return last.empty() ? name() : fmt::format("; its log, {}, ends with: '{}'", file_, fmt::join(last, " / "));
+  return last.empty()
+             ? name()
+             : fmt::format("; its log, {}, ends with: '{}'", file_, fmt::join(last, " / "));
 }
 
-std::string LogTail::name() const { return file_.empty() ? std::string() : fmt::format("; its log is {}", file_); }
+std::string LogTail::name() const {
+  return file_.empty() ? std::string() : fmt::format("; its log is {}", file_);
+}
 
 }  // namespace troupe::node

@@ -5,15 +5,18 @@
 
 namespace troupe::node {
 
-/// The end of a log file that a process writes, for the message that says how the process ended. A value.
+/// The end of a log file that a process writes, for the message that says how the process ended. A
+/// value.
 class LogTail {
  public:
   LogTail() = default;
-  /// Of a process that is about to start: what the file holds by now is not its own. An empty name: there is no file.
+  /// Of a process that is about to start: what the file holds by now is not its own. An empty name:
+  /// there is no file.
   explicit LogTail(std::string file);
 
-  /// "; its log, FILE, ends with: 'LINE / LINE'", of the last lines that it has written, cut to what a message can hold;
-  /// "; its log is FILE" where it has written nothing; "" without a file. Reads the file.
+  /// "; its log, FILE, ends with: 'LINE / LINE'", of the last lines that it has written, cut to
+  /// what a message can hold; "; its log is FILE" where it has written nothing; "" without a file.
+  /// Reads the file.
   std::string quote() const;
   /// "; its log is FILE", or "".
   std::string name() const;

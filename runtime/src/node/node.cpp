@@ -29,7 +29,8 @@ Node::Node(asio::io_context& loop, NodeOptions options) {
   impl_ = std::make_unique<Impl>(loop, std::move(options));
 }
 Node::~Node() = default;
-void Node::start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped) {
+void Node::start(std::function<void(std::uint32_t)> joined,
+                 std::function<void(std::string, bool)> stopped) {
   impl_->start(std::move(joined), std::move(stopped));
 }
 void Node::stop(std::string why) { impl_->stop(std::move(why), false); }
@@ -40,7 +41,8 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
       name_(options_.name.empty() ? config::printable(os::host_name()) : options_.name),
       guardian_(loop),
       reaper_(loop, Reaper::Unknown::Reaped),
-      workers_(loop, reaper_, workers_options(), [this](transport::Outgoing& message) { to_head(message); }),
+      workers_(loop, reaper_, workers_options(),
+               [this](transport::Outgoing& message) { to_head(message); }),
       beat_timer_(loop),
       stop_timer_(loop) {
   if (options_.zygote >= 0) zygote_announced_ = reaper_.announce();
@@ -66,13 +68,15 @@ WorkersOptions Node::Impl::workers_options() const {
   return options;
 }
 
-void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped) {
+void Node::Impl::start(std::function<void(std::uint32_t)> joined,
+                       std::function<void(std::string, bool)> stopped) {
   joined_ = std::move(joined);
   stopped_ = std::move(stopped);
   state_ = State::Joining;
   os::raise_open_files_limit();
   if (!options_.log_directory.empty()) {
-    if (auto why = logs_.open(options_.log_directory); !why.empty()) return stop(std::move(why), true);
+    if (auto why = logs_.open(options_.log_directory); !why.empty())
+      return stop(std::move(why), true);
   }
   if (!options_.log_parent.empty()) remove_old_logs(options_.log_parent, options_.kept_logs);
   gpus_ = offered_gpus(options_);
@@ -88,7 +92,8 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
   };
   transport::connect_patiently(
       loop_, options_.head, client, std::move(patience),
-      [this, alive = std::weak_ptr(alive_)](transport::ConnectionPtr head, transport::Accepted accepted) {
+      [this, alive = std::weak_ptr(alive_)](transport::ConnectionPtr head,
+                                            transport::Accepted accepted) {
         if (alive.expired() || is_stopping()) return head->close();
         on_open(std::move(head), accepted);
       },
@@ -97,7 +102,7 @@ void Node::Impl::start(std::function<void(std::uint32_t)> joined, std::function<
       });
 }
 
-// ---- the way down ------------------------------------------------------------------------------------------------
+// ---- the way down -------------------------------------------------------------------------------
 
 void Node::Impl::stop(std::string why, bool failed) {
   if (is_stopping()) return;
@@ -121,7 +126,8 @@ void Node::Impl::stop(std::string why, bool failed) {
   }));
 }
 
-/// What ended worker processes have left is ended; once nothing of it is there, a node that is to stop has stopped.
+/// What ended worker processes have left is ended; once nothing of it is there, a node that is to
+/// stop has stopped.
 void Node::Impl::on_swept() {
   const auto left = workers_.end_orphans();
   if (state_ == State::Stopping && workers_.empty() && reaper_.size() == 0 && left == 0) finish();
@@ -139,7 +145,9 @@ void Node::Impl::finish() {
   if (head_) head_->finish();
   head_.reset();
   if (stopped_) {
-    asio::post(loop_, [stopped = std::move(stopped_), why = why_, failed = failed_] { stopped(why, failed); });
+    asio::post(loop_, [stopped = std::move(stopped_), why = why_, failed = failed_] {
+      stopped(why, failed);
+    });
   }
 }
 
@@ -147,12 +155,14 @@ void Node::Impl::finish() {
 void Node::Impl::watch_guardian() {
   if (options_.guardian < 0) return;
   guardian_.assign(options_.guardian);
-  guardian_.async_wait(asio::posix::descriptor_base::wait_read, unless_gone([this] {
-                         if (is_stopping()) return;
-                         // Without one, nothing would end what user code started if this process were killed.
-                         log::warn("the guardian process of this node was ended from outside; the node stops");
-                         stop("its guardian process was ended from outside", true);
-                       }));
+  guardian_.async_wait(
+      asio::posix::descriptor_base::wait_read, unless_gone([this] {
+        if (is_stopping()) return;
+        // Without one, nothing would end what user code started if this process
+        // were killed.
+        log::warn("the guardian process of this node was ended from outside; the node stops");
+        stop("its guardian process was ended from outside", true);
+      }));
 }
 
 }  // namespace troupe::node

@@ -22,44 +22,57 @@ struct NodeOptions {
   transport::Endpoint head;
   std::string head_advice;  ///< ends the message that the head could not be reached
   transport::Secret token{};
-  std::string token_from;   ///< where it was read
-  std::string host;         ///< where its worker processes listen and are called; empty: the one that reaches the head
-  std::string name;         ///< empty: the host name
-  double cpus = 0;          ///< 0: as many as this process may use
-  std::optional<int> gpus;  ///< nullopt: what NVML finds
+  std::string token_from;  ///< where it was read
+  /// Where its worker processes listen and are called; empty: the one that reaches the head.
+  std::string host;
+  std::string name;                                       ///< empty: the host name
+  double cpus = 0;                                        ///< 0: as many as this process may use
+  std::optional<int> gpus;                                ///< nullopt: what NVML finds
   std::vector<std::pair<std::string, double>> resources;  ///< custom ones
   std::vector<std::pair<std::string, std::string>> labels;
-  std::string log_directory;  ///< stdout and stderr of its worker processes, a file each; empty: inherited
-  std::string log_parent;  ///< of folders "node-PID" like log_directory, of which old ones are removed; empty: none are
-  std::size_t kept_logs = 20;   ///< so many folders of nodes that have ended stay in log_parent
-  std::string cache_directory;  ///< programs that were shipped here, by digest; empty: one below /var/tmp for this user
-  int guardian = -1;            ///< from run_under_guardian; -1: there is none, as in tests
-  int zygote = -1;              ///< embedded: control socket of a zygote that is already there, for the one job
+  /// Stdout and stderr of its worker processes, a file each; empty: inherited.
+  std::string log_directory;
+  /// Of folders "node-PID" like log_directory, of which old ones are removed; empty: none are.
+  std::string log_parent;
+  std::size_t kept_logs = 20;  ///< so many folders of nodes that have ended stay in log_parent
+  /// Programs that were shipped here, by digest; empty: one below /var/tmp for this user.
+  std::string cache_directory;
+  int guardian = -1;  ///< from run_under_guardian; -1: there is none, as in tests
+  /// Embedded: control socket of a zygote that is already there, for the one job.
+  int zygote = -1;
   pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process
   store::ServiceOptions store;  ///< the object store's limits and its directory
-  std::uint64_t cache_bytes = std::uint64_t{8} << 30;  ///< of shipped programs; the least recently used go first
+  /// Of shipped programs; the least recently used go first.
+  std::uint64_t cache_bytes = std::uint64_t{8} << 30;
   std::chrono::milliseconds heartbeat{1000};
-  std::chrono::milliseconds head_silence{10000};   ///< no echo of a heartbeat for so long: the head is gone
-  std::chrono::milliseconds program_start{60000};  ///< from the start of a program to its troupe::init
-  std::chrono::milliseconds stop_grace{200};       ///< from SIGTERM to SIGKILL, when the whole node stops
+  /// No echo of a heartbeat for so long: the head is gone.
+  std::chrono::milliseconds head_silence{10000};
+  /// From the start of a program to its troupe::init.
+  std::chrono::milliseconds program_start{60000};
+  /// From SIGTERM to SIGKILL, when the whole node stops.
+  std::chrono::milliseconds stop_grace{200};
 };
 
-/// One machine's agent: joins the head, starts worker processes when the head says so, reaps them and reports how they
-/// ended, relays what they ask of the head. It ends what they have started and left, and itself once its guardian is gone.
-/// Lives on one loop, whose thread forks and must live as long as the node.
+/// One machine's agent: joins the head, starts worker processes when the head says so, reaps them
+/// and reports how they ended, relays what they ask of the head. It ends what they have started and
+/// left, and itself once its guardian is gone. Lives on one loop, whose thread forks and must live
+/// as long as the node.
 ///
 ///   [new] --start--> [joining] --welcome--> [joined] --head gone / shutdown / stop()--> [stopping]
 ///   [stopping] --all reaped--> [stopped]
 class Node {
  public:
-  /// To be made on the first thread of its process, which ignores SIGPIPE and adopts orphans from now on. Throws Refused
-  /// where the options offer what no machine has, or a host that is not an address of this machine.
+  /// To be made on the first thread of its process, which ignores SIGPIPE and adopts orphans from
+  /// now on. Throws Refused where the options offer what no machine has, or a host that is not an
+  /// address of this machine.
   Node(asio::io_context& loop, NodeOptions options);
   ~Node();
 
-  /// `joined` is called once with the number the head gave; `stopped` once, whenever the node is down, with the reason
-  /// (for the terminal) and whether it is a failure. Every process that it started is gone by then.
-  void start(std::function<void(std::uint32_t node)> joined, std::function<void(std::string why, bool failed)> stopped);
+  /// `joined` is called once with the number the head gave; `stopped` once, whenever the node is
+  /// down, with the reason (for the terminal) and whether it is a failure. Every process that it
+  /// started is gone by then.
+  void start(std::function<void(std::uint32_t node)> joined,
+             std::function<void(std::string why, bool failed)> stopped);
   void stop(std::string why);
 
  private:

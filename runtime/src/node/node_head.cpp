@@ -15,8 +15,9 @@
 namespace troupe::node {
 
 std::string Node::Impl::head_name() const {
-  return options_.head.host.empty() ? "the head"
-                                    : fmt::format("the head at {}:{}", options_.head.host, options_.head.port);
+  return options_.head.host.empty()
+             ? "the head"
+             : fmt::format("the head at {}:{}", options_.head.host, options_.head.port);
 }
 
 void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepted& accepted) {
@@ -76,7 +77,8 @@ void Node::Impl::on_message(wire::Message::Reader message) {
     case wire::Message::START_PROCESS:
       return on_start_process(message.getStartProcess());
     case wire::Message::STOP_PROCESS:
-      return workers_.stop(message.getStopProcess().getProcess(), message.getStopProcess().getWhy());
+      return workers_.stop(message.getStopProcess().getProcess(),
+                           message.getStopProcess().getWhy());
     case wire::Message::RELAY: {
       auto relay = message.getRelay();
       if (relay.isTell()) workers_.tell(relay.getProcess(), relay.getTell());
@@ -86,10 +88,12 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       return workers_.tell_node_lost(message.getNodeLost());
     case wire::Message::SHUTDOWN:
       if (state_ != State::Joining) return stop_with_cluster(message.getShutdown());
-      return stop(fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
+      return stop(
+          fmt::format("{} refuses this node: {}", head_name(), message.getShutdown().cStr()), true);
     default:
       if (store_ && store_->on_head_message(message)) return;
-      log::warn(fmt::format("the head sent a message of kind {}; ignored", static_cast<int>(message.which())));
+      log::warn(fmt::format("the head sent a message of kind {}; ignored",
+                            static_cast<int>(message.which())));
   }
 }
 
@@ -127,7 +131,9 @@ void Node::Impl::beat() {
   const auto now = Clock::now();
   last_echo_ += standstill_.came(now);
   if (now - last_echo_ > options_.head_silence) {
-    return stop(fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()), true);
+    return stop(
+        fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()),
+        true);
   }
   transport::Outgoing message;
   message.root().setHeartbeat(++beats_);
@@ -141,7 +147,7 @@ void Node::Impl::beat() {
   }));
 }
 
-// ---- jobs and processes ------------------------------------------------------------------------------------------
+// ---- jobs and processes -------------------------------------------------------------------------
 
 ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const {
   ProgramFetch fetch;
@@ -162,7 +168,8 @@ ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, std::ui
 std::shared_ptr<ProgramCache> Node::Impl::cache() {
   if (cache_) return cache_;
   try {
-    const auto directory = options_.cache_directory.empty() ? default_cache_directory() : options_.cache_directory;
+    const auto directory =
+        options_.cache_directory.empty() ? default_cache_directory() : options_.cache_directory;
     cache_ = std::make_shared<ProgramCache>(directory, options_.cache_bytes);
   } catch (const Error& error) {
     log::warn(fmt::format("{}; programs of other machines cannot run here", error.what()));
@@ -177,11 +184,13 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   launch.program = read_program(started.getProgram());
   launch.fetch = fetch_from(started.getDriver(), number);
   launch.start_limit = options_.program_start;
-  if (!options_.log_directory.empty()) launch.log = fmt::format("{}/job-{}-zygote.log", options_.log_directory, number);
+  if (!options_.log_directory.empty())
+    launch.log = fmt::format("{}/job-{}-zygote.log", options_.log_directory, number);
   const bool shipped = launch.program.machine != program_machine_id();
 
   Job job;
-  job.launcher = std::make_shared<Launcher>(loop_, reaper_, shipped ? cache() : nullptr, std::move(launch));
+  job.launcher =
+      std::make_shared<Launcher>(loop_, reaper_, shipped ? cache() : nullptr, std::move(launch));
   job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
   if (options_.zygote >= 0) {
     job.launcher->adopt(os::UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
@@ -201,13 +210,15 @@ void Node::Impl::on_job_ended(std::uint64_t number) {
 void Node::Impl::on_start_process(wire::StartProcess::Reader start) {
   const auto job = jobs_.find(start.getJob());
   if (job == jobs_.end()) {
-    return refuse_start(start.getProcess(), fmt::format("job {} is not known on this node", start.getJob()));
+    return refuse_start(start.getProcess(),
+                        fmt::format("job {} is not known on this node", start.getJob()));
   }
   std::vector<std::uint32_t> indices;
   for (auto index : start.getGpus()) indices.push_back(index);
-  workers_.start(start.getProcess(), job->second.setup,
-                 {"CUDA_VISIBLE_DEVICES=" + visible_devices(gpus_, indices), "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
-                 job->second.launcher);
+  workers_.start(
+      start.getProcess(), job->second.setup,
+      {"CUDA_VISIBLE_DEVICES=" + visible_devices(gpus_, indices), "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
+      job->second.launcher);
 }
 
 void Node::Impl::refuse_start(std::uint64_t process, const std::string& why) {

@@ -29,7 +29,8 @@ struct Node::Impl {
   Impl(asio::io_context& loop, NodeOptions options);
   ~Impl();
 
-  void start(std::function<void(std::uint32_t)> joined, std::function<void(std::string, bool)> stopped);
+  void start(std::function<void(std::uint32_t)> joined,
+             std::function<void(std::string, bool)> stopped);
   void stop(std::string why, bool failed);
 
  private:
@@ -67,9 +68,10 @@ struct Node::Impl {
   /// A handler that does nothing once this object is gone, or where the wait was cancelled.
   template <class Then>
   auto unless_gone(Then then) {
-    return [alive = std::weak_ptr(alive_), then = std::move(then)](boost::system::error_code error) {
-      if (!error && !alive.expired()) then();
-    };
+    return
+        [alive = std::weak_ptr(alive_), then = std::move(then)](boost::system::error_code error) {
+          if (!error && !alive.expired()) then();
+        };
   }
 
   asio::io_context& loop_;
@@ -77,7 +79,8 @@ struct Node::Impl {
   std::string name_;
   asio::posix::stream_descriptor guardian_;
   Reaper reaper_;
-  Reaper::Announcement zygote_announced_;  // of a zygote that was there before the node, until its job starts
+  // Of a zygote that was there before the node, until its job starts.
+  Reaper::Announcement zygote_announced_;
   Workers workers_;
   LogFolder logs_;
   std::vector<Gpu> gpus_;

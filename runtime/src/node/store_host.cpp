@@ -19,7 +19,8 @@ StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
   const auto on_socket = [this](transport::Socket socket) { accept(std::move(socket)); };
   listeners_ = runtime::open_listeners(ways_.loop, ways_.host, address_, on_socket);
   if (listeners_.tcp) return;
-  listeners_.tcp = transport::Listener::tcp(ways_.loop, ways_.host, 0, on_socket);  // for other nodes of this machine
+  // For other nodes of this machine.
+  listeners_.tcp = transport::Listener::tcp(ways_.loop, ways_.host, 0, on_socket);
   address_.port = listeners_.tcp->port();
 }
 
@@ -32,7 +33,8 @@ store::Service& StoreHost::service() {
   options.cluster = ways_.cluster;
   options.token = ways_.token;
   options.self = {.node = address_.node, .host = address_.host, .port = address_.port};
-  exchange_ = std::make_unique<transfer::Exchange>(ways_.loop, *service_, std::move(options), ways_.to_head);
+  exchange_ = std::make_unique<transfer::Exchange>(ways_.loop, *service_, std::move(options),
+                                                   ways_.to_head);
   return *service_;
 }
 
@@ -45,10 +47,11 @@ bool StoreHost::on_head_message(wire::Message::Reader message) {
   return exchange_ && exchange_->on_head_message(message);
 }
 
-// ---- worker processes ------------------------------------------------------------------------------------------
+// ---- worker processes ---------------------------------------------------------------------------
 
-bool StoreHost::on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
-                           wire::Message::Reader message, store::Service::OnViolation violated) {
+bool StoreHost::on_message(std::uint64_t process, std::uint64_t job,
+                           const transport::ConnectionPtr& link, wire::Message::Reader message,
+                           store::Service::OnViolation violated) {
   if (message.isObjectAttach()) {
     drop_driver(process);  // which has taken the number of a worker process
     attach(process, job, link, std::move(violated));
@@ -57,8 +60,8 @@ bool StoreHost::on_message(std::uint64_t process, std::uint64_t job, const trans
   return service_ && service_->on_message(process, message);
 }
 
-void StoreHost::attach(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
-                       store::Service::OnViolation violated) {
+void StoreHost::attach(std::uint64_t process, std::uint64_t job,
+                       const transport::ConnectionPtr& link, store::Service::OnViolation violated) {
   transport::Outgoing message;
   auto answer = message.root().initObjectAttached();
   runtime::write_address(answer.initStore(), address_);
@@ -73,8 +76,9 @@ void StoreHost::attach(std::uint64_t process, std::uint64_t job, const transport
     descriptors.push_back(std::move(memory));
     return link->send_with_descriptors(std::move(message), std::move(descriptors));
   }
-  decline(*link, arena ? fmt::format("the node has no descriptor left for it: {}", std::strerror(errno))
-                       : std::get<store::Refusal>(attached).message);
+  decline(*link,
+          arena ? fmt::format("the node has no descriptor left for it: {}", std::strerror(errno))
+                : std::get<store::Refusal>(attached).message);
 }
 
 void StoreHost::decline(transport::Connection& link, const std::string& why) {
@@ -97,28 +101,30 @@ std::optional<store::Statistics> StoreHost::statistics() const {
   return service_->statistics();
 }
 
-// ---- drivers ---------------------------------------------------------------------------------------------------
+// ---- drivers ------------------------------------------------------------------------------------
 
 void StoreHost::accept(transport::Socket socket) {
   transport::ServerOptions options;
   options.cluster = ways_.cluster;
   options.timeout = std::chrono::seconds(10);
   options.refuse = [](const transport::Caller& caller) -> std::string {
-    const bool welcome =
-        caller.role == wire::Role::PROCESS || caller.role == wire::Role::NODE || caller.role == wire::Role::DRIVER;
+    const bool welcome = caller.role == wire::Role::PROCESS || caller.role == wire::Role::NODE ||
+                         caller.role == wire::Role::DRIVER;
     return welcome ? "" : "this is the object store of a node, and no head";
   };
   options.key = [token = ways_.token](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? transport::job_key(token, caller.job) : token;
   };
-  acceptor_->accept(std::move(socket), std::move(options),
-                    [this](const transport::ConnectionPtr& connection, const transport::Accepted& accepted) {
-                      if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
-                      exchange().accept(connection, accepted.caller);
-                    });
+  acceptor_->accept(
+      std::move(socket), std::move(options),
+      [this](const transport::ConnectionPtr& connection, const transport::Accepted& accepted) {
+        if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
+        exchange().accept(connection, accepted.caller);
+      });
 }
 
-/// A driver of this machine attaches; one of a machine without a node asks for bytes, once a connection.
+/// A driver of this machine attaches; one of a machine without a node asks for bytes, once a
+/// connection.
 void StoreHost::adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller) {
   const auto process = caller.process;
   callers_.insert(driver);
@@ -137,23 +143,27 @@ void StoreHost::adopt(const transport::ConnectionPtr& driver, const transport::C
       });
 }
 
-void StoreHost::on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
-                                  wire::Message::Reader message) {
+void StoreHost::on_driver_message(const transport::ConnectionPtr& from,
+                                  const transport::Caller& caller, wire::Message::Reader message) {
   if (message.isTransferRequest() || message.isTransferFree()) {
     if (message.isTransferRequest()) callers_.erase(from);  // the bytes take it over
     return exchange().on_message(from, caller, message);
   }
   if (message.isObjectAttach()) return attach_driver(from, caller);
   const auto attached = drivers_.find(caller.process);
-  if (attached != drivers_.end() && attached->second == from) service().on_message(caller.process, message);
+  if (attached != drivers_.end() && attached->second == from)
+    service().on_message(caller.process, message);
 }
 
-/// What it says of itself is proven only as far as its job: nobody gets what is another job's, or a worker process's.
-void StoreHost::attach_driver(const transport::ConnectionPtr& from, const transport::Caller& caller) {
+/// What it says of itself is proven only as far as its job: nobody gets what is another job's, or a
+/// worker process's.
+void StoreHost::attach_driver(const transport::ConnectionPtr& from,
+                              const transport::Caller& caller) {
   const auto known = drivers_.find(caller.process);
   const auto job = service().job_of(caller.process);
   if (job && (*job != caller.job || known == drivers_.end())) {
-    return decline(*from, fmt::format("process {} is another one, of job {}", caller.process, *job));
+    return decline(*from,
+                   fmt::format("process {} is another one, of job {}", caller.process, *job));
   }
   // The connection before this one broke, and the node has not seen that yet.
   if (known != drivers_.end() && known->second != from) drop_driver(caller.process);

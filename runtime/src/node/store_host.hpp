@@ -21,9 +21,10 @@
 
 namespace troupe::node {
 
-/// A node's object store and who uses it: its worker processes, through the sockets that they were born with; the drivers
-/// of this machine, who connect; other nodes, and drivers of machines without one, who fetch what is here. The store itself
-/// is made for the first of them. Belongs to the node's loop.
+/// A node's object store and who uses it: its worker processes, through the sockets that they were
+/// born with; the drivers of this machine, who connect; other nodes, and drivers of machines
+/// without one, who fetch what is here. The store itself is made for the first of them. Belongs to
+/// the node's loop.
 class StoreHost {
  public:
   struct Ways {
@@ -43,7 +44,8 @@ class StoreHost {
   /// For other nodes and drivers; process 0.
   const runtime::Address& address() const { return address_; }
 
-  /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted any more.
+  /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted
+  /// any more.
   bool on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
                   wire::Message::Reader message, store::Service::OnViolation violated);
   /// False: the head's message is not of the store.
@@ -74,8 +76,10 @@ class StoreHost {
   runtime::Listeners listeners_;
   std::optional<transport::Acceptor> acceptor_;
   std::unique_ptr<store::Service> service_;
-  std::unique_ptr<transfer::Exchange> exchange_;                         // made with it, gone before it
-  std::set<transport::ConnectionPtr> callers_;                           // processes, attached or not yet
+  // Made with it, gone before it.
+  std::unique_ptr<transfer::Exchange> exchange_;
+  // Processes, attached or not yet.
+  std::set<transport::ConnectionPtr> callers_;
   std::unordered_map<std::uint64_t, transport::ConnectionPtr> drivers_;  // attached
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -69,8 +69,8 @@ Workers::~Workers() {
   }
 }
 
-void Workers::start(std::uint64_t process, const WorkerSetup& setup, std::vector<std::string> environment,
-                    std::shared_ptr<Launcher> launcher) {
+void Workers::start(std::uint64_t process, const WorkerSetup& setup,
+                    std::vector<std::string> environment, std::shared_ptr<Launcher> launcher) {
   auto worker = std::make_shared<Worker>(loop_, process, setup);
   worker->environment = std::move(environment);
   worker->launcher = std::move(launcher);
@@ -88,18 +88,23 @@ void Workers::launch(const WorkerPtr& worker) {
   request.environment = worker->environment;
   request.link = open_link(worker);
   if (!request.link) {
-    return report(*worker,
-                  failure_of(Failure::Kind::Program,
-                             fmt::format("no socket for process {}: {}{}", worker->process, std::strerror(errno),
-                                         errno == EMFILE ? ": raise the limit of open files there (ulimit -Hn)" : "")));
+    return report(
+        *worker,
+        failure_of(
+            Failure::Kind::Program,
+            fmt::format(
+                "no socket for process {}: {}{}", worker->process, std::strerror(errno),
+                errno == EMFILE ? ": raise the limit of open files there (ulimit -Hn)" : "")));
   }
   if (!options_.log_directory.empty()) {
-    request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job, worker->process);
+    request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job,
+                              worker->process);
   }
   worker->log = LogTail(request.log);
   configure(*worker);
-  worker->launcher->start(std::move(request),
-                          [this, worker](LaunchResult result) { on_launched(worker, std::move(result)); });
+  worker->launcher->start(std::move(request), [this, worker](LaunchResult result) {
+    on_launched(worker, std::move(result));
+  });
 }
 
 os::UniqueFd Workers::open_link(const WorkerPtr& worker) {
@@ -125,7 +130,8 @@ os::UniqueFd Workers::open_link(const WorkerPtr& worker) {
   return its;
 }
 
-/// Without memory for its record it works as well: what it was doing when it ended is then not known.
+/// Without memory for its record it works as well: what it was doing when it ended is then not
+/// known.
 void Workers::configure(Worker& worker) {
   worker.record = runtime::ExecutionRecord::create();
   const auto& setup = worker.setup;
@@ -153,22 +159,24 @@ void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
   if (!worker->stopped_because.empty())
     return report(*worker, failure_of(Failure::Kind::ProcessDied, worker->stopped_because));
   if (worker->attempts < kMostAttempts) return launch(worker);
-  report(*worker, failure_of(Failure::Kind::ProcessDied,
-                             fmt::format("the zygote of job {} ended {} times while it forked process {}",
-                                         worker->setup.job, kMostAttempts, worker->process)));
+  report(*worker,
+         failure_of(Failure::Kind::ProcessDied,
+                    fmt::format("the zygote of job {} ended {} times while it forked process {}",
+                                worker->setup.job, kMostAttempts, worker->process)));
 }
 
 void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
   worker->pid = launched.pid;
   worker->by_exec = launched.by_exec;
-  reaper_.watch(launched.pid, Reaper::Group::Killed, [this, worker](int status) { on_ended(worker, status); });
-  if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty()) return kill_group(launched.pid);
+  reaper_.watch(launched.pid, Reaper::Group::Killed,
+                [this, worker](int status) { on_ended(worker, status); });
+  if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty())
+    return kill_group(launched.pid);
   if (launched.by_exec && !worker->ready) {
-    kill_after(
-        worker, options_.start_limit,
-        fmt::format("the program did not call troupe::init within {} ms of its start; call it early in main(), before "
-                    "long work",
-                    options_.start_limit.count()));
+    kill_after(worker, options_.start_limit,
+               fmt::format("the program did not call troupe::init within {} ms of its start; call "
+                           "it early in main(), before long work",
+                           options_.start_limit.count()));
   }
 }
 
@@ -187,14 +195,16 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
       return on_given_up(worker, message.getProcessExited());
     default:
       if (pass_to_store(worker, message)) return;
-      log::warn(fmt::format("process {} sent its node a message of kind {}; ignored", worker.process,
-                            static_cast<int>(message.which())));
+      log::warn(fmt::format("process {} sent its node a message of kind {}; ignored",
+                            worker.process, static_cast<int>(message.which())));
   }
 }
 
 bool Workers::pass_to_store(Worker& worker, wire::Message::Reader message) {
   return store_ && store_->on_message(worker.process, worker.setup.job, worker.link, message,
-                                      [this, process = worker.process](const std::string& why) { stop(process, why); });
+                                      [this, process = worker.process](const std::string& why) {
+                                        stop(process, why);
+                                      });
 }
 
 void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
@@ -208,12 +218,14 @@ void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
   to_head_(out);
 }
 
-/// It says why it cannot start, and waits to be ended: what it has said must be here before its end is reported.
+/// It says why it cannot start, and waits to be ended: what it has said must be here before its end
+/// is reported.
 void Workers::on_given_up(Worker& worker, wire::ProcessExited::Reader exited) {
   if (!worker.own_words.empty()) return;
   auto words = runtime::read_failure(exited.getFailure()).message;
   std::ranges::replace(words, '\n', ' ');
-  worker.own_words = words.empty() ? "it does not say why" : transport::printable(words, kMostWords);
+  worker.own_words =
+      words.empty() ? "it does not say why" : transport::printable(words, kMostWords);
   if (worker.pid > 0) kill_group(worker.pid);
 }
 
@@ -224,17 +236,20 @@ void Workers::on_link_closed(const WorkerPtr& worker) {
 
 void Workers::kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why) {
   worker->timer.expires_after(time);
-  worker->timer.async_wait([this, weak = std::weak_ptr(worker), why = std::move(why)](boost::system::error_code error) {
-    auto worker = weak.lock();
-    if (!error && worker && !worker->over) stop(worker->process, worker->ready ? why : why + worker->log.quote());
-  });
+  worker->timer.async_wait(
+      [this, weak = std::weak_ptr(worker), why = std::move(why)](boost::system::error_code error) {
+        auto worker = weak.lock();
+        if (!error && worker && !worker->over)
+          stop(worker->process, worker->ready ? why : why + worker->log.quote());
+      });
 }
 
 void Workers::stop(std::uint64_t process, const std::string& why) {
   const auto found = workers_.find(process);
   if (found == workers_.end()) return;
   const auto worker = found->second;
-  if (worker->stopped_because.empty()) worker->stopped_because = why.empty() ? "the head ended it" : why;
+  if (worker->stopped_because.empty())
+    worker->stopped_because = why.empty() ? "the head ended it" : why;
   if (worker->pid > 0) kill_group(worker->pid);
 }
 
@@ -283,19 +298,23 @@ void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
 }
 
 void Workers::on_ended(const WorkerPtr& worker, int status) {
-  if (worker->link) worker->link->drain();  // what it said before its end counts: a value that it sealed is there
+  // What it said before its end counts: a value that it sealed is there.
+  if (worker->link) worker->link->drain();
   worker->out_of_memory = memory_ran_out(*worker, status);
   if (!worker->over) report(*worker, describe_end(*worker, status));
 }
 
-/// How its end is told where memory had run out; each is logged, for a task may be tried again without a word.
+/// How its end is told where memory had run out; each is logged, for a task may be tried again
+/// without a word.
 std::string Workers::memory_ran_out(const Worker& worker, int status) {
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !worker.stopped_because.empty() || worker.over) return {};
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !worker.stopped_because.empty() ||
+      worker.over)
+    return {};
   auto why = memory_kills_.explain(MemoryKills::Clock::now());
   if (why.empty()) return {};
   why = "out of memory: " + why;
-  log::warn(fmt::format("job {}: process {} (pid {}) {}; {}", worker.setup.job, worker.process, worker.pid,
-                        describe_status(status), why));
+  log::warn(fmt::format("job {}: process {} (pid {}) {}; {}", worker.setup.job, worker.process,
+                        worker.pid, describe_status(status), why));
   return "; " + why;
 }
 
@@ -318,15 +337,17 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
   if (!worker.own_words.empty()) {
     failure.kind = Failure::Kind::Program;
     failure.signal = 0;
-    failure.message = fmt::format("{} could not start: {}{}", who, worker.own_words, worker.log.name());
+    failure.message =
+        fmt::format("{} could not start: {}{}", who, worker.own_words, worker.log.name());
   } else if (!worker.stopped_because.empty()) {
     failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
   } else if (worker.ready) {
-    failure.message = fmt::format("{} {}{}{}", who, describe_status(status), worker.out_of_memory, worker.log.name());
+    failure.message = fmt::format("{} {}{}{}", who, describe_status(status), worker.out_of_memory,
+                                  worker.log.name());
   } else {
-    failure.message =
-        fmt::format("{} {} before it {}{}{}", who, describe_status(status),
-                    never_began ? "called troupe::init" : "was ready", worker.out_of_memory, worker.log.quote());
+    failure.message = fmt::format("{} {} before it {}{}{}", who, describe_status(status),
+                                  never_began ? "called troupe::init" : "was ready",
+                                  worker.out_of_memory, worker.log.quote());
   }
   return failure;
 }

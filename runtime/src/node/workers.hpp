@@ -23,10 +23,12 @@ namespace troupe::node {
 class StoreHost;
 
 struct WorkersOptions {
-  std::string where;                             ///< this node, for messages: its name
-  std::string log_directory;                     ///< one file for each worker process; empty: inherited
+  std::string where;  ///< this node, for messages: its name
+  /// One file for each worker process; empty: inherited.
+  std::string log_directory;
   std::chrono::milliseconds start_limit{10000};  ///< of one that is executed, up to troupe::init
-  std::chrono::milliseconds link_grace{1000};    ///< for a process without its link, to end by itself
+  /// For a process without its link, to end by itself.
+  std::chrono::milliseconds link_grace{1000};
 };
 
 /// What a worker process is told about itself, besides its number.
@@ -38,14 +40,14 @@ struct WorkerSetup {
   std::string host;
 };
 
-/// The worker processes of a node: starts them, talks to them, reaps them, says how they ended. Lives on the node's
-/// loop.
+/// The worker processes of a node: starts them, talks to them, reaps them, says how they ended.
+/// Lives on the node's loop.
 ///
 ///   [starting] --launched--> [running] --ended--> gone, after one processExited
 ///       --cannot be--> gone, after one processExited
 ///
-/// Where a process ends before it is ready, the failure says why, in its own words or in the last lines of its log, and
-/// so does the log of the node.
+/// Where a process ends before it is ready, the failure says why, in its own words or in the last
+/// lines of its log, and so does the log of the node.
 class Workers {
  public:
   /// Takes a message for the head.
@@ -74,7 +76,8 @@ class Workers {
   /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
   void use_store(StoreHost* store) { store_ = store; }
 
-  /// SIGKILL to the children of this process that were started in a worker process which is no more. -> how many.
+  /// SIGKILL to the children of this process that were started in a worker process which is no
+  /// more. -> how many.
   std::size_t end_orphans();
 
   bool empty() const { return workers_.empty(); }

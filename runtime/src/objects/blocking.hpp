@@ -13,8 +13,9 @@ namespace troupe::runtime {
 /// Told apart from a wait that is over soon: only then is it worth two messages to the head.
 inline constexpr std::chrono::milliseconds kSoon{1};
 
-/// Waits, on a user's thread, until `done()`; -> false: the deadline came first. While user code waits, its CPU may go to
-/// others; before it goes on, it gets one back (docs/scheduler.md, "blocked"). `arm` is called each time before it sleeps.
+/// Waits, on a user's thread, until `done()`; -> false: the deadline came first. While user code
+/// waits, its CPU may go to others; before it goes on, it gets one back (docs/scheduler.md,
+/// "blocked"). `arm` is called each time before it sleeps.
 template <class Done, class Arm>
 bool wait_giving_cpu_back(ProcessContext& process, Done done, Arm arm, Deadline deadline) {
   const ProcessContext::Waiting waiting(process);

@@ -14,13 +14,15 @@ using Deadline = std::optional<Clock::time_point>;
 /// `timeout` from now; nullopt, and more than a year, is for ever.
 Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout);
 
-/// What the user's threads of this process sleep on. Any thread may ring it; other processes through their channels.
+/// What the user's threads of this process sleep on. Any thread may ring it; other processes
+/// through their channels.
 ring::Bell& doorbell();
 /// In a copy of a process: a bell of its own, before anybody uses it.
 void renew_doorbell();
 
-/// Looks for a while before it sleeps: as long as that has paid of late on this thread. What answers within microseconds
-/// is then met awake; what takes long costs a few microseconds of looking. It yields to whoever else could run.
+/// Looks for a while before it sleeps: as long as that has paid of late on this thread. What
+/// answers within microseconds is then met awake; what takes long costs a few microseconds of
+/// looking. It yields to whoever else could run.
 class Spin {
  public:
   /// True as soon as `poll` is. False once it is time to sleep.
@@ -55,8 +57,9 @@ class Spin {
   std::chrono::nanoseconds budget_ = kLeast;
 };
 
-/// Returns as soon as `poll()` is true (-> true), or at the deadline (-> what poll() says then). `poll` is evaluated on
-/// this thread, again and again and after each ring; `arm` before each sleep: what it sets has the bell rung from afar.
+/// Returns as soon as `poll()` is true (-> true), or at the deadline (-> what poll() says then).
+/// `poll` is evaluated on this thread, again and again and after each ring; `arm` before each
+/// sleep: what it sets has the bell rung from afar.
 template <class Poll, class Arm>
 bool wait(Poll&& poll, Arm&& arm, Deadline deadline) {
   auto& bell = doorbell();

@@ -9,11 +9,13 @@
 
 namespace troupe::runtime {
 
-void Exports::write(wire::Payload::Builder into, const detail::Payload& payload, const AddressPtr& to) {
+void Exports::write(wire::Payload::Builder into, const detail::Payload& payload,
+                    const AddressPtr& to) {
   if (payload.stored) {
     write_stored(into.initStored(), payload.stored);
   } else {
-    into.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(payload.bytes.data()), payload.bytes.size()));
+    into.setData(kj::arrayPtr(reinterpret_cast<const kj::byte*>(payload.bytes.data()),
+                              payload.bytes.size()));
   }
   auto refs = into.initRefs(static_cast<unsigned>(payload.refs.size()));
   for (unsigned i = 0; i < refs.size(); ++i) {
@@ -42,20 +44,21 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
   payload.refs.reserve(from.getRefs().size());
   for (auto ref : from.getRefs()) {
     if (ref.getOwner().getProcess() != ways_.self->process) {
-      payload.refs.push_back(detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()), ways_.release));
+      payload.refs.push_back(
+          detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()), ways_.release));
     } else if (auto own = find(ref.getObject())) {
       payload.refs.push_back(std::move(own));
     } else {
       auto lost = detail::Object::pending(ref.getObject());
-      lost->complete(
-          Failure{.kind = Failure::Kind::ObjectLost, .message = "the value of this ref was given up by its owner"});
+      lost->complete(Failure{.kind = Failure::Kind::ObjectLost,
+                             .message = "the value of this ref was given up by its owner"});
       payload.refs.push_back(std::move(lost));
     }
   }
   return payload;
 }
 
-// ---- stored values ---------------------------------------------------------------------------------------------
+// ---- stored values ------------------------------------------------------------------------------
 
 void Exports::write_stored(wire::Stored::Builder into, const detail::StoredPtr& stored) {
   const auto& place = stored->place();
@@ -94,9 +97,10 @@ detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
   return stored;
 }
 
-// ---- counting --------------------------------------------------------------------------------------------------
+// ---- counting -----------------------------------------------------------------------------------
 
-void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta) {
+void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder,
+                     std::int64_t delta) {
   auto& accounts = entry->second.accounts;
   auto account = accounts.try_emplace(holder, 0).first;
   account->second += delta;
@@ -107,14 +111,16 @@ void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, P
 }
 
 void Exports::borrow(std::uint64_t object, ProcessId holder, std::int64_t delta) {
-  if (delta > 0 && ways_.has_ended && ways_.has_ended(holder)) return;  // told of late: it holds nothing any more
+  // Told of late: it holds nothing any more.
+  if (delta > 0 && ways_.has_ended && ways_.has_ended(holder)) return;
   if (auto entry = entries_.find(object); entry != entries_.end()) settle(entry, holder, delta);
 }
 
 void Exports::forget(ProcessId holder) {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     auto current = entry++;
-    if (auto account = current->second.accounts.find(holder); account != current->second.accounts.end()) {
+    if (auto account = current->second.accounts.find(holder);
+        account != current->second.accounts.end()) {
       settle(current, holder, -account->second);
     }
   }

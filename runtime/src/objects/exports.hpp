@@ -11,17 +11,20 @@
 
 namespace troupe::runtime {
 
-/// The objects of this process that others hold refs to, and the way of refs through messages. Belongs to the loop.
+/// The objects of this process that others hold refs to, and the way of refs through messages.
+/// Belongs to the loop.
 ///
-/// Counting: who sends a ref to process P adds one to P's account at the owner (itself, or by a Borrow message); P takes
-/// one off when its last handle to that copy is gone. Messages from one process arrive in order, and a sender drops its
-/// own handle only after it has sent, so an object whose accounts are all zero has no borrower. An account may be below
-/// zero for a while (P was faster than the Borrow): that is not zero either.
+/// Counting: who sends a ref to process P adds one to P's account at the owner (itself, or by a
+/// Borrow message); P takes one off when its last handle to that copy is gone. Messages from one
+/// process arrive in order, and a sender drops its own handle only after it has sent, so an object
+/// whose accounts are all zero has no borrower. An account may be below zero for a while (P was
+/// faster than the Borrow): that is not zero either.
 class Exports {
  public:
   struct Ways {
     AddressPtr self;
-    std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta)>
+    std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder,
+                       std::int64_t delta)>
         send_borrow;
     ReleaseBorrowed release = nullptr;
     /// The first object has a borrower, or the last one has none any more.
@@ -47,7 +50,8 @@ class Exports {
     detail::ObjectPtr object;
     std::unordered_map<ProcessId, std::int64_t> accounts;
   };
-  void settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder, std::int64_t delta);
+  void settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder,
+              std::int64_t delta);
 
   Ways ways_;
   void write_stored(wire::Stored::Builder into, const detail::StoredPtr& stored);
@@ -55,7 +59,8 @@ class Exports {
 
   std::unordered_map<std::uint64_t, Entry> entries_;
   void note_own(const detail::StoredPtr& stored);
-  /// Values of ours that have left, or that others wrote: one that comes back is the same, and is not freed twice.
+  /// Values of ours that have left, or that others wrote: one that comes back is the same, and is
+  /// not freed twice.
   std::unordered_map<store::ObjectId, std::weak_ptr<detail::StoredValue>> own_;
   std::size_t clean_at_ = 64;
 };

@@ -8,7 +8,9 @@
 
 namespace troupe::detail {
 
-ObjectPtr Object::pending(std::uint64_t id) { return std::make_shared<Object>(id, nullptr, nullptr); }
+ObjectPtr Object::pending(std::uint64_t id) {
+  return std::make_shared<Object>(id, nullptr, nullptr);
+}
 
 ObjectPtr Object::with_value(std::uint64_t id, Payload value) {
   auto object = std::make_shared<Object>(id, nullptr, nullptr);
@@ -17,7 +19,8 @@ ObjectPtr Object::with_value(std::uint64_t id, Payload value) {
   return object;
 }
 
-ObjectPtr Object::borrowed(std::uint64_t id, runtime::AddressPtr owner, runtime::ReleaseBorrowed release) {
+ObjectPtr Object::borrowed(std::uint64_t id, runtime::AddressPtr owner,
+                           runtime::ReleaseBorrowed release) {
   return std::make_shared<Object>(id, std::move(owner), release, runtime::current_session());
 }
 
@@ -60,7 +63,8 @@ void Object::when_ready(std::function<void()> then) {
   if (ready()) return then();
   hooks().waiting.push_back(std::move(then));
   // Completed in between: whoever did that saw no hooks.
-  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady) run_hooks();
+  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady)
+    run_hooks();
 }
 
 bool Object::start_fetch() { return !std::exchange(hooks().fetching, true); }
@@ -68,9 +72,12 @@ bool Object::start_fetch() { return !std::exchange(hooks().fetching, true); }
 void Object::set_on_cancel(std::function<void()> cancel) {
   if (ready()) return;
   hooks().on_cancel = std::move(cancel);
-  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady) run_hooks();
+  if ((state_.fetch_or(kHooks, std::memory_order_seq_cst) & (kReady | kHooks)) == kReady)
+    run_hooks();
 }
 
-std::function<void()> Object::take_on_cancel() { return hooks_ ? std::exchange(hooks_->on_cancel, nullptr) : nullptr; }
+std::function<void()> Object::take_on_cancel() {
+  return hooks_ ? std::exchange(hooks_->on_cancel, nullptr) : nullptr;
+}
 
 }  // namespace troupe::detail

@@ -18,7 +18,8 @@ class OutChannel;
 /// How a call, a fetch or a request ended.
 using Outcome = std::variant<detail::Payload, Failure>;
 
-/// Called on the loop with an object of another process whose last handle here is gone: its owner is told.
+/// Called on the loop with an object of another process whose last handle here is gone: its owner
+/// is told.
 using ReleaseBorrowed = void (*)(AddressPtr owner, std::uint64_t id);
 
 }  // namespace troupe::runtime
@@ -29,8 +30,8 @@ namespace troupe::detail {
 ///
 ///   [pending] --complete (once, any thread)--> [value | failed]
 ///
-/// The outcome is written before the state is published and never changes after, so readers need no lock. What waits for
-/// it belongs to the loop, which is told only where something does.
+/// The outcome is written before the state is published and never changes after, so readers need no
+/// lock. What waits for it belongs to the loop, which is told only where something does.
 class Object : public std::enable_shared_from_this<Object> {
  public:
   /// An object that this process owns, to be completed later.
@@ -38,9 +39,11 @@ class Object : public std::enable_shared_from_this<Object> {
   /// An object that this process owns and that has its value. Any thread.
   static ObjectPtr with_value(std::uint64_t id, Payload value);
   /// An object that `owner` owns. `release` is called when the last handle here is gone.
-  static ObjectPtr borrowed(std::uint64_t id, runtime::AddressPtr owner, runtime::ReleaseBorrowed release);
+  static ObjectPtr borrowed(std::uint64_t id, runtime::AddressPtr owner,
+                            runtime::ReleaseBorrowed release);
 
-  Object(std::uint64_t id, runtime::AddressPtr owner, runtime::ReleaseBorrowed release, std::uint64_t session = 0)
+  Object(std::uint64_t id, runtime::AddressPtr owner, runtime::ReleaseBorrowed release,
+         std::uint64_t session = 0)
       : id_(id), owner_(std::move(owner)), release_(release), session_(session) {}
   ~Object();
   Object(const Object&) = delete;
@@ -57,10 +60,12 @@ class Object : public std::enable_shared_from_this<Object> {
   bool ready() const { return (state_.load(std::memory_order_acquire) & kReady) != 0; }
   /// Only where ready().
   const runtime::Outcome& outcome() const { return outcome_; }
-  /// Publishes the outcome, then has what waits for it run. A second call is ignored: the first outcome stands.
+  /// Publishes the outcome, then has what waits for it run. A second call is ignored: the first
+  /// outcome stands.
   void complete(runtime::Outcome outcome);
 
-  /// Where the answer comes from, so that who waits for it can look there. Set before others know of the object.
+  /// Where the answer comes from, so that who waits for it can look there. Set before others know
+  /// of the object.
   struct Source {
     std::shared_ptr<runtime::OutChannel> channel;  // of a method's call
     std::uint64_t call = 0;
@@ -69,7 +74,8 @@ class Object : public std::enable_shared_from_this<Object> {
   };
   Source source;
 
-  /// A call of the actor that lives in this process: it begins only once the one that runs there has returned. Any thread.
+  /// A call of the actor that lives in this process: it begins only once the one that runs there
+  /// has returned. Any thread.
   void note_own_call();
   bool is_own_call() const { return (state_.load(std::memory_order_acquire) & kOwnCall) != 0; }
 

@@ -9,10 +9,11 @@
 
 namespace troupe::runtime {
 
-/// Stored results that processes which have ended wrote for this one: their node names them, through the head where it is
-/// another one, since one that was killed between the writing and the reply has told nobody. What this process does not know
-/// of by the time when nothing more can come from the writer is freed: the naming and what the writer has sent take different
-/// ways, and either may come first. Belongs to the loop.
+/// Stored results that processes which have ended wrote for this one: their node names them,
+/// through the head where it is another one, since one that was killed between the writing and the
+/// reply has told nobody. What this process does not know of by the time when nothing more can come
+/// from the writer is freed: the naming and what the writer has sent take different ways, and
+/// either may come first. Belongs to the loop.
 class Orphans {
  public:
   struct Ways {

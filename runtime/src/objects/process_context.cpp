@@ -9,9 +9,12 @@ std::atomic<ProcessContext*> ProcessContext::current_{nullptr};
 ProcessContext& ProcessContext::current() {
   if (auto* process = maybe()) return *process;
   raise({.kind = Failure::Kind::Refused,
-         .message = "this process is in no cluster: call troupe::init first, and keep the Cluster that it returns"});
+         .message = "this process is in no cluster: call troupe::init first, and keep the Cluster "
+                    "that it returns"});
 }
 
-void ProcessContext::make_current(ProcessContext* process) { current_.store(process, std::memory_order_release); }
+void ProcessContext::make_current(ProcessContext* process) {
+  current_.store(process, std::memory_order_release);
+}
 
 }  // namespace troupe::runtime

@@ -11,8 +11,8 @@ namespace troupe::runtime {
 
 class StoreLink;
 
-/// What refs and values need of the process that they are in. The session's Process is the one there is; a test may have
-/// another. Any thread, unless said otherwise.
+/// What refs and values need of the process that they are in. The session's Process is the one
+/// there is; a test may have another. Any thread, unless said otherwise.
 class ProcessContext {
  public:
   /// nullptr where this process is in no cluster.
@@ -38,10 +38,13 @@ class ProcessContext {
   /// -> completed once user code has its CPU again, or with why it has none.
   virtual detail::ObjectPtr take_cpu_again() = 0;
 
-  /// A user's thread waits for something of this process, which is not destroyed meanwhile (see waiting_threads).
+  /// A user's thread waits for something of this process, which is not destroyed meanwhile (see
+  /// waiting_threads).
   class Waiting {
    public:
-    explicit Waiting(ProcessContext& process) : process_(process) { process_.waiting_.fetch_add(1); }
+    explicit Waiting(ProcessContext& process) : process_(process) {
+      process_.waiting_.fetch_add(1);
+    }
     ~Waiting() { process_.waiting_.fetch_sub(1); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;

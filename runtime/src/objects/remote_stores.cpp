@@ -21,9 +21,9 @@ store::NodeAddress node_of(const store::Wanted& wanted) {
 void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
   const std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[wanted.bytes]);
   if (!memory) {
-    return done(
-        store::Refusal{store::Refusal::Kind::MemoryFull,
-                       fmt::format("this process has no memory for a value of {}", store::format_bytes(wanted.bytes))});
+    return done(store::Refusal{store::Refusal::Kind::MemoryFull,
+                               fmt::format("this process has no memory for a value of {}",
+                                           store::format_bytes(wanted.bytes))});
   }
   const std::span<std::byte> bytes(memory.get(), wanted.bytes);
   transfer::PullOptions options;
@@ -34,11 +34,14 @@ void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
     done(Seen{bytes, memory});
   };
   const auto pull = std::make_shared<transfer::Pull>(
-      loop_, transfer::Pull::Wanted{.object = wanted.object, .job = as_.self.job, .at = node_of(wanted)}, bytes,
-      std::move(options), [](std::uint64_t) {}, std::move(ended));
+      loop_,
+      transfer::Pull::Wanted{.object = wanted.object, .job = as_.self.job, .at = node_of(wanted)},
+      bytes, std::move(options), [](std::uint64_t) {}, std::move(ended));
   pull->start();
 }
 
-void FarStore::free(const store::Wanted& place) { links_.free(node_of(place), as_.self.job, place.object); }
+void FarStore::free(const store::Wanted& place) {
+  links_.free(node_of(place), as_.self.job, place.object);
+}
 
 }  // namespace troupe::runtime

@@ -22,12 +22,13 @@ struct Seen {
 };
 using OnSeen = std::function<void(std::variant<Seen, store::Refusal>)>;
 
-/// Stored values for a process on whose machine there is no node: each is brought into memory of its own when it is looked
-/// at, and given up when nobody does. Belongs to the loop.
+/// Stored values for a process on whose machine there is no node: each is brought into memory of
+/// its own when it is looked at, and given up when nobody does. Belongs to the loop.
 class FarStore {
  public:
   /// `as`: how it proves itself to nodes.
-  FarStore(boost::asio::io_context& loop, const transport::ClientOptions& as, transfer::Links::Watch watch)
+  FarStore(boost::asio::io_context& loop, const transport::ClientOptions& as,
+           transfer::Links::Watch watch)
       : loop_(loop), as_(as), links_(loop, {.as = as}, std::move(watch)) {}
 
   void view(const store::Wanted& wanted, const OnSeen& done);

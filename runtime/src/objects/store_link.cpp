@@ -38,22 +38,24 @@ Failure failure_of(const store::Refusal& refusal) {
   return failure;
 }
 
-StoreLink::StoreLink(Ways ways) : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes, ways_.watch_node) {}
+StoreLink::StoreLink(Ways ways)
+    : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes, ways_.watch_node) {}
 StoreLink::~StoreLink() { note_numbers(); }
 
 void StoreLink::note_numbers() {
   if (!clients_.empty()) last_object_ = clients_.back()->last_object();
 }
 
-// ---- any thread ------------------------------------------------------------------------------------------------
+// ---- any thread ---------------------------------------------------------------------------------
 
 store::Client* StoreLink::client() {
   if (auto* client = client_.load(std::memory_order_acquire)) return client;
   if (!may_be()) return nullptr;
   auto& process = ProcessContext::current();
   auto settled = detail::Object::pending(0);
-  boost::asio::post(ways_.loop,
-                    [this, settled] { attach([settled](store::Client*) { settled->complete(detail::Payload{}); }); });
+  boost::asio::post(ways_.loop, [this, settled] {
+    attach([settled](store::Client*) { settled->complete(detail::Payload{}); });
+  });
   wait_giving_cpu_back(
       process, [&] { return settled->ready(); }, std::nullopt);
   return client_.load(std::memory_order_acquire);
@@ -65,11 +67,14 @@ void StoreLink::view(const store::Wanted& wanted, OnSeen done) {
     const auto& seen = std::get<store::ViewPtr>(view);
     done(Seen{seen->bytes(), seen});
   };
-  if (auto* client = client_.load(std::memory_order_acquire)) return client->view(wanted, std::move(here));
+  if (auto* client = client_.load(std::memory_order_acquire))
+    return client->view(wanted, std::move(here));
   boost::asio::post(ways_.loop, [this, wanted, here = std::move(here), done = std::move(done)] {
     attach([this, wanted, here, done](store::Client* client) {
       if (client) return client->view(wanted, here);
-      if (leaving_) return done(store::Refusal{store::Refusal::Kind::Stopped, "this process is leaving its cluster"});
+      if (leaving_)
+        return done(
+            store::Refusal{store::Refusal::Kind::Stopped, "this process is leaving its cluster"});
       far_.view(wanted, done);
     });
   });
@@ -85,7 +90,7 @@ void StoreLink::free(const store::Wanted& place) {
   });
 }
 
-// ---- the loop --------------------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------
 
 void StoreLink::attach(Then then) {
   if (auto* client = client_.load(std::memory_order_relaxed)) return then(client);
@@ -128,13 +133,15 @@ void StoreLink::on_orphans(capnp::List<wire::ObjectKey>::Reader orphans) {
   if (ways_.orphaned) ways_.orphaned(objects);
 }
 
-void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer) {
+void StoreLink::attached(const transport::ConnectionPtr& from,
+                         wire::ObjectAttached::Reader answer) {
   auto descriptors = from->take_descriptors();
   if (stage_.load(std::memory_order_relaxed) != Stage::Asking) return;
   if (answer.getFailure().size() != 0) return do_without(answer.getFailure());
   if (descriptors.size() != 1) return do_without("it has no free descriptor (see ulimit -n)");
   auto mapping = store::Mapping::map(descriptors[0].get());
-  if (const auto* refusal = std::get_if<store::Refusal>(&mapping)) return do_without(refusal->message);
+  if (const auto* refusal = std::get_if<store::Refusal>(&mapping))
+    return do_without(refusal->message);
   address_ = read_address(answer.getStore());
   store::ClientOptions options;
   options.last_object = last_object_;
@@ -147,8 +154,10 @@ void StoreLink::attached(const transport::ConnectionPtr& from, wire::ObjectAttac
 /// Its large values go in messages until it has tried again.
 void StoreLink::do_without(const std::string& why) {
   if (std::exchange(last_why_, why) != why) {
-    log::warn(fmt::format("process {} cannot use the object store of its node, and sends large values in messages: {}",
-                          ways_.self->process, why));
+    log::warn(
+        fmt::format("process {} cannot use the object store of its node, and sends large values in "
+                    "messages: {}",
+                    ways_.self->process, why));
   }
   settle(Stage::None, nullptr);
 }

@@ -29,8 +29,9 @@ Failure failure_of(const store::Refusal& refusal);
 ///   [unused] --first need--> [asking] --descriptor--> [attached] --node gone--> [none]
 ///                                \------- no store on this machine -------------> [none] --after kAgain--> [unused]
 ///
-/// A worker process asks through the socket that it was born with; a driver connects to a node of its machine. Where that
-/// has none, large values are encoded into messages, and those of others are brought into memory of its own.
+/// A worker process asks through the socket that it was born with; a driver connects to a node of
+/// its machine. Where that has none, large values are encoded into messages, and those of others
+/// are brought into memory of its own.
 class StoreLink {
  public:
   static constexpr std::chrono::seconds kAgain{1};
@@ -39,7 +40,8 @@ class StoreLink {
   struct Ways {
     boost::asio::io_context& loop;
     AddressPtr self;
-    /// The loop: a connection to a node of this machine; its objects' messages are given to on_message.
+    /// The loop: a connection to a node of this machine; its objects' messages are given to
+    /// on_message.
     std::function<void(Connected)> connect;
     /// The loop: what processes that have ended wrote for this one.
     std::function<void(const std::vector<store::ObjectId>&)> orphaned = {};
@@ -52,7 +54,9 @@ class StoreLink {
 
   // ---- any thread
   /// False: none, as far as is known.
-  bool may_be() const { return stage_.load(std::memory_order_acquire) != Stage::None || Clock::now() >= ask_again(); }
+  bool may_be() const {
+    return stage_.load(std::memory_order_acquire) != Stage::None || Clock::now() >= ask_again();
+  }
   /// Blocks. nullptr: there is none on this machine. The client lives as long as this.
   store::Client* client();
   /// `done`: on the loop, or within.
@@ -62,8 +66,9 @@ class StoreLink {
   AddressPtr address() const { return address_; }
 
   // ---- the loop's
-  /// Has it brought to this node's memory ahead of who will look at it, and holds it no more than any view that was
-  /// dropped: memory that others wait for is not taken by calls whose turn has not come.
+  /// Has it brought to this node's memory ahead of who will look at it, and holds it no more than
+  /// any view that was dropped: memory that others wait for is not taken by calls whose turn has
+  /// not come.
   void prefetch(const store::Wanted& wanted);
   /// False: it is not of the store.
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
@@ -73,14 +78,17 @@ class StoreLink {
     if (connection_) connection_->flush();
   }
   void node_ended(std::uint32_t node) { far_.node_ended(node); }
-  /// This process leaves its cluster: what it would still free goes with its job, and it looks nowhere else for values.
+  /// This process leaves its cluster: what it would still free goes with its job, and it looks
+  /// nowhere else for values.
   void leave() { leaving_ = true; }
 
  private:
   enum class Stage : int { Unused, Asking, Attached, None };
   using Then = std::function<void(store::Client*)>;
 
-  Clock::time_point ask_again() const { return Clock::time_point(Clock::duration(ask_again_.load())); }
+  Clock::time_point ask_again() const {
+    return Clock::time_point(Clock::duration(ask_again_.load()));
+  }
   void attach(Then then);
   void attached(const transport::ConnectionPtr& from, wire::ObjectAttached::Reader answer);
   void on_orphans(capnp::List<wire::ObjectKey>::Reader orphans);
@@ -100,8 +108,9 @@ class StoreLink {
   transport::ConnectionPtr connection_;
   std::string last_why_;  // it went without the store
   bool leaving_ = false;
-  std::vector<std::unique_ptr<store::Client>> clients_;      // the last one may be in use
-  static inline std::atomic<std::uint64_t> last_object_{0};  // of all clients and sessions: names do not come again
+  std::vector<std::unique_ptr<store::Client>> clients_;  // the last one may be in use
+  // Of all clients and sessions: names do not come again.
+  static inline std::atomic<std::uint64_t> last_object_{0};
 };
 
 }  // namespace troupe::runtime

@@ -21,8 +21,11 @@ class StoreRoom : public Room {
   }
 
   StoredPtr seal() override {
-    store::Wanted place{.object = memory_.object(), .bytes = memory_.bytes().size(), .owner = owner_, .at = at_};
-    if (own_) return std::make_shared<StoredValue>(std::move(place), true, std::move(memory_).seal_and_view());
+    store::Wanted place{
+        .object = memory_.object(), .bytes = memory_.bytes().size(), .owner = owner_, .at = at_};
+    if (own_)
+      return std::make_shared<StoredValue>(std::move(place), true,
+                                           std::move(memory_).seal_and_view());
     std::move(memory_).seal();
     return std::make_shared<StoredValue>(std::move(place), false);
   }
@@ -59,10 +62,12 @@ std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner owner) {
   });
   runtime::wait_giving_cpu_back(
       *process, [&] { return answer->here->ready(); }, std::nullopt);
-  if (const auto* refusal = std::get_if<store::Refusal>(&*answer->made)) raise(runtime::failure_of(*refusal));
+  if (const auto* refusal = std::get_if<store::Refusal>(&*answer->made))
+    raise(runtime::failure_of(*refusal));
   auto& memory = std::get<store::Writable>(*answer->made);
   memory.prepare();
-  return std::make_unique<StoreRoom>(std::move(memory), owning, owner == Owner::Self, process->store().address());
+  return std::make_unique<StoreRoom>(std::move(memory), owning, owner == Owner::Self,
+                                     process->store().address());
 }
 
 }  // namespace troupe::detail

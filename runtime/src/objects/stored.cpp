@@ -27,15 +27,16 @@ ObjectPtr StoredValue::begin() {
     if (coming_) return coming_;
     coming = coming_ = Object::pending(0);
   }
-  runtime::ProcessContext::current().store().view(place_,
-                                                  [self = shared_from_this()](auto view) { self->arrived(view); });
+  runtime::ProcessContext::current().store().view(
+      place_, [self = shared_from_this()](auto view) { self->arrived(view); });
   return coming;
 }
 
 void StoredValue::arrived(std::variant<runtime::Seen, store::Refusal> seen) {
   const std::lock_guard lock(mutex_);
   const auto coming = std::exchange(coming_, nullptr);
-  if (const auto* refusal = std::get_if<store::Refusal>(&seen)) return coming->complete(runtime::failure_of(*refusal));
+  if (const auto* refusal = std::get_if<store::Refusal>(&seen))
+    return coming->complete(runtime::failure_of(*refusal));
   const auto& here = std::get<runtime::Seen>(seen);
   bytes_ = here.bytes;
   if (waiting_ > 0) first_ = here.keep;
@@ -46,10 +47,13 @@ void StoredValue::arrived(std::variant<runtime::Seen, store::Refusal> seen) {
 void StoredValue::bring(runtime::Deadline deadline) {
   if (come(deadline)) return;
   raise({.kind = Failure::Kind::TimedOut,
-         .message = fmt::format("a value of {} was not brought here in time", store::format_bytes(place_.bytes))});
+         .message = fmt::format("a value of {} was not brought here in time",
+                                store::format_bytes(place_.bytes))});
 }
 
-bool StoredValue::bring_within(std::chrono::milliseconds time) { return come(runtime::deadline_after(time)); }
+bool StoredValue::bring_within(std::chrono::milliseconds time) {
+  return come(runtime::deadline_after(time));
+}
 
 void StoredValue::give_back() {
   const std::lock_guard lock(mutex_);

@@ -22,8 +22,9 @@ namespace troupe::detail {
 ///                                 |\---> [elsewhere]   nobody waits for it any more
 ///                                 \--> [failed] --bring() has told why--> [elsewhere]
 ///
-/// Here means pinned in the store of this node, for as long as a block of it lives. The owner's own frees the value when
-/// it ends; others do not, and are kept from outliving it by the ref that they came with, or by the call.
+/// Here means pinned in the store of this node, for as long as a block of it lives. The owner's own
+/// frees the value when it ends; others do not, and are kept from outliving it by the ref that they
+/// came with, or by the call.
 class StoredValue : public std::enable_shared_from_this<StoredValue> {
  public:
   /// `at` of the place is the store that it was written to. `own`: this process frees it.
@@ -31,7 +32,11 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
       : place_(std::move(place)), own_(own), session_(runtime::current_session()) {}
   /// One that this process has written, and has in view.
   StoredValue(store::Wanted place, bool own, const store::ViewPtr& view)
-      : place_(std::move(place)), own_(own), session_(runtime::current_session()), bytes_(view->bytes()), view_(view) {}
+      : place_(std::move(place)),
+        own_(own),
+        session_(runtime::current_session()),
+        bytes_(view->bytes()),
+        view_(view) {}
   ~StoredValue();
   StoredValue(const StoredValue&) = delete;
   StoredValue& operator=(const StoredValue&) = delete;
@@ -66,9 +71,10 @@ class StoredValue : public std::enable_shared_from_this<StoredValue> {
   std::weak_ptr<const void> view_;  // of them
 };
 
-/// Brings all of them, each stored. Where memory is so short that one does not come while others are held, those are given
-/// back and it is waited for alone: two calls that each hold what the other one waits for would wait for ever. For how long
-/// is drawn anew each time, so that they do not give back in step. Throws as bring.
+/// Brings all of them, each stored. Where memory is so short that one does not come while others
+/// are held, those are given back and it is waited for alone: two calls that each hold what the
+/// other one waits for would wait for ever. For how long is drawn anew each time, so that they do
+/// not give back in step. Throws as bring.
 void bring_together(std::span<StoredValue* const> values);
 
 }  // namespace troupe::detail

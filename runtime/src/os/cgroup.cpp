@@ -33,7 +33,8 @@ std::optional<Mount> find_mount(const std::string& controller) {
     std::string id, parent, device, root, directory, type, source, options;
     std::istringstream(line) >> id >> parent >> device >> root >> directory;
     std::istringstream(line.substr(dash + 3)) >> type >> source >> options;
-    if (controller.empty() ? type == "cgroup2" : type == "cgroup" && has_word(options, controller)) {
+    if (controller.empty() ? type == "cgroup2"
+                           : type == "cgroup" && has_word(options, controller)) {
       return Mount{root, directory};
     }
   }
@@ -48,7 +49,8 @@ std::optional<std::string> path_in(const std::string& controller) {
     const auto second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
-    if (controller.empty() ? controllers.empty() : has_word(controllers, controller)) return line.substr(second + 1);
+    if (controller.empty() ? controllers.empty() : has_word(controllers, controller))
+      return line.substr(second + 1);
   }
   return std::nullopt;
 }
@@ -105,7 +107,8 @@ std::optional<double> smallest_up_from(const std::string& controller, Limit limi
 std::optional<double> cpu_max(const fs::path& directory) {
   const auto line = first_line(directory / "cpu.max");
   double quota = 0, period = 0;
-  if (!line || !(std::istringstream(*line) >> quota >> period) || period <= 0) return std::nullopt;  // "max 100000"
+  // "max 100000".
+  if (!line || !(std::istringstream(*line) >> quota >> period) || period <= 0) return std::nullopt;
   return quota / period;
 }
 
@@ -136,7 +139,8 @@ std::optional<MemoryCgroup> memory_use(const fs::path& directory, bool version_1
   const auto used = number_in(directory / (version_1 ? "memory.usage_in_bytes" : "memory.current"));
   if (!limit || !used || !is_limit(*limit)) return std::nullopt;
   const auto taken = *used - std::min(*used, file_cache_in(directory, version_1));
-  return MemoryCgroup{directory, static_cast<std::uint64_t>(*limit), static_cast<std::uint64_t>(taken)};
+  return MemoryCgroup{directory, static_cast<std::uint64_t>(*limit),
+                      static_cast<std::uint64_t>(taken)};
 }
 
 }  // namespace
@@ -147,9 +151,11 @@ std::optional<double> cgroup_cpu_limit() {
 }
 
 std::optional<std::uint64_t> cgroup_memory_limit() {
-  auto limit = smallest_up_from("", [](const fs::path& at) { return number_in(at / "memory.max"); });
+  auto limit =
+      smallest_up_from("", [](const fs::path& at) { return number_in(at / "memory.max"); });
   if (!limit)
-    limit = smallest_up_from("memory", [](const fs::path& at) { return number_in(at / "memory.limit_in_bytes"); });
+    limit = smallest_up_from(
+        "memory", [](const fs::path& at) { return number_in(at / "memory.limit_in_bytes"); });
   if (!limit || !is_limit(*limit)) return std::nullopt;
   return static_cast<std::uint64_t>(*limit);
 }

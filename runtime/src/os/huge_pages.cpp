@@ -41,7 +41,8 @@ std::vector<Range> heap() {
 
 void gather_huge_pages() {
   for (const auto& [begin, end] : heap()) {
-    if (end - begin <= kLargestMapping) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_COLLAPSE);
+    if (end - begin <= kLargestMapping)
+      ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_COLLAPSE);
   }
 }
 

@@ -36,8 +36,9 @@ std::string host_name() {
 
 double usable_cpus() {
   cpu_set_t mask;
-  double cpus =
-      ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : std::thread::hardware_concurrency();
+  double cpus = ::sched_getaffinity(0, sizeof mask, &mask) == 0
+                    ? CPU_COUNT(&mask)
+                    : std::thread::hardware_concurrency();
   if (const auto limit = cgroup_cpu_limit()) cpus = std::min(cpus, *limit);
   return cpus;
 }
@@ -50,7 +51,8 @@ double usable_memory_bytes() {
     double kib = 0;
     if (std::istringstream(line) >> name >> kib && name == "MemTotal:") bytes = kib * 1024;
   }
-  if (const auto limit = cgroup_memory_limit()) bytes = std::min(bytes, static_cast<double>(*limit));
+  if (const auto limit = cgroup_memory_limit())
+    bytes = std::min(bytes, static_cast<double>(*limit));
   return bytes;
 }
 

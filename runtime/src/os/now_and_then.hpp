@@ -2,8 +2,9 @@
 
 namespace troupe::os {
 
-/// In builds with TROUPE_CHECKS (the presets dev, asan and tsan) calls `check`, which walks a whole state and throws or
-/// aborts where an invariant is broken, at every kEvents-th event; elsewhere it does nothing.
+/// In builds with TROUPE_CHECKS (the presets dev, asan and tsan) calls `check`, which walks a whole
+/// state and throws or aborts where an invariant is broken, at every kEvents-th event; elsewhere it
+/// does nothing.
 class NowAndThen {
  public:
   static constexpr unsigned kEvents = 64;

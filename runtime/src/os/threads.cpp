@@ -13,7 +13,8 @@ namespace troupe::os {
 
 bool has_other_threads() {
   struct stat tasks {};
-  return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;  // ".", "..", and one for each thread
+  // ".", "..", and one for each thread.
+  return ::stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 3;
 }
 
 std::vector<std::string> thread_names() {

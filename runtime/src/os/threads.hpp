@@ -5,7 +5,8 @@
 
 namespace troupe::os {
 
-/// Whether this process has more than the calling thread. Costs microseconds: the names are not read.
+/// Whether this process has more than the calling thread. Costs microseconds: the names are not
+/// read.
 bool has_other_threads();
 
 /// Names of the threads of this process, from /proc/self/task; the calling one is among them.

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kBytes = 4096;
 
-void* map_page(int descriptor) { return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0); }
+void* map_page(int descriptor) {
+  return ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+}
 
 }  // namespace
 
@@ -34,13 +36,15 @@ std::unique_ptr<Bell> Bell::adopt(const UniqueFd& descriptor) {
 Bell::~Bell() { ::munmap(words_, kBytes); }
 
 void Bell::ring() {
-  // To add nothing is still to take one's turn with those who announce a sleep: they come before and are seen, or after
-  // and see what was written before this.
+  // To add nothing is still to take one's turn with those who announce a sleep: they come before
+  // and are seen, or after and see what was written before this.
   if (words_->sleepers.fetch_add(0, std::memory_order_acq_rel) == 0) return;
   words_->rings.fetch_add(1, std::memory_order_seq_cst);
   os::futex_wake_all(words_->rings);
 }
 
-void Bell::sleep(std::uint32_t seen, const timespec* at_most) { os::futex_wait(words_->rings, seen, at_most); }
+void Bell::sleep(std::uint32_t seen, const timespec* at_most) {
+  os::futex_wait(words_->rings, seen, at_most);
+}
 
 }  // namespace troupe::ring

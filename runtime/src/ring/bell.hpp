@@ -9,8 +9,9 @@
 
 namespace troupe::ring {
 
-/// What the threads of one process sleep on, in memory that other processes may ring it through. One futex word, so that
-/// a wait for several things at once is one system call; a ring costs nothing where nobody sleeps.
+/// What the threads of one process sleep on, in memory that other processes may ring it through.
+/// One futex word, so that a wait for several things at once is one system call; a ring costs
+/// nothing where nobody sleeps.
 ///
 ///     sleeper: Sleeper announces -> seen = rings() -> is it there already? -> sleep(seen)
 ///     waker:   makes it be there -> ring(): somebody has announced? -> counts, wakes
@@ -29,7 +30,9 @@ class Bell {
 
   class Sleeper {
    public:
-    explicit Sleeper(Bell& bell) : bell_(bell) { bell_.words_->sleepers.fetch_add(1, std::memory_order_seq_cst); }
+    explicit Sleeper(Bell& bell) : bell_(bell) {
+      bell_.words_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    }
     ~Sleeper() { bell_.words_->sleepers.fetch_sub(1, std::memory_order_release); }
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
@@ -38,7 +41,8 @@ class Bell {
     Bell& bell_;
   };
   std::uint32_t rings() const { return words_->rings.load(std::memory_order_seq_cst); }
-  /// Returns at once if the bell has rung since `seen`; nullptr: without a limit. Interrupted or early returns happen.
+  /// Returns at once if the bell has rung since `seen`; nullptr: without a limit. Interrupted or
+  /// early returns happen.
   void sleep(std::uint32_t seen, const timespec* at_most);
 
   /// To be sent to other processes.

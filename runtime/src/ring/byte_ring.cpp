@@ -34,7 +34,8 @@ std::byte* Producer::reserve(std::size_t bytes) {
     head_ = control_->head.load(std::memory_order_acquire);
     if (tail_ + skip + need - head_ > memory_.size()) return nullptr;
   }
-  if (skip != 0) write_header(at(tail_) - kHeader, {static_cast<std::uint32_t>(skip - kHeader), kSkip});
+  if (skip != 0)
+    write_header(at(tail_) - kHeader, {static_cast<std::uint32_t>(skip - kHeader), kSkip});
   reserved_ = tail_ + skip;
   end_ = reserved_ + need;
   write_header(at(reserved_) - kHeader, {static_cast<std::uint32_t>(bytes), kRecord});
@@ -43,8 +44,8 @@ std::byte* Producer::reserve(std::size_t bytes) {
 
 std::uint64_t Producer::commit() {
   tail_ = end_;
-  // Ordered with the look at the watch that follows, against a consumer that announces its sleep and then looks at the tail
-  // once more: one of the two sees the other.
+  // Ordered with the look at the watch that follows, against a consumer that announces its sleep
+  // and then looks at the tail once more: one of the two sees the other.
   control_->tail.store(tail_, std::memory_order_seq_cst);
   return reserved_;
 }

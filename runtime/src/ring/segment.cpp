@@ -64,11 +64,13 @@ std::variant<Segment, std::string> Segment::adopt(const UniqueFd& descriptor) {
   auto* base = map_whole(descriptor.get());
   if (!base) return std::string("it cannot be mapped: ") + std::strerror(errno);
   Segment segment(base, UniqueFd());
-  if (std::memcmp(head(base).magic, Head{}.magic, sizeof Head::magic) != 0) return "it holds no rings";
+  if (std::memcmp(head(base).magic, Head{}.magic, sizeof Head::magic) != 0)
+    return "it holds no rings";
   return segment;
 }
 
-Segment::Segment(std::byte* base, UniqueFd descriptor) : base_(base), descriptor_(std::move(descriptor)) {}
+Segment::Segment(std::byte* base, UniqueFd descriptor)
+    : base_(base), descriptor_(std::move(descriptor)) {}
 
 Segment::Segment(Segment&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)), descriptor_(std::move(other.descriptor_)) {}
@@ -86,6 +88,8 @@ Segment::~Segment() {
 Control& Segment::calls() const { return head(base_).calls; }
 Control& Segment::replies() const { return head(base_).replies; }
 std::span<std::byte> Segment::call_memory() const { return {base_ + kHeadBytes, kRingBytes}; }
-std::span<std::byte> Segment::reply_memory() const { return {base_ + kHeadBytes + kRingBytes, kRingBytes}; }
+std::span<std::byte> Segment::reply_memory() const {
+  return {base_ + kHeadBytes + kRingBytes, kRingBytes};
+}
 
 }  // namespace troupe::ring

@@ -12,12 +12,14 @@ namespace troupe::ring {
 
 using os::UniqueFd;
 
-/// The memory of one channel: a ring of calls from the process that made it, and a ring of replies to it. A memfd without
-/// a name, sealed to its size, so that no process can cut it off under another's feet. Pages cost memory once touched.
+/// The memory of one channel: a ring of calls from the process that made it, and a ring of replies
+/// to it. A memfd without a name, sealed to its size, so that no process can cut it off under
+/// another's feet. Pages cost memory once touched.
 class Segment {
  public:
   static constexpr std::size_t kRingBytes = std::size_t{256} << 10;  ///< of each of the two rings
-  /// The largest record that always fits into an empty ring: more than any value that is not in the object store.
+  /// The largest record that always fits into an empty ring: more than any value that is not in the
+  /// object store.
   static constexpr std::size_t kRecordBytes = kRingBytes / 2 - 16;
 
   /// New memory; nullopt and errno where the system has none.
@@ -45,7 +47,8 @@ class Segment {
 
 /// A memfd of this size, sealed to it. -1 and errno where there is none to be had.
 UniqueFd sealed_memory(const char* name, std::size_t bytes);
-/// Empty if the descriptor is memory that sealed_memory made with this size; else what is wrong with it.
+/// Empty if the descriptor is memory that sealed_memory made with this size; else what is wrong
+/// with it.
 std::string check_sealed(int descriptor, std::size_t bytes);
 
 }  // namespace troupe::ring

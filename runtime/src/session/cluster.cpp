@@ -25,7 +25,8 @@
 namespace troupe {
 namespace {
 
-/// A process that a node or a private cluster has started says so in its environment; it never leaves here.
+/// A process that a node or a private cluster has started says so in its environment; it never
+/// leaves here.
 void become_what_it_was_started_as() {
   const char* boot = std::getenv(node::kBootVariable);
   if (!boot) return;
@@ -55,7 +56,8 @@ std::optional<std::string> argument(int argc, char** argv, std::string_view name
       found = text.substr(name.size() + 1);
   }
   if (found && found->empty()) {
-    raise({.kind = Failure::Kind::Refused, .message = fmt::format("{} was given an empty value", name)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("{} was given an empty value", name)});
   }
   return found;
 }
@@ -70,15 +72,16 @@ std::vector<std::string> command_line() {
 
 void check_names(const InitOptions& options) {
   if (!options.name.empty()) config::require_name("InitOptions::name", options.name);
-  for (const auto& [name, amount] : options.resources) config::require_name("the name in InitOptions::resources", name);
+  for (const auto& [name, amount] : options.resources)
+    config::require_name("the name in InitOptions::resources", name);
 }
 
 void check_weight(double weight) {
   if (std::isfinite(weight) && weight > 0) return;
-  throw std::invalid_argument(fmt::format(
-      "InitOptions::weight is {}, and a job's part of the cluster beside others' is a finite number above 0: "
-      "give 1 for an equal part, 2 for twice as much",
-      weight));
+  throw std::invalid_argument(
+      fmt::format("InitOptions::weight is {}, and a job's part of the cluster beside others' is a "
+                  "finite number above 0: give 1 for an equal part, 2 for twice as much",
+                  weight));
 }
 
 }  // namespace
@@ -95,29 +98,36 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster::~Cluster() = default;
 
 std::string Cluster::address() const { return transport::name_of(here().head); }
-std::string Cluster::status_json() const { return here().driver->status_json(std::chrono::seconds(5)); }
+std::string Cluster::status_json() const {
+  return here().driver->status_json(std::chrono::seconds(5));
+}
 
 const Cluster::Impl& Cluster::here() const {
-  if (!impl_) throw std::logic_error("this Cluster was moved from: ask the one that it was moved to");
+  if (!impl_)
+    throw std::logic_error("this Cluster was moved from: ask the one that it was moved to");
   return *impl_;
 }
 
 Cluster init(int argc, char** argv, InitOptions options) {
   become_what_it_was_started_as();
   if (runtime::Process::maybe())
-    throw std::logic_error("troupe::init was called before in this process, and its Cluster is still there");
+    throw std::logic_error(
+        "troupe::init was called before in this process, and its Cluster is still there");
   check_names(options);
   check_weight(options.weight);
   if (auto address = argument(argc, argv, "--address")) options.address = *address;
   if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
-  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address && options.address.empty())
+  if (const char* address = std::getenv("TROUPE_ADDRESS");
+      address && *address && options.address.empty())
     options.address = address;
 
   auto impl = std::make_unique<Cluster::Impl>();
   runtime::DriverOptions driver;
   driver.program = node::describe_program(0, nullptr);
   driver.program.arguments = command_line();
-  driver.name = options.name.empty() ? driver.program.path.substr(driver.program.path.rfind('/') + 1) : options.name;
+  driver.name = options.name.empty()
+                    ? driver.program.path.substr(driver.program.path.rfind('/') + 1)
+                    : options.name;
   driver.weight = options.weight;
   if (options.address.empty()) {
     impl->embedded = std::make_unique<runtime::Embedded>(options, driver.program.arguments);

@@ -1,4 +1,5 @@
-// The functions of detail/core.hpp: from the user's threads to the loop of this process, and back by the doorbell.
+// The functions of detail/core.hpp: from the user's threads to the loop of this process, and back
+// by the doorbell.
 #include <troupe/detail/core.hpp>
 
 #include <algorithm>
@@ -37,17 +38,20 @@ bool is_own_call(const Process& process, const Object& object) {
   return object.is_own_call() || (channel && channel->callee() == process.identity().self->process);
 }
 
-/// On the thread that runs an actor's methods: fewer than `count` can come before the one that waits for them returns.
-bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects, std::size_t count) {
+/// On the thread that runs an actor's methods: fewer than `count` can come before the one that
+/// waits for them returns.
+bool waits_for_itself(const Process& process, std::span<const ObjectPtr> objects,
+                      std::size_t count) {
   if (!runtime::Executor::is_this_thread()) return false;
-  const auto own = std::ranges::count_if(
-      objects, [&](const ObjectPtr& object) { return !object->ready() && is_own_call(process, *object); });
+  const auto own = std::ranges::count_if(objects, [&](const ObjectPtr& object) {
+    return !object->ready() && is_own_call(process, *object);
+  });
   return objects.size() - static_cast<std::size_t>(own) < count;
 }
 
 constexpr auto kWaitsForItself =
-    "this actor waits for itself: a call of it begins only once its method that waits here has returned. Return the "
-    "Ref instead of waiting for it, or call the member function directly";
+    "this actor waits for itself: a call of it begins only once its method that waits here has "
+    "returned. Return the Ref instead of waiting for it, or call the member function directly";
 
 }  // namespace
 
@@ -60,7 +64,8 @@ ObjectPtr submit_task(CallSpec call, const RequestOptions& options) {
 
 ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options) {
   auto& process = Process::current();
-  auto actor = std::make_shared<ActorState>(process.next_shared_id(), std::string(type), end_unshared);
+  auto actor =
+      std::make_shared<ActorState>(process.next_shared_id(), std::string(type), end_unshared);
   actor->shared = !options.name.empty();
   actor->constructed = pending_result(process);
   process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
@@ -92,7 +97,8 @@ ActorPtr adopt_actor(ActorId id, std::string_view type) {
   return actor;
 }
 
-ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout) {
+ActorPtr find_actor(std::string_view name, std::string_view type,
+                    std::chrono::milliseconds timeout) {
   config::require_name("the name to find", name);
   auto& process = Process::current();
   auto found = Object::pending(0);
@@ -113,8 +119,8 @@ ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::m
   if (!wait_giving_cpu_back(
           process, [&] { return found->ready(); }, runtime::deadline_after(timeout))) {
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or it waits for its "
-                                  "resources (`troupe status` says for which)",
+           .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or "
+                                  "it waits for its resources (`troupe status` says for which)",
                                   name, timeout.count())});
   }
   if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
@@ -137,7 +143,8 @@ void kill_actor(const ActorPtr& actor) {
   process.post([&process, actor] {
     if (!actor->gang) return process.actors().kill(actor->id);
     const auto gang =
-        std::static_pointer_cast<runtime::GangShare>(actor->gang)->id;  // no rank lives without the others
+        // No rank lives without the others.
+        std::static_pointer_cast<runtime::GangShare>(actor->gang)->id;
     process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
   });
 }
@@ -153,15 +160,16 @@ std::optional<Failure> failure_of(const Object& object) {
   return failure ? std::optional(*failure) : std::nullopt;
 }
 
-const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout) {
+const Payload& get_object(const ObjectPtr& object,
+                          std::optional<std::chrono::milliseconds> timeout) {
   const auto deadline = runtime::deadline_after(timeout);
   if (!object->ready()) {
     wait_objects({&object, 1}, 1, timeout);
     if (!object->ready()) {
       const bool itself = waits_for_itself(Process::current(), {&object, 1}, 1);
       raise({.kind = Failure::Kind::TimedOut,
-             .message = fmt::format("the value was not there within {} ms{}{}", timeout->count(), itself ? ": " : "",
-                                    itself ? kWaitsForItself : "")});
+             .message = fmt::format("the value was not there within {} ms{}{}", timeout->count(),
+                                    itself ? ": " : "", itself ? kWaitsForItself : "")});
     }
   }
   if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
@@ -174,15 +182,17 @@ namespace {
 
 /// Until `done()`, which `count` of the objects that are ready make true for sure.
 template <class Done>
-void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::Deadline deadline, CpuMeanwhile cpu,
-                Done done) {
+void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::Deadline deadline,
+                CpuMeanwhile cpu, Done done) {
   auto& process = Process::current();
   const Process::Waiting waiting(process);
   for (const auto& object : objects) {
-    if (object->owner() && !object->ready()) process.post([&process, object] { process.resolver().fetch(object); });
+    if (object->owner() && !object->ready())
+      process.post([&process, object] { process.resolver().fetch(object); });
   }
   runtime::Watched watched(process.tasks(), objects);
-  bool in_vain = false;  // looked at before a sleep only: a wait that is over soon pays nothing for it
+  // Looked at before a sleep only: a wait that is over soon pays nothing for it.
+  bool in_vain = false;
   const auto is_over = [&] {
     watched.drain();
     return in_vain || done();
@@ -204,11 +214,13 @@ void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
                          std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile cpu) {
   auto ready = [&] {
-    return static_cast<std::size_t>(std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(objects, [](const auto& o) { return o->ready(); }));
   };
   count = std::min(count, objects.size());
   if (ready() < count) {
-    wait_until(objects, count, runtime::deadline_after(timeout), cpu, [&] { return ready() >= count; });
+    wait_until(objects, count, runtime::deadline_after(timeout), cpu,
+               [&] { return ready() >= count; });
   }
   return ready();
 }

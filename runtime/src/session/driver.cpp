@@ -29,9 +29,9 @@ transport::Patience patience() {
 Driver::Driver(const DriverOptions& options)
     : head_name_("the head at " + transport::name_of(options.head)),
       head_silence_(options.head_silence),
-      heartbeat_(
-          loop_, options.heartbeat, options.head_silence,
-          {.send = [this](std::uint64_t beat) { send_heartbeat(beat); }, .silent = [this] { on_head_silent(); }}),
+      heartbeat_(loop_, options.heartbeat, options.head_silence,
+                 {.send = [this](std::uint64_t beat) { send_heartbeat(beat); },
+                  .silent = [this] { on_head_silent(); }}),
       token_(options.token) {
   self_->machine = os::machine_id();
   transport::ClientOptions client;
@@ -50,13 +50,15 @@ Driver::Driver(const DriverOptions& options)
       });
 
   const auto deadline = Clock::now() + options.timeout;
-  while (!process_ && registration_failure_.empty() && Clock::now() < deadline) loop_.run_one_until(deadline);
+  while (!process_ && registration_failure_.empty() && Clock::now() < deadline)
+    loop_.run_one_until(deadline);
   if (!process_) {
-    raise({.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
-           .message = !registration_failure_.empty()
-                          ? registration_failure_
-                          : fmt::format("the head at {} did not register this program within {} ms",
-                                        transport::name_of(options.head), options.timeout.count())});
+    raise(
+        {.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
+         .message = !registration_failure_.empty()
+                        ? registration_failure_
+                        : fmt::format("the head at {} did not register this program within {} ms",
+                                      transport::name_of(options.head), options.timeout.count())});
   }
   thread_ = std::thread([this] {
     const auto work = boost::asio::make_work_guard(loop_);
@@ -66,10 +68,12 @@ Driver::Driver(const DriverOptions& options)
 }
 
 void Driver::register_job(const DriverOptions& options) {
-  const auto host = head_->local_host();  // empty: of a unix socket, so all that there is is on this machine
-  listeners_ = open_listeners(loop_, host.empty() ? "127.0.0.1" : host, *self_, [this](transport::Socket socket) {
-    if (process_) process_->accept(std::move(socket));
-  });
+  // Empty: of a unix socket, so all that there is is on this machine.
+  const auto host = head_->local_host();
+  listeners_ = open_listeners(loop_, host.empty() ? "127.0.0.1" : host, *self_,
+                              [this](transport::Socket socket) {
+                                if (process_) process_->accept(std::move(socket));
+                              });
   head_->hand_over(
       {}, [this](wire::Message::Reader message) { on_message(message); },
       [this](const std::string& why) { on_lost(why); });
@@ -94,14 +98,18 @@ void Driver::on_message(wire::Message::Reader message) {
     Process::Strangers strangers;
     strangers.key = token_;
     strangers.refuse = [](const transport::Caller& caller) -> std::string {
-      return caller.role == wire::Role::NODE ? "" : "a driver answers nodes and the processes of its job only";
+      return caller.role == wire::Role::NODE
+                 ? ""
+                 : "a driver answers nodes and the processes of its job only";
     };
-    strangers.serve = [this](const transport::ConnectionPtr& connection, wire::Message::Reader request) {
+    strangers.serve = [this](const transport::ConnectionPtr& connection,
+                             wire::Message::Reader request) {
       serve_program(connection, request);
       return true;
     };
-    process_ = std::make_unique<Process>(loop_, std::move(identity), head_, std::move(strangers),
-                                         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
+    process_ = std::make_unique<Process>(
+        loop_, std::move(identity), head_, std::move(strangers),
+        [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
     start_heartbeat();
   } else if (message.isHeartbeat()) {
     heartbeat_.echoed();
@@ -118,16 +126,18 @@ void Driver::on_message(wire::Message::Reader message) {
 
 /// The head knows which node is on this machine.
 void Driver::find_store(StoreLink::Connected connected) {
-  process_->head().ask([this](wire::Ask::Builder ask) { ask.setStore(self_->machine); },
-                       [this, connected](wire::Tell::Reader tell) { connect_store(tell.getStore(), connected); },
-                       [connected](const Failure& refused) { connected(refused); });
+  process_->head().ask(
+      [this](wire::Ask::Builder ask) { ask.setStore(self_->machine); },
+      [this, connected](wire::Tell::Reader tell) { connect_store(tell.getStore(), connected); },
+      [connected](const Failure& refused) { connected(refused); });
 }
 
 void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connected& connected) {
   if (store.getUnixName().size() == 0) {
-    return connected(
-        Failure{.kind = Failure::Kind::Disconnected,
-                .message = "there is no node on this machine; start one: `troupe worker --head HOST:PORT`"});
+    return connected(Failure{
+        .kind = Failure::Kind::Disconnected,
+        .message =
+            "there is no node on this machine; start one: `troupe worker --head HOST:PORT`"});
   }
   transport::ClientOptions options;
   options.self = {.role = wire::Role::PROCESS,
@@ -144,7 +154,9 @@ void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connect
             [this, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
               if (auto from = weak.lock()) process_->store().on_message(from, message);
             },
-            [this](const std::string& why) { process_->store().closed("the node of this machine is gone: " + why); });
+            [this](const std::string& why) {
+              process_->store().closed("the node of this machine is gone: " + why);
+            });
         store_ = connection;
         connected(std::move(connection));
       },
@@ -163,8 +175,8 @@ void Driver::on_lost(const std::string& why) {
   }
 }
 
-/// On this machine, through a unix socket, the end of the head is seen at once; and a private cluster that stands in the
-/// debugger of its driver is none the worse for it.
+/// On this machine, through a unix socket, the end of the head is seen at once; and a private
+/// cluster that stands in the debugger of its driver is none the worse for it.
 void Driver::start_heartbeat() {
   if (!head_->local_host().empty()) heartbeat_.start();
 }
@@ -186,11 +198,13 @@ void Driver::fail_status(const std::string& why) {
   if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
 }
 
-void Driver::serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message) {
+void Driver::serve_program(const transport::ConnectionPtr& connection,
+                           wire::Message::Reader message) {
   if (!message.isProgramRequest()) return;
   if (!image_) image_ = std::make_unique<node::ProgramImage>();
   transport::Outgoing reply;
-  node::serve_program_request(*image_, message.getProgramRequest(), reply.root().initProgramChunk());
+  node::serve_program_request(*image_, message.getProgramRequest(),
+                              reply.root().initProgramChunk());
   connection->send(reply);
 }
 
@@ -216,18 +230,20 @@ Driver::~Driver() {
       heartbeat_.stop();
       if (process_) {
         process_->peers().close();
-        process_->end(
-            {.kind = Failure::Kind::Disconnected, .message = "the program has ended its part in the cluster"});
+        process_->end({.kind = Failure::Kind::Disconnected,
+                       .message = "the program has ended its part in the cluster"});
       }
       head_->finish();
       if (store_) store_->finish();
       listeners_ = {};
-      // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must not hold it either.
+      // The loop ends once the last bytes are out: nothing else holds work, but a silent peer must
+      // not hold it either.
       boost::asio::post(loop_, [this] { loop_.stop(); });
     });
     thread_.join();
   }
-  // Other threads of the program that waited have been told; they must not find it gone while they leave.
+  // Other threads of the program that waited have been told; they must not find it gone while they
+  // leave.
   const auto patience = deadline_after(std::chrono::seconds(5));
   while (process_ && process_->waiting_threads() != 0 && Clock::now() < *patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

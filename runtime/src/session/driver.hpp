@@ -23,14 +23,16 @@ struct DriverOptions {
   double weight = 1;  ///< of the job, beside others
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds heartbeat{1000};
-  std::chrono::milliseconds head_silence{20000};  ///< no echo of a heartbeat for so long: the head is gone
+  /// No echo of a heartbeat for so long: the head is gone.
+  std::chrono::milliseconds head_silence{20000};
 };
 
-/// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the thread that runs them.
-/// The job lives as long as this object.
+/// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the
+/// thread that runs them. The job lives as long as this object.
 class Driver {
  public:
-  /// Connects and registers, on the calling thread. Throws Disconnected or Refused with a text for people.
+  /// Connects and registers, on the calling thread. Throws Disconnected or Refused with a text for
+  /// people.
   explicit Driver(const DriverOptions& options);
   /// Sends what is queued, ends the job, joins the thread.
   ~Driver();

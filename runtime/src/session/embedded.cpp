@@ -91,7 +91,8 @@ std::optional<json> hear(int socket, std::chrono::milliseconds timeout) {
   return parsed.is_discarded() ? std::nullopt : std::optional(std::move(parsed));
 }
 
-/// A zygote forked from here, before this process becomes a cluster. In its worker processes it does not return.
+/// A zygote forked from here, before this process becomes a cluster. In its worker processes it
+/// does not return.
 pid_t fork_zygote(UniqueFd& control) {
   auto [mine, its] = socket_pair(SOCK_SEQPACKET);
   const pid_t pid = fork();
@@ -117,7 +118,8 @@ void close_inherited(std::vector<int> keep) {
 /// The cluster in the child process: a head and a node on one loop.
 class PrivateCluster {
  public:
-  PrivateCluster(int control, pid_t driver, const InitOptions& options, int guardian, int zygote, pid_t zygote_pid)
+  PrivateCluster(int control, pid_t driver, const InitOptions& options, int guardian, int zygote,
+                 pid_t zygote_pid)
       : control_(control), token_(config::random_token()), watch_(loop_) {
     head::HeadOptions head;
     head.token = token_;
@@ -160,9 +162,10 @@ class PrivateCluster {
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, driver, 0));
     if (fd < 0) _exit(0);
     watch_.assign(fd);
-    watch_.async_wait(boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
-      if (!error) stop("the driver has ended");
-    });
+    watch_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                      [this](const boost::system::error_code& error) {
+                        if (!error) stop("the driver has ended");
+                      });
   }
 
   /// The driver listens until the cluster is there; later its user is told.
@@ -197,7 +200,8 @@ class PrivateCluster {
     UniqueFd zygote;
     const auto zygote_pid = fork_zygote(zygote);
     close_inherited({control, guardian.get(), zygote.get()});
-    auto& cluster = *new PrivateCluster(control, driver, options, guardian.release(), zygote.release(), zygote_pid);
+    auto& cluster = *new PrivateCluster(control, driver, options, guardian.release(),
+                                        zygote.release(), zygote_pid);
     cluster.run();
   } catch (const std::exception& error) {
     say(control, {{"error", error.what()}});
@@ -205,16 +209,18 @@ class PrivateCluster {
   }
 }
 
-pid_t exec_cluster(int control, const std::vector<std::string>& command_line, const std::vector<std::string>& threads) {
+pid_t exec_cluster(int control, const std::vector<std::string>& command_line,
+                   const std::vector<std::string>& threads) {
   std::fprintf(
       stderr,
-      "troupe: troupe::init was called with %s running, so worker processes cannot be forked from this one; the "
-      "program is started anew for them. Call troupe::init first in main().\n",
+      "troupe: troupe::init was called with %s running, so worker processes cannot be forked from "
+      "this one; the program is started anew for them. Call troupe::init first in main().\n",
       os::describe_threads(threads).c_str());
   node::Spawn spawn;
   spawn.path = "/proc/self/exe";
   spawn.arguments = command_line;
-  spawn.environment = node::environment_with({fmt::format("{}=embedded:{}", node::kBootVariable, control)}, {});
+  spawn.environment =
+      node::environment_with({fmt::format("{}=embedded:{}", node::kBootVariable, control)}, {});
   spawn.keep = {control};
   auto started = node::spawn(spawn);
   if (auto* failed = std::get_if<node::SpawnFailed>(&started)) refuse(failed->why);
@@ -226,8 +232,8 @@ void check_spill_directory(const std::string& directory) {
   if (directory.empty()) return;
   if (const auto why = store::why_no_spilling_to(directory)) {
     refuse(
-        fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; name a folder that can "
-                    "be written, or none for {}",
+        fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; "
+                    "name a folder that can be written, or none for {}",
                     directory, *why, store::kDefaultSpillParent));
   }
 }
@@ -253,20 +259,23 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
   auto answer = hear(mine.get(), kStartLimit);
   if (answer && answer->contains("socket")) {
     head_ = {.host = {}, .port = 0, .unix_name = answer->at("socket").get<std::string>()};
-    token_ = config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
+    token_ =
+        config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
     return;
   }
   kill(child_, SIGKILL);
   waitpid(child_, nullptr, 0);
-  refuse(answer ? answer->value("error", "the private cluster did not start")
-                : fmt::format("the private cluster did not start within {} s", kStartLimit.count()));
+  refuse(answer
+             ? answer->value("error", "the private cluster did not start")
+             : fmt::format("the private cluster did not start within {} s", kStartLimit.count()));
 }
 
 Embedded::~Embedded() {
   const auto deadline = std::chrono::steady_clock::now() + kStopLimit;
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child_, 0)));
   pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
   if (poll(&wait, 1, static_cast<int>(left.count())) != 1) kill(child_, SIGKILL);
   waitpid(child_, nullptr, 0);
 }

@@ -29,7 +29,8 @@ struct Member {
 std::vector<Member> read_members(wire::GangGrant::Reader grant) {
   std::vector<Member> members;
   for (auto member : grant.getMembers()) {
-    members.push_back({read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
+    members.push_back(
+        {read_address(member.getProcess()), member.getLocalRank(), member.getNodeRank()});
   }
   return members;
 }
@@ -50,24 +51,27 @@ void release(Process& process, std::uint64_t gang) {
   process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
 }
 
-/// On the loop. The grant may be on its way: the release, which the head reads after the request, ends that gang.
+/// On the loop. The grant may be on its way: the release, which the head reads after the request,
+/// ends that gang.
 void withdraw(Process& process, const GangShare& share) {
   if (share.request == 0) return;
   process.head().withdraw(share.request);
   release(process, share.id);
 }
 
-/// On the loop. Where the gang was given up meanwhile, its shares end with this call, and the gang with them.
-void on_granted(Process& process, const GangPlacement& gang, const SharePtr& share, const CallSpec& constructor,
-                const std::vector<Member>& members) {
+/// On the loop. Where the gang was given up meanwhile, its shares end with this call, and the gang
+/// with them.
+void on_granted(Process& process, const GangPlacement& gang, const SharePtr& share,
+                const CallSpec& constructor, const std::vector<Member>& members) {
   if (gang.placed->ready()) return;
   std::vector<AddressPtr> addresses;
   for (const auto& member : members) addresses.push_back(member.address);
   process.gangs().watch(share->id, std::move(addresses));
   for (std::uint32_t rank = 0; rank < gang.ranks.size() && rank < members.size(); ++rank) {
-    process.actors().construct(
-        gang.ranks[rank], members[rank].address, constructor,
-        [id = share->id, rank, members](wire::GangInfo::Builder info) { write_gang(info, id, rank, members); });
+    process.actors().construct(gang.ranks[rank], members[rank].address, constructor,
+                               [id = share->id, rank, members](wire::GangInfo::Builder info) {
+                                 write_gang(info, id, rank, members);
+                               });
   }
   gang.placed->complete(detail::Payload{});
 }
@@ -79,10 +83,11 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
   timer->async_wait([&process, placed = gang.placed, share, timer, timeout,
                      size = gang.ranks.size()](const boost::system::error_code& cancelled) {
     if (cancelled || placed->ready()) return;
-    placed->complete(Failure{.kind = Failure::Kind::TimedOut,
-                             .message = fmt::format("a gang of {} was not placed within {} ms; `troupe status` says "
-                                                    "what it waits for",
-                                                    size, timeout.count())});
+    placed->complete(Failure{
+        .kind = Failure::Kind::TimedOut,
+        .message = fmt::format(
+            "a gang of {} was not placed within {} ms; `troupe status` says what it waits for",
+            size, timeout.count())});
     withdraw(process, *share);
   });
   gang.placed->when_ready([weak = std::weak_ptr(timer)] {
@@ -91,8 +96,8 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
 }
 
 /// On the loop.
-void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share, CallSpec constructor,
-              const GangRequest& wanted, const RequestOptions& each) {
+void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share,
+              CallSpec constructor, const GangRequest& wanted, const RequestOptions& each) {
   share->request = process.head().ask(
       [&](wire::Ask::Builder ask) {
         auto out = ask.initGang();
@@ -110,10 +115,12 @@ void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share
 
 Failure cancelled(std::size_t size) {
   return {.kind = Failure::Kind::Cancelled,
-          .message = fmt::format("the request for a gang of {} was cancelled before the gang was taken", size)};
+          .message = fmt::format(
+              "the request for a gang of {} was cancelled before the gang was taken", size)};
 }
 
-GangPlacement new_placement(Process& process, const SharePtr& share, std::string_view type, std::uint32_t size) {
+GangPlacement new_placement(Process& process, const SharePtr& share, std::string_view type,
+                            std::uint32_t size) {
   GangPlacement gang{.placed = detail::Object::pending(process.next_object_id())};
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     auto state = std::make_shared<detail::ActorState>(0, std::string(type), nullptr);
@@ -143,19 +150,22 @@ GangShare::~GangShare() {
 namespace troupe::detail {
 
 GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& wanted,
-                         const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout) {
+                         const RequestOptions& each,
+                         std::optional<std::chrono::milliseconds> timeout) {
   auto& process = runtime::Process::current();
   auto share = std::make_shared<runtime::GangShare>(process.next_shared_id());
   auto gang = runtime::new_placement(process, share, type, wanted.size);
-  process.post([&process, gang, share, wanted, each, timeout, deadline = runtime::deadline_after(timeout),
+  process.post([&process, gang, share, wanted, each, timeout,
+                deadline = runtime::deadline_after(timeout),
                 constructor = std::move(constructor)]() mutable {
     if (gang.placed->ready()) return;  // cancelled before anybody was asked
     runtime::ask_head(process, gang, share, std::move(constructor), wanted, each);
     if (deadline) runtime::give_up_at(process, *deadline, *timeout, gang, share);
-    gang.placed->set_on_cancel([&process, placed = gang.placed.get(), share, size = gang.ranks.size()] {
-      placed->complete(runtime::cancelled(size));
-      runtime::withdraw(process, *share);
-    });
+    gang.placed->set_on_cancel(
+        [&process, placed = gang.placed.get(), share, size = gang.ranks.size()] {
+          placed->complete(runtime::cancelled(size));
+          runtime::withdraw(process, *share);
+        });
   });
   return gang;
 }
@@ -163,7 +173,8 @@ GangPlacement place_gang(CallSpec constructor, std::string_view type, const Gang
 void withdraw_gang(const GangPlacement& gang) {
   if (gang.ranks.empty()) return;
   const auto share = std::static_pointer_cast<runtime::GangShare>(gang.ranks.front()->gang);
-  gang.placed->complete(runtime::cancelled(gang.ranks.size()));  // where it is placed already, that stands
+  // Where it is placed already, that stands.
+  gang.placed->complete(runtime::cancelled(gang.ranks.size()));
   auto* process = runtime::Process::maybe();
   if (!process || share->session != runtime::current_session()) return;
   process->post([process, share] { runtime::withdraw(*process, *share); });

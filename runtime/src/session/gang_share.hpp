@@ -6,8 +6,9 @@
 
 namespace troupe::runtime {
 
-/// Keeps a gang that this process has asked for, as long as any of its ranks has a handle or its request is pending. With the
-/// last share the head is told to end the gang, or to forget the request. Any thread.
+/// Keeps a gang that this process has asked for, as long as any of its ranks has a handle or its
+/// request is pending. With the last share the head is told to end the gang, or to forget the
+/// request. Any thread.
 struct GangShare {
   const std::uint64_t id;
   const std::uint64_t session = current_session();

@@ -11,8 +11,9 @@
 
 namespace troupe::runtime {
 
-/// A driver's beats to its head, each of which the head echoes, and the watch over these echoes. The time that this process
-/// itself stood still, in a debugger say, is not held against the head. Belongs to the loop.
+/// A driver's beats to its head, each of which the head echoes, and the watch over these echoes.
+/// The time that this process itself stood still, in a debugger say, is not held against the head.
+/// Belongs to the loop.
 class Heartbeat {
  public:
   using Clock = std::chrono::steady_clock;
@@ -22,9 +23,13 @@ class Heartbeat {
     std::function<void()> silent;
   };
 
-  Heartbeat(boost::asio::io_context& loop, std::chrono::milliseconds period, std::chrono::milliseconds silence,
-            Ways ways)
-      : period_(period), silence_(silence), ways_(std::move(ways)), standstill_(2 * period), timer_(loop) {}
+  Heartbeat(boost::asio::io_context& loop, std::chrono::milliseconds period,
+            std::chrono::milliseconds silence, Ways ways)
+      : period_(period),
+        silence_(silence),
+        ways_(std::move(ways)),
+        standstill_(2 * period),
+        timer_(loop) {}
 
   void start();
   void echoed() { last_echo_ = Clock::now(); }

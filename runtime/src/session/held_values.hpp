@@ -9,9 +9,10 @@
 
 namespace troupe::runtime {
 
-/// Tells the head whether others have refs of values that this worker process owns: while they have, it is not stopped for
-/// being idle. That they have is told at once; that they have none any more once this has been so for a while, so that a
-/// stream of short-lived refs costs the head nothing. Belongs to the loop.
+/// Tells the head whether others have refs of values that this worker process owns: while they
+/// have, it is not stopped for being idle. That they have is told at once; that they have none any
+/// more once this has been so for a while, so that a stream of short-lived refs costs the head
+/// nothing. Belongs to the loop.
 class HeldValues {
  public:
   static constexpr std::chrono::seconds kCalm{1};

@@ -31,10 +31,11 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
 }
 
 Failure head_gone(const std::string& why) {
-  return {.kind = Failure::Kind::Disconnected,
-          .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: see what it said "
-                                 "last, start it again, then this program",
-                                 why)};
+  return {
+      .kind = Failure::Kind::Disconnected,
+      .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: "
+                             "see what it said last, start it again, then this program",
+                             why)};
 }
 
 std::string place_of(const Address& self) {
@@ -47,8 +48,8 @@ std::string place_of(const Address& self) {
 
 Process& Process::current() { return static_cast<Process&>(ProcessContext::current()); }
 
-Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers,
-                 std::function<void(StoreLink::Connected)> to_store)
+Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head,
+                 Strangers strangers, std::function<void(StoreLink::Connected)> to_store)
     : loop_(loop),
       identity_(std::move(identity)),
       strangers_(std::move(strangers)),
@@ -68,7 +69,8 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       held_values_(loop_, head_),
       exports_({.self = identity_.self,
                 .send_borrow =
-                    [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder, std::int64_t delta) {
+                    [this](const AddressPtr& owner, std::uint64_t object, ProcessId holder,
+                           std::int64_t delta) {
                       peers_.send(owner, [&](wire::Message::Builder message, std::uint64_t) {
                         auto borrow = message.initBorrow();
                         borrow.setObject(object);
@@ -79,7 +81,8 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .release = &release_borrowed,
                 .held =
                     [this](bool any) {
-                      if (identity_.self->node != 0) held_values_.changed(any);  // a driver is not stopped for idleness
+                      // A driver is not stopped for idleness.
+                      if (identity_.self->node != 0) held_values_.changed(any);
                     },
                 .has_ended = [this](ProcessId process) { return peers_.has_died(process); }}),
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
@@ -95,14 +98,17 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
            .head = head_,
            .exports = exports_,
            .executor = executor_,
-           .on_request = [this](ProcessId caller, wire::Message::Reader message) { on_request(caller, message); },
+           .on_request = [this](ProcessId caller,
+                                wire::Message::Reader message) { on_request(caller, message); },
            .send_outcome =
-               [this](ProcessId caller, std::uint64_t call, const Outcome& outcome, std::chrono::nanoseconds run_time) {
+               [this](ProcessId caller, std::uint64_t call, const Outcome& outcome,
+                      std::chrono::nanoseconds run_time) {
                  call_server_.send_outcome(caller, call, outcome, run_time);
                },
            .on_lost = [this](ProcessId process) { orphans_.lost(process); },
            .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
-      call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self), identity_.self->node != 0,
+      call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self),
+                   identity_.self->node != 0,
                    {.on_gang = [this](wire::GangInfo::Reader gang) { gangs_.enter(gang); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
@@ -140,27 +146,31 @@ void Process::accept(transport::Socket socket) {
   options.refuse = [this](const transport::Caller& caller) -> std::string {
     if (caller.role != wire::Role::PROCESS) return strangers_.refuse(caller);
     if (caller.subject != identity_.self->process) {
-      return fmt::format("this is process {}, not {}: the one you look for has ended", identity_.self->process,
-                         caller.subject);
+      return fmt::format("this is process {}, not {}: the one you look for has ended",
+                         identity_.self->process, caller.subject);
     }
-    return caller.job == identity_.job ? ""
-                                       : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
+    return caller.job == identity_.job
+               ? ""
+               : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
   };
   options.key = [this](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? identity_.job_key : strangers_.key;
   };
   acceptor_.accept(std::move(socket), std::move(options),
                    [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
-                     if (who.caller.role == wire::Role::PROCESS) return peers_.adopt(connection, who.caller.process);
+                     if (who.caller.role == wire::Role::PROCESS)
+                       return peers_.adopt(connection, who.caller.process);
                      // Held by its own handlers until the stranger closes it.
                      connection->hand_over(
                          {},
-                         [this, connection](wire::Message::Reader message) { strangers_.serve(connection, message); },
+                         [this, connection](wire::Message::Reader message) {
+                           strangers_.serve(connection, message);
+                         },
                          [](const std::string&) {});
                    });
 }
 
-// ---- from other processes --------------------------------------------------------------------------------------
+// ---- from other processes -----------------------------------------------------------------------
 
 void Process::on_request(ProcessId caller, wire::Message::Reader message) {
   switch (message.which()) {
@@ -180,7 +190,7 @@ void Process::on_request(ProcessId caller, wire::Message::Reader message) {
   }
 }
 
-// ---- from the head ---------------------------------------------------------------------------------------------
+// ---- from the head ------------------------------------------------------------------------------
 
 void Process::on_head_message(wire::Message::Reader message) {
   if (head_.is_gone()) return;
@@ -224,23 +234,28 @@ void Process::on_tell(wire::Tell::Reader tell) {
   if (head_.answer(tell)) return;
   switch (tell.which()) {
     case wire::Tell::LEASE:  // granted while it was being withdrawn
-      return head_.post([lease = tell.getLease().getLease()](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
+      return head_.post([lease = tell.getLease().getLease()](wire::Ask::Builder ask) {
+        ask.setLeaseReturn(lease);
+      });
     case wire::Tell::LEASE_RECALLED:
       return tasks_.recalled(tell.getLeaseRecalled());
     case wire::Tell::LEASE_LOST: {
       const auto lost = tell.getLeaseLost();
-      if (const auto process = tasks_.lost(lost.getId())) peers_.died(process, read_death(tell, lost.getFailure()));
+      if (const auto process = tasks_.lost(lost.getId()))
+        peers_.died(process, read_death(tell, lost.getFailure()));
       return;
     }
     case wire::Tell::ACTOR_LOST: {
       const auto lost = tell.getActorLost();
       const auto death = read_death(tell, lost.getFailure());
-      if (auto process = actors_.lost(lost.getId(), death.how)) peers_.died(process->process, death);
+      if (auto process = actors_.lost(lost.getId(), death.how))
+        peers_.died(process->process, death);
       return;
     }
     case wire::Tell::GANG_BROKEN: {
       const auto broken = tell.getGangBroken();
-      return gangs_.on_broken(broken.getGang(), broken.getRank(), read_death(tell, broken.getFailure()));
+      return gangs_.on_broken(broken.getGang(), broken.getRank(),
+                              read_death(tell, broken.getFailure()));
     }
     case wire::Tell::ORPHANS:
       return on_orphans(tell.getOrphans());
@@ -261,7 +276,8 @@ void Process::on_orphans(wire::Orphans::Reader orphans) {
 
 void Process::watch_node(std::uint32_t node) {
   head_.ask([node](wire::Ask::Builder ask) { ask.setNodeEnd(node); },
-            [this, node](wire::Tell::Reader) { store_link_.node_ended(node); }, [](const Failure&) {});
+            [this, node](wire::Tell::Reader) { store_link_.node_ended(node); },
+            [](const Failure&) {});
 }
 
 }  // namespace troupe::runtime

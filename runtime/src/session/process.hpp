@@ -36,12 +36,14 @@ struct Identity {
   std::string cluster;
 };
 
-/// A process that takes part in a cluster, driver or worker: wires the parts, and dispatches what arrives. One per OS
-/// process, from troupe::init to its end. Everything but `post`, the ids and `identity` belongs to its loop, which runs on
-/// a thread of its own (start_thread); user threads reach it by `post` alone.
+/// A process that takes part in a cluster, driver or worker: wires the parts, and dispatches what
+/// arrives. One per OS process, from troupe::init to its end. Everything but `post`, the ids and
+/// `identity` belongs to its loop, which runs on a thread of its own (start_thread); user threads
+/// reach it by `post` alone.
 class Process final : public ProcessContext {
  public:
-  /// `serve`: answers what only some processes do (a driver: requests for its program); returns false if it is not that.
+  /// `serve`: answers what only some processes do (a driver: requests for its program); returns
+  /// false if it is not that.
   using Serve = std::function<bool(const transport::ConnectionPtr&, wire::Message::Reader)>;
   /// Who may connect besides processes of the job, and with which key; "" and a key, or why not.
   struct Strangers {
@@ -51,8 +53,8 @@ class Process final : public ProcessContext {
   };
 
   /// `to_store`: connects to a node of this machine.
-  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head, Strangers strangers,
-          std::function<void(StoreLink::Connected)> to_store);
+  Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head,
+          Strangers strangers, std::function<void(StoreLink::Connected)> to_store);
   ~Process() override;
 
   /// Throws Refused where this process is in no cluster.
@@ -92,7 +94,8 @@ class Process final : public ProcessContext {
   Executor& executor() { return executor_; }
   /// Its context() is for any thread.
   Gangs& gangs() { return gangs_; }
-  /// The cluster ends for this process: what is in flight, and what is asked from now on, fails with this.
+  /// The cluster ends for this process: what is in flight, and what is asked from now on, fails
+  /// with this.
   void end(const Failure& why);
   /// A socket that one of this process's listeners has accepted.
   void accept(transport::Socket socket);
@@ -100,7 +103,8 @@ class Process final : public ProcessContext {
   /// From a node: of its object store, or from the head by way of it.
   void on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void on_head_lost(const std::string& why);
-  /// Its nodes miss it too, and end: what is under way between processes has no answer to come either.
+  /// Its nodes miss it too, and end: what is under way between processes has no answer to come
+  /// either.
   void on_head_silent(const std::string& why);
   void on_cluster_stopped(const std::string& why);
 

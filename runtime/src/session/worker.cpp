@@ -25,7 +25,8 @@ constexpr std::chrono::seconds kPatience{1};
 /// The parts of a worker process; they live as long as it.
 struct Worker {
   boost::asio::io_context loop{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{loop.get_executor()};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
+      loop.get_executor()};
   transport::ConnectionPtr link;
   Listeners listeners;
   std::unique_ptr<Process> process;
@@ -41,8 +42,11 @@ struct Worker {
   void give_up(const std::string& why);
 };
 
-/// What goes wrong before this process is ready belongs to whoever waits for it, and not only into its log.
-void Worker::begin(wire::WorkerConfig::Reader config) try { configure(config); } catch (const std::exception& error) {
+/// What goes wrong before this process is ready belongs to whoever waits for it, and not only into
+/// its log.
+void Worker::begin(wire::WorkerConfig::Reader config) try {
+  configure(config);
+} catch (const std::exception& error) {
   give_up(error.what());
 } catch (...) {
   give_up("an exception that is no std::exception");
@@ -67,18 +71,23 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
   self->process = config.getProcess();
   self->node = config.getNode();
   self->machine = config.getMachine();
-  listeners = open_listeners(loop, config.getHost(), *self,
-                             [this](transport::Socket socket) { process->accept(std::move(socket)); });
+  listeners = open_listeners(loop, config.getHost(), *self, [this](transport::Socket socket) {
+    process->accept(std::move(socket));
+  });
 
-  Identity identity{.self = self, .job = config.getJob(), .job_key = {}, .cluster = config.getCluster()};
+  Identity identity{
+      .self = self, .job = config.getJob(), .job_key = {}, .cluster = config.getCluster()};
   const auto key = config.getJobKey();
   std::copy_n(key.begin(), std::min(key.size(), identity.job_key.size()), identity.job_key.begin());
 
   Process::Strangers strangers;
-  strangers.refuse = [](const transport::Caller&) { return "a worker process answers processes of its own job only"; };
+  strangers.refuse = [](const transport::Caller&) {
+    return "a worker process answers processes of its own job only";
+  };
   take_record();
-  process = std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
-                                      [this](const StoreLink::Connected& connected) { connected(link); });
+  process =
+      std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
+                                [this](const StoreLink::Connected& connected) { connected(link); });
 }
 
 /// Came with the configuration, where the node had memory for it.
@@ -103,7 +112,8 @@ void Worker::announce() {
 
 void run_worker(int fd) {
   renew_doorbell();
-  auto& worker = *new Worker;  // for as long as the process: user code may use it until the last moment
+  // For as long as the process: user code may use it until the last moment.
+  auto& worker = *new Worker;
   worker.link = transport::Connection::make(
       transport::Socket(worker.loop, transport::asio::generic::stream_protocol(AF_UNIX, 0), fd));
   worker.link->start(
@@ -115,14 +125,16 @@ void run_worker(int fd) {
         }
       },
       [](const std::string& why) {  // the node is gone, and this process with it
-        std::fprintf(stderr, "troupe: this worker process ends: its node is gone (%s)\n", why.c_str());
+        std::fprintf(stderr, "troupe: this worker process ends: its node is gone (%s)\n",
+                     why.c_str());
         _exit(1);
       });
   while (!worker.process && !worker.has_given_up) worker.loop.run_one();
   if (worker.has_given_up) worker.loop.run();
   if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
   worker.announce();
-  // Up to its first call one thread does for both; then a loop that stands still would hold up what others ask of it.
+  // Up to its first call one thread does for both; then a loop that stands still would hold up what
+  // others ask of it.
   while (!worker.process->executor().has_work()) worker.loop.run_one();
   try {
     std::thread([&worker] { worker.loop.run(); }).detach();

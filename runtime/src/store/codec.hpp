@@ -6,12 +6,16 @@
 namespace troupe::store {
 
 /// Between the wire's structs and the store's values. What a peer sent is checked by who uses it.
-inline ObjectId read_object(wire::ObjectKey::Reader key) { return {key.getProcess(), key.getNumber()}; }
+inline ObjectId read_object(wire::ObjectKey::Reader key) {
+  return {key.getProcess(), key.getNumber()};
+}
 inline void write_object(wire::ObjectKey::Builder into, ObjectId object) {
   into.setProcess(object.process);
   into.setNumber(object.number);
 }
-inline Extent read_extent(wire::ObjectExtent::Reader extent) { return {extent.getOffset(), extent.getBytes()}; }
+inline Extent read_extent(wire::ObjectExtent::Reader extent) {
+  return {extent.getOffset(), extent.getBytes()};
+}
 inline void write_extent(wire::ObjectExtent::Builder into, Extent extent) {
   into.setOffset(extent.offset);
   into.setBytes(extent.bytes);

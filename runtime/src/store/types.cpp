@@ -8,10 +8,13 @@
 
 namespace troupe::store {
 
-std::string to_string(const ObjectId& object) { return fmt::format("{}.{}", object.process, object.number); }
+std::string to_string(const ObjectId& object) {
+  return fmt::format("{}.{}", object.process, object.number);
+}
 
 std::string to_string(const NodeAddress& address) {
-  return fmt::format("node {} ({})", address.node, transport::format_endpoint(address.host, address.port));
+  return fmt::format("node {} ({})", address.node,
+                     transport::format_endpoint(address.host, address.port));
 }
 
 std::string format_bytes(std::uint64_t bytes) {

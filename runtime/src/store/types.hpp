@@ -10,11 +10,14 @@ namespace troupe::store {
 
 using ProcessId = std::uint64_t;
 using JobId = std::uint64_t;
-using RequestId = std::uint64_t;  ///< made by the process that asks, unique in it; 0: no answer is wanted
+/// Made by the process that asks, unique in it; 0: no answer is wanted.
+using RequestId = std::uint64_t;
 
 /// Memory is handed out, counted and given back to the machine by pages.
 inline constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
 /// Names an object in the whole cluster: the process that wrote it, and that process's own count.
 struct ObjectId {
@@ -43,16 +46,19 @@ std::string to_string(const NodeAddress& address);  ///< "node 3 (10.0.0.7:4711)
 /// Why the store did not do what it was asked to. `message` has the numbers.
 struct Refusal {
   enum class Kind : std::uint8_t {
-    TooLarge,    ///< more than the store may ever hold
-    Full,        ///< what is in memory is in use, and nothing of it could leave in time
-    MemoryFull,  ///< as Full, and it is the machine or the cgroup that gives no more, before the store's own cap
-    DiskFull,    ///< what is in memory could not be written to disk
-    Unknown,     ///< no such object: freed, or its owner or writer has ended
-    Damaged,     ///< the copy on disk, or what came from another node, cannot be read or is not what was written
-    TimedOut,    ///< it was not sealed, not back from the disk, or not here from another node, in time
-    Invalid,     ///< the request contradicts an earlier one
-    Busy,        ///< too many requests wait
-    Stopped,     ///< the node, or the way to it, is gone
+    TooLarge,  ///< more than the store may ever hold
+    Full,      ///< what is in memory is in use, and nothing of it could leave in time
+    /// As Full, and it is the machine or the cgroup that gives no more, before the store's own cap.
+    MemoryFull,
+    DiskFull,  ///< what is in memory could not be written to disk
+    Unknown,   ///< no such object: freed, or its owner or writer has ended
+    /// The copy on disk, or what came from another node, cannot be read or is not what was written.
+    Damaged,
+    /// It was not sealed, not back from the disk, or not here from another node, in time.
+    TimedOut,
+    Invalid,  ///< the request contradicts an earlier one
+    Busy,     ///< too many requests wait
+    Stopped,  ///< the node, or the way to it, is gone
   };
   Kind kind = Kind::Unknown;
   std::string message = {};

@@ -21,7 +21,8 @@ std::string key_of(const detail::RequestOptions& options) {
 }
 
 Failure cancelled(const BookedTask& task) {
-  return {.kind = Failure::Kind::Cancelled, .message = fmt::format("{} was cancelled before it started", task.label)};
+  return {.kind = Failure::Kind::Cancelled,
+          .message = fmt::format("{} was cancelled before it started", task.label)};
 }
 
 }  // namespace
@@ -46,14 +47,16 @@ struct Shape {
   void measured(std::chrono::nanoseconds time);
 };
 
-// ---- shapes ----------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
 std::size_t Shape::longest_line(const Lease& lease) const {
   if (lease.recalled) return 0;
-  if (lease.stuck || run_time.count() < 0 || (!lease.line.empty() && lease.line.front()->stands_alone())) return 1;
+  if (lease.stuck || run_time.count() < 0 ||
+      (!lease.line.empty() && lease.line.front()->stands_alone()))
+    return 1;
   return std::clamp<std::size_t>(
-      static_cast<std::size_t>(LeaseBook::kLine / std::max(run_time, std::chrono::nanoseconds(1))), 1,
-      LeaseBook::kLongestLine);
+      static_cast<std::size_t>(LeaseBook::kLine / std::max(run_time, std::chrono::nanoseconds(1))),
+      1, LeaseBook::kLongestLine);
 }
 
 Lease* Shape::with_room() const {
@@ -70,11 +73,12 @@ std::size_t Shape::leases_wanted() const {
   if (run_time.count() < 0) return std::min(queue.size(), LeaseBook::kMostAsks);
   auto waiting = queue.size();
   for (const auto* lease : leases) waiting += lease->line.size();
-  const auto work =
-      static_cast<std::size_t>((run_time * static_cast<std::int64_t>(waiting) + LeaseBook::kShare) / LeaseBook::kShare);
+  const auto work = static_cast<std::size_t>(
+      (run_time * static_cast<std::int64_t>(waiting) + LeaseBook::kShare) / LeaseBook::kShare);
   const auto whole = std::min(work, waiting);
   const auto more = whole > leases.size() ? whole - leases.size() : 0;
-  return std::min({std::max<std::size_t>(more, leases.empty() ? 1 : 0), queue.size(), LeaseBook::kMostAsks});
+  return std::min(
+      {std::max<std::size_t>(more, leases.empty() ? 1 : 0), queue.size(), LeaseBook::kMostAsks});
 }
 
 void Shape::measured(std::chrono::nanoseconds time) {
@@ -116,10 +120,10 @@ void LeaseBook::rest(Shape& shape) {
   shapes_.erase(std::string(oldest->key));
 }
 
-// ---- tasks -----------------------------------------------------------------------------------------------------------
+// ---- tasks --------------------------------------------------------------------------------------
 
-void LeaseBook::submit(const TaskPtr& task, const detail::RequestOptions& need, bool arguments_are_here,
-                       Effects& effects) {
+void LeaseBook::submit(const TaskPtr& task, const detail::RequestOptions& need,
+                       bool arguments_are_here, Effects& effects) {
   task->shape = &shape_of(need);
   ++task->shape->tasks;
   if (arguments_are_here) enqueue(task, effects);
@@ -157,7 +161,8 @@ void LeaseBook::send(Lease& lease, const TaskPtr& task, Effects& effects) {
   effects.emplace_back(Send{task.get()});
 }
 
-/// What no channel carries stands behind nothing where there is one: it could not be taken back at once.
+/// What no channel carries stands behind nothing where there is one: it could not be taken back at
+/// once.
 void LeaseBook::dispatch(Shape& shape, bool through_sockets, Effects& effects) {
   while (!shape.queue.empty()) {
     auto* lease = shape.with_room();
@@ -171,7 +176,8 @@ void LeaseBook::dispatch(Shape& shape, bool through_sockets, Effects& effects) {
 
 TaskPtr LeaseBook::leave_line(BookedTask& task) {
   auto& lease = *std::exchange(task.lease, nullptr);
-  const auto place = std::ranges::find(lease.line, &task, [](const TaskPtr& standing) { return standing.get(); });
+  const auto place =
+      std::ranges::find(lease.line, &task, [](const TaskPtr& standing) { return standing.get(); });
   assert(place != lease.line.end());
   if (place == lease.line.begin()) lease.stuck = false;
   auto kept = std::move(*place);
@@ -251,21 +257,22 @@ void LeaseBook::lost(BookedTask& task, Progress progress, const Failure& how, Ef
   }
   auto failure = how;
   if (task.deaths > 1) {
-    failure.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}", task.label,
-                                  task.deaths, how.message);
+    failure.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}",
+                                  task.label, task.deaths, how.message);
   }
   if (progress == Progress::Finished) {
-    failure.message += fmt::format(" ({} had returned there, and its result went with the process)", task.label);
+    failure.message +=
+        fmt::format(" ({} had returned there, and its result went with the process)", task.label);
   } else if (progress == Progress::Unknown) {
     failure.message += fmt::format(
-        " (nobody can say whether {} had begun there, so it is not run again without a try "
-        "left: see RequestOptions::retries)",
+        " (nobody can say whether {} had begun there, so it is not run again without a try left: "
+        "see RequestOptions::retries)",
         task.label);
   }
   fail(task, std::move(failure), effects);
 }
 
-// ---- leases ----------------------------------------------------------------------------------------------------------
+// ---- leases -------------------------------------------------------------------------------------
 
 bool LeaseBook::granted(AskId ask, LeasePtr lease) {
   const auto asked = asks_.extract(ask);
@@ -280,7 +287,8 @@ bool LeaseBook::granted(AskId ask, LeasePtr lease) {
   return true;
 }
 
-void LeaseBook::refused(AskId ask, Refusal refusal, const Failure& why, TimePoint now, Effects& effects) {
+void LeaseBook::refused(AskId ask, Refusal refusal, const Failure& why, TimePoint now,
+                        Effects& effects) {
   const auto asked = asks_.extract(ask);
   if (asked.empty()) return;
   auto& shape = *asked.mapped();
@@ -293,18 +301,21 @@ void LeaseBook::refused(AskId ask, Refusal refusal, const Failure& why, TimePoin
   const auto most = refusal == Refusal::ProgramFailed ? kMostFailedPrograms : kMostFailedStarts;
   if (shape.failed_starts >= most && shape.leases.empty()) {
     auto how = why;
-    how.message = fmt::format("{} worker processes did not start, one after the other; the last: {}",
-                              shape.failed_starts, why.message);
+    how.message =
+        fmt::format("{} worker processes did not start, one after the other; the last: {}",
+                    shape.failed_starts, why.message);
     end_pause(shape);
     return fail_queue(shape, how, effects);
   }
-  const auto pause =
-      std::min<std::chrono::milliseconds>(kLongestPause, kFirstPause * (1 << std::min(shape.failed_starts - 1, 16)));
+  const auto pause = std::min<std::chrono::milliseconds>(
+      kLongestPause, kFirstPause * (1 << std::min(shape.failed_starts - 1, 16)));
   if (!shape.pause_until) ++pausing_;
   shape.pause_until = now + pause;
-  if (refusal == Refusal::ProgramFailed || shape.failed_starts != 2) return;  // one may always happen
-  effects.emplace_back(Warn{fmt::format("worker processes do not start ({} so far; the next try is in {} ms): {}",
-                                        shape.failed_starts, pause.count(), why.message)});
+  // One may always happen.
+  if (refusal == Refusal::ProgramFailed || shape.failed_starts != 2) return;
+  effects.emplace_back(
+      Warn{fmt::format("worker processes do not start ({} so far; the next try is in {} ms): {}",
+                       shape.failed_starts, pause.count(), why.message)});
 }
 
 void LeaseBook::end_pause(Shape& shape) {
@@ -353,7 +364,7 @@ void LeaseBook::drop(Lease& lease) {
   leases_.erase(lease.id);
 }
 
-// ---- time ------------------------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
 void LeaseBook::turn(TimePoint now, Effects& effects) {
   for (auto* shape : std::exchange(changed_, {})) {
@@ -392,7 +403,8 @@ void LeaseBook::tick(TimePoint now, Effects& effects) {
   turn(now, effects);
 }
 
-/// The first in line was there at the last tick: it takes long, or waits for what may stand behind it, or in the queue.
+/// The first in line was there at the last tick: it takes long, or waits for what may stand behind
+/// it, or in the queue.
 void LeaseBook::look_for_stuck(Shape& shape, Effects& effects) {
   for (auto* lease : shape.leases) {
     const auto* first = lease->line.empty() ? nullptr : lease->line.front().get();
@@ -404,7 +416,8 @@ void LeaseBook::look_for_stuck(Shape& shape, Effects& effects) {
   }
 }
 
-/// What stands in line behind the first one and has not begun goes back to the head of the queue, in its order.
+/// What stands in line behind the first one and has not begun goes back to the head of the queue,
+/// in its order.
 void LeaseBook::take_back_line(Lease& lease, Effects& effects) {
   for (std::size_t i = lease.line.size(); i-- > 1;) {
     const auto& task = lease.line[i];
@@ -423,7 +436,7 @@ void LeaseBook::give_back_idle(Shape& shape, TimePoint now, Effects& effects) {
   }
 }
 
-// ---- invariants ------------------------------------------------------------------------------------------------------
+// ---- invariants ---------------------------------------------------------------------------------
 
 void LeaseBook::check() const {
   std::size_t asks = 0;

@@ -57,7 +57,8 @@ struct BookedTask : Queued, std::enable_shared_from_this<BookedTask> {
 };
 using TaskPtr = std::shared_ptr<BookedTask>;
 
-/// The right to have tasks of one shape run in one worker process. Who performs the effects derives its own from it.
+/// The right to have tasks of one shape run in one worker process. Who performs the effects derives
+/// its own from it.
 ///
 ///   [idle] <-> [busy];  idle for kLinger, or recalled by the head -> given back;  its process ended -> forgotten once the
 ///   fate of each task in its line is known
@@ -75,25 +76,28 @@ struct Lease {
   bool lost = false;                       ///< its process has ended: nothing is to be given back
   std::optional<TimePoint> idle_since;     ///< as of the first tick that found it idle
   const BookedTask* seen_first = nullptr;  ///< at the last tick
-  bool stuck = false;                      ///< it is still the first: nothing more stands in line behind it
+  /// It is still the first: nothing more stands in line behind it.
+  bool stuck = false;
 };
 using LeasePtr = std::unique_ptr<Lease>;
 
-// ---- effects: what is to be done, in the order given -----------------------------------------------------------------
+// ---- effects: what is to be done, in the order given --------------------------------------------
 
 /// Why the head does not grant a lease.
 enum class Refusal : std::uint8_t {
   Never,          ///< what is asked for can never be had
   ProgramFailed,  ///< a worker process did not start: the program does not run on that node
-  ProcessFailed,  ///< a worker process ended before it was ready, which says nothing of the next one
+  /// A worker process ended before it was ready, which says nothing of the next one.
+  ProcessFailed,
 };
 
-/// The task is the last in the line of its lease. Where it cannot be sent, the answer is lost(..., NotBegun, ...).
+/// The task is the last in the line of its lease. Where it cannot be sent, the answer is lost(...,
+/// NotBegun, ...).
 struct Send {
   BookedTask* task = nullptr;
 };
-/// Answered by taken_back() where the task had not begun, by answered() or lost() where it had; a channel that says no
-/// is answered by runs_on().
+/// Answered by taken_back() where the task had not begun, by answered() or lost() where it had; a
+/// channel that says no is answered by runs_on().
 struct TakeBack {
   TaskPtr task;
 };
@@ -120,13 +124,15 @@ struct Warn {
 using Effect = std::variant<Send, TakeBack, Fail, Ask, Withdraw, GiveBack, Warn>;
 using Effects = boost::container::small_vector<Effect, 2>;
 
-/// The tasks that a process has submitted, and the leases that it has for them, as a pure state machine: an event goes in,
-/// effects come out, no clock, lock, thread or socket. Tasks of one shape (resources, labels) share leases. Where there is
-/// a channel to a lease's process, short tasks stand in line there, about two milliseconds of them, so that neither side
-/// waits for the other; what stands in line behind a task that takes long, or that waits for others, is taken back and
-/// goes elsewhere.
+/// The tasks that a process has submitted, and the leases that it has for them, as a pure state
+/// machine: an event goes in, effects come out, no clock, lock, thread or socket. Tasks of one
+/// shape (resources, labels) share leases. Where there is a channel to a lease's process, short
+/// tasks stand in line there, about two milliseconds of them, so that neither side waits for the
+/// other; what stands in line behind a task that takes long, or that waits for others, is taken
+/// back and goes elsewhere.
 ///
-/// What it keeps to (check() asserts what is state; tests/runtime/tasks tests all of it against random events):
+/// What it keeps to (check() asserts what is state; tests/runtime/tasks tests all of it against
+/// random events):
 ///   1. A task is in exactly one place: awaiting its arguments, in the queue of its shape, in the line of one lease, or over.
 ///   2. A task begins at most 1 + tries times: it is sent again only where it had not begun, or for one of its tries.
 ///   3. A task that had not begun loses no try, and fails only where it was cancelled, its arguments failed, or its shape
@@ -138,18 +144,23 @@ using Effects = boost::container::small_vector<Effect, 2>;
 ///      other one's result with it, and if it is not, it loses no second try to its neighbour.
 ///   8. A shape without tasks, leases and asks is forgotten, but for the kIdleShapes that were used last.
 ///
-/// Events marked (turn) may leave something for turn(), which belongs to one thread; wants_turn() says so.
+/// Events marked (turn) may leave something for turn(), which belongs to one thread; wants_turn()
+/// says so.
 class LeaseBook {
  public:
-  static constexpr std::chrono::milliseconds kLinger{50};  ///< how long an idle lease is kept for the next task
-  static constexpr std::size_t kMostAsks = 64;             ///< leases asked for at once, per shape
-  static constexpr std::chrono::microseconds kLine{2000};  ///< of work that stands in line at one lease
-  static constexpr std::size_t kLongestLine = 4096;        ///< in tasks
-  static constexpr std::chrono::milliseconds kShare{5};    ///< of work for which one more lease is worth asking
-  static constexpr std::chrono::milliseconds kTick{5};     ///< how often idle and stuck leases are looked for
-  static constexpr std::size_t kIdleShapes = 64;           ///< whose run time is remembered
-  /// Worker processes that did not start, one after the other, before tasks without any lease fail; the pauses between
-  /// them double from the first one to the longest.
+  /// How long an idle lease is kept for the next task.
+  static constexpr std::chrono::milliseconds kLinger{50};
+  static constexpr std::size_t kMostAsks = 64;  ///< leases asked for at once, per shape
+  /// Of work that stands in line at one lease.
+  static constexpr std::chrono::microseconds kLine{2000};
+  static constexpr std::size_t kLongestLine = 4096;  ///< in tasks
+  /// Of work for which one more lease is worth asking.
+  static constexpr std::chrono::milliseconds kShare{5};
+  /// How often idle and stuck leases are looked for.
+  static constexpr std::chrono::milliseconds kTick{5};
+  static constexpr std::size_t kIdleShapes = 64;  ///< whose run time is remembered
+  /// Worker processes that did not start, one after the other, before tasks without any lease fail;
+  /// the pauses between them double from the first one to the longest.
   static constexpr int kMostFailedStarts = 6;
   static constexpr int kMostFailedPrograms = 3;  ///< where the program is what failed
   static constexpr std::chrono::milliseconds kFirstPause{100};
@@ -161,7 +172,8 @@ class LeaseBook {
   LeaseBook& operator=(const LeaseBook&) = delete;
 
   // ---- tasks (turn)
-  void submit(const TaskPtr& task, const detail::RequestOptions& need, bool arguments_are_here, Effects& effects);
+  void submit(const TaskPtr& task, const detail::RequestOptions& need, bool arguments_are_here,
+              Effects& effects);
   void arguments_here(const TaskPtr& task, Effects& effects);
   void arguments_failed(const TaskPtr& task, const Failure& how, Effects& effects);
   void cancel(const TaskPtr& task, Effects& effects);
@@ -177,7 +189,8 @@ class LeaseBook {
   // ---- leases (turn)
   /// False: nobody waits for it any more, and it is to be given back.
   bool granted(AskId ask, LeasePtr lease);
-  /// What waits for the shape fails where it can never be had, or where several starts failed and no lease is left.
+  /// What waits for the shape fails where it can never be had, or where several starts failed and
+  /// no lease is left.
   void refused(AskId ask, Refusal refusal, const Failure& why, TimePoint now, Effects& effects);
   void recalled(LeaseId lease, Effects& effects);
   /// Its process has ended. -> which it was; 0: the lease is not ours any more.

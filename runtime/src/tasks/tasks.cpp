@@ -16,12 +16,13 @@ namespace {
 
 tasks::Refusal refusal_of(const Failure& why) {
   if (why.kind == Failure::Kind::Program) return tasks::Refusal::ProgramFailed;
-  return why.kind == Failure::Kind::ProcessDied ? tasks::Refusal::ProcessFailed : tasks::Refusal::Never;
+  return why.kind == Failure::Kind::ProcessDied ? tasks::Refusal::ProcessFailed
+                                                : tasks::Refusal::Never;
 }
 
 }  // namespace
 
-// ---- events ----------------------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 /// What concerns sockets and the head comes of events of the loop alone.
 template <class Event>
@@ -41,7 +42,8 @@ void Tasks::apply(Event&& event) {
   }
 }
 
-void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options, const detail::ObjectPtr& result) {
+void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
+                   const detail::ObjectPtr& result) {
   auto task = std::make_shared<Task>();
   task->call.function = spec.function;
   task->label = spec.function.label;
@@ -87,7 +89,8 @@ bool Tasks::cancel(const detail::ObjectPtr& result) {
 void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
   const auto task = std::static_pointer_cast<Task>(std::move(call.context));
   const auto* failure = std::get_if<Failure>(&outcome);
-  const bool given_up = failure && failure->kind == Failure::Kind::Cancelled && run_time.count() == 0;
+  const bool given_up =
+      failure && failure->kind == Failure::Kind::Cancelled && run_time.count() == 0;
   bool answers = true;
   apply([&](Effects& effects) {
     if (given_up && task->taking_back) {
@@ -134,9 +137,10 @@ std::vector<OutChannelPtr> Tasks::channels() {
   return found;
 }
 
-// ---- effects under the mutex: what goes through channels ---------------------------------------------------------------
+// ---- effects under the mutex: what goes through channels ----------------------------------------
 
-/// In the order given; what each makes of its answer follows at the end. The rest is left for perform().
+/// In the order given; what each makes of its answer follows at the end. The rest is left for
+/// perform().
 void Tasks::perform_here(Effects& effects) {
   for (std::size_t i = 0; i < effects.size(); ++i) {
     if (auto* sent = std::get_if<tasks::Send>(&effects[i])) {
@@ -168,12 +172,14 @@ DirectCall Tasks::direct_of(Task& task) {
 bool Tasks::send_through_channel(Task& task) {
   auto direct = direct_of(task);
   direct.receiver = this;
-  const auto id = mine(*task.lease).channel->send(Work::Kind::Task, task.call.function, task.call.arguments, direct);
+  const auto id =
+      mine(*task.lease)
+          .channel->send(Work::Kind::Task, task.call.function, task.call.arguments, direct);
   task.direct = id.value_or(0);
   return id.has_value();
 }
 
-// ---- effects after it: sockets, the head, the ends of tasks -------------------------------------------------------------
+// ---- effects after it: sockets, the head, the ends of tasks -------------------------------------
 
 void Tasks::perform(tasks::Send& send) {
   if (!send.task) return;
@@ -204,19 +210,22 @@ void Tasks::perform(tasks::Fail& end) { mine(*end.task).result->complete(std::mo
 
 void Tasks::perform(tasks::Ask& ask) {
   const auto refused = std::make_shared<bool>(false);  // at once, where there is no head any more
-  const auto id =
-      head_.ask([&](wire::Ask::Builder out) { write_request(out.initLease(), *ask.need); },
-                [this, number = ask.ask](wire::Tell::Reader tell) { granted(number, tell.getLease()); },
-                [this, number = ask.ask, refused](const Failure& why) {
-                  *refused = true;
-                  asked_.erase(number);
-                  apply([&](Effects& effects) { book_.refused(number, refusal_of(why), why, Clock::now(), effects); });
-                });
+  const auto id = head_.ask(
+      [&](wire::Ask::Builder out) { write_request(out.initLease(), *ask.need); },
+      [this, number = ask.ask](wire::Tell::Reader tell) { granted(number, tell.getLease()); },
+      [this, number = ask.ask, refused](const Failure& why) {
+        *refused = true;
+        asked_.erase(number);
+        apply([&](Effects& effects) {
+          book_.refused(number, refusal_of(why), why, Clock::now(), effects);
+        });
+      });
   if (!*refused) asked_.emplace(ask.ask, id);
 }
 
 void Tasks::perform(tasks::Withdraw& withdraw) {
-  if (const auto asked = asked_.extract(withdraw.ask); !asked.empty()) head_.withdraw(asked.mapped());
+  if (const auto asked = asked_.extract(withdraw.ask); !asked.empty())
+    head_.withdraw(asked.mapped());
 }
 
 void Tasks::perform(tasks::GiveBack& back) {
@@ -244,7 +253,7 @@ void Tasks::granted(tasks::AskId ask, wire::LeaseGrant::Reader grant) {
   watch();
 }
 
-// ---- time ------------------------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
 void Tasks::post_turn() {
   boost::asio::post(loop_, [this] {

@@ -18,11 +18,12 @@
 
 namespace troupe::runtime {
 
-/// Performs what the LeaseBook says: sends tasks and takes them back, asks the head for leases and gives them back.
+/// Performs what the LeaseBook says: sends tasks and takes them back, asks the head for leases and
+/// gives them back.
 ///
-/// Any thread submits, and who takes a reply sends the next task through its channel. What goes through sockets, the head
-/// and time are the loop's. The book is under a mutex; what it wants done through channels is done under it too, what ends
-/// a task or concerns the head after.
+/// Any thread submits, and who takes a reply sends the next task through its channel. What goes
+/// through sockets, the head and time are the loop's. The book is under a mutex; what it wants done
+/// through channels is done under it too, what ends a task or concerns the head after.
 class Tasks : public CallReceiver {
  public:
   static constexpr int kDefaultRetries = 3;  ///< after the death of its process
@@ -31,18 +32,21 @@ class Tasks : public CallReceiver {
       : loop_(loop), head_(head), calls_(calls), resolver_(resolver), tick_(loop) {}
 
   /// Any thread.
-  void submit(detail::CallSpec call, const detail::RequestOptions& options, const detail::ObjectPtr& result);
+  void submit(detail::CallSpec call, const detail::RequestOptions& options,
+              const detail::ObjectPtr& result);
   /// The channels of leases; the version changes with them. Any thread.
   std::vector<OutChannelPtr> channels();
-  std::uint64_t channels_version() const { return channels_version_.load(std::memory_order_acquire); }
+  std::uint64_t channels_version() const {
+    return channels_version_.load(std::memory_order_acquire);
+  }
 
   // ---- the loop's
   /// Cancelled, if it has not started; false if it is none of the tasks of this process.
   bool cancel(const detail::ObjectPtr& result);
   /// The head wants the lease back once its running task is done.
   void recalled(std::uint64_t lease);
-  /// The lease's process has ended. -> which it was; 0 if the lease is not ours any more. What was sent there is heard of
-  /// from its calls.
+  /// The lease's process has ended. -> which it was; 0 if the lease is not ours any more. What was
+  /// sent there is heard of from its calls.
   ProcessId lost(std::uint64_t lease);
   /// There is a channel to a process that may have leases.
   void channel_opened(const OutChannelPtr& channel);

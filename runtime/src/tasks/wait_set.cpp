@@ -9,7 +9,8 @@ Watched::Watched(Tasks& tasks, std::span<const detail::ObjectPtr> objects) {
   for (const auto& object : objects) {
     if (object->ready()) continue;
     if (object->source.is_task) tasks_ = &tasks;
-    if (!object->source.channel || (before && before->source.channel == object->source.channel)) continue;
+    if (!object->source.channel || (before && before->source.channel == object->source.channel))
+      continue;
     before = object.get();
     add(object->source.channel);
   }
@@ -32,7 +33,8 @@ void Watched::look_for_leases() {
   if (!tasks_ || tasks_->channels_version() == leases_version_) return;
   leases_version_ = tasks_->channels_version();
   for (const auto& channel : tasks_->channels()) {
-    if (add(channel)) channel->before_sleep();  // this may be the last look before this thread sleeps
+    // This may be the last look before this thread sleeps.
+    if (add(channel)) channel->before_sleep();
   }
 }
 

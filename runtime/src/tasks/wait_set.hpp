@@ -8,8 +8,8 @@
 
 namespace troupe::runtime {
 
-/// For the time of one wait on a user's thread: the channels through which the objects may be answered, so that the thread
-/// takes the answers itself.
+/// For the time of one wait on a user's thread: the channels through which the objects may be
+/// answered, so that the thread takes the answers itself.
 class Watched {
  public:
   Watched(Tasks& tasks, std::span<const detail::ObjectPtr> objects);

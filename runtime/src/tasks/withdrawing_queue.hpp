@@ -14,8 +14,9 @@ struct Queued {
   bool withdrawn = false;  // it is passed over
 };
 
-/// Entries (shared_ptr to an heir of Queued) that wait, in order. One is withdrawn without a search, since any of a hundred
-/// thousand may be: it stays, and is passed over later. A value; no lock of its own.
+/// Entries (shared_ptr to an heir of Queued) that wait, in order. One is withdrawn without a
+/// search, since any of a hundred thousand may be: it stays, and is passed over later. A value; no
+/// lock of its own.
 template <class T>
 class WithdrawingQueue {
  public:
@@ -55,7 +56,8 @@ class WithdrawingQueue {
   }
 
  private:
-  /// Those at the front go at once, all of them once they are half of what is here: each is looked at once or twice.
+  /// Those at the front go at once, all of them once they are half of what is here: each is looked
+  /// at once or twice.
   void tidy() {
     while (!entries_.empty() && entries_.front()->withdrawn) {
       entries_.pop_front();

@@ -30,7 +30,8 @@ void put_little(char* at, std::uint64_t value, std::size_t bytes) {
 
 }  // namespace
 
-std::array<char, kChunkHeaderBytes> chunk_header(std::uint64_t offset, std::span<const std::byte> bytes) {
+std::array<char, kChunkHeaderBytes> chunk_header(std::uint64_t offset,
+                                                 std::span<const std::byte> bytes) {
   assert(bytes.size() <= kMostChunkBytes);
   std::array<char, kChunkHeaderBytes> header{};
   kChunkMagic.copy(header.data(), kChunkMagic.size());
@@ -71,10 +72,12 @@ ChunkReader::Result ChunkReader::header_filled() {
   const auto length = little(header_.data() + 4, 4);
   if (magic == kChunkMagic) return filled_ < kChunkHeaderBytes ? Result::More : chunk_announced();
   if (magic != kMessageMagic) {
-    return garbage(fmt::format("'{}' is the start of neither a chunk nor a message", transport::printable(magic)));
+    return garbage(fmt::format("'{}' is the start of neither a chunk nor a message",
+                               transport::printable(magic)));
   }
   if (length == 0 || length > kMostMessageBytes || length % sizeof(capnp::word) != 0) {
-    return garbage(fmt::format("a message of {} bytes is announced; the limit is {}", length, kMostMessageBytes));
+    return garbage(fmt::format("a message of {} bytes is announced; the limit is {}", length,
+                               kMostMessageBytes));
   }
   message_ = std::vector<capnp::word>(length / sizeof(capnp::word));
   message_bytes_ = length;
@@ -90,8 +93,9 @@ ChunkReader::Result ChunkReader::chunk_announced() {
   const auto left = into_.size() - verified_;
   const bool is_empty = chunk_bytes_ == 0 && left > 0;
   if (offset != verified_ || chunk_bytes_ > left || chunk_bytes_ > kMostChunkBytes || is_empty) {
-    return garbage(fmt::format("a chunk of {} bytes at {} is announced, where {} bytes from {} on are missing",
-                               chunk_bytes_, offset, left, verified_));
+    return garbage(
+        fmt::format("a chunk of {} bytes at {} is announced, where {} bytes from {} on are missing",
+                    chunk_bytes_, offset, left, verified_));
   }
   state_ = State::Bytes;
   filled_ = 0;
@@ -103,8 +107,8 @@ ChunkReader::Result ChunkReader::chunk_filled() {
   const auto bytes = into_.subspan(verified_, chunk_bytes_);
   const auto checksum = store::checksum(bytes);
   if (checksum != checksum_) {
-    error_ = fmt::format("the XXH3 of the {} at {} is {:016x}, and {:016x} was sent", store::format_bytes(chunk_bytes_),
-                         verified_, checksum, checksum_);
+    error_ = fmt::format("the XXH3 of the {} at {} is {:016x}, and {:016x} was sent",
+                         store::format_bytes(chunk_bytes_), verified_, checksum, checksum_);
     return Result::Damaged;
   }
   verified_ += chunk_bytes_;

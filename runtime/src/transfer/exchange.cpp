@@ -39,12 +39,16 @@ void refuse(const transport::ConnectionPtr& connection, const Refusal& why) {
 
 }  // namespace
 
-Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, ExchangeOptions options, ToHead to_head)
+Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, ExchangeOptions options,
+                   ToHead to_head)
     : loop_(loop),
       service_(service),
       options_(filled_in(std::move(options))),
       to_head_(std::move(to_head)),
-      links_(loop, {.as = {.self = as_node(options_), .key = options_.token, .nobody_there = "that node has ended"}},
+      links_(loop,
+             {.as = {.self = as_node(options_),
+                     .key = options_.token,
+                     .nobody_there = "that node has ended"}},
              [this](std::uint32_t node) { watch_node(node); }) {
   service_.set_elsewhere(this, options_.self.node);
 }
@@ -63,7 +67,7 @@ void Exchange::at_home(Then then) {
   });
 }
 
-// ---- bringing --------------------------------------------------------------------------------------------------
+// ---- bringing -----------------------------------------------------------------------------------
 
 void Exchange::fetch(store::Copy copy) {
   const auto object = copy.object;
@@ -89,12 +93,15 @@ void Exchange::start_pull(Fetched& fetched) {
   const auto& copy = fetched.copy;
   const auto into = fetched.window->bytes().first(copy.into.bytes);
   fetched.pull = std::make_shared<Pull>(
-      receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into, options_.pull,
+      receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into,
+      options_.pull,
       [this, object = copy.object, number = fetched.number](std::uint64_t verified) {
         at_home([this, object, number, verified] { progressed(object, number, verified); });
       },
       [this, object = copy.object, number = fetched.number](std::optional<Refusal> failure) {
-        at_home([this, object, number, failure = std::move(failure)] { fetch_ended(object, number, failure); });
+        at_home([this, object, number, failure = std::move(failure)] {
+          fetch_ended(object, number, failure);
+        });
       });
   boost::asio::post(receiving_.loop(), [pull = fetched.pull] { pull->start(); });
 }
@@ -106,7 +113,8 @@ void Exchange::progressed(store::ObjectId object, std::uint64_t number, std::uin
   for_each_sent(object, [verified](Sending& sending) { sending.available(verified); });
 }
 
-void Exchange::fetch_ended(store::ObjectId object, std::uint64_t number, const std::optional<Refusal>& failure) {
+void Exchange::fetch_ended(store::ObjectId object, std::uint64_t number,
+                           const std::optional<Refusal>& failure) {
   const auto found = fetched_.find(object);
   if (found == fetched_.end() || found->second.number != number) return;
   if (found->second.pull) --pulling_;
@@ -116,12 +124,15 @@ void Exchange::fetch_ended(store::ObjectId object, std::uint64_t number, const s
   start_waiting();
 }
 
-// ---- sending ---------------------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 void Exchange::accept(const transport::ConnectionPtr& connection, const transport::Caller& caller) {
   accepted_.insert(connection);
   connection->hand_over(
-      {}, [this, connection, caller](wire::Message::Reader message) { on_message(connection, caller, message); },
+      {},
+      [this, connection, caller](wire::Message::Reader message) {
+        on_message(connection, caller, message);
+      },
       [this, connection](const std::string&) { accepted_.erase(connection); });
 }
 
@@ -146,8 +157,9 @@ void Exchange::on_message(transport::ConnectionPtr connection, const transport::
                   .failed = wanted.getFailed()};
   if (caller.role != wire::Role::NODE) request.receiver = {};
   if (caller.role == wire::Role::PROCESS && caller.job != request.job) {
-    return transfer::refuse(connection, {Refusal::Kind::Invalid, fmt::format("the process is of job {}, not of job {}",
-                                                                             caller.job, request.job)});
+    return transfer::refuse(
+        connection, {Refusal::Kind::Invalid, fmt::format("the process is of job {}, not of job {}",
+                                                         caller.job, request.job)});
   }
   requested(connection, request);
 }
@@ -174,10 +186,12 @@ void Exchange::requested(const transport::ConnectionPtr& connection, const Reque
   send(connection, request);
 }
 
-/// Who has come back from another node is served here: to be sent on again, it could wait for one that waits for it.
+/// Who has come back from another node is served here: to be sent on again, it could wait for one
+/// that waits for it.
 std::optional<store::NodeAddress> Exchange::choose_onward(const Request& request) {
   const auto sent = sent_of_.find(request.object);
-  if (request.failed != 0 || sent == sent_of_.end() || sent->second.size() < options_.receivers) return std::nullopt;
+  if (request.failed != 0 || sent == sent_of_.end() || sent->second.size() < options_.receivers)
+    return std::nullopt;
   Receiver* best = nullptr;
   for (auto& receiver : receivers_[request.object]) {
     if (!receiver.fit || receiver.at.node == request.receiver.node) continue;
@@ -191,7 +205,8 @@ std::optional<store::NodeAddress> Exchange::choose_onward(const Request& request
 void Exchange::note_receiver(const Request& request) {
   if (request.receiver.node == 0 || request.receiver.node == options_.self.node) return;
   auto& receivers = receivers_[request.object];
-  const auto known = std::ranges::find(receivers, request.receiver.node, [](const auto& one) { return one.at.node; });
+  const auto known = std::ranges::find(receivers, request.receiver.node,
+                                       [](const auto& one) { return one.at.node; });
   if (known == receivers.end()) {
     receivers.push_back({.at = request.receiver});
   } else {
@@ -221,7 +236,8 @@ void Exchange::send(const transport::ConnectionPtr& connection, const Request& r
   if (coming == fetched_.end()) {
     sent.holding = true;
     return service_.hold(request.job, request.object,
-                         [this, id, alive = std::weak_ptr(alive_)](const std::variant<store::Held, Refusal>& result) {
+                         [this, id, alive = std::weak_ptr(alive_)](
+                             const std::variant<store::Held, Refusal>& result) {
                            if (!alive.expired()) held(id, result);
                          });
   }
@@ -245,20 +261,23 @@ void Exchange::held(SentId id, const std::variant<store::Held, Refusal>& result)
   auto window = store::Window::open(*held.arena, held.extent);
   if (const auto* failure = std::get_if<Refusal>(&window)) return refuse(sent, *failure);
   note_receiver(sent.request);
-  serve(sent, held, std::make_shared<store::Window>(std::move(std::get<store::Window>(window))), held.bytes);
+  serve(sent, held, std::make_shared<store::Window>(std::move(std::get<store::Window>(window))),
+        held.bytes);
 }
 
-void Exchange::serve(Sent& sent, const store::Held& held, std::shared_ptr<const store::Window> window,
-                     std::uint64_t available) {
+void Exchange::serve(Sent& sent, const store::Held& held,
+                     std::shared_ptr<const store::Window> window, std::uint64_t available) {
   if (held.bytes != sent.request.bytes) {
-    return refuse(
-        sent, {Refusal::Kind::Invalid, fmt::format("object {} has {} bytes, and {} were asked for",
-                                                   to_string(sent.request.object), held.bytes, sent.request.bytes)});
+    return refuse(sent,
+                  {Refusal::Kind::Invalid,
+                   fmt::format("object {} has {} bytes, and {} were asked for",
+                               to_string(sent.request.object), held.bytes, sent.request.bytes)});
   }
   Source source{held.arena, std::move(window), held.extent.offset, held.bytes};
-  boost::asio::post(sending_.loop(), [sending = sent.sending, source = std::move(source), available]() mutable {
-    sending->serve(std::move(source), available);
-  });
+  boost::asio::post(sending_.loop(),
+                    [sending = sent.sending, source = std::move(source), available]() mutable {
+                      sending->serve(std::move(source), available);
+                    });
 }
 
 void Exchange::refuse(Sent& sent, const Refusal& why) {
@@ -289,7 +308,7 @@ void Exchange::for_each_sent(store::ObjectId object, Then then) {
   }
 }
 
-// ---- freeing ---------------------------------------------------------------------------------------------------
+// ---- freeing ------------------------------------------------------------------------------------
 
 void Exchange::freed(store::JobId job, store::ObjectId object, bool is_copy) {
   for_each_sent(object, [](Sending& sending) { sending.stop(); });
@@ -312,7 +331,7 @@ void Exchange::free(store::JobId job, store::ObjectId object, const store::NodeA
   links_.free(at, job, object);
 }
 
-// ---- what the head knows ---------------------------------------------------------------------------------------
+// ---- what the head knows ------------------------------------------------------------------------
 
 void Exchange::watch(store::ProcessId owner) {
   if (!watched_.insert(owner).second || !to_head_) return;

@@ -26,7 +26,8 @@ namespace troupe::transfer {
 struct ExchangeOptions {
   std::string cluster;
   transport::Secret token{};
-  store::NodeAddress self = {};   ///< where other nodes reach this one: who listens there calls Exchange::accept
+  /// Where other nodes reach this one: who listens there calls Exchange::accept.
+  store::NodeAddress self = {};
   std::size_t receivers = 2;      ///< of one object at a time, before more of them are sent on
   std::size_t most_sent = 256;    ///< objects that are sent at a time; more are told to come again
   std::size_t most_fetched = 64;  ///< objects that are brought here at a time; more wait
@@ -34,8 +35,8 @@ struct ExchangeOptions {
   SendingOptions sending = {};
 };
 
-/// Brings objects here from other nodes, and sends them there. Lives in the node, on its loop; the bytes are moved by two
-/// threads beside it, one for each direction. The service outlives it.
+/// Brings objects here from other nodes, and sends them there. Lives in the node, on its loop; the
+/// bytes are moved by two threads beside it, one for each direction. The service outlives it.
 ///
 ///   a get of what another node has                         a request of another node
 ///     Service: memory for a copy                             this object is sent to 2 already, and others have it, or
@@ -44,24 +45,28 @@ struct ExchangeOptions {
 ///                  v verified           whom that sends on   comes, as far as it has come
 ///     Service::copied: who waits is answered
 ///
-/// So many receivers make a tree, in which each node passes on what it has while the rest is on its way. A receiver whose
-/// node in the tree fails goes back to where the object was written, and is served there.
+/// So many receivers make a tree, in which each node passes on what it has while the rest is on its
+/// way. A receiver whose node in the tree fails goes back to where the object was written, and is
+/// served there.
 ///
-/// Free goes from the owner's node to the node where the object was written, and from there to all that ever asked it,
-/// which are all that have a copy; each of these is told until it has acknowledged it (Links). That an owner has ended is
-/// told by the head, which each node asks once an owner, and so is the end of a node that cannot be told of a free.
+/// Free goes from the owner's node to the node where the object was written, and from there to all
+/// that ever asked it, which are all that have a copy; each of these is told until it has
+/// acknowledged it (Links). That an owner has ended is told by the head, which each node asks once
+/// an owner, and so is the end of a node that cannot be told of a free.
 class Exchange final : public store::Elsewhere {
  public:
   using ToHead = std::function<void(transport::Outgoing&)>;
 
-  Exchange(boost::asio::io_context& loop, store::Service& service, ExchangeOptions options, ToHead to_head);
+  Exchange(boost::asio::io_context& loop, store::Service& service, ExchangeOptions options,
+           ToHead to_head);
   ~Exchange() override;  ///< waits for both threads
 
-  /// A connection that proved the token (role node, or a driver's), or the key of its job (role process), and on which
-  /// nothing was read yet.
+  /// A connection that proved the token (role node, or a driver's), or the key of its job (role
+  /// process), and on which nothing was read yet.
   void accept(const transport::ConnectionPtr& connection, const transport::Caller& caller);
   /// A message that came on such a connection, of which no more has been read.
-  void on_message(transport::ConnectionPtr connection, const transport::Caller& caller, wire::Message::Reader message);
+  void on_message(transport::ConnectionPtr connection, const transport::Caller& caller,
+                  wire::Message::Reader message);
   /// Nothing of it is left to be freed, here or elsewhere.
   void job_ended(store::JobId job) { links_.job_ended(job); }
   /// False: the message is not for this object.
@@ -76,7 +81,8 @@ class Exchange final : public store::Elsewhere {
 
   std::size_t sending() const { return sent_.size(); }
   std::size_t fetching() const { return fetched_.size(); }
-  std::size_t freeing() const { return links_.listed(); }  ///< that other nodes have not acknowledged
+  /// That other nodes have not acknowledged.
+  std::size_t freeing() const { return links_.listed(); }
 
  private:
   using SentId = std::uint64_t;
@@ -112,7 +118,8 @@ class Exchange final : public store::Elsewhere {
   void start_waiting();
   void start_pull(Fetched& fetched);
   void progressed(store::ObjectId object, std::uint64_t number, std::uint64_t verified);
-  void fetch_ended(store::ObjectId object, std::uint64_t number, const std::optional<store::Refusal>& failure);
+  void fetch_ended(store::ObjectId object, std::uint64_t number,
+                   const std::optional<store::Refusal>& failure);
 
   void watch_node(std::uint32_t node);
 
@@ -123,7 +130,8 @@ class Exchange final : public store::Elsewhere {
   void set_unfit(store::ObjectId object, std::uint32_t node);
   void send(const transport::ConnectionPtr& connection, const Request& request);
   void held(SentId id, const std::variant<store::Held, store::Refusal>& result);
-  void serve(Sent& sent, const store::Held& held, std::shared_ptr<const store::Window> window, std::uint64_t available);
+  void serve(Sent& sent, const store::Held& held, std::shared_ptr<const store::Window> window,
+             std::uint64_t available);
   void refuse(Sent& sent, const store::Refusal& why);
   void sent_ended(SentId id, bool complete);
   void forget(SentId id);

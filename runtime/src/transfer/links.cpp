@@ -36,8 +36,8 @@ void Links::free(const store::NodeAddress& at, store::JobId job, store::ObjectId
     link.listed.pop_front();
     if (!std::exchange(link.overflowed, true))
       spdlog::warn(
-          "{} has more than {} objects to free that it cannot be told of: the first of them stay there until "
-          "their owner ends",
+          "{} has more than {} objects to free that it cannot be told of: the first of them stay "
+          "there until their owner ends",
           to_string(at), options_.most_listed);
   }
   if (link.connection) return link.connection->send(message_of(link.last_number, job, object));
@@ -83,21 +83,25 @@ void Links::connect(Link& link) {
       loop_, {.host = link.to.host, .port = link.to.port, .unix_name = {}}, options_.as,
       unless_over(link, [this](Link& same, const transport::ConnectionPtr& connection,
                                const transport::Accepted&) { opened(same, connection); }),
-      unless_over(link, [this](Link& same, const transport::Denied& denied) { failed(same, denied.why); }));
+      unless_over(
+          link, [this](Link& same, const transport::Denied& denied) { failed(same, denied.why); }));
 }
 
 void Links::opened(Link& link, const transport::ConnectionPtr& connection) {
   link.connection = connection;
-  connection->hand_over({},
-                        unless_over(link,
-                                    [this](Link& same, wire::Message::Reader message) {
-                                      acknowledged(same, message.isTransferFreed() ? message.getTransferFreed() : 0);
-                                    }),
-                        unless_over(link, [this](Link& same, const std::string& why) { failed(same, why); }));
-  for (const auto& free : link.listed) connection->send(message_of(free.number, free.job, free.object));
+  connection->hand_over(
+      {},
+      unless_over(link,
+                  [this](Link& same, wire::Message::Reader message) {
+                    acknowledged(same, message.isTransferFreed() ? message.getTransferFreed() : 0);
+                  }),
+      unless_over(link, [this](Link& same, const std::string& why) { failed(same, why); }));
+  for (const auto& free : link.listed)
+    connection->send(message_of(free.number, free.job, free.object));
 }
 
-/// What is no answer to what was sent comes from no node: it is tried again as one that is not there.
+/// What is no answer to what was sent comes from no node: it is tried again as one that is not
+/// there.
 void Links::acknowledged(Link& link, std::uint64_t number) {
   if (number == 0 || number > link.last_number) {
     const auto connection = link.connection;
@@ -115,8 +119,11 @@ void Links::failed(Link& link, const std::string& why) {
   if (link.listed.empty()) return end(links_.find(link.to.node));
   const auto node = link.to.node;
   const bool is_first = !std::exchange(link.watched, true);
-  if (is_first) spdlog::warn("{} cannot be told to free objects, and is tried again: {}", to_string(link.to), why);
-  link.timer.expires_after(std::exchange(link.wait, std::min(2 * link.wait, options_.longest_wait)));
+  if (is_first)
+    spdlog::warn("{} cannot be told to free objects, and is tried again: {}", to_string(link.to),
+                 why);
+  link.timer.expires_after(
+      std::exchange(link.wait, std::min(2 * link.wait, options_.longest_wait)));
   link.timer.async_wait(unless_over(link, [this](Link& same, boost::system::error_code error) {
     if (!error) connect(same);
   }));

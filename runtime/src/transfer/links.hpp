@@ -17,16 +17,18 @@
 namespace troupe::transfer {
 
 struct LinksOptions {
-  transport::ClientOptions as;                      ///< how it proves itself
-  std::chrono::milliseconds first_wait{100};        ///< before a node is tried again; then twice as long each time
-  std::chrono::milliseconds longest_wait{10'000};   ///< of those
-  std::size_t most_listed = std::size_t{1} << 20U;  ///< frees that a node owes an answer to; of more the oldest are
-                                                    ///< given up. 32 bytes each
+  transport::ClientOptions as;  ///< how it proves itself
+  /// Before a node is tried again; then twice as long each time.
+  std::chrono::milliseconds first_wait{100};
+  std::chrono::milliseconds longest_wait{10'000};  ///< of those
+  std::size_t most_listed =
+      std::size_t{1} << 20U;  ///< frees that a node owes an answer to; of more the oldest are
+                              ///< given up. 32 bytes each
 };
 
-/// Tells other nodes what was freed there. A free stays listed until its node has acknowledged it, and all that are listed
-/// are sent again on the next connection where one breaks: what was freed twice is freed. The connection is made with the
-/// first free, and kept. Belongs to the loop.
+/// Tells other nodes what was freed there. A free stays listed until its node has acknowledged it,
+/// and all that are listed are sent again on the next connection where one breaks: what was freed
+/// twice is freed. The connection is made with the first free, and kept. Belongs to the loop.
 ///
 ///             .------- broken, frees are listed: after a while -------.
 ///             v                                                       |

@@ -8,7 +8,8 @@
 
 namespace troupe::transfer {
 
-/// A loop with a thread of its own, which begins with the first use. Signals of the process are for other threads.
+/// A loop with a thread of its own, which begins with the first use. Signals of the process are for
+/// other threads.
 class LoopThread {
  public:
   LoopThread() = default;

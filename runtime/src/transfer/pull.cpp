@@ -28,8 +28,8 @@ constexpr int kMostReturns = 16;
 
 }  // namespace
 
-Pull::Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into, PullOptions options,
-           OnProgress on_progress, OnDone on_done)
+Pull::Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into,
+           PullOptions options, OnProgress on_progress, OnDone on_done)
     : loop_(loop),
       wanted_(std::move(wanted)),
       into_(into),
@@ -67,14 +67,16 @@ void Pull::hang_up() {
   reader_.reset();
 }
 
-// ---- asking ----------------------------------------------------------------------------------------------------
+// ---- asking -------------------------------------------------------------------------------------
 
 void Pull::ask(store::NodeAddress whom) {
   hang_up();
   asked_ = std::move(whom);
   const transport::Endpoint to{.host = asked_.host, .port = asked_.port, .unix_name = {}};
-  const transport::ClientOptions client{
-      .self = options_.self, .key = options_.key, .timeout = options_.connect, .nobody_there = "that node has ended"};
+  const transport::ClientOptions client{.self = options_.self,
+                                        .key = options_.key,
+                                        .timeout = options_.connect,
+                                        .nobody_there = "that node has ended"};
   transport::connect(
       loop_, to, client,
       [self = shared_from_this(), attempt = attempt_](const transport::ConnectionPtr& connection,
@@ -97,10 +99,13 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   request.setFailed(failed_node_);
   connection->send(std::move(message));
   auto fd = connection->detach();
-  if (!fd) return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
+  if (!fd)
+    return failed(Kind::Stopped, "the connection was closed at once, or something came unasked");
   error_code not_watched;
   socket_.emplace(transport::adopt(loop_, transport::OwnedFd(fd.release()), not_watched));
-  if (not_watched) return failed(Kind::Stopped, "this machine cannot watch another socket: " + not_watched.message());
+  if (not_watched)
+    return failed(Kind::Stopped,
+                  "this machine cannot watch another socket: " + not_watched.message());
   reader_.emplace(into_, verified_, wanted_.warm);
   heard_ = waits_since_ = Clock::now();
   watch();
@@ -108,17 +113,20 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 }
 
 void Pull::denied(const transport::Denied& denied) {
-  if (denied.refused && asks_origin()) return finish({{Kind::Stopped, progress() + ": " + denied.why}});
+  if (denied.refused && asks_origin())
+    return finish({{Kind::Stopped, progress() + ": " + denied.why}});
   failed(denied.may_be_busy ? Kind::TimedOut : Kind::Unknown, denied.why);
 }
 
-// ---- receiving -------------------------------------------------------------------------------------------------
+// ---- receiving ----------------------------------------------------------------------------------
 
 void Pull::wait_to_read() {
   const auto enough = static_cast<int>(std::min(reader_->space().size(), kWakeBytes));
   ::setsockopt(socket_->native_handle(), SOL_SOCKET, SO_RCVLOWAT, &enough, sizeof enough);
-  socket_->async_wait(transport::Socket::wait_read, [self = shared_from_this(), attempt = attempt_](error_code error) {
-    if (self->attempt_ == attempt && error != boost::asio::error::operation_aborted) self->read_turn();
+  socket_->async_wait(transport::Socket::wait_read, [self = shared_from_this(),
+                                                     attempt = attempt_](error_code error) {
+    if (self->attempt_ == attempt && error != boost::asio::error::operation_aborted)
+      self->read_turn();
   });
 }
 
@@ -162,7 +170,8 @@ void Pull::took(ChunkReader::Result result) {
 
 void Pull::on_message(std::span<const capnp::word> segment) try {
   const kj::ArrayPtr<const capnp::word> segments[] = {{segment.data(), segment.size()}};
-  capnp::SegmentArrayMessageReader reader(segments, {.traversalLimitInWords = 8192, .nestingLimit = 8});
+  capnp::SegmentArrayMessageReader reader(segments,
+                                          {.traversalLimitInWords = 8192, .nestingLimit = 8});
   const auto message = reader.getRoot<wire::Message>();
   switch (message.which()) {
     case wire::Message::TRANSFER_WAIT:
@@ -172,18 +181,20 @@ void Pull::on_message(std::span<const capnp::word> segment) try {
     case wire::Message::TRANSFER_REFUSED: {
       const auto refusal = message.getTransferRefused();
       const auto kind = std::min(refusal.getKind(), static_cast<std::uint16_t>(Kind::Stopped));
-      return refused({static_cast<Kind>(kind), transport::printable(refusal.getMessage().cStr(), 1000)});
+      return refused(
+          {static_cast<Kind>(kind), transport::printable(refusal.getMessage().cStr(), 1000)});
     }
     default:
       return failed(Kind::Damaged, "it sends a message that is no answer");
   }
 } catch (const kj::Exception& error) {
-  failed(Kind::Damaged,
-         fmt::format("it sends a malformed message: {}", transport::printable(error.getDescription().cStr(), 200)));
+  failed(Kind::Damaged, fmt::format("it sends a malformed message: {}",
+                                    transport::printable(error.getDescription().cStr(), 200)));
 }
 
 void Pull::sent_on(store::NodeAddress to) {
-  if (++hops_ > kMostHops) return failed(Kind::Stopped, fmt::format("it was sent on {} times", hops_));
+  if (++hops_ > kMostHops)
+    return failed(Kind::Stopped, fmt::format("it was sent on {} times", hops_));
   ask(std::move(to));
 }
 
@@ -194,19 +205,22 @@ void Pull::refused(const store::Refusal& why) {
   finish({{why.kind, fmt::format("{}: {}", to_string(wanted_.at), why.message)}});
 }
 
-// ---- what goes wrong -------------------------------------------------------------------------------------------
+// ---- what goes wrong ----------------------------------------------------------------------------
 
 void Pull::failed(Kind kind, const std::string& why) {
   if (!asks_origin()) {
     failed_node_ = asked_.node;
     hops_ = 0;
     if (++returns_ <= kMostReturns) return ask(wanted_.at);
-    return finish({{Kind::Stopped, fmt::format("{}: it was sent on {} times, and nobody had it; the last, {}: {}",
-                                               progress(), returns_, to_string(asked_), why)}});
+    return finish({{Kind::Stopped,
+                    fmt::format("{}: it was sent on {} times, and nobody had it; the last, {}: {}",
+                                progress(), returns_, to_string(asked_), why)}});
   }
-  if (++failures_ <= options_.retries) return try_again(options_.pause * (1 << std::min(failures_ - 1, 10)));
-  const auto summary = kind == Kind::Unknown ? fmt::format("{}: the node that had it is gone", progress())
-                                             : fmt::format("{}: {} attempts failed", progress(), failures_);
+  if (++failures_ <= options_.retries)
+    return try_again(options_.pause * (1 << std::min(failures_ - 1, 10)));
+  const auto summary = kind == Kind::Unknown
+                           ? fmt::format("{}: the node that had it is gone", progress())
+                           : fmt::format("{}: {} attempts failed", progress(), failures_);
   finish({{kind, fmt::format("{}: {}", summary, why)}});
 }
 
@@ -225,19 +239,23 @@ void Pull::watch() {
     if (error || self->attempt_ != attempt) return;
     const auto now = Clock::now();
     if (now - self->heard_ >= self->options_.silence) {
-      return self->failed(Kind::TimedOut, fmt::format("nothing came for {} ms", self->options_.silence.count()));
+      return self->failed(Kind::TimedOut,
+                          fmt::format("nothing came for {} ms", self->options_.silence.count()));
     }
     if (now - self->waits_since_ >= self->options_.stall) {
-      return self->failed(Kind::TimedOut, fmt::format("it said to wait for {} ms", self->options_.stall.count()));
+      return self->failed(Kind::TimedOut,
+                          fmt::format("it said to wait for {} ms", self->options_.stall.count()));
     }
     self->watch();
   });
 }
 
-/// "object 7.42 (100.0 MiB, of which 3.0 MiB have arrived) cannot be had from node 3 (10.0.0.7:4711)"
+/// "object 7.42 (100.0 MiB, of which 3.0 MiB have arrived) cannot be had from node 3
+/// (10.0.0.7:4711)"
 std::string Pull::progress() const {
-  return fmt::format("object {} ({}, of which {} have arrived) cannot be had from {}", to_string(wanted_.object),
-                     store::format_bytes(into_.size()), store::format_bytes(verified_), to_string(wanted_.at));
+  return fmt::format("object {} ({}, of which {} have arrived) cannot be had from {}",
+                     to_string(wanted_.object), store::format_bytes(into_.size()),
+                     store::format_bytes(verified_), to_string(wanted_.at));
 }
 
 }  // namespace troupe::transfer

@@ -19,18 +19,22 @@
 namespace troupe::transfer {
 
 struct PullOptions {
-  transport::Caller self;  ///< role node with the token's key; a driver that has no node: role driver
+  /// Role node with the token's key; a driver that has no node: role driver.
+  transport::Caller self;
   transport::Secret key{};
-  store::NodeAddress receiver = {};  ///< this node, to which others may be sent on; none: they may not
+  /// This node, to which others may be sent on; none: they may not.
+  store::NodeAddress receiver = {};
   std::chrono::milliseconds connect{2'000};
   std::chrono::milliseconds silence{10'000};  ///< without a byte the connection is taken for broken
-  std::chrono::milliseconds stall{60'000};    ///< without a byte of the object, though the other side says to wait
-  std::chrono::milliseconds pause{100};       ///< before the first further try; twice as long before each one after it
-  int retries = 3;                            ///< of the node where it was written
+  /// Without a byte of the object, though the other side says to wait.
+  std::chrono::milliseconds stall{60'000};
+  /// Before the first further try; twice as long before each one after it.
+  std::chrono::milliseconds pause{100};
+  int retries = 3;  ///< of the node where it was written
 };
 
-/// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds itself until it is
-/// done or cancelled.
+/// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds
+/// itself until it is done or cancelled.
 ///
 ///                       .----- sent on: to that node ----.
 ///                       v                                |

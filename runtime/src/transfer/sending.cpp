@@ -27,8 +27,8 @@ std::vector<char> frame_of(transport::Outgoing message) {
 
 }  // namespace
 
-Sending::Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from, SendingOptions options,
-                 OnEnded on_ended)
+Sending::Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from,
+                 SendingOptions options, OnEnded on_ended)
     : loop_(loop),
       socket_(transport::adopt(loop, transport::OwnedFd(socket.release()), not_watched_)),
       options_(options),
@@ -79,7 +79,7 @@ void Sending::end(bool complete) {
   on_ended(complete);
 }
 
-// ---- writing ---------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 /// False where there is nothing to be sent now.
 bool Sending::prepare_next() {
@@ -93,7 +93,8 @@ bool Sending::prepare_next() {
   if (!source_) return false;
   const bool is_empty = source_->bytes == offset_ && !any_chunk_;
   if (offset_ >= available_ && !is_empty) return false;
-  const auto chunk = source_->whole().subspan(offset_, std::min<std::uint64_t>(kChunkBytes, available_ - offset_));
+  const auto chunk =
+      source_->whole().subspan(offset_, std::min<std::uint64_t>(kChunkBytes, available_ - offset_));
   const auto header = chunk_header(offset_, chunk);
   head_.assign(header.begin(), header.end());
   head_sent_ = 0;
@@ -154,12 +155,13 @@ void Sending::wait_to_write() {
   });
 }
 
-// ---- the receiver ----------------------------------------------------------------------------------------------
+// ---- the receiver -------------------------------------------------------------------------------
 
 /// It has nothing to say: what comes is its end.
 void Sending::wait_to_read() {
   socket_.async_wait(transport::Socket::wait_read, [self = shared_from_this()](error_code error) {
-    if (error != boost::asio::error::operation_aborted) self->end(self->hung_up_ && !self->refused_);
+    if (error != boost::asio::error::operation_aborted)
+      self->end(self->hung_up_ && !self->refused_);
   });
 }
 

@@ -25,16 +25,20 @@ struct Source {
   std::uint64_t offset = 0;  ///< in the arena
   std::uint64_t bytes = 0;   ///< of the object
 
-  std::span<const std::byte> whole() const { return std::span<const std::byte>(window->bytes()).first(bytes); }
+  std::span<const std::byte> whole() const {
+    return std::span<const std::byte>(window->bytes()).first(bytes);
+  }
 };
 
 struct SendingOptions {
-  std::chrono::milliseconds keep_alive{2'000};  ///< the receiver is told to wait, where nothing else is sent
-  std::chrono::milliseconds silence{10'000};    ///< of a receiver that takes nothing, or does not hang up at the end
+  /// The receiver is told to wait, where nothing else is sent.
+  std::chrono::milliseconds keep_alive{2'000};
+  /// Of a receiver that takes nothing, or does not hang up at the end.
+  std::chrono::milliseconds silence{10'000};
 };
 
-/// Sends the bytes of one object to one receiver, from a byte on, as they become available. Lives on one loop, every call
-/// on its thread; holds itself until it has ended.
+/// Sends the bytes of one object to one receiver, from a byte on, as they become available. Lives
+/// on one loop, every call on its thread; holds itself until it has ended.
 ///
 ///     [waiting] --serve()--> [sending] --the last byte--> [sent] --the receiver hangs up--> ended
 ///         |---- refuse() -------'--------------------------^
@@ -44,8 +48,8 @@ class Sending : public std::enable_shared_from_this<Sending> {
   /// `complete`: the receiver has taken all there was to send. Its memory is not read any more.
   using OnEnded = std::function<void(bool complete)>;
 
-  Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from, SendingOptions options,
-          OnEnded on_ended);
+  Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64_t from,
+          SendingOptions options, OnEnded on_ended);
   void start();
   void serve(Source source, std::uint64_t available);
   void available(std::uint64_t bytes);  ///< from the object's start

@@ -28,20 +28,22 @@ using boost::system::error_code;
 
 /// Bytes read before other connections of the loop get their turn.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
-/// How long finish() waits for a peer that takes nothing, and how long for one that does not hang up.
+/// How long finish() waits for a peer that takes nothing, and how long for one that does not hang
+/// up.
 constexpr std::chrono::seconds kFinishPatience{5};
 constexpr std::chrono::seconds kLingerPatience{1};
-/// What a reader may follow, in words. A handler reads a field more than once; pointers that all lead to one big value
-/// must still not make it cost much more than it did to send.
+/// What a reader may follow, in words. A handler reads a field more than once; pointers that all
+/// lead to one big value must still not make it cost much more than it did to send.
 std::uint64_t traversal_limit(std::size_t words) { return 16 * std::uint64_t{words} + 65536; }
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
 }  // namespace
 
-/// Sockets are non-blocking, and the loop says only when to try: no buffer is lent to a pending operation, so the
-/// connection may go away at any time. Pending operations know this weakly, but for the timer of finish(); what runs
-/// holds it, and sees in state_ that a handler has closed or dropped the connection.
+/// Sockets are non-blocking, and the loop says only when to try: no buffer is lent to a pending
+/// operation, so the connection may go away at any time. Pending operations know this weakly, but
+/// for the timer of finish(); what runs holds it, and sees in state_ that a handler has closed or
+/// dropped the connection.
 class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
  public:
   Impl(Socket socket, Limits limits)
@@ -88,13 +90,13 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void queue(std::size_t body, const auto& push) {
     if (!is_open() || !write_error_.empty()) return;
     if (body > limits_.frame_bytes) {
-      return fail_later(
-          fmt::format("a message of {} bytes was to be sent, the limit is {}", body, limits_.frame_bytes));
+      return fail_later(fmt::format("a message of {} bytes was to be sent, the limit is {}", body,
+                                    limits_.frame_bytes));
     }
     if (outbox_.bytes() + body > limits_.outbox_bytes) {
       return fail_later(
-          fmt::format("the peer does not keep up: {} bytes wait to be sent, and {} more were to be; the "
-                      "limit is {}",
+          fmt::format("the peer does not keep up: {} bytes wait to be sent, and {} more were to "
+                      "be; the limit is {}",
                       outbox_.bytes(), body, limits_.outbox_bytes));
     }
     push();
@@ -130,7 +132,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
 
   void set_handlers(OnMessage on_message, OnClosed on_closed) {
     handlers_ = nullptr;
-    if (on_message) handlers_ = std::make_shared<Handlers>(Handlers{std::move(on_message), std::move(on_closed)});
+    if (on_message)
+      handlers_ = std::make_shared<Handlers>(Handlers{std::move(on_message), std::move(on_closed)});
   }
 
   void later(Member member) {
@@ -166,7 +169,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   std::string peer_;
   std::string local_host_;
   std::vector<os::UniqueFd> descriptors_;  // arrived, not taken
-  std::shared_ptr<Handlers> handlers_;     // shared with the delivery that runs: a handler may replace itself
+  // Shared with the delivery that runs: a handler may replace itself.
+  std::shared_ptr<Handlers> handlers_;
   State state_ = State::Made;
   std::size_t message_bytes_ = 0;  // of the one that is delivered
   bool in_turn_ = false;           // deliver() runs, and flushes at its end
@@ -178,7 +182,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   std::string why_closed_;   // to be reported by fail_later
 };
 
-// ---- reading ---------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 void Connection::Impl::wait_to_read() {
   if (state_ == State::Closed || std::exchange(waits_to_read_, true)) return;
@@ -191,7 +195,8 @@ void Connection::Impl::wait_to_read() {
   });
 }
 
-/// Delivers what is there, reads what has arrived, and so on until there is no more or others should have their turn.
+/// Delivers what is there, reads what has arrived, and so on until there is no more or others
+/// should have their turn.
 void Connection::Impl::read_turn() {
   if (state_ == State::Finishing) return discard();
   if (state_ == State::Closed) return report_failure();
@@ -225,7 +230,8 @@ bool Connection::Impl::read_once(std::size_t& turn) {
   }
   if (got == 0) {
     const auto cut_off = reader_.cut_off();
-    fail(cut_off.empty() ? "the peer closed the connection" : "the peer closed the connection " + cut_off);
+    fail(cut_off.empty() ? "the peer closed the connection"
+                         : "the peer closed the connection " + cut_off);
     return false;
   }
   if (errno == EINTR) return true;
@@ -265,11 +271,12 @@ void Connection::Impl::deliver(std::span<const capnp::word> body) {
     capnp::SegmentArrayMessageReader message(segments, options);
     handlers->on_message(message.getRoot<wire::Message>());
   } catch (const kj::Exception& error) {
-    fail(fmt::format("the peer sent a malformed message: {}", printable(error.getDescription().cStr(), 200)));
+    fail(fmt::format("the peer sent a malformed message: {}",
+                     printable(error.getDescription().cStr(), 200)));
   }
 }
 
-// ---- writing ---------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 void Connection::Impl::wait_to_write() {
   if (std::exchange(waits_to_write_, true)) return;
@@ -277,7 +284,8 @@ void Connection::Impl::wait_to_write() {
     const auto alive = weak.lock();
     if (!alive) return;
     alive->waits_to_write_ = false;
-    if (error != boost::asio::error::operation_aborted && alive->state_ != State::Closed) alive->flush();
+    if (error != boost::asio::error::operation_aborted && alive->state_ != State::Closed)
+      alive->flush();
   });
 }
 
@@ -314,8 +322,9 @@ void Connection::Impl::posted_flush() {
 /// The peer may have said why before it closed: what has arrived is delivered first.
 void Connection::Impl::write_failed(int error) {
   if (state_ == State::Finishing) return close();
-  write_error_ = error == EPIPE || error == ECONNRESET ? "the peer closed the connection"
-                                                       : fmt::format("the connection broke: {}", text_of(error));
+  write_error_ = error == EPIPE || error == ECONNRESET
+                     ? "the peer closed the connection"
+                     : fmt::format("the connection broke: {}", text_of(error));
   outbox_.clear();
   if (handlers_) later(&Impl::read_turn);
 }
@@ -323,12 +332,13 @@ void Connection::Impl::write_failed(int error) {
 /// What has arrived is delivered first.
 void Connection::Impl::unanswered() {
   if (state_ == State::Finishing) return close();
-  write_error_ = fmt::format("{} acknowledges nothing any more: its host or the network in between is gone", peer_);
+  write_error_ = fmt::format(
+      "{} acknowledges nothing any more: its host or the network in between is gone", peer_);
   outbox_.clear();
   if (handlers_) later(&Impl::read_turn);
 }
 
-// ---- the end ---------------------------------------------------------------------------------------------------
+// ---- the end ------------------------------------------------------------------------------------
 
 void Connection::Impl::fail(std::string why) {
   if (!is_open()) return;
@@ -355,7 +365,8 @@ void Connection::Impl::report_failure() {
 }
 
 void Connection::Impl::close() {
-  const auto handlers = std::exchange(handlers_, nullptr);  // may hold what owns this connection: goes last
+  // May hold what owns this connection: goes last.
+  const auto handlers = std::exchange(handlers_, nullptr);
   state_ = State::Closed;
   outbox_.clear();
   why_closed_.clear();
@@ -376,7 +387,8 @@ void Connection::Impl::finish() {
 
 os::UniqueFd Connection::Impl::detach() {
   if (!is_open()) return {};
-  const auto handlers = std::exchange(handlers_, nullptr);  // may hold what owns this connection: goes last
+  // May hold what owns this connection: goes last.
+  const auto handlers = std::exchange(handlers_, nullptr);
   while (!outbox_.empty()) {
     const auto sent = transmit();
     if (sent > 0) outbox_.drop(static_cast<std::size_t>(sent));
@@ -397,13 +409,13 @@ os::UniqueFd Connection::Impl::detach() {
 int Connection::Impl::peer_pid() const {
   ucred who{};
   socklen_t size = sizeof who;
-  const bool known =
-      ::getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+  const bool known = ::getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET,
+                                  SO_PEERCRED, &who, &size) == 0;
   return known && who.pid > 0 ? who.pid : 0;
 }
 
-/// All is sent. To close a socket that has unread bytes would reset it, and the peer could lose what it was sent, so
-/// the peer's end of file is waited for.
+/// All is sent. To close a socket that has unread bytes would reset it, and the peer could lose
+/// what it was sent, so the peer's end of file is waited for.
 void Connection::Impl::hang_up() {
   if (std::exchange(hung_up_, true)) return;
   ::shutdown(socket_.native_handle(), SHUT_WR);
@@ -416,7 +428,8 @@ void Connection::Impl::discard() {
   for (int reads = 0; reads < 64; ++reads) {
     const auto got = ::recv(socket_.native_handle(), unread.data(), unread.size(), MSG_DONTWAIT);
     if (got == 0 && !hung_up_) return;  // the peer may still take what is queued
-    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)) return close();
+    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
+      return close();
     if (got < 0 && errno != EINTR) break;
   }
   wait_to_read();
@@ -432,9 +445,10 @@ void Connection::Impl::watch_finish() {
   });
 }
 
-// ---- Connection ------------------------------------------------------------------------------------------------
+// ---- Connection ---------------------------------------------------------------------------------
 
-Connection::Connection(Socket socket, Limits limits) : impl_(std::make_shared<Impl>(std::move(socket), limits)) {}
+Connection::Connection(Socket socket, Limits limits)
+    : impl_(std::make_shared<Impl>(std::move(socket), limits)) {}
 Connection::~Connection() {
   if (impl_->is_open()) impl_->close();
 }

@@ -15,7 +15,8 @@ constexpr std::size_t kFirstChunk = std::size_t{256} << 10;
 
 std::uint32_t body_bytes_of(const char* header) {
   const auto* length = reinterpret_cast<const unsigned char*>(header) + kMagic.size();
-  return length[0] | std::uint32_t{length[1]} << 8 | std::uint32_t{length[2]} << 16 | std::uint32_t{length[3]} << 24;
+  return length[0] | std::uint32_t{length[1]} << 8 | std::uint32_t{length[2]} << 16 |
+         std::uint32_t{length[3]} << 24;
 }
 
 }  // namespace
@@ -49,10 +50,11 @@ std::span<char> FrameReader::space() {
   }
   const bool small = end_ == room_ && room_ < kBufferBytes;  // more may have come than it takes
   if (begin_ == end_) begin_ = end_ = 0;
-  // A frame that was begun is moved to the front where it cannot end in place, or where one read would bring little.
-  // begin_ stays a multiple of 8.
+  // A frame that was begun is moved to the front where it cannot end in place, or where one read
+  // would bring little. begin_ stays a multiple of 8.
   const auto have = end_ - begin_;
-  const auto whole = have < kHeaderBytes ? kHeaderBytes : kHeaderBytes + body_bytes_of(bytes() + begin_);
+  const auto whole =
+      have < kHeaderBytes ? kHeaderBytes : kHeaderBytes + body_bytes_of(bytes() + begin_);
   if (small || begin_ + whole > room_ || room_ - end_ < room_ / 4) make_room();
   return {bytes() + end_, room_ - end_};
 }
@@ -101,7 +103,8 @@ void FrameReader::start_large(std::size_t body_bytes) {
   large_room_ = std::min(body_bytes, kFirstChunk);
   large_.reset(static_cast<char*>(std::malloc(large_room_)));
   if (!large_) throw std::bad_alloc();
-  large_filled_ = end_ - begin_;  // all of it belongs to this frame, which is larger than the buffer
+  // All of it belongs to this frame, which is larger than the buffer.
+  large_filled_ = end_ - begin_;
   std::memcpy(large_.get(), bytes() + begin_, large_filled_);
   begin_ = end_ = 0;
 }
@@ -115,8 +118,8 @@ bool FrameReader::check_header() {
   } else if (have.size() >= kHeaderBytes) {
     const auto body = body_bytes_of(have.data());
     if (body == 0 || body % sizeof(capnp::word) != 0) {
-      error_ = fmt::format("bad frame: its length, {}, is not a positive multiple of 8 ('{}')", body,
-                           printable(have.substr(0, kHeaderBytes)));
+      error_ = fmt::format("bad frame: its length, {}, is not a positive multiple of 8 ('{}')",
+                           body, printable(have.substr(0, kHeaderBytes)));
     } else if (body > limit_) {
       error_ = fmt::format("bad frame: it announces {} bytes, the limit is {} ('{}')", body, limit_,
                            printable(have.substr(0, kHeaderBytes)));
@@ -127,13 +130,14 @@ bool FrameReader::check_header() {
 
 std::string FrameReader::cut_off() const {
   if (large_bytes_ != 0) {
-    return fmt::format("in the middle of a message ({} of {} bytes had arrived)", large_filled_, large_bytes_);
+    return fmt::format("in the middle of a message ({} of {} bytes had arrived)", large_filled_,
+                       large_bytes_);
   }
   if (begin_ == end_) return "";
   if (end_ - begin_ < kHeaderBytes)
     return fmt::format("in the middle of a frame's header ('{}')", printable(buffered()));
-  return fmt::format("in the middle of a message ({} of {} bytes had arrived)", end_ - begin_ - kHeaderBytes,
-                     body_bytes_of(bytes() + begin_));
+  return fmt::format("in the middle of a message ({} of {} bytes had arrived)",
+                     end_ - begin_ - kHeaderBytes, body_bytes_of(bytes() + begin_));
 }
 
 }  // namespace troupe::transport

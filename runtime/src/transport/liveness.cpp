@@ -11,13 +11,15 @@
 namespace troupe::transport {
 namespace {
 
-/// A process that reads nothing is asked rarely whether it does now: one question that is lost says nothing yet.
+/// A process that reads nothing is asked rarely whether it does now: one question that is lost says
+/// nothing yet.
 constexpr int kLostProbes = 2;
 
 bool is_tcp(int fd) {
   int protocol = 0;
   socklen_t size = sizeof protocol;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+         protocol == IPPROTO_TCP;
 }
 
 void set(int fd, int option, std::chrono::seconds value) {
@@ -36,8 +38,8 @@ void keep_alive(int fd, const Liveness& liveness) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &liveness.probes, sizeof liveness.probes);
 }
 
-UnansweredWatch::UnansweredWatch(const boost::asio::any_io_executor& executor, int fd, Liveness liveness,
-                                 std::function<void()> gone)
+UnansweredWatch::UnansweredWatch(const boost::asio::any_io_executor& executor, int fd,
+                                 Liveness liveness, std::function<void()> gone)
     : fd_(fd), liveness_(liveness), is_tcp_(is_tcp(fd)), timer_(executor), gone_(std::move(gone)) {}
 
 void UnansweredWatch::stop() {
@@ -72,7 +74,8 @@ UnansweredWatch::Look UnansweredWatch::look() const {
   socklen_t size = sizeof info;
   if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Look::AllAcknowledged;
   // Where the peer has no room for more, nothing is unacknowledged: then only questions go out.
-  const bool in_vain = info.tcpi_unacked > 0 ? info.tcpi_retransmits > 0 : info.tcpi_probes >= kLostProbes;
+  const bool in_vain =
+      info.tcpi_unacked > 0 ? info.tcpi_retransmits > 0 : info.tcpi_probes >= kLostProbes;
   const bool silent = std::chrono::milliseconds(info.tcpi_last_ack_recv) >= liveness_.unanswered;
   return in_vain && silent ? Look::Gone : Look::Waits;
 }

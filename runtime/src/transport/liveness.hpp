@@ -9,10 +9,12 @@
 
 namespace troupe::transport {
 
-/// How soon the end of a connection is noticed whose other host is gone without a word: cut off, without power. A process
-/// that is merely stopped is not gone: the kernel of its host answers for it.
+/// How soon the end of a connection is noticed whose other host is gone without a word: cut off,
+/// without power. A process that is merely stopped is not gone: the kernel of its host answers for
+/// it.
 struct Liveness {
-  std::chrono::seconds idle{5};      ///< of a connection on which nothing is under way; then the peer's host is asked
+  /// Of a connection on which nothing is under way; then the peer's host is asked.
+  std::chrono::seconds idle{5};
   std::chrono::seconds interval{5};  ///< from one such question to the next
   int probes = 3;                    ///< so many without an answer: the host is gone
   /// What was sent is acknowledged within this, or the host is gone; looked at every `interval`.
@@ -22,15 +24,17 @@ struct Liveness {
 /// The kernel looks after an idle TCP connection from now on; no effect on other sockets.
 void keep_alive(int fd, const Liveness& liveness = {});
 
-/// Whether the host at the other end of a TCP connection still acknowledges what is sent. The kernel's keep-alive is silent
-/// while data is under way, and TCP_USER_TIMEOUT would also end the connection to a process that is alive and reads
-/// nothing: one in a debugger. So the kernel is asked. Belongs to the loop of its executor.
+/// Whether the host at the other end of a TCP connection still acknowledges what is sent. The
+/// kernel's keep-alive is silent while data is under way, and TCP_USER_TIMEOUT would also end the
+/// connection to a process that is alive and reads nothing: one in a debugger. So the kernel is
+/// asked. Belongs to the loop of its executor.
 ///
 ///   [quiet] --sent()--> [watches] --all is acknowledged--> [quiet]
 ///                           \--nothing was, for Liveness::unanswered--> `gone`, once
 class UnansweredWatch {
  public:
-  UnansweredWatch(const boost::asio::any_io_executor& executor, int fd, Liveness liveness, std::function<void()> gone);
+  UnansweredWatch(const boost::asio::any_io_executor& executor, int fd, Liveness liveness,
+                  std::function<void()> gone);
 
   /// Something was given to the socket. Costs nothing while it watches.
   void sent() {

@@ -21,7 +21,8 @@ Outgoing::Outgoing(std::size_t bytes)
 
 std::span<const char> Outgoing::body() {
   if (message_->getSegmentsForOutput().size() > 1) {
-    auto whole = std::make_unique<capnp::MallocMessageBuilder>(static_cast<kj::uint>(message_->sizeInWords()));
+    auto whole = std::make_unique<capnp::MallocMessageBuilder>(
+        static_cast<kj::uint>(message_->sizeInWords()));
     whole->setRoot(root_.asReader());
     root_ = whole->getRoot<wire::Message>();
     message_ = std::move(whole);

@@ -13,8 +13,8 @@
 
 namespace troupe::transport {
 
-/// Bytes that wait to be sent, in order. Small messages are gathered, so that one write takes many; a large one that
-/// was given away keeps its own memory, so that it is not copied.
+/// Bytes that wait to be sent, in order. Small messages are gathered, so that one write takes many;
+/// a large one that was given away keeps its own memory, so that it is not copied.
 class Outbox {
  public:
   void push(Outgoing& message);
@@ -40,7 +40,9 @@ class Outbox {
     std::vector<char> batch;
     std::shared_ptr<Outgoing> large;  // instead of a batch
     std::vector<os::UniqueFd> descriptors;
-    std::span<const char> bytes() const { return large ? large->body() : std::span<const char>(batch); }
+    std::span<const char> bytes() const {
+      return large ? large->body() : std::span<const char>(batch);
+    }
   };
 
   std::vector<char>& batch();

@@ -46,9 +46,11 @@ struct Attempts : std::enable_shared_from_this<Attempts> {
 
 }  // namespace
 
-void connect_patiently(asio::io_context& loop, Endpoint to, ClientOptions options, Patience patience,
-                       std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied) {
-  auto attempts = std::make_shared<Attempts>(loop, std::move(to), std::move(options), std::move(patience));
+void connect_patiently(asio::io_context& loop, Endpoint to, ClientOptions options,
+                       Patience patience, std::function<void(ConnectionPtr, Accepted)> accepted,
+                       std::function<void(Denied)> denied) {
+  auto attempts =
+      std::make_shared<Attempts>(loop, std::move(to), std::move(options), std::move(patience));
   attempts->accepted = std::move(accepted);
   attempts->denied = std::move(denied);
   attempts->next();

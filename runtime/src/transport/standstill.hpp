@@ -5,9 +5,10 @@
 
 namespace troupe::transport {
 
-/// Tells the silence of others from that of this process: what was to come at a known time, a beat or a timer, comes much
-/// too late only where this process itself was stopped or starved. What others said meanwhile is still to be read then, so
-/// that time must not count against them. Lives beside the timer, on its loop; a value.
+/// Tells the silence of others from that of this process: what was to come at a known time, a beat
+/// or a timer, comes much too late only where this process itself was stopped or starved. What
+/// others said meanwhile is still to be read then, so that time must not count against them. Lives
+/// beside the timer, on its loop; a value.
 class Standstill {
  public:
   using Clock = std::chrono::steady_clock;
@@ -16,7 +17,8 @@ class Standstill {
   explicit constexpr Standstill(Clock::duration tolerance) : tolerance_(tolerance) {}
 
   void expect(Clock::time_point due) { due_ = due; }
-  /// What was expected has come. -> how long this process stood still; zero where it did not, or nothing was expected.
+  /// What was expected has come. -> how long this process stood still; zero where it did not, or
+  /// nothing was expected.
   Clock::duration came(Clock::time_point now) {
     if (!due_) return {};
     const auto late = now - *due_;

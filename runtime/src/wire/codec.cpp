@@ -23,7 +23,9 @@ void write_address(wire::Address::Builder to, const Address& address) {
 }
 
 Failure lost_with_node(ProcessId process, const std::string& what) {
-  return {.kind = Failure::Kind::ProcessDied, .message = fmt::format("process {} {}", process, what), .exit_code = -1};
+  return {.kind = Failure::Kind::ProcessDied,
+          .message = fmt::format("process {} {}", process, what),
+          .exit_code = -1};
 }
 
 Failure read_failure(wire::Failure::Reader from) {

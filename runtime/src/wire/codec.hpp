@@ -8,7 +8,8 @@
 #include "ids/address.hpp"
 #include "wire/message.capnp.h"
 
-/// Values as they stand on the wire. Pure; reading throws kj::Exception on malformed input, which closes the connection.
+/// Values as they stand on the wire. Pure; reading throws kj::Exception on malformed input, which
+/// closes the connection.
 namespace troupe::runtime {
 
 AddressPtr read_address(wire::Address::Reader from);

@@ -9,7 +9,8 @@
 namespace troupe::scheduler {
 namespace {
 
-std::vector<Room> rooms(const Ask& ask, std::span<const Candidate> candidates, const Capacity* Candidate::*which) {
+std::vector<Room> rooms(const Ask& ask, std::span<const Candidate> candidates,
+                        const Capacity* Candidate::*which) {
   std::vector<Room> found;
   for (const auto& candidate : candidates) {
     const auto slots = (candidate.*which)->slots(ask.each.resources, kCountless);
@@ -41,9 +42,10 @@ std::size_t total_slots(std::span<const Room> rooms) {
 Waits waits_for_room(const Ask& ask, std::span<const Candidate> candidates) {
   const auto rooms = rooms_now(ask, candidates);
   if (rooms.empty())
-    return {fmt::format("{} is free on no node now; {}", to_string(ask.each), closest_now(ask, candidates))};
-  return {fmt::format("{} of its {} ranks of {} have room now", std::min(total_slots(rooms), ask.count), ask.count,
-                      to_string(ask.each))};
+    return {fmt::format("{} is free on no node now; {}", to_string(ask.each),
+                        closest_now(ask, candidates))};
+  return {fmt::format("{} of its {} ranks of {} have room now",
+                      std::min(total_slots(rooms), ask.count), ask.count, to_string(ask.each))};
 }
 
 std::optional<Placement> lack_of_room(const Ask& ask, std::span<const Candidate> candidates,
@@ -51,8 +53,8 @@ std::optional<Placement> lack_of_room(const Ask& ask, std::span<const Candidate>
   if (total_slots(rooms) >= ask.count) return std::nullopt;
   const auto most = total_slots(rooms_idle(ask, candidates));
   if (most >= ask.count) return waits_for_room(ask, candidates);
-  return Impossible{fmt::format("all nodes together hold {} of the {} ranks of {}, even when idle", most, ask.count,
-                                to_string(ask.each))};
+  return Impossible{fmt::format("all nodes together hold {} of the {} ranks of {}, even when idle",
+                                most, ask.count, to_string(ask.each))};
 }
 
 }  // namespace troupe::scheduler

@@ -23,7 +23,8 @@ struct Candidate {
   const Capacity* idle = nullptr;
 };
 
-/// A number of processes that each need the same. One is a request of its own, several are the ranks of a gang.
+/// A number of processes that each need the same. One is a request of its own, several are the
+/// ranks of a gang.
 struct Ask {
   const Need& each;
   std::size_t count = 1;
@@ -64,8 +65,8 @@ std::size_t total_slots(std::span<const Room> rooms);
 /// What a gang says that finds room for some of its ranks, or a single process that finds none.
 Waits waits_for_room(const Ask& ask, std::span<const Candidate> candidates);
 
-/// Of a gang that may be on any number of nodes, with what they have room for now: why they cannot hold it together, now or
-/// ever; nullopt where they can.
+/// Of a gang that may be on any number of nodes, with what they have room for now: why they cannot
+/// hold it together, now or ever; nullopt where they can.
 std::optional<Placement> lack_of_room(const Ask& ask, std::span<const Candidate> candidates,
                                       std::span<const Room> rooms);
 

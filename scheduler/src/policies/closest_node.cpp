@@ -5,7 +5,8 @@
 namespace troupe::scheduler {
 namespace {
 
-/// What keeps the need off the node. Where the sums suffice, what is left is that no GPU has enough by itself.
+/// What keeps the need off the node. Where the sums suffice, what is left is that no GPU has enough
+/// by itself.
 Resources lacking(const Resources& need, const Capacity& room) {
   auto lack = room.amounts().missing(need);
   if (lack.empty() && !room.fits(need)) lack.set(kGpu, need.of(kGpu));
@@ -14,7 +15,8 @@ Resources lacking(const Resources& need, const Capacity& room) {
 
 double distance(const Resources& lack, const Resources& need) {
   double sum = 0;
-  for (const auto& [name, amount] : lack.entries()) sum += 1 + amount.units() / need.of(name).units();
+  for (const auto& [name, amount] : lack.entries())
+    sum += 1 + amount.units() / need.of(name).units();
   return sum;
 }
 
@@ -35,7 +37,8 @@ std::string having(const Capacity& room, const Resources& lack) {
   return zeros.empty() ? to_string(part) : fmt::format("{}, {}", to_string(part), zeros);
 }
 
-std::string closest(const Ask& ask, std::span<const Candidate> candidates, const Capacity* Candidate::*which) {
+std::string closest(const Ask& ask, std::span<const Candidate> candidates,
+                    const Capacity* Candidate::*which) {
   const auto& need = ask.each.resources;
   const Candidate* best = nullptr;
   Resources best_lack;
@@ -52,8 +55,8 @@ std::string closest(const Ask& ask, std::span<const Candidate> candidates, const
     return fmt::format("the closest is {} with {}, in parts of several GPUs", to_string(*best),
                        having(*(best->*which), best_lack));
   }
-  return fmt::format("the closest is {} with {}: lacks {}", to_string(*best), having(*(best->*which), best_lack),
-                     to_string(best_lack));
+  return fmt::format("the closest is {} with {}: lacks {}", to_string(*best),
+                     having(*(best->*which), best_lack), to_string(best_lack));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace troupe::scheduler {
 
 /// Whether `labels` has all that are wanted.
 bool has_all(const Labels& labels, const Labels& wanted);
-inline bool matches(const Labels& labels, const Labels& wanted) { return wanted.empty() || has_all(labels, wanted); }
+inline bool matches(const Labels& labels, const Labels& wanted) {
+  return wanted.empty() || has_all(labels, wanted);
+}
 
 std::vector<Candidate> with_labels(const Labels& wanted, std::span<const Candidate> candidates);
 

@@ -15,8 +15,10 @@ Placement place_packed(const Ask& ask, std::span<const Candidate> candidates) {
     auto home = room;
     auto ranks = room->slots;
     if (ranks >= rest) {
-      const auto too_small = std::partition_point(room, rooms.end(), [&](const Room& r) { return r.slots >= rest; });
-      home = std::min_element(room, too_small, [](const Room& a, const Room& b) { return a.slots < b.slots; });
+      const auto too_small =
+          std::partition_point(room, rooms.end(), [&](const Room& r) { return r.slots >= rest; });
+      home = std::min_element(room, too_small,
+                              [](const Room& a, const Room& b) { return a.slots < b.slots; });
       ranks = rest;
     }
     chosen.nodes.insert(chosen.nodes.end(), ranks, home->candidate->node);

@@ -41,7 +41,8 @@ Placement place(const Ask& ask, std::span<const Candidate> candidates) {
   }
   const auto& need = ask.each.resources;
   if (std::ranges::none_of(candidates, [&](const Candidate& c) { return c.idle->fits(need); })) {
-    return Impossible{fmt::format("no node has {}; {}", to_string(ask.each), closest_idle(ask, candidates))};
+    return Impossible{
+        fmt::format("no node has {}; {}", to_string(ask.each), closest_idle(ask, candidates))};
   }
   if (ask.count == 1) {
     if (const auto* home = place_single(ask, candidates)) return Chosen{{home->node}};

@@ -8,8 +8,9 @@
 
 namespace troupe::scheduler {
 
-/// The policies put together: what is wrong with the need itself, labels, whether a single process has a node at all,
-/// then the strategy. Pure; complete if it is given all nodes. Cost: that of the strategy.
+/// The policies put together: what is wrong with the need itself, labels, whether a single process
+/// has a node at all, then the strategy. Pure; complete if it is given all nodes. Cost: that of the
+/// strategy.
 Placement place(const Ask& ask, std::span<const Candidate> candidates);
 
 /// What no cluster could give: "gpu 1.5 is neither a part of one GPU nor a whole number".

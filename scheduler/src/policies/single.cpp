@@ -3,7 +3,8 @@
 namespace troupe::scheduler {
 
 const Candidate* place_single(const Ask& ask, std::span<const Candidate> candidates) {
-  if (candidates.size() == 1) return candidates[0].free->fits(ask.each.resources) ? &candidates[0] : nullptr;
+  if (candidates.size() == 1)
+    return candidates[0].free->fits(ask.each.resources) ? &candidates[0] : nullptr;
   const Candidate* best = nullptr;
   std::size_t best_slots = 0;
   for (const auto& candidate : candidates) {

@@ -10,7 +10,8 @@ Placement place_spread(const Ask& ask, std::span<const Candidate> candidates) {
 
   std::ranges::stable_sort(rooms, std::ranges::greater{}, &Room::slots);
   std::vector<std::size_t> ranks(rooms.size());
-  // Round by round over the nodes that still have room: they are a shrinking front part, as the order is by room.
+  // Round by round over the nodes that still have room: they are a shrinking front part, as the
+  // order is by room.
   std::size_t open = rooms.size();
   std::size_t placed = 0;
   for (std::size_t round = 1; placed < ask.count; ++round) {

@@ -11,8 +11,8 @@ Placement place_strictly_spread(const Ask& ask, std::span<const Candidate> candi
   if (rooms.size() < ask.count) {
     const auto most = rooms_idle(ask, candidates).size();
     const auto text = [&](std::size_t nodes, std::string_view when) {
-      return fmt::format("{} ranks of {} need as many nodes, and {} {} room for one {}", ask.count, to_string(ask.each),
-                         nodes, nodes == 1 ? "has" : "have", when);
+      return fmt::format("{} ranks of {} need as many nodes, and {} {} room for one {}", ask.count,
+                         to_string(ask.each), nodes, nodes == 1 ? "has" : "have", when);
     };
     if (most < ask.count) return Impossible{text(most, "even when idle")};
     return Waits{text(rooms.size(), "now")};

@@ -23,8 +23,8 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& more
   std::vector<std::string> all;
   auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   for (char** entry = environ; *entry; ++entry) {
-    const auto replaced =
-        std::any_of(more.begin(), more.end(), [&](const auto& m) { return name_of(m) == name_of(*entry); });
+    const auto replaced = std::any_of(more.begin(), more.end(),
+                                      [&](const auto& m) { return name_of(m) == name_of(*entry); });
     if (!replaced) all.emplace_back(*entry);
   }
   all.insert(all.end(), more.begin(), more.end());
@@ -110,7 +110,8 @@ std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
   }
   if (status_) {
     const auto before = [this] { return output_.size(); };
-    for (auto size = before(); read_some(std::chrono::milliseconds(0)) && before() != size;) size = before();
+    for (auto size = before(); read_some(std::chrono::milliseconds(0)) && before() != size;)
+      size = before();
   }
   return status_;
 }
@@ -156,7 +157,8 @@ std::vector<pid_t> processes_with(const std::string& entry) {
   for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(folder.path().filename().c_str());
     if (pid <= 0 || pid == getpid() || !is_alive(pid)) continue;
-    if (('\0' + read_proc(pid, "environ")).find('\0' + entry + '\0') != std::string::npos) found.push_back(pid);
+    if (('\0' + read_proc(pid, "environ")).find('\0' + entry + '\0') != std::string::npos)
+      found.push_back(pid);
   }
   return found;
 }

@@ -9,11 +9,13 @@
 
 namespace troupe::test {
 
-/// A program that a test has started, with its standard output and error in one pipe. Killed at the end, if it still runs.
+/// A program that a test has started, with its standard output and error in one pipe. Killed at the
+/// end, if it still runs.
 class Child {
  public:
   /// `environment`: "NAME=value", in place of this process's namesakes.
-  explicit Child(std::vector<std::string> arguments, const std::vector<std::string>& environment = {});
+  explicit Child(std::vector<std::string> arguments,
+                 const std::vector<std::string>& environment = {});
   ~Child();
   Child(Child&& other) noexcept;
   Child(const Child&) = delete;
@@ -22,9 +24,12 @@ class Child {
   /// Of a `troupe` that is a guardian: the process of the node (and of the head).
   pid_t agent() const;
   void signal(int number) const;
-  /// Reads until `text` has been printed; fails the test with all of the output where it is not in time.
-  void wait_for_output(const std::string& text, std::chrono::milliseconds timeout = std::chrono::seconds(10));
-  /// The status as waitpid gives it, or nothing where it still runs then. Reads the output meanwhile.
+  /// Reads until `text` has been printed; fails the test with all of the output where it is not in
+  /// time.
+  void wait_for_output(const std::string& text,
+                       std::chrono::milliseconds timeout = std::chrono::seconds(10));
+  /// The status as waitpid gives it, or nothing where it still runs then. Reads the output
+  /// meanwhile.
   std::optional<int> wait(std::chrono::milliseconds timeout = std::chrono::seconds(20));
   /// What it has printed so far.
   const std::string& output() const { return output_; }

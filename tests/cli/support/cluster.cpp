@@ -9,8 +9,8 @@
 namespace troupe::test {
 
 TestCluster::TestCluster(int workers, int cpus_each) {
-  head_ = std::make_unique<Child>(std::vector<std::string>{TROUPE_PROGRAM, "head", "--port", "0", "--no-node"},
-                                  environment());
+  head_ = std::make_unique<Child>(
+      std::vector<std::string>{TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment());
   head_->wait_for_output("token file:");
   std::ifstream(folder_.path() + "/troupe/address") >> address_;
   REQUIRE_FALSE(address_.empty());

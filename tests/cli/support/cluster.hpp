@@ -8,8 +8,8 @@
 
 namespace troupe::test {
 
-/// A real cluster on loopback: a `troupe head` without a node and `workers` times `troupe worker`, with a state folder of
-/// their own. Ended and checked for leftovers at the end.
+/// A real cluster on loopback: a `troupe head` without a node and `workers` times `troupe worker`,
+/// with a state folder of their own. Ended and checked for leftovers at the end.
 class TestCluster {
  public:
   explicit TestCluster(int workers, int cpus_each = 2);

@@ -13,14 +13,18 @@
 
 namespace troupe::test {
 
-/// Two hosts on one machine: network namespaces joined by a veth pair, 10.77.<n>.1 and 10.77.<n>.2. Gone with this object.
+/// Two hosts on one machine: network namespaces joined by a veth pair, 10.77.<n>.1 and 10.77.<n>.2.
+/// Gone with this object.
 class TwoHosts {
  public:
-  TwoHosts() : first_("troupe-a-" + std::to_string(getpid())), second_("troupe-b-" + std::to_string(getpid())) {
+  TwoHosts()
+      : first_("troupe-a-" + std::to_string(getpid())),
+        second_("troupe-b-" + std::to_string(getpid())) {
     const auto near = "ta" + std::to_string(getpid());
     const auto far = second_device();
     ok_ = ip("netns add " + first_) && ip("netns add " + second_) &&
-          ip("link add " + near + " netns " + first_ + " type veth peer name " + far + " netns " + second_) &&
+          ip("link add " + near + " netns " + first_ + " type veth peer name " + far + " netns " +
+             second_) &&
           up(first_, near, "10.77.0.1") && up(second_, far, "10.77.0.2");
   }
   ~TwoHosts() {
@@ -31,11 +35,18 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool ok() const { return ok_; }
-  static std::string second_device() { return "tb" + std::to_string(getpid()); }  ///< its link to the first
+  /// Its link to the first.
+  static std::string second_device() { return "tb" + std::to_string(getpid()); }
   /// Changes the network of the second host, by arguments of `ip`.
-  bool change_second(const std::string& arguments) const { return ip("-n " + second_ + " " + arguments); }
-  std::vector<std::string> on_first(std::vector<std::string> command) const { return on(first_, std::move(command)); }
-  std::vector<std::string> on_second(std::vector<std::string> command) const { return on(second_, std::move(command)); }
+  bool change_second(const std::string& arguments) const {
+    return ip("-n " + second_ + " " + arguments);
+  }
+  std::vector<std::string> on_first(std::vector<std::string> command) const {
+    return on(first_, std::move(command));
+  }
+  std::vector<std::string> on_second(std::vector<std::string> command) const {
+    return on(second_, std::move(command));
+  }
 
  private:
   static bool ip(const std::string& arguments) {
@@ -67,8 +78,10 @@ struct Scene {
   TwoHosts hosts;
   TemporaryFolder near;
   TemporaryFolder far;
-  std::vector<std::string> near_environment{"XDG_STATE_HOME=" + near.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
-  std::vector<std::string> far_environment{"XDG_STATE_HOME=" + far.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  std::vector<std::string> near_environment{"XDG_STATE_HOME=" + near.path(),
+                                            "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  std::vector<std::string> far_environment{"XDG_STATE_HOME=" + far.path(),
+                                           "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
 
   std::string address() const { return read_line(near.path() + "/troupe/address"); }
   void copy_token() const {

@@ -5,5 +5,6 @@
 
 int main() {
   using troupe::train::DataType;
-  if (troupe::train::size_of(DataType::Float64) == 8 && !at::Tensor().defined()) std::cout << "consumer: it works\n";
+  if (troupe::train::size_of(DataType::Float64) == 8 && !at::Tensor().defined())
+    std::cout << "consumer: it works\n";
 }

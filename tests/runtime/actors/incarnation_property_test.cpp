@@ -43,7 +43,9 @@ class World {
     int sent = 0;
     int ended = 0;
   };
-  unsigned pick(unsigned below) { return std::uniform_int_distribution<unsigned>{0, below - 1}(random_); }
+  unsigned pick(unsigned below) {
+    return std::uniform_int_distribution<unsigned>{0, below - 1}(random_);
+  }
   Incarnation::Number any_call() { return 1 + pick(static_cast<unsigned>(last_) + 2); }
 
   void add() {
@@ -60,9 +62,12 @@ class World {
     const auto call = calls_.find(number);
     if (call == calls_.end() || call->second.resolved) return;
     call->second.resolved = true;
-    apply(actor_.on_argument_failed(number, {.message = "an argument"}, number == 1 && pick(10) == 0));
+    apply(actor_.on_argument_failed(number, {.message = "an argument"},
+                                    number == 1 && pick(10) == 0));
   }
-  void cancel(Incarnation::Number number) { apply(actor_.on_cancelled(number, {.message = "cancelled"})); }
+  void cancel(Incarnation::Number number) {
+    apply(actor_.on_cancelled(number, {.message = "cancelled"}));
+  }
   void die() { apply(actor_.on_death({.message = "killed"})); }
 
   void apply(const Incarnation::Effects& effects) {
@@ -104,7 +109,8 @@ class World {
 
 }  // namespace
 
-TEST_CASE("random events of an actor: each call is sent in order or ended, once", "[actors][incarnation][property]") {
+TEST_CASE("random events of an actor: each call is sent in order or ended, once",
+          "[actors][incarnation][property]") {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     INFO("seed " << seed);
     World world(seed);

@@ -29,7 +29,8 @@ bool survives(const T& value) {
 }  // namespace
 
 static_assert(packed<Point> && packed<std::array<Point, 3>> && packed<std::int64_t>);
-static_assert(!packed<Padded> && !packed<bool> && !packed<Color> && !packed<WithFree> && !packed<Empty>);
+static_assert(!packed<Padded> && !packed<bool> && !packed<Color> && !packed<WithFree> &&
+              !packed<Empty>);
 
 TEST_CASE("numbers, enums and strings survive", "[api][archive]") {
   CHECK(survives(-5));
@@ -89,11 +90,13 @@ TEST_CASE("an author's own functions are used, wherever they stand", "[api][arch
   CHECK(again(value).get() == 9);
 }
 
-TEST_CASE("pointers carry what they point to, and share it again where they shared it", "[api][archive]") {
+TEST_CASE("pointers carry what they point to, and share it again where they shared it",
+          "[api][archive]") {
   CHECK(*again(std::make_unique<int>(5)) == 5);
   CHECK(again(std::unique_ptr<int>()) == nullptr);
   const auto shared = std::make_shared<const std::string>("once");
-  const auto copy = again(std::vector{shared, std::make_shared<const std::string>("twice"), shared});
+  const auto copy =
+      again(std::vector{shared, std::make_shared<const std::string>("twice"), shared});
   CHECK(*copy[0] == "once");
   CHECK(*copy[1] == "twice");
   CHECK(copy[0] == copy[2]);

@@ -64,7 +64,8 @@ TEST_CASE("a large array is read where it lies, and keeps that alive", "[api][ar
     CHECK(payload.bytes.empty());
     const auto block = block_of(payload);
     got = decode<Array<float>>(payload);
-    CHECK(static_cast<const void*>(got.data()) == static_cast<const void*>(block.bytes.data() + kArrayAlignment));
+    CHECK(static_cast<const void*>(got.data()) ==
+          static_cast<const void*>(block.bytes.data() + kArrayAlignment));
     CHECK(decode<Array<float>>(payload).data() == got.data());
   }
   CHECK(fake::stored_values() == before + 1);
@@ -74,8 +75,8 @@ TEST_CASE("a large array is read where it lies, and keeps that alive", "[api][ar
 }
 
 TEST_CASE("arrays inside a large value are read where they lie too", "[api][array]") {
-  const Batch sent{"first", Array<float>(counted(50'001)), Array<std::uint8_t>(std::vector<std::uint8_t>(70'003, 7)),
-                   3};
+  const Batch sent{"first", Array<float>(counted(50'001)),
+                   Array<std::uint8_t>(std::vector<std::uint8_t>(70'003, 7)), 3};
   const auto payload = encode(sent);
   REQUIRE(payload.stored);
   const auto got = decode<Batch>(payload);
@@ -111,7 +112,8 @@ TEST_CASE("the refs of a large value come with it, once", "[api][array]") {
   CHECK(got[3].first.get() == 3);
 }
 
-TEST_CASE("a value that changes while it is encoded is refused, and nothing is left of it", "[api][array]") {
+TEST_CASE("a value that changes while it is encoded is refused, and nothing is left of it",
+          "[api][array]") {
   const int before = fake::stored_values();
   CHECK_THROWS_WITH(encode(Restless{}), Catch::Contains("changed"));
   CHECK(fake::stored_values() == before);

@@ -52,7 +52,9 @@ struct Service : Base {
   int over(int x) const { return -x; }
   int quiet(int x) noexcept { return x; }
   int on_lvalue(int x) & { return x + 1; }
-  double sum(const std::vector<double>& v) const { return std::accumulate(v.begin(), v.end(), 0.0); }
+  double sum(const std::vector<double>& v) const {
+    return std::accumulate(v.begin(), v.end(), 0.0);
+  }
   std::size_t length(std::string_view s) { return s.size(); }
   std::string_view shown() const { return name; }
   const std::string& by_reference() const { return name; }
@@ -82,7 +84,9 @@ struct Holder {
   std::string text;
 };
 
-int poke(const troupe::Actor<Counter>& counter, int x) { return counter.call<&Counter::add>(x).get(); }
+int poke(const troupe::Actor<Counter>& counter, int x) {
+  return counter.call<&Counter::add>(x).get();
+}
 
 }  // namespace
 
@@ -136,7 +140,8 @@ TEST_CASE("what can only be moved travels", "[api][actor]") {
   CHECK(service.call<&Service::weigh>(Parcel{std::make_unique<int>(4), 5}).get() == 9);
 }
 
-TEST_CASE("a ref is as good as a value, and travels as a ref where a ref is asked for", "[api][ref]") {
+TEST_CASE("a ref is as good as a value, and travels as a ref where a ref is asked for",
+          "[api][ref]") {
   const auto one = task<plus_one>(0);
   CHECK(task<plus_one>(one).get() == 2);
   CHECK(task<follow>(one, 5).get() == 6);

@@ -19,12 +19,15 @@ using troupe::DecodeError;
 
 namespace {
 
-/// What one decode may allocate in all, beyond what a message may take by its size: strings and messages of errors.
+/// What one decode may allocate in all, beyond what a message may take by its size: strings and
+/// messages of errors.
 constexpr std::size_t kSlack = 4096;
 
 std::atomic<std::size_t> allocated = 0;
 
-std::string number(std::uint64_t value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
+std::string number(std::uint64_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
 
 template <class T>
 void refuses(const std::string& bytes, const std::string& why) {
@@ -43,7 +46,8 @@ void withstands(const std::string& bytes) {
     // Most bytes are no T.
   }
   const auto budget = kDecodeBase + kDecodePerByte * bytes.size();
-  CHECK(allocated - before <= 2 * budget + kSlack);  // twice: a vector that grows holds the old block and the new one
+  // Twice: a vector that grows holds the old block and the new one.
+  CHECK(allocated - before <= 2 * budget + kSlack);
 }
 
 template <class T>
@@ -81,15 +85,18 @@ void withstands_mutations(const T& value, std::mt19937_64& random) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
-TEST_CASE("bytes that are cut short, or go on, are refused with the name of the type", "[api][decode]") {
+TEST_CASE("bytes that are cut short, or go on, are refused with the name of the type",
+          "[api][decode]") {
   refuses<int>("abc", "no int");
   refuses<Labelled>("abc", "values::Labelled");
-  refuses<std::optional<std::string>>(std::string(1, '\0') + number(3) + "ab", "length beyond its end");
+  refuses<std::optional<std::string>>(std::string(1, '\0') + number(3) + "ab",
+                                      "length beyond its end");
   refuses<std::vector<char>>(number(1) + "ab", "something follows");
   refuses<std::vector<double>>(number(2) + number(0), "length beyond its end");
 }
 
-TEST_CASE("a bool, an enumerator or an alternative that does not exist is refused", "[api][decode]") {
+TEST_CASE("a bool, an enumerator or an alternative that does not exist is refused",
+          "[api][decode]") {
   refuses<bool>("\x02", "bool");
   refuses<std::array<bool, 2>>(std::string("\1\3", 2), "bool");
   refuses<std::vector<bool>>(number(1) + "\x02", "bool");
@@ -114,7 +121,8 @@ TEST_CASE("a length that the bytes cannot hold allocates nothing", "[api][decode
 
 TEST_CASE("small elements that decode to large ones are bounded", "[api][decode]") {
   using Large = std::optional<std::array<double, 1024>>;
-  const std::string bytes = number(1 << 16) + std::string(1 << 16, '\1');  // 64 KiB that would become 512 MiB
+  // 64 KiB that would become 512 MiB.
+  const std::string bytes = number(1 << 16) + std::string(1 << 16, '\1');
   refuses<std::vector<Large>>(bytes, "64 times its size");
   withstands<std::vector<Large>>(bytes);
   withstands<std::list<Large>>(bytes);
@@ -129,7 +137,8 @@ TEST_CASE("nesting is bounded before the stack is", "[api][decode]") {
   refuses<Link>(list, "nests deeper");
 }
 
-TEST_CASE("a shared pointer that was not there, or was to another type, is refused", "[api][decode]") {
+TEST_CASE("a shared pointer that was not there, or was to another type, is refused",
+          "[api][decode]") {
   using Two = std::pair<std::shared_ptr<int>, std::shared_ptr<std::string>>;
   refuses<std::shared_ptr<int>>(std::string("\7\0\0\0", 4), "pointer");
   refuses<Two>(std::string("\1\0\0\0\5\0\0\0\2\0\0\0", 12), "pointer");
@@ -139,13 +148,17 @@ TEST_CASE("whatever the bytes are, decoding ends with a value or a DecodeError",
   const auto seed = GENERATE(1u, 2u, 3u);
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  withstands_mutations(Labelled{{1, 2}, "label", {{3, 4}}, 5, {{"k", {6, 7}}}, Color::Green, true}, random);
+  withstands_mutations(Labelled{{1, 2}, "label", {{3, 4}}, 5, {{"k", {6, 7}}}, Color::Green, true},
+                       random);
   withstands_mutations(Tree{1, {{2, {}}, {3, {{4, {}}}}}}, random);
   withstands_mutations(std::vector<Choice>{{1}, {"two"}, {Point{3, 3}}}, random);
   withstands_mutations(std::vector<std::vector<std::string>>{{"a"}, {"b", "c"}}, random);
-  withstands_mutations(std::unordered_map<std::string, std::optional<std::vector<bool>>>{{"a", {{true}}}, {"b", {}}},
-                       random);
+  withstands_mutations(
+      std::unordered_map<std::string, std::optional<std::vector<bool>>>{{"a", {{true}}}, {"b", {}}},
+      random);
   withstands_mutations(std::vector{std::make_shared<int>(1), std::make_shared<int>(2)}, random);
-  withstands_mutations(std::tuple(std::bitset<70>(5), std::set<char>{'a', 'b'}, std::deque<std::string>{"q"}), random);
+  withstands_mutations(
+      std::tuple(std::bitset<70>(5), std::set<char>{'a', 'b'}, std::deque<std::string>{"q"}),
+      random);
   withstands_mutations(Link{1, std::make_unique<Link>(Link{2, nullptr})}, random);
 }

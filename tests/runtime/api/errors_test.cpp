@@ -72,14 +72,16 @@ TEST_CASE("a failure that passes through a task keeps what happened first", "[ap
   CHECK(failure_of(TaskError(first)).where == "there");
   CHECK(failure_of(GangBroken({.kind = Kind::GangBroken})).kind == Kind::GangBroken);
 
-  const auto died = failure_of(ActorDied({.kind = Kind::ActorDied, .message = "gone", .signal = 9}));
+  const auto died =
+      failure_of(ActorDied({.kind = Kind::ActorDied, .message = "gone", .signal = 9}));
   CHECK(died.kind == Kind::Task);
   CHECK(died.type == "troupe::ActorDied");
   CHECK(died.signal == 9);
 }
 
 TEST_CASE("what() is a whole sentence", "[api][errors]") {
-  CHECK(std::string(TaskError({.kind = Kind::Task, .message = "m", .type = "T", .where = "f"}).what()) ==
+  CHECK(std::string(
+            TaskError({.kind = Kind::Task, .message = "m", .type = "T", .where = "f"}).what()) ==
         "T: m (in f)");
   CHECK(std::string(TaskError({.kind = Kind::Task, .type = "int"}).what()) == "int");
   CHECK(std::string(Error(Failure{}).what()) == "failed without a reason");

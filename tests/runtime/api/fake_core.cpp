@@ -46,7 +46,9 @@ class FakeRoom : public Room {
   explicit FakeRoom(std::size_t size) : memory_(new (StoredValue::kPage) char[size]), size_(size) {}
   ~FakeRoom() override { operator delete[](memory_, StoredValue::kPage); }
   std::span<char> bytes() override { return {memory_, size_}; }
-  StoredPtr seal() override { return std::make_shared<StoredValue>(std::exchange(memory_, nullptr), size_); }
+  StoredPtr seal() override {
+    return std::make_shared<StoredValue>(std::exchange(memory_, nullptr), size_);
+  }
 
  private:
   char* memory_;
@@ -137,7 +139,8 @@ bool ready(const Object& object) {
   return object.ready;
 }
 
-/// Runs what there is to run, and waits for other threads where there is nothing, until `done` or the time is over.
+/// Runs what there is to run, and waits for other threads where there is nothing, until `done` or
+/// the time is over.
 void run_until(const std::function<bool()>& done, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!done()) {
@@ -150,7 +153,8 @@ void run_until(const std::function<bool()>& done, std::chrono::milliseconds time
 
 const Payload& value_of(const ObjectPtr& object) {
   run_until([&] { return ready(*object); }, std::chrono::seconds(20));
-  if (!ready(*object)) raise({.kind = Failure::Kind::TimedOut, .message = "nothing makes this ref ready"});
+  if (!ready(*object))
+    raise({.kind = Failure::Kind::TimedOut, .message = "nothing makes this ref ready"});
   if (object->failure) raise(*object->failure);
   return object->value;
 }
@@ -170,7 +174,9 @@ const Function& function_of(const CallSpec& call) {
   return *function;
 }
 
-Failure death() { return {.kind = Failure::Kind::ActorDied, .message = "the actor was killed", .signal = 9}; }
+Failure death() {
+  return {.kind = Failure::Kind::ActorDied, .message = "the actor was killed", .signal = 9};
+}
 
 /// `actor`: whose call this is; if it has been killed by then, that is the outcome.
 void settle(const ObjectPtr& object, std::string_view label, const std::function<Payload()>& work,
@@ -190,8 +196,8 @@ void settle(const ObjectPtr& object, std::string_view label, const std::function
   world().changed.notify_all();
 }
 
-ActorPtr make_actor(CallSpec constructor, std::string_view type, std::shared_ptr<fake::GangTable> table, int rank,
-                    int size) {
+ActorPtr make_actor(CallSpec constructor, std::string_view type,
+                    std::shared_ptr<fake::GangTable> table, int rank, int size) {
   auto actor = std::make_shared<ActorState>();
   actor->id = ++world().last;
   actor->type = type;
@@ -227,8 +233,12 @@ void call_now(const ObjectPtr& object, ActorState& actor, const CallSpec& call) 
 }  // namespace
 
 bool has_store() { return true; }
-std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner) { return std::make_unique<FakeRoom>(bytes); }
-Block open_stored(const Payload& payload) { return {{payload.stored->bytes, payload.stored->count}, payload.stored}; }
+std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner) {
+  return std::make_unique<FakeRoom>(bytes);
+}
+Block open_stored(const Payload& payload) {
+  return {{payload.stored->bytes, payload.stored->count}, payload.stored};
+}
 
 ObjectPtr submit_task(CallSpec call, const RequestOptions&) {
   auto object = std::make_shared<Object>();
@@ -250,7 +260,8 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
 ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
   auto object = std::make_shared<Object>();
   if (actor->gang) {
-    add(actor->own, [object, state = actor.get(), call = std::move(call)] { call_now(object, *state, call); });
+    add(actor->own,
+        [object, state = actor.get(), call = std::move(call)] { call_now(object, *state, call); });
   } else {
     add(world().queue, [object, actor, call = std::move(call)] { call_now(object, *actor, call); });
   }
@@ -261,8 +272,10 @@ ObjectPtr actor_ready(const ActorPtr& actor) { return actor->made; }
 
 ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds) {
   const auto found = world().names.find(name);
-  if (found == world().names.end()) raise({.kind = Failure::Kind::Refused, .message = "no actor has this name"});
-  if (found->second->type != type) raise({.kind = Failure::Kind::Refused, .message = "it is a " + found->second->type});
+  if (found == world().names.end())
+    raise({.kind = Failure::Kind::Refused, .message = "no actor has this name"});
+  if (found->second->type != type)
+    raise({.kind = Failure::Kind::Refused, .message = "it is a " + found->second->type});
   return found->second;
 }
 
@@ -285,12 +298,13 @@ ObjectPtr put_object(Payload value) {
   object->ready = true;
   return object;
 }
-GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& gang, const RequestOptions&,
-                         std::optional<std::chrono::milliseconds>) {
+GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
+                         const RequestOptions&, std::optional<std::chrono::milliseconds>) {
   auto table = std::make_shared<fake::GangTable>();
   GangPlacement placement{.placed = put_object({})};
   const auto size = static_cast<int>(gang.size);
-  for (int rank = 0; rank < size; ++rank) placement.ranks.push_back(make_actor(constructor, type, table, rank, size));
+  for (int rank = 0; rank < size; ++rank)
+    placement.ranks.push_back(make_actor(constructor, type, table, rank, size));
   return placement;
 }
 void withdraw_gang(const GangPlacement&) {}
@@ -307,7 +321,8 @@ const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::mi
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
                          std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile) {
   auto how_many = [&] {
-    return static_cast<std::size_t>(std::count_if(objects.begin(), objects.end(), [](auto& o) { return ready(*o); }));
+    return static_cast<std::size_t>(
+        std::count_if(objects.begin(), objects.end(), [](auto& o) { return ready(*o); }));
   };
   const auto most = timeout.value_or(std::chrono::seconds(20));
   if (most.count() > 0) run_until([&] { return how_many() >= count; }, most);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A cluster inside the test: the templates of the public headers run against it as they do against the runtime. Tasks
-/// and actors run on the thread that waits, and nothing runs until somebody does, so that a test sees refs that are not
-/// ready. The ranks of a gang have a thread each.
+/// A cluster inside the test: the templates of the public headers run against it as they do against
+/// the runtime. Tasks and actors run on the thread that waits, and nothing runs until somebody
+/// does, so that a test sees refs that are not ready. The ranks of a gang have a thread each.
 namespace fake {
 
 /// Runs everything that was started, but for the ranks of gangs.

@@ -38,7 +38,9 @@ class GangOfThreads final : public troupe::GangContext {
   int local_size() const override { return size_; }
   int node_rank() const override { return 0; }
   int node_count() const override { return 1; }
-  std::vector<int> node_ranks() const override { return std::vector<int>(static_cast<std::size_t>(size_), 0); }
+  std::vector<int> node_ranks() const override {
+    return std::vector<int>(static_cast<std::size_t>(size_), 0);
+  }
   std::uint32_t node() const override { return 3; }
   std::string host() const override { return "127.0.0.1"; }
   troupe::Rendezvous& rendezvous() override { return table_->rendezvous; }

@@ -1,12 +1,13 @@
-// A libFuzzer target: arbitrary bytes as the value of an argument or a result. Not part of the build. To run it, from the
-// root of the tree:
+// A libFuzzer target: arbitrary bytes as the value of an argument or a result. Not part of the
+// build. To run it, from the root of the tree:
 //
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 //     -I runtime/include -I runtime/src -I tests/runtime/api tests/runtime/api/{fuzz_decode,fake_core}.cpp \
 //     runtime/src/api/*.cpp runtime/src/config/name.cpp -lfmt -o /tmp/fuzz_decode
 //   mkdir -p /tmp/corpus && /tmp/fuzz_decode -max_total_time=60 -max_len=4096 /tmp/corpus
 //
-// The first byte says of which type. What is decoded is encoded and decoded again, which must give the same bytes.
+// The first byte says of which type. What is decoded is encoded and decoded again, which must give
+// the same bytes.
 
 #include <cstdint>
 #include <cstdlib>
@@ -64,7 +65,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       decode_as<std::map<std::string, std::optional<std::vector<bool>>>>(bytes);
       break;
     case 6:
-      decode_as<std::tuple<std::set<char>, std::deque<std::string>, std::vector<std::shared_ptr<int>>>>(bytes);
+      decode_as<
+          std::tuple<std::set<char>, std::deque<std::string>, std::vector<std::shared_ptr<int>>>>(
+          bytes);
       break;
     default:
       decode_as<Link>(bytes);

@@ -21,7 +21,8 @@ struct Context {
 
 int count(Context& context, const int& most) {
   const double first = context.member.seed() + context.member.gang().node();
-  for (int i = 0; i < most; ++i) context.member.report({{"i", first + i}}, context.member.restore_from());
+  for (int i = 0; i < most; ++i)
+    context.member.report({{"i", first + i}}, context.member.restore_from());
   return context.member.gang().size() * most;
 }
 void fail(Context&, const int&) { throw std::range_error("no"); }
@@ -30,11 +31,12 @@ void fail(Context&, const int&) { throw std::range_error("no"); }
 
 TEST_CASE("a trainable runs in this process without a cluster, as a gang of one", "[api][local]") {
   std::vector<double> seen;
-  const auto result = run_locally<count>(3, {.restore_from = "there", .seed = 4}, [&](const TrialEvent& event) {
-    CHECK(event.checkpoint == "there");
-    seen.push_back(event.metrics.at(0).value);
-    return Verdict::Continue;
-  });
+  const auto result =
+      run_locally<count>(3, {.restore_from = "there", .seed = 4}, [&](const TrialEvent& event) {
+        CHECK(event.checkpoint == "there");
+        seen.push_back(event.metrics.at(0).value);
+        return Verdict::Continue;
+      });
   CHECK(seen == std::vector<double>{4, 5, 6});
   CHECK(result.value == 3);
   CHECK(result.finished.returned);
@@ -42,8 +44,9 @@ TEST_CASE("a trainable runs in this process without a cluster, as a gang of one"
 }
 
 TEST_CASE("a local trainable that ignores Stop ends at its next report", "[api][local]") {
-  const auto result = run_locally<count>(
-      10, {}, [](const TrialEvent& event) { return event.index == 1 ? Verdict::Stop : Verdict::Continue; });
+  const auto result = run_locally<count>(10, {}, [](const TrialEvent& event) {
+    return event.index == 1 ? Verdict::Stop : Verdict::Continue;
+  });
   CHECK_FALSE(result.value.has_value());
   CHECK(result.finished.stopped);
   CHECK(result.finished.index == 2);
@@ -53,7 +56,8 @@ TEST_CASE("what a local trainable throws is thrown as it is", "[api][local]") {
   CHECK_THROWS_AS(run_locally<fail>(1, {}, nullptr), std::range_error);
 }
 
-TEST_CASE("a local rendezvous hands over values, writes keys once, and names the key it waited for", "[api][local]") {
+TEST_CASE("a local rendezvous hands over values, writes keys once, and names the key it waited for",
+          "[api][local]") {
   LocalRendezvous rendezvous;
   std::thread other([&] { rendezvous.set("address", "host:1"); });
   CHECK(rendezvous.get("address", 10s) == "host:1");

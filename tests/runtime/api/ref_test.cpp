@@ -41,8 +41,10 @@ TEST_CASE("each get decodes a value of its own", "[api][ref]") {
   CHECK(ref.get() == std::vector{1, 2});
 }
 
-TEST_CASE("wait divides refs into those that are ready and the others, in their order", "[api][ref]") {
-  const std::vector refs{troupe::task<add>(1, 1), troupe::put(5), troupe::task<broken>(), troupe::task<add>(2, 2)};
+TEST_CASE("wait divides refs into those that are ready and the others, in their order",
+          "[api][ref]") {
+  const std::vector refs{troupe::task<add>(1, 1), troupe::put(5), troupe::task<broken>(),
+                         troupe::task<add>(2, 2)};
 
   const auto now = troupe::wait(refs, 4, 0ms);
   CHECK(now.ready == std::vector{refs[1]});

@@ -34,7 +34,8 @@ TEST_CASE("a function is found by its key, and an unknown one is not", "[api][re
   CHECK(find_function(key.name ^ 1, key.offset) == nullptr);
 }
 
-TEST_CASE("an only function of its name is found at another place in the image", "[api][registry]") {
+TEST_CASE("an only function of its name is found at another place in the image",
+          "[api][registry]") {
   const auto& key = key_of<free_function>();
   CHECK(find_function(key.name, key.offset + 64) != nullptr);
 }

@@ -12,7 +12,8 @@
 using troupe::detail::look;
 namespace fs = std::filesystem;
 
-TEST_CASE("a rank sees a marker that is a file, and a checkpoint that is a folder or a file", "[api][trainable]") {
+TEST_CASE("a rank sees a marker that is a file, and a checkpoint that is a folder or a file",
+          "[api][trainable]") {
   auto folder = (fs::temp_directory_path() / "troupe-look-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()) != nullptr);
   const auto file = folder + "/file";
@@ -28,7 +29,8 @@ TEST_CASE("a rank sees a marker that is a file, and a checkpoint that is a folde
   CHECK_FALSE(other_kinds.sees_marker);
   CHECK(other_kinds.sees_checkpoint);
   // Not there; below what is no folder; longer than a name can be.
-  for (const auto& path : {std::string(), folder + "/none", file + "/below", folder + "/" + std::string(5'000, 'x')}) {
+  for (const auto& path :
+       {std::string(), folder + "/none", file + "/below", folder + "/" + std::string(5'000, 'x')}) {
     const auto nothing = look(gang, path, path);
     CHECK_FALSE(nothing.sees_marker);
     CHECK_FALSE(nothing.sees_checkpoint);

@@ -81,7 +81,8 @@ static_assert(std::is_same_v<trainable_config<train>, Config>);
 static_assert(std::is_same_v<trainable_context<train>, Context>);
 static_assert(std::is_same_v<trainable_result<fail_on_rank_1>, double>);
 
-TEST_CASE("the reports of rank 0 reach the driver one by one, and its value at the end", "[api][trainable]") {
+TEST_CASE("the reports of rank 0 reach the driver one by one, and its value at the end",
+          "[api][trainable]") {
   auto run = start<train>(3, {.steps = 2}, {.storage = "somewhere"});
   for (int step = 0; step < 2; ++step) {
     const auto event = run.wait();
@@ -212,7 +213,8 @@ TEST_CASE("a report waits no longer than its gang is whole", "[api][trainable]")
   CHECK(left);
 }
 
-TEST_CASE("who waits for a rank's function sleeps until it ends or the gang breaks", "[api][trainable]") {
+TEST_CASE("who waits for a rank's function sleeps until it ends or the gang breaks",
+          "[api][trainable]") {
   const auto table = std::make_shared<fake::GangTable>();
   fake::GangOfThreads context(table, 0, 2);
   TrialSession session(context, {});
@@ -244,7 +246,8 @@ TEST_CASE("who waits for a rank's function sleeps until it ends or the gang brea
   ends.notify_all();
 }
 
-TEST_CASE("a gang that is broken when somebody asks to be told of it is told of at once", "[api][trainable]") {
+TEST_CASE("a gang that is broken when somebody asks to be told of it is told of at once",
+          "[api][trainable]") {
   BreakListeners listeners;
   int heard = 0;
   auto registration = listeners.add([&] { ++heard; });
@@ -284,12 +287,14 @@ TEST_CASE("a later run of a gang sees the same gang, and keys of its own", "[api
     session.start([&](Member& member) {
       auto& gang = member.gang();
       gang.rendezvous().set("key", value);
-      const bool same = gang.id() == context.id() && gang.rank() == 1 && gang.size() == 2 && gang.local_rank() == 1 &&
-                        gang.local_size() == 2 && gang.node_rank() == 0 && gang.node_count() == 1 &&
-                        gang.node_ranks() == context.node_ranks() && gang.node() == context.node() &&
-                        gang.host() == context.host() && &gang.broken() == &context.broken() &&
+      const bool same = gang.id() == context.id() && gang.rank() == 1 && gang.size() == 2 &&
+                        gang.local_rank() == 1 && gang.local_size() == 2 && gang.node_rank() == 0 &&
+                        gang.node_count() == 1 && gang.node_ranks() == context.node_ranks() &&
+                        gang.node() == context.node() && gang.host() == context.host() &&
+                        &gang.broken() == &context.broken() &&
                         gang.why_broken().message == table->why && member.seed() == number;
-      if (!same || gang.rendezvous().get("key", std::chrono::seconds(1)) != value) throw std::logic_error(value);
+      if (!same || gang.rendezvous().get("key", std::chrono::seconds(1)) != value)
+        throw std::logic_error(value);
     });
     session.finish();
   };
@@ -300,7 +305,8 @@ TEST_CASE("a later run of a gang sees the same gang, and keys of its own", "[api
   CHECK(table->rendezvous.get("run 3/key", std::chrono::milliseconds(0)) == "third");
 }
 
-TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller", "[api][trainable]") {
+TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller",
+          "[api][trainable]") {
   fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
   TrialSession session(context, {});
   session.start([](Member& member) { member.report({}, ""); });

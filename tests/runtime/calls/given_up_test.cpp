@@ -29,7 +29,8 @@ Outgoing call_of(std::uint64_t id) {
 
 }  // namespace
 
-TEST_CASE("a call that was given up keeps its id and its refs, and does not run", "[runtime][calls][given_up]") {
+TEST_CASE("a call that was given up keeps its id and its refs, and does not run",
+          "[runtime][calls][given_up]") {
   auto call = call_of(7);
   auto instead = given_up(call.body(), kWhy);
   REQUIRE(instead);
@@ -43,13 +44,15 @@ TEST_CASE("a call that was given up keeps its id and its refs, and does not run"
   CHECK(!given_up(instead->body(), kWhy));  // once is enough
 }
 
-TEST_CASE("a reply that was given up says why, and what refs and order depend on stays", "[runtime][calls][given_up]") {
+TEST_CASE("a reply that was given up says why, and what refs and order depend on stays",
+          "[runtime][calls][given_up]") {
   Outgoing reply;
   reply.root().initReply().setId(9);
   auto instead = given_up(reply.body(), kWhy);
   REQUIRE(instead);
   CHECK(instead->root().asReader().getReply().getId() == 9);
-  CHECK(std::string(instead->root().asReader().getReply().getOutcome().getFailure().getMessage()) == kWhy.message);
+  CHECK(std::string(instead->root().asReader().getReply().getOutcome().getFailure().getMessage()) ==
+        kWhy.message);
   Outgoing fetch;
   fetch.root().initFetch().setId(3);
   auto skip = given_up(fetch.body(), kWhy);
@@ -60,7 +63,8 @@ TEST_CASE("a reply that was given up says why, and what refs and order depend on
   CHECK(!given_up(borrow.body(), kWhy));
 }
 
-TEST_CASE("the content of a call whose place stands in a channel is told apart", "[runtime][calls][given_up]") {
+TEST_CASE("the content of a call whose place stands in a channel is told apart",
+          "[runtime][calls][given_up]") {
   const auto place = DirectId{.slot = 3, .use = 1}.packed();
   auto through_channel = call_of(place);
   CHECK(channel_call(through_channel.body()) == place);

@@ -41,9 +41,10 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
  private:
   void carry(std::size_t from) {
-    ends_[from].async_wait(transport::Socket::wait_read, [self = shared_from_this(), from](const auto& error) {
-      if (!error && self->take(from)) self->give(1 - from);
-    });
+    ends_[from].async_wait(transport::Socket::wait_read,
+                           [self = shared_from_this(), from](const auto& error) {
+                             if (!error && self->take(from)) self->give(1 - from);
+                           });
   }
   bool take(std::size_t from) {
     auto& piece = pieces_[1 - from];
@@ -56,17 +57,18 @@ class Relay : public std::enable_shared_from_this<Relay> {
   }
   /// Then the next bytes are carried there.
   void give(std::size_t to) {
-    ends_[to].async_wait(transport::Socket::wait_write, [self = shared_from_this(), to](const auto& error) {
-      if (error) return;
-      auto& piece = self->pieces_[to];
-      const auto sent =
-          ::send(self->ends_[to].native_handle(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN) return (void)self->cut();
-      piece.erase(piece.begin(), piece.begin() + std::max<ssize_t>(sent, 0));
-      if (!piece.empty()) return self->give(to);
-      if (self->left_ == 0) return (void)self->cut();
-      self->carry(1 - to);
-    });
+    ends_[to].async_wait(transport::Socket::wait_write,
+                         [self = shared_from_this(), to](const auto& error) {
+                           if (error) return;
+                           auto& piece = self->pieces_[to];
+                           const auto sent = ::send(self->ends_[to].native_handle(), piece.data(),
+                                                    piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+                           if (sent < 0 && errno != EAGAIN) return (void)self->cut();
+                           piece.erase(piece.begin(), piece.begin() + std::max<ssize_t>(sent, 0));
+                           if (!piece.empty()) return self->give(to);
+                           if (self->left_ == 0) return (void)self->cut();
+                           self->carry(1 - to);
+                         });
   }
   bool cut() {
     boost::system::error_code ignored;
@@ -81,26 +83,31 @@ class Relay : public std::enable_shared_from_this<Relay> {
 
 /// A link, and what was delivered and told.
 struct Side {
-  Side(Loop& loop, ProcessId other, std::function<void(const PeerLink::Opened&, const PeerLink::Denied&)> dial)
-      : callbacks{.loop = loop.context,
-                  .dial = [dial = std::move(dial)](const AddressPtr&, const PeerLink::Opened& opened,
-                                                   const PeerLink::Denied& denied) { dial(opened, denied); },
-                  .deliver =
-                      [this](ProcessId, wire::Message::Reader message) {
-                        arrived.push_back(message.isShutdown() ? std::string(message.getShutdown()) : "skip");
-                      },
-                  .on_opening = [](ProcessId, const ConnectionPtr&, wire::Message::Reader) {},
-                  .on_opened = [](ProcessId, const ConnectionPtr&) {},
-                  .on_closed = [](ProcessId, const ConnectionPtr&) {},
-                  .on_broken = [this](ProcessId, const std::string&) { ++broken; },
-                  .on_unreachable = [this](ProcessId, const std::string&) { ++unreachable; },
-                  .on_stuck =
-                      [this](ProcessId, const std::string&) {
-                        ++stuck;
-                        link->give_up_first({.message = "it does not get through"});
-                      },
-                  .on_owed = [this] { boost::asio::post(callbacks.loop, [this] { link->acknowledge(); }); },
-                  .longest_pause = 50ms},
+  Side(Loop& loop, ProcessId other,
+       std::function<void(const PeerLink::Opened&, const PeerLink::Denied&)> dial)
+      : callbacks{
+            .loop = loop.context,
+            .dial = [dial = std::move(dial)](
+                        const AddressPtr&, const PeerLink::Opened& opened,
+                        const PeerLink::Denied& denied) { dial(opened, denied); },
+            .deliver =
+                [this](ProcessId, wire::Message::Reader message) {
+                  arrived.push_back(message.isShutdown() ? std::string(message.getShutdown())
+                                                         : "skip");
+                },
+            .on_opening = [](ProcessId, const ConnectionPtr&, wire::Message::Reader) {},
+            .on_opened = [](ProcessId, const ConnectionPtr&) {},
+            .on_closed = [](ProcessId, const ConnectionPtr&) {},
+            .on_broken = [this](ProcessId, const std::string&) { ++broken; },
+            .on_unreachable = [this](ProcessId, const std::string&) { ++unreachable; },
+            .on_stuck =
+                [this](ProcessId, const std::string&) {
+                  ++stuck;
+                  link->give_up_first({.message = "it does not get through"});
+                },
+            .on_owed =
+                [this] { boost::asio::post(callbacks.loop, [this] { link->acknowledge(); }); },
+            .longest_pause = 50ms},
         link(std::make_shared<PeerLink>(other, callbacks)) {}
   void send(std::string text, std::uint64_t request = 0) {
     link->send(text_message(text), request);
@@ -128,8 +135,11 @@ struct Pair {
   Pair(unsigned seed, std::function<std::size_t(std::mt19937&)> bytes)
       : random(seed),
         bytes_of_next_connection([this, bytes = std::move(bytes)] { return bytes(random); }),
-        first(loop, kSecond, [this](const auto& opened, const auto& denied) { connect(opened, denied, second); }),
-        second(loop, kFirst, [this](const auto& opened, const auto& denied) { connect(opened, denied, first); }) {}
+        first(loop, kSecond,
+              [this](const auto& opened, const auto& denied) { connect(opened, denied, second); }),
+        second(loop, kFirst,
+               [this](const auto& opened, const auto& denied) { connect(opened, denied, first); }) {
+  }
 
   void connect(const PeerLink::Opened& opened, const PeerLink::Denied& denied, Side& other) {
     const auto bytes = bytes_of_next_connection();
@@ -158,13 +168,16 @@ std::string random_text(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("messages of both sides arrive once and in order through connections that are cut at any byte",
-          "[runtime][calls][link][property]") {
+TEST_CASE(
+    "messages of both sides arrive once and in order through connections that are cut at any byte",
+    "[runtime][calls][link][property]") {
   for (unsigned seed = 1; seed <= 4; ++seed) {
     INFO("seed " << seed);
-    Pair pair(seed, [](std::mt19937& random) { return random() % 10 == 0 ? 0 : 1 + random() % 250'000; });
+    Pair pair(seed,
+              [](std::mt19937& random) { return random() % 10 == 0 ? 0 : 1 + random() % 250'000; });
     pair.first.link->reach(Pair::somewhere());
-    if (seed % 2 == 0) pair.second.link->reach(Pair::somewhere());  // both connect, also at the same time
+    // Both connect, also at the same time.
+    if (seed % 2 == 0) pair.second.link->reach(Pair::somewhere());
     for (int i = 0; i < 900; ++i) {
       pair.first.send(random_text(pair.random));
       if (i % 2 == 0) pair.second.send(random_text(pair.random));
@@ -175,9 +188,11 @@ TEST_CASE("messages of both sides arrive once and in order through connections t
              pair.second.arrived.size() >= pair.first.sent.size();
     }));
     CHECK(pair.connections > 3);
-    const bool same = pair.second.arrived == pair.first.sent && pair.first.arrived == pair.second.sent;
+    const bool same =
+        pair.second.arrived == pair.first.sent && pair.first.arrived == pair.second.sent;
     CHECK(same);
-    CHECK(pair.loop.until([&] { return pair.first.link->kept_bytes() + pair.second.link->kept_bytes() == 0; }));
+    CHECK(pair.loop.until(
+        [&] { return pair.first.link->kept_bytes() + pair.second.link->kept_bytes() == 0; }));
     CHECK(pair.first.stuck + pair.second.stuck == 0);
   }
 }
@@ -196,11 +211,13 @@ TEST_CASE("a side that cannot connect keeps what it has to say until the other o
   CHECK(pair.loop.until([&] { return pair.first.broken > 2; }));
   CHECK(pair.first.arrived.empty());
   pair.bytes_of_next_connection = [] { return std::size_t{1} << 20; };
-  CHECK(pair.loop.until([&] { return !pair.first.arrived.empty() && pair.second.arrived.size() == 2; }));
+  CHECK(pair.loop.until(
+      [&] { return !pair.first.arrived.empty() && pair.second.arrived.size() == 2; }));
   CHECK(pair.first.arrived == pair.second.sent);
 }
 
-TEST_CASE("a message that no connection carries to its end is given up after some of them", "[runtime][calls][link]") {
+TEST_CASE("a message that no connection carries to its end is given up after some of them",
+          "[runtime][calls][link]") {
   Pair pair(1, [](std::mt19937&) { return std::size_t{100'000}; });
   pair.first.link->reach(Pair::somewhere());
   pair.first.send("before");

@@ -1,5 +1,5 @@
-// The stream alone: messages and acknowledgements are lost with the connections that carry them, and arrive late. Each
-// random sequence is told by its seed.
+// The stream alone: messages and acknowledgements are lost with the connections that carry them,
+// and arrive late. Each random sequence is told by its seed.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -26,7 +26,9 @@ std::string text_of(std::span<const char> body) {
   return reader.getRoot<wire::Message>().getShutdown();
 }
 
-KeptMessage message(const std::string& text, std::uint64_t request = 0) { return {text_message(text), request}; }
+KeptMessage message(const std::string& text, std::uint64_t request = 0) {
+  return {text_message(text), request};
+}
 
 /// One connection: what is on its way in both directions.
 struct Wire {
@@ -57,7 +59,8 @@ class World {
   }
   void settle() {
     connect();
-    while (!wires_.back()->start.empty() || !wires_.back()->messages.empty()) arrive(*wires_.back());
+    while (!wires_.back()->start.empty() || !wires_.back()->messages.empty())
+      arrive(*wires_.back());
     sender.acknowledged(receiver.acknowledge());
   }
 
@@ -74,7 +77,8 @@ class World {
     transmit();
   }
   void transmit() {
-    while (const auto* next = sender.next()) wires_.back()->messages.push_back(text_of(next->body()));
+    while (const auto* next = sender.next())
+      wires_.back()->messages.push_back(text_of(next->body()));
   }
   /// What is on its way through the connections before it may still arrive.
   void connect() {
@@ -102,7 +106,8 @@ class World {
       return wire.start.pop_front();
     }
     if (wire.messages.empty()) return;
-    if (receiver.receive(&wire, wire.messages.front().size())) delivered.push_back(wire.messages.front());
+    if (receiver.receive(&wire, wire.messages.front().size()))
+      delivered.push_back(wire.messages.front());
     wire.messages.pop_front();
   }
 
@@ -134,7 +139,8 @@ TEST_CASE("an acknowledgement is due after so many messages or bytes", "[runtime
   const int connection = 0;
   REQUIRE(receiver.start(&connection, {.number = 1, .from = 1}));
   CHECK(!receiver.owes());
-  for (std::uint64_t i = 1; i < StreamReceiver::kAckMessages; ++i) REQUIRE(receiver.receive(&connection, 8));
+  for (std::uint64_t i = 1; i < StreamReceiver::kAckMessages; ++i)
+    REQUIRE(receiver.receive(&connection, 8));
   CHECK(receiver.owes());
   CHECK(!receiver.ack_is_due());
   REQUIRE(receiver.receive(&connection, 8));
@@ -145,7 +151,8 @@ TEST_CASE("an acknowledgement is due after so many messages or bytes", "[runtime
   CHECK(receiver.ack_is_due());
 }
 
-TEST_CASE("a connection that its sender has left is not heard any more", "[runtime][calls][stream]") {
+TEST_CASE("a connection that its sender has left is not heard any more",
+          "[runtime][calls][stream]") {
   StreamReceiver receiver;
   const int first = 0;
   const int second = 0;
@@ -160,7 +167,8 @@ TEST_CASE("a connection that its sender has left is not heard any more", "[runti
   CHECK(receiver.acknowledge() == 3);
 }
 
-TEST_CASE("what no sender or receiver can have counted is not believed", "[runtime][calls][stream]") {
+TEST_CASE("what no sender or receiver can have counted is not believed",
+          "[runtime][calls][stream]") {
   StreamReceiver receiver;
   const int connection = 0;
   CHECK(!receiver.start(&connection, {.number = 1, .from = 2}));

@@ -67,7 +67,8 @@ TEST_CASE("waits whose time is over do not pile up", "[runtime][gangs][rendezvou
   CHECK(table.table.waiting(1) <= 2);
 }
 
-TEST_CASE("what is forgotten by its beginning is gone, and nothing else", "[runtime][gangs][rendezvous]") {
+TEST_CASE("what is forgotten by its beginning is gone, and nothing else",
+          "[runtime][gangs][rendezvous]") {
   Table table;
   for (const auto* key : {"run 1/a", "run 1/b", "run 10/a", "run 2/a"}) {
     table.ask({.action = Action::Set, .key = key, .value = "x"});

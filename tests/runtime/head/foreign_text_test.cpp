@@ -12,7 +12,8 @@ namespace {
 
 const std::string kBad = "bad\xff\xfe";
 
-void write_need(wire::Request::Builder request, const std::string& resource, const std::string& value) {
+void write_need(wire::Request::Builder request, const std::string& resource,
+                const std::string& value) {
   auto amount = request.initResources(1)[0];
   amount.setName(resource);
   amount.setUnits(1);
@@ -23,7 +24,8 @@ void write_need(wire::Request::Builder request, const std::string& resource, con
 
 }  // namespace
 
-TEST_CASE("a node whose names are none is refused with the reason, and the head serves on", "[head][name][refusal]") {
+TEST_CASE("a node whose names are none is refused with the reason, and the head serves on",
+          "[head][name][refusal]") {
   Scene scene;
   Peer administrator(scene, wire::Role::ADMIN);
   const std::vector<std::pair<std::string, std::function<void(wire::NodeJoin::Builder)>>> all{
@@ -42,13 +44,15 @@ TEST_CASE("a node whose names are none is refused with the reason, and the head 
     Peer node(scene, wire::Role::NODE);
     node.join(fill);
     CHECK_FALSE(node.joined);
-    CHECK_THAT(node.shutdown, Catch::StartsWith(named) && Catch::Contains("give 1 to 256 bytes of UTF-8"));
+    CHECK_THAT(node.shutdown,
+               Catch::StartsWith(named) && Catch::Contains("give 1 to 256 bytes of UTF-8"));
     CHECK(administrator.status()["nodes"].empty());
   }
 }
 
-TEST_CASE("a node that names its own number, or any label of the head's, is refused with the reason",
-          "[head][labels][refusal]") {
+TEST_CASE(
+    "a node that names its own number, or any label of the head's, is refused with the reason",
+    "[head][labels][refusal]") {
   Scene scene;
   Peer administrator(scene, wire::Role::ADMIN);
   for (const std::string key : {"troupe.node", "troupe.zone"}) {
@@ -69,7 +73,8 @@ TEST_CASE("what a driver asks for with names that are none is refused, and the h
   driver.register_job("two\nlines\x1b[31m");
   const std::vector<std::pair<std::string, std::function<void(wire::Ask::Builder)>>> all{
       {"the actor's name 'bad", [](auto ask) { ask.initActor().setName(kBad); }},
-      {"the actor's name 'xxx", [](auto ask) { ask.initActor().setName(std::string(1'000'000, 'x')); }},
+      {"the actor's name 'xxx",
+       [](auto ask) { ask.initActor().setName(std::string(1'000'000, 'x')); }},
       {"the actor's name 'bad", [](auto ask) { ask.initActorFind().setName(kBad); }},
       {"the resource 'bad", [](auto ask) { write_need(ask.initLease(), kBad, "a"); }},
       {"the label's value 'bad", [](auto ask) { write_need(ask.initLease(), "cpu", kBad); }},
@@ -78,7 +83,8 @@ TEST_CASE("what a driver asks for with names that are none is refused, and the h
   for (const auto& [named, fill] : all) {
     const auto refused = driver.ask(fill);
     CHECK(refused.kind == Failure::Kind::Refused);
-    CHECK_THAT(refused.message, Catch::StartsWith(named) && Catch::Contains("give 1 to 256 bytes of UTF-8"));
+    CHECK_THAT(refused.message,
+               Catch::StartsWith(named) && Catch::Contains("give 1 to 256 bytes of UTF-8"));
     const auto status = administrator.status();
     CHECK(status["actors"].empty());
     CHECK(status["pending"].empty());
@@ -86,11 +92,13 @@ TEST_CASE("what a driver asks for with names that are none is refused, and the h
   }
 }
 
-TEST_CASE("text that is not UTF-8, or steers a terminal, does no harm in what a peer says", "[head][name][failure]") {
+TEST_CASE("text that is not UTF-8, or steers a terminal, does no harm in what a peer says",
+          "[head][name][failure]") {
   Scene scene;
   Peer administrator(scene, wire::Role::ADMIN);
-  administrator.say(
-      [](wire::Message::Builder message) { message.setAdminRequest(std::string(R"({"do": ")") + kBad + "\"}"); });
+  administrator.say([](wire::Message::Builder message) {
+    message.setAdminRequest(std::string(R"({"do": ")") + kBad + "\"}");
+  });
   REQUIRE(scene.run_until([&] { return !administrator.reply.empty(); }));
   CHECK_THAT(administrator.reply, Catch::Contains("error"));
   Peer driver(scene, wire::Role::DRIVER);

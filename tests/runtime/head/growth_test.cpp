@@ -42,16 +42,19 @@ struct Traffic {
       tables = status["tables"];
       return has_settled(status);
     }));
-    CHECK(tables["routes to processes"] <= 3);  // the driver, and what the node keeps for the next request
+    // The driver, and what the node keeps for the next request.
+    CHECK(tables["routes to processes"] <= 3);
     tables.erase("routes to processes");
     for (const auto* kept : {"ends of processes", "ends of actors"}) tables.erase(kept);
     return tables;
   }
   static bool has_settled(const nlohmann::json& status) {
-    const bool none_stops =
-        std::ranges::none_of(status["processes"], [](const auto& process) { return process["state"] == "stopping"; });
-    return none_stops && status["actors"].empty() && status["gangs"].empty() && status["pending"].empty() &&
-           status["processes"].size() == status["tables"]["routes to processes"] && status["jobs"].size() == 1;
+    const bool none_stops = std::ranges::none_of(
+        status["processes"], [](const auto& process) { return process["state"] == "stopping"; });
+    return none_stops && status["actors"].empty() && status["gangs"].empty() &&
+           status["pending"].empty() &&
+           status["processes"].size() == status["tables"]["routes to processes"] &&
+           status["jobs"].size() == 1;
   }
   void actor_comes_and_goes() {
     const auto id = ++last_id;
@@ -75,14 +78,16 @@ struct Traffic {
     driver.post([gang](wire::Ask::Builder ask) { write_gang(ask, gang); });
     driver.post([actor](wire::Ask::Builder ask) { ask.setActorKill(actor); });
     driver.post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
-    driver.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initGang().initEach()); });  // of no rank: refused
+    // Of no rank: refused.
+    driver.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initGang().initEach()); });
   }
   void job_comes_and_goes() {
     Peer other(scene, wire::Role::DRIVER);
     other.register_job("short");
     other.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
     other.post([](wire::Ask::Builder ask) { ask.initActorFind().setName("nobody"); });
-    for (int i = 0; i < 4; ++i) other.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
+    for (int i = 0; i < 4; ++i)
+      other.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
     other.post([](wire::Ask::Builder ask) { ask.setNodeEnd(1); });
     REQUIRE(scene.run_until([&] { return !other.granted.empty(); }));
   }
@@ -104,7 +109,8 @@ struct Traffic {
 
 }  // namespace
 
-TEST_CASE("the head keeps nothing of actors, gangs, jobs and nodes that have ended", "[head][growth]") {
+TEST_CASE("the head keeps nothing of actors, gangs, jobs and nodes that have ended",
+          "[head][growth]") {
   Traffic cluster;
   const auto before = cluster.tables();
   for (int i = 0; i < 1'000; ++i) cluster.actor_comes_and_goes();

@@ -35,18 +35,18 @@ void write_version_1(const std::string& folder) {
   sqlite3* database = nullptr;
   REQUIRE(sqlite3_open((folder + "/cluster.db").c_str(), &database) == SQLITE_OK);
   const char* sql =
-      "PRAGMA journal_mode = WAL;"
-      "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
-      "CREATE TABLE event (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, kind TEXT NOT NULL,"
-      "                    subject INTEGER NOT NULL, detail TEXT NOT NULL);"
-      "INSERT INTO meta VALUES ('version', '1'), ('cluster', '5d3c0a8a61a9f4b2'), ('epoch', '7');"
-      "INSERT INTO event VALUES (1, 1, 'job started', 1, '{}');";
+      "PRAGMA journal_mode = WAL;CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT "
+      "NULL);CREATE TABLE event (seq INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, kind TEXT NOT "
+      "NULL,                    subject INTEGER NOT NULL, detail TEXT NOT NULL);INSERT INTO meta "
+      "VALUES ('version', '1'), ('cluster', '5d3c0a8a61a9f4b2'), ('epoch', '7');INSERT INTO event "
+      "VALUES (1, 1, 'job started', 1, '{}');";
   REQUIRE(sqlite3_exec(database, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(database);
 }
 
 /// What is in the folder, by name: how large it is and when it was last written.
-std::map<std::string, std::pair<std::uintmax_t, fs::file_time_type>> files_of(const std::string& folder) {
+std::map<std::string, std::pair<std::uintmax_t, fs::file_time_type>> files_of(
+    const std::string& folder) {
   std::map<std::string, std::pair<std::uintmax_t, fs::file_time_type>> files;
   for (const auto& file : fs::directory_iterator(folder)) {
     files[file.path().filename()] = {file.file_size(), file.last_write_time()};
@@ -97,11 +97,12 @@ TEST_CASE("without a directory each head is a cluster of its own", "[head][ident
 TEST_CASE("a second head of a cluster is refused", "[head][identity][refusal]") {
   Folder folder;
   const Identity first(folder.path);
-  CHECK_THROWS_WITH(Identity(folder.path),
-                    Catch::Contains("another head uses " + folder.path) && Catch::Contains("--state-dir"));
+  CHECK_THROWS_WITH(Identity(folder.path), Catch::Contains("another head uses " + folder.path) &&
+                                               Catch::Contains("--state-dir"));
 }
 
-TEST_CASE("a directory that cannot be had is refused, and its lock given back", "[head][identity][refusal]") {
+TEST_CASE("a directory that cannot be had is refused, and its lock given back",
+          "[head][identity][refusal]") {
   Folder folder;
   fs::create_directory(folder.path + "/cluster.db");
   CHECK_THROWS_WITH(Identity(folder.path), Catch::Contains(folder.path + "/cluster.db"));

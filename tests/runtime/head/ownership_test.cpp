@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::uint64_t kActor = 11, kGang = 12;
 
-/// One node of four CPUs. The first job has an actor, a gang of one and a lease; the second has nothing.
+/// One node of four CPUs. The first job has an actor, a gang of one and a lease; the second has
+/// nothing.
 struct TwoJobs {
   Scene scene;
   Peer administrator{scene, wire::Role::ADMIN};
@@ -28,7 +29,8 @@ struct TwoJobs {
       need_a_cpu(gang.initEach());
     });
     owner.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
-    REQUIRE(scene.run_until([this] { return owner.placed.size() == 2 && owner.granted.size() == 1; }));
+    REQUIRE(
+        scene.run_until([this] { return owner.placed.size() == 2 && owner.granted.size() == 1; }));
   }
   static void write_actor(wire::Ask::Builder ask, const char* type) {
     auto actor = ask.initActor();
@@ -45,13 +47,15 @@ struct TwoJobs {
                         {"jobs", status["jobs"]}};
     return held.dump(1);
   }
-  /// What was said before on the peer's connection is done once this is answered: a head reads in order.
+  /// What was said before on the peer's connection is done once this is answered: a head reads in
+  /// order.
   void round_trip(Peer& peer) { peer.status(); }
 };
 
 }  // namespace
 
-TEST_CASE("a job cannot end another's actor or gang, nor give its lease back", "[head][ownership]") {
+TEST_CASE("a job cannot end another's actor or gang, nor give its lease back",
+          "[head][ownership]") {
   TwoJobs cluster;
   const auto before = cluster.held();
   const auto lease = cluster.owner.granted.at(0);
@@ -74,10 +78,12 @@ TEST_CASE("a job cannot end another's actor or gang, nor give its lease back", "
   CHECK(status["jobs"][0]["leases"] == 0);
 }
 
-TEST_CASE("a job that asks for an actor under another's id is refused, and the other's stays what it was",
-          "[head][ownership][refusal]") {
+TEST_CASE(
+    "a job that asks for an actor under another's id is refused, and the other's stays what it was",
+    "[head][ownership][refusal]") {
   TwoJobs cluster;
-  const auto refused = cluster.stranger.ask([](wire::Ask::Builder ask) { TwoJobs::write_actor(ask, "another type"); });
+  const auto refused = cluster.stranger.ask(
+      [](wire::Ask::Builder ask) { TwoJobs::write_actor(ask, "another type"); });
   CHECK_THAT(refused.message, Catch::Contains("actor 11 is there already"));
   const auto actors = cluster.administrator.status()["actors"];
   REQUIRE(actors.size() == 1);
@@ -91,7 +97,8 @@ TEST_CASE("what a node says of another's processes counts for nothing", "[head][
   liar.join_with_cpus(1);
   cluster.node.starts = false;
   cluster.owner.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
-  REQUIRE(cluster.scene.run_until([&] { return cluster.node.started.size() == 4 || liar.started.size() == 1; }));
+  REQUIRE(cluster.scene.run_until(
+      [&] { return cluster.node.started.size() == 4 || liar.started.size() == 1; }));
   const auto before = cluster.held();
   for (const auto process : cluster.node.started) {
     liar.ready(process);

@@ -40,7 +40,8 @@ struct Scene {
 
   template <class Condition>
   bool run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
-    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;)
+      loop.run_one_for(20ms);
     return condition();
   }
 };
@@ -54,8 +55,9 @@ struct Peer {
   std::uint64_t process = 0;           ///< of a driver, once it is registered
   std::vector<std::uint64_t> granted;  ///< leases, in the order of their grants
   std::vector<std::uint64_t> placed;   ///< actors and gangs
-  std::set<std::uint64_t> started;     ///< of a node: processes that it was told to start, and not yet to stop
-  bool starts = true;                  ///< a node says that its processes are ready
+  /// Of a node: processes that it was told to start, and not yet to stop.
+  std::set<std::uint64_t> started;
+  bool starts = true;  ///< a node says that its processes are ready
   std::uint64_t last_ask = 0;
   std::size_t heartbeats = 0;  ///< echoed by the head
   bool registered = false;
@@ -70,7 +72,8 @@ struct Peer {
         [this](transport::ConnectionPtr open, const transport::Accepted&) {
           connection = std::move(open);
           connection->hand_over(
-              {}, [this](wire::Message::Reader message) { hear(message); }, [](const std::string&) {});
+              {}, [this](wire::Message::Reader message) { hear(message); },
+              [](const std::string&) {});
         },
         [](const transport::Denied& denied) { FAIL(denied.why); });
     REQUIRE(scene.run_until([this] { return connection != nullptr; }));
@@ -113,7 +116,8 @@ struct Peer {
     say([id](wire::Message::Builder message) {
       auto exited = message.initProcessExited();
       exited.setProcess(id);
-      runtime::write_failure(exited.initFailure(), {.kind = Failure::Kind::ProcessDied, .message = "it ended"});
+      runtime::write_failure(exited.initFailure(),
+                             {.kind = Failure::Kind::ProcessDied, .message = "it ended"});
     });
   }
   void say(const std::function<void(wire::Message::Builder)>& fill) const {

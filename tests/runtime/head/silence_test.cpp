@@ -49,7 +49,8 @@ struct SilenceScene {
 
   template <class Condition>
   void run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
-    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;) loop.run_one_for(20ms);
+    for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;)
+      loop.run_one_for(20ms);
   }
 };
 
@@ -63,7 +64,9 @@ struct HeadAndNode : SilenceScene {
     client.key = options.token;
     troupe::transport::connect(
         loop, {.host = {}, .port = 0, .unix_name = options.unix_name}, client,
-        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) { join(std::move(made)); },
+        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) {
+          join(std::move(made));
+        },
         [this](const troupe::transport::Denied& denied) { ended = denied.why; });
     run_until([this] { return joined; });
     beat();
@@ -79,7 +82,10 @@ struct HeadAndNode : SilenceScene {
   void join(troupe::transport::ConnectionPtr made) {
     connection = std::move(made);
     connection->hand_over(
-        {}, [this](troupe::wire::Message::Reader message) { joined = joined || message.isNodeJoined(); },
+        {},
+        [this](troupe::wire::Message::Reader message) {
+          joined = joined || message.isNodeJoined();
+        },
         [this](const std::string& why) { ended = why; });
     troupe::transport::Outgoing message;
     troupe::node::NodeOptions offer;
@@ -122,7 +128,9 @@ struct HeadAndDriver : SilenceScene {
     client.key = options.token;
     troupe::transport::connect(
         loop, to, client,
-        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) { enter(std::move(made)); },
+        [this](troupe::transport::ConnectionPtr made, const troupe::transport::Accepted&) {
+          enter(std::move(made));
+        },
         [this](const troupe::transport::Denied& denied) { ended = denied.why; });
     run_until([this] { return registered || ended; });
     beat();
@@ -152,8 +160,10 @@ struct HeadAndDriver : SilenceScene {
 
 }  // namespace
 
-TEST_CASE("a driver that beats stays, and hears the echo; one that stops keeps its job for as long as is allowed",
-          "[runtime][head][failure]") {
+TEST_CASE(
+    "a driver that beats stays, and hears the echo; one that stops keeps its job for as long as is "
+    "allowed",
+    "[runtime][head][failure]") {
   HeadAndDriver scene(true);
   REQUIRE(scene.registered);
   scene.run_until([&] { return scene.ended.has_value(); }, 2 * kSilence);
@@ -166,7 +176,8 @@ TEST_CASE("a driver that beats stays, and hears the echo; one that stops keeps i
   CHECK(Clock::now() - silent_since >= kSilence / 2);
 }
 
-TEST_CASE("a driver whose head stood still as long as is allowed keeps its job", "[runtime][head][failure]") {
+TEST_CASE("a driver whose head stood still as long as is allowed keeps its job",
+          "[runtime][head][failure]") {
   HeadAndDriver scene(true);
   REQUIRE(scene.registered);
   std::this_thread::sleep_for(3 * kSilence / 2);

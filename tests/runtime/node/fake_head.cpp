@@ -36,10 +36,12 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
     case wire::Message::NODE_JOIN:
       return on_join(from, message.getNodeJoin());
     case wire::Message::PROCESS_READY:
-      ready[message.getProcessReady().getProcess()] = static_cast<pid_t>(message.getProcessReady().getPid());
+      ready[message.getProcessReady().getProcess()] =
+          static_cast<pid_t>(message.getProcessReady().getPid());
       return;
     case wire::Message::PROCESS_EXITED:
-      exited[message.getProcessExited().getProcess()] = runtime::read_failure(message.getProcessExited().getFailure());
+      exited[message.getProcessExited().getProcess()] =
+          runtime::read_failure(message.getProcessExited().getFailure());
       return;
     case wire::Message::RELAY:
       if (message.getRelay().isAsk()) {
@@ -104,7 +106,8 @@ void FakeHead::end_job(std::uint64_t job) {
   send(out);
 }
 
-void FakeHead::start_process(std::uint64_t process, std::uint64_t job, const std::vector<std::uint32_t>& gpus) {
+void FakeHead::start_process(std::uint64_t process, std::uint64_t job,
+                             const std::vector<std::uint32_t>& gpus) {
   transport::Outgoing out;
   auto start = out.root().initStartProcess();
   start.setProcess(process);

@@ -16,8 +16,8 @@
 
 namespace troupe::node::test {
 
-/// What a node needs of a head, and of a driver that its program can be fetched from: one listener that accepts both.
-/// Keeps what it is told.
+/// What a node needs of a head, and of a driver that its program can be fetched from: one listener
+/// that accepts both. Keeps what it is told.
 class FakeHead {
  public:
   explicit FakeHead(boost::asio::io_context& loop);
@@ -28,7 +28,8 @@ class FakeHead {
   void send(transport::Outgoing& message);
   void start_job(std::uint64_t job, const Program& program);
   void end_job(std::uint64_t job);
-  void start_process(std::uint64_t process, std::uint64_t job, const std::vector<std::uint32_t>& gpus = {});
+  void start_process(std::uint64_t process, std::uint64_t job,
+                     const std::vector<std::uint32_t>& gpus = {});
   void stop_process(std::uint64_t process, const std::string& why);
   /// A command for `perform` in that process.
   void command(std::uint64_t process, std::uint64_t id, const std::string& text);

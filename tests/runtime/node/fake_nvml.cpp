@@ -1,4 +1,5 @@
-// Three GPUs as NVIDIA's management library would show them, the second of which has fallen off the bus.
+// Three GPUs as NVIDIA's management library would show them, the second of which has fallen off the
+// bus.
 #include <cstdio>
 
 extern "C" {

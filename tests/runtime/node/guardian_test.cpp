@@ -17,7 +17,8 @@
 namespace troupe::node {
 namespace {
 
-/// A guardian with a node that does one thing; `before` is done in the process that becomes the guardian.
+/// A guardian with a node that does one thing; `before` is done in the process that becomes the
+/// guardian.
 class Guarded {
  public:
   explicit Guarded(
@@ -79,7 +80,8 @@ TEST_CASE("a guardian ends with the exit code of its node", "[node][guardian]") 
   CHECK(WEXITSTATUS(status) == 7);
 }
 
-TEST_CASE("a guardian passes signals on to its node, and ends by the one that has ended the node", "[node][guardian]") {
+TEST_CASE("a guardian passes signals on to its node, and ends by the one that has ended the node",
+          "[node][guardian]") {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     Guarded guarded(waits_for_a_signal);
     guarded.hear();
@@ -111,7 +113,8 @@ TEST_CASE("a node learns of the end of its guardian", "[node][guardian]") {
   CHECK(ends(node));
 }
 
-TEST_CASE("what a node leaves ends with it, and what its guardian had started before does not", "[node][guardian]") {
+TEST_CASE("what a node leaves ends with it, and what its guardian had started before does not",
+          "[node][guardian]") {
   const Guarded* self = nullptr;
   Guarded guarded(
       [&](int) {

@@ -92,7 +92,8 @@ struct Fixture {
     launcher->start(std::move(request), [this, at = started](LaunchResult result) {
       at->result = std::move(result);
       if (auto* launched = std::get_if<Launched>(&*at->result)) {
-        reaper.watch(launched->pid, Reaper::Group::Killed, [at](int status) { at->status = status; });
+        reaper.watch(launched->pid, Reaper::Group::Killed,
+                     [at](int status) { at->status = status; });
       }
     });
     return started;
@@ -106,7 +107,8 @@ struct Fixture {
   }
 };
 
-TEST_CASE("a worker process is a child of the node and leads a group of its own", "[node][zygote]") {
+TEST_CASE("a worker process is a child of the node and leads a group of its own",
+          "[node][zygote]") {
   Fixture node;
   node.make("raw");
   auto worker = node.start();
@@ -118,7 +120,8 @@ TEST_CASE("a worker process is a child of the node and leads a group of its own"
   if (kHasOneThread) CHECK_FALSE(std::get<Launched>(*worker->result).by_exec);
 }
 
-TEST_CASE("a worker process sees its GPUs and its driver's directory, and has a mark", "[node][zygote]") {
+TEST_CASE("a worker process sees its GPUs and its driver's directory, and has a mark",
+          "[node][zygote]") {
   Fixture node;
   node.make("raw");
   auto first = node.start();
@@ -145,7 +148,8 @@ TEST_CASE("the exit code and the signal of a worker process reach the node", "[n
   CHECK(WTERMSIG(*second->status) == SIGKILL);
 }
 
-TEST_CASE("many worker processes asked for at once are all forked from one zygote", "[node][zygote]") {
+TEST_CASE("many worker processes asked for at once are all forked from one zygote",
+          "[node][zygote]") {
   Fixture node;
   node.make("raw");
   std::vector<std::shared_ptr<Started>> workers;
@@ -156,7 +160,8 @@ TEST_CASE("many worker processes asked for at once are all forked from one zygot
   }
 }
 
-TEST_CASE("a launcher that closes in the midst of starts knows every process that was made", "[node][zygote]") {
+TEST_CASE("a launcher that closes in the midst of starts knows every process that was made",
+          "[node][zygote]") {
   if (!kHasOneThread) return;
   Fixture node;
   node.make("raw");
@@ -175,7 +180,8 @@ TEST_CASE("a launcher that closes in the midst of starts knows every process tha
   CHECK(children_of(::getpid()).size() == launched + 1);  // with the one before
 }
 
-TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves", "[node][zygote]") {
+TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves",
+          "[node][zygote]") {
   if (!kHasOneThread) return;
   Fixture node;
   node.make("raw");
@@ -183,7 +189,8 @@ TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves"
   const pid_t zygote = node.launcher->zygote();
   REQUIRE(zygote > 0);
   ::kill(zygote, SIGKILL);
-  run_until(node.loop, "the zygote to be reaped", [&] { return node.launcher->zygote() != zygote; });
+  run_until(node.loop, "the zygote to be reaped",
+            [&] { return node.launcher->zygote() != zygote; });
   CHECK(before->tell("pid") == std::to_string(before->pid()));
 
   auto after = node.start();
@@ -193,7 +200,8 @@ TEST_CASE("a dead zygote leaves its worker processes alive and a new one serves"
   CHECK(before->tell("pid") == std::to_string(before->pid()));
 }
 
-TEST_CASE("a start that meets a dying zygote is told so or served, and never waits for ever", "[node][zygote]") {
+TEST_CASE("a start that meets a dying zygote is told so or served, and never waits for ever",
+          "[node][zygote]") {
   if (!kHasOneThread) return;
   Fixture node;
   node.make("raw");
@@ -205,7 +213,8 @@ TEST_CASE("a start that meets a dying zygote is told so or served, and never wai
   CHECK(worker->tell("pid") == std::to_string(worker->pid()));
 }
 
-TEST_CASE("a program with threads before troupe::init is executed for each worker process", "[node][zygote]") {
+TEST_CASE("a program with threads before troupe::init is executed for each worker process",
+          "[node][zygote]") {
   Fixture node;
   node.make("threads");
   auto first = node.start();
@@ -218,14 +227,16 @@ TEST_CASE("a program with threads before troupe::init is executed for each worke
   CHECK(mark_of_child(second->pid()) == 2);
 }
 
-TEST_CASE("a program that ends before troupe::init fails its starts with the exit code", "[node][zygote]") {
+TEST_CASE("a program that ends before troupe::init fails its starts with the exit code",
+          "[node][zygote]") {
   Fixture node;
   node.make("exit-early");
   auto worker = node.start();
   REQUIRE(std::holds_alternative<Failure>(*worker->result));
   CHECK(worker->failure().kind == Failure::Kind::Program);
   CHECK(worker->failure().exit_code == 3);
-  CHECK_THAT(worker->failure().message, Catch::Contains("ended with exit code 3 before it called troupe::init"));
+  CHECK_THAT(worker->failure().message,
+             Catch::Contains("ended with exit code 3 before it called troupe::init"));
 }
 
 TEST_CASE("a program that never calls troupe::init is ended and named", "[node][zygote]") {

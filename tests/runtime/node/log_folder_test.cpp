@@ -28,8 +28,8 @@ struct Logs {
     return path;
   }
   static void age(const std::filesystem::path& path, int seconds) {
-    std::filesystem::last_write_time(path,
-                                     std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
   }
 };
 
@@ -48,9 +48,11 @@ TEST_CASE("of the log folders of ended nodes the last ones stay", "[node][log]")
   CHECK(remove_old_logs(logs.parent, 2) == 0);
 }
 
-TEST_CASE("a log folder that is in use stays, whatever its number, until it is not", "[node][log]") {
+TEST_CASE("a log folder that is in use stays, whatever its number, until it is not",
+          "[node][log]") {
   Logs logs;
-  const auto path = logs.parent / ("node-" + std::to_string(ended_process()));  // as of another machine
+  // As of another machine.
+  const auto path = logs.parent / ("node-" + std::to_string(ended_process()));
   {
     LogFolder first, second;
     REQUIRE(first.open(path).empty());
@@ -82,7 +84,8 @@ TEST_CASE("what is no log folder stays, and what a link leads to", "[node][log]"
   CHECK(remove_old_logs(logs.parent, 0) == 1);
   CHECK(!std::filesystem::exists(old));
   CHECK(std::filesystem::exists(elsewhere / "kept"));
-  CHECK(std::distance(std::filesystem::directory_iterator(logs.parent), std::filesystem::directory_iterator()) == 6);
+  CHECK(std::distance(std::filesystem::directory_iterator(logs.parent),
+                      std::filesystem::directory_iterator()) == 6);
   CHECK(remove_old_logs(logs.directory.path / "not-there", 0) == 0);
 }
 

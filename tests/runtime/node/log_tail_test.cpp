@@ -10,7 +10,9 @@ namespace {
 struct Log {
   test::TemporaryDirectory directory;
   std::string file = directory.path / "process.log";
-  void write(const std::string& text) const { std::ofstream(file, std::ios::app | std::ios::binary) << text; }
+  void write(const std::string& text) const {
+    std::ofstream(file, std::ios::app | std::ios::binary) << text;
+  }
 };
 
 TEST_CASE("the end of a log is its last three lines, in one", "[node][log]") {

@@ -12,8 +12,8 @@
 
 namespace troupe::node::test {
 
-/// A cgroup with a limit of memory (version 1), gone with this object; false where none can be made. No process is in it
-/// by then.
+/// A cgroup with a limit of memory (version 1), gone with this object; false where none can be
+/// made. No process is in it by then.
 class MemoryCgroup {
  public:
   explicit MemoryCgroup(std::uint64_t bytes) {

@@ -23,12 +23,15 @@ struct Counters {
   static void set(const std::string& file, int kills) {
     std::ofstream(file) << "under_oom 0\noom_kill " << kills << "\nother 3\n";
   }
-  MemoryKills kills() const { return MemoryKills({{group, "oom_kill", "group"}, {machine, "oom_kill", "machine"}}); }
+  MemoryKills kills() const {
+    return MemoryKills({{group, "oom_kill", "group"}, {machine, "oom_kill", "machine"}});
+  }
 };
 
 }  // namespace
 
-TEST_CASE("each kill for lack of memory explains one death, by the narrowest counter", "[node][memory]") {
+TEST_CASE("each kill for lack of memory explains one death, by the narrowest counter",
+          "[node][memory]") {
   Counters counters;
   auto kills = counters.kills();
   CHECK(kills.explain(counters.now).empty());  // those before are of others
@@ -39,8 +42,9 @@ TEST_CASE("each kill for lack of memory explains one death, by the narrowest cou
   CHECK(kills.explain(counters.now).empty());
 }
 
-TEST_CASE("a kill that was counted a while before a death was seen explains it, an old one does not",
-          "[node][memory]") {
+TEST_CASE(
+    "a kill that was counted a while before a death was seen explains it, an old one does not",
+    "[node][memory]") {
   Counters counters;
   auto kills = counters.kills();
   Counters::set(counters.machine, 7);

@@ -79,7 +79,8 @@ struct Cluster {
     run_until(loop, "the node to join or to stop", [&] { return number || stopped; });
   }
 
-  pid_t start(std::uint64_t process, std::uint64_t job, const std::vector<std::uint32_t>& gpus = {}) {
+  pid_t start(std::uint64_t process, std::uint64_t job,
+              const std::vector<std::uint32_t>& gpus = {}) {
     head.start_process(process, job, gpus);
     run_until(loop, "a process to be ready",
               [&] { return head.ready.contains(process) || head.exited.contains(process); });
@@ -137,7 +138,8 @@ TEST_CASE("a node that is refused stops with the reason", "[node][join]") {
   CHECK_THAT(cluster.stopped->first, Catch::Contains("token"));
 }
 
-TEST_CASE("a node whose host is no address of this machine is refused before it joins", "[node][join]") {
+TEST_CASE("a node whose host is no address of this machine is refused before it joins",
+          "[node][join]") {
   Cluster cluster;
   const auto refused = [&](const std::string& host, const std::string& why) {
     cluster.options.host = host;
@@ -155,20 +157,24 @@ TEST_CASE("a node whose host is no address of this machine is refused before it 
   cluster.stop();
 }
 
-TEST_CASE("a node that is given a label of the head's is refused before it joins", "[node][join][labels]") {
+TEST_CASE("a node that is given a label of the head's is refused before it joins",
+          "[node][join][labels]") {
   Cluster cluster;
   cluster.options.labels = {{"zone", "b"}, {"troupe.node", "7"}};
-  CHECK_THROWS_WITH(Node(cluster.loop, cluster.options),
-                    Catch::StartsWith("a node cannot offer the label 'troupe.node': the head itself gives") &&
-                        Catch::EndsWith("choose another name"));
+  CHECK_THROWS_WITH(
+      Node(cluster.loop, cluster.options),
+      Catch::StartsWith("a node cannot offer the label 'troupe.node': the head itself gives") &&
+          Catch::EndsWith("choose another name"));
   CHECK(cluster.head.joined.empty());
   cluster.options.labels = {{"troupe", "a"}, {"troupes.node", "b"}};
   cluster.join();
-  CHECK(cluster.head.joined.at(0).labels == std::map<std::string, std::string>{{"troupe", "a"}, {"troupes.node", "b"}});
+  CHECK(cluster.head.joined.at(0).labels ==
+        std::map<std::string, std::string>{{"troupe", "a"}, {"troupes.node", "b"}});
   cluster.stop();
 }
 
-TEST_CASE("a worker process starts, is asked through its node, and its exit is reported once", "[node][process]") {
+TEST_CASE("a worker process starts, is asked through its node, and its exit is reported once",
+          "[node][process]") {
   Cluster cluster;
   cluster.join();
   cluster.head.start_job(5, program_that("worker"));
@@ -205,7 +211,8 @@ TEST_CASE("a worker process that is killed is reported with its signal", "[node]
   cluster.stop();
 }
 
-TEST_CASE("a worker process that the kernel killed for lack of memory is reported so", "[node][process][memory]") {
+TEST_CASE("a worker process that the kernel killed for lack of memory is reported so",
+          "[node][process][memory]") {
   const test::MemoryCgroup limited(64 << 20);
   if (!limited) {
     WARN("skipped: no memory cgroup (version 1) can be made here");
@@ -219,7 +226,8 @@ TEST_CASE("a worker process that the kernel killed for lack of memory is reporte
   cluster.head.command(4, 1, "fill " + std::to_string(256 << 20));
   const auto fate = cluster.fate(4);
   CHECK(fate.signal == SIGKILL);
-  CHECK_THAT(fate.message, Catch::Contains("killed by signal 9") && Catch::Contains("out of memory: the kernel"));
+  CHECK_THAT(fate.message,
+             Catch::Contains("killed by signal 9") && Catch::Contains("out of memory: the kernel"));
 
   cluster.start(5, 1);
   ::kill(cluster.head.ready[5], SIGKILL);
@@ -227,7 +235,8 @@ TEST_CASE("a worker process that the kernel killed for lack of memory is reporte
   cluster.stop();
 }
 
-TEST_CASE("nothing is left of a zygote that is killed between its fork and its report", "[node][zygote]") {
+TEST_CASE("nothing is left of a zygote that is killed between its fork and its report",
+          "[node][zygote]") {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
   os::UniqueFd mine(ends[0]), its(ends[1]);
@@ -250,8 +259,9 @@ TEST_CASE("nothing is left of a zygote that is killed between its fork and its r
   cluster.stop();
 }
 
-TEST_CASE("a stopped process ends at once, with the reason, and so do the processes that it started",
-          "[node][process]") {
+TEST_CASE(
+    "a stopped process ends at once, with the reason, and so do the processes that it started",
+    "[node][process]") {
   Cluster cluster;
   cluster.join();
   cluster.head.start_job(5, program_that("worker"));
@@ -262,7 +272,8 @@ TEST_CASE("a stopped process ends at once, with the reason, and so do the proces
   const pid_t neighbour = std::stoi(cluster.ask(8, "sleeper"));
   cluster.head.stop_process(7, "its lease was returned");
   const auto failure = cluster.fate(7);
-  CHECK(failure.message == "process 7 (pid " + std::to_string(pid) + ") was ended: its lease was returned");
+  CHECK(failure.message ==
+        "process 7 (pid " + std::to_string(pid) + ") was ended: its lease was returned");
   CHECK(test::gone_within(sleeper, 2s));
   CHECK(test::gone_within(orphan, 2s));
   CHECK(test::runs(neighbour));
@@ -287,7 +298,8 @@ TEST_CASE("the end of a job ends its processes and no others", "[node][process]"
   cluster.stop();
 }
 
-TEST_CASE("a program that cannot start fails the process with what the program did", "[node][process]") {
+TEST_CASE("a program that cannot start fails the process with what the program did",
+          "[node][process]") {
   Cluster cluster;
   cluster.join();
   cluster.head.start_job(5, program_that("exit-early"));
@@ -298,7 +310,8 @@ TEST_CASE("a program that cannot start fails the process with what the program d
   cluster.stop();
 }
 
-TEST_CASE("what ends a worker process before it is ready is in its failure, from its log", "[node][process]") {
+TEST_CASE("what ends a worker process before it is ready is in its failure, from its log",
+          "[node][process]") {
   Cluster cluster;
   const auto logs = cluster.directory.path / "logs";
   cluster.options.log_directory = logs;
@@ -312,11 +325,13 @@ TEST_CASE("what ends a worker process before it is ready is in its failure, from
   CHECK(failure.signal == SIGABRT);
   CHECK_THAT(failure.message,
              Catch::Contains("was killed by signal 6") &&
-                 Catch::EndsWith("; its log, " + log.string() + ", ends with: 'a first line / no such\\x09device'"));
+                 Catch::EndsWith("; its log, " + log.string() +
+                                 ", ends with: 'a first line / no such\\x09device'"));
   cluster.stop();
 }
 
-TEST_CASE("what ends a program before troupe::init is in the failure of its starts, from its log", "[node][process]") {
+TEST_CASE("what ends a program before troupe::init is in the failure of its starts, from its log",
+          "[node][process]") {
   Cluster cluster;
   cluster.options.log_directory = cluster.directory.path / "logs";
   cluster.join();
@@ -328,7 +343,8 @@ TEST_CASE("what ends a program before troupe::init is in the failure of its star
   cluster.stop();
 }
 
-TEST_CASE("a worker process that says why it cannot start is ended, and its words are reported", "[node][process]") {
+TEST_CASE("a worker process that says why it cannot start is ended, and its words are reported",
+          "[node][process]") {
   Cluster cluster;
   cluster.join();
   cluster.head.start_job(5, program_that("gives-up"));
@@ -336,20 +352,22 @@ TEST_CASE("a worker process that says why it cannot start is ended, and its word
   const auto failure = cluster.fate(7);
   CHECK(failure.kind == Failure::Kind::Program);
   CHECK(failure.signal == 0);
-  CHECK_THAT(failure.message, Catch::Contains("process 7") && Catch::EndsWith("could not start: no room for it"));
+  CHECK_THAT(failure.message,
+             Catch::Contains("process 7") && Catch::EndsWith("could not start: no room for it"));
   CHECK(!cluster.head.ready.contains(7));
   cluster.stop();
 }
 
-TEST_CASE("a program with threads is executed for each process, and ends are told apart", "[node][process]") {
+TEST_CASE("a program with threads is executed for each process, and ends are told apart",
+          "[node][process]") {
   Cluster cluster;
   cluster.options.program_start = 2s;
   cluster.join();
   cluster.head.start_job(5, program_that("threads"));
   cluster.head.start_process(7, 5);
   run_until(
-      cluster.loop, "a process that speaks no Cap'n Proto to be ended", [&] { return cluster.head.exited.contains(7); },
-      20s);
+      cluster.loop, "a process that speaks no Cap'n Proto to be ended",
+      [&] { return cluster.head.exited.contains(7); }, 20s);
   CHECK(cluster.head.exited[7].kind == Failure::Kind::Program);
   cluster.stop();
 }
@@ -419,7 +437,8 @@ TEST_CASE("a program of another machine is fetched once, checked and run", "[nod
   cluster.stop();
 }
 
-TEST_CASE("a fetched program that this machine cannot run is refused with what it lacks", "[node][program]") {
+TEST_CASE("a fetched program that this machine cannot run is refused with what it lacks",
+          "[node][program]") {
   Cluster cluster;
   const auto patched = cluster.directory.path / "patched";
   std::string lacks;
@@ -471,7 +490,8 @@ TEST_CASE("a program that arrives damaged is refused and not kept", "[node][prog
   cluster.stop();
 }
 
-TEST_CASE("a program whose driver cannot be reached fails its starts within a second or so", "[node][program]") {
+TEST_CASE("a program whose driver cannot be reached fails its starts within a second or so",
+          "[node][program]") {
   Cluster cluster;
   cluster.join();
   transport::Outgoing out;
@@ -490,7 +510,8 @@ TEST_CASE("a program whose driver cannot be reached fails its starts within a se
 }
 
 TEST_CASE(
-    "what a worker process has left ends with it, whatever its session and environment, and nothing of others does",
+    "what a worker process has left ends with it, whatever its session and environment, and "
+    "nothing of others does",
     "[node][process][guardian]") {
   Cluster cluster;
   cluster.join();
@@ -504,7 +525,8 @@ TEST_CASE(
   CHECK(test::runs(left));  // as long as its worker process
   ::kill(pid, SIGKILL);
   cluster.fate(7);
-  run_until(cluster.loop, "what it left to be reaped", [&] { return !exists(left) && !exists(forked); });
+  run_until(cluster.loop, "what it left to be reaped",
+            [&] { return !exists(left) && !exists(forked); });
   CHECK(test::runs(neighbour));
   cluster.stop();
   CHECK_FALSE(exists(neighbour));
@@ -512,7 +534,8 @@ TEST_CASE(
 
 namespace {
 
-/// A node under its guardian, as processes of their own, with one worker process and what that has started.
+/// A node under its guardian, as processes of their own, with one worker process and what that has
+/// started.
 struct Separate {
   Cluster cluster;
   pid_t guardian = 0;
@@ -546,8 +569,10 @@ struct Separate {
 
 }  // namespace
 
-TEST_CASE("SIGKILL of a node ends its worker processes and what they started, and its guardian ends as the node did",
-          "[node][guardian]") {
+TEST_CASE(
+    "SIGKILL of a node ends its worker processes and what they started, and its guardian ends as "
+    "the node did",
+    "[node][guardian]") {
   Separate separate;
   REQUIRE(test::stat_of(separate.node).parent == separate.guardian);
   ::kill(separate.node, SIGKILL);
@@ -557,7 +582,8 @@ TEST_CASE("SIGKILL of a node ends its worker processes and what they started, an
   CHECK(std::ranges::none_of(separate.started, test::runs));
 }
 
-TEST_CASE("SIGKILL of a guardian ends the node, its worker processes and what they started", "[node][guardian]") {
+TEST_CASE("SIGKILL of a guardian ends the node, its worker processes and what they started",
+          "[node][guardian]") {
   Separate separate;
   ::kill(separate.guardian, SIGKILL);
   wait_for_end(separate.guardian);

@@ -47,7 +47,8 @@ std::string missing_libraries(const std::filesystem::path& path) {
   return *missing;
 }
 
-TEST_CASE("a process describes its own program, and the description survives the wire", "[node][program]") {
+TEST_CASE("a process describes its own program, and the description survives the wire",
+          "[node][program]") {
   const char* arguments[] = {"sweep", "--lr", "0.1"};
   const auto program = describe_program(3, arguments);
   CHECK(program.path == test::self_path());
@@ -105,21 +106,25 @@ TEST_CASE("this executable can run here, one of another machine cannot", "[node]
 
   auto other = own;
   other.machine = own.machine == EM_AARCH64 ? EM_X86_64 : EM_AARCH64;
-  CHECK_THAT(why_not_here(other), Catch::Contains("it is built for") && Catch::Contains("build it for"));
+  CHECK_THAT(why_not_here(other),
+             Catch::Contains("it is built for") && Catch::Contains("build it for"));
   auto no_loader = own;
   no_loader.loader = "/lib/ld-musl-x86_64.so.1-not-here";
-  CHECK_THAT(why_not_here(no_loader),
-             Catch::Contains("its dynamic loader /lib/ld-musl-x86_64.so.1-not-here is not on this node"));
+  CHECK_THAT(
+      why_not_here(no_loader),
+      Catch::Contains("its dynamic loader /lib/ld-musl-x86_64.so.1-not-here is not on this node"));
 }
 
-TEST_CASE("an executable for an instruction set that this processor lacks is refused", "[node][elf]") {
+TEST_CASE("an executable for an instruction set that this processor lacks is refused",
+          "[node][elf]") {
   auto needs = std::get<ElfNeeds>(read_elf_at(test::self_path()));
   if (needs.machine != EM_X86_64) return;
   needs.isa_needed = 1U << 7;  // no such level exists yet
   CHECK_THAT(why_not_here(needs), Catch::Contains("it needs the instruction set x86-64-v8"));
 }
 
-TEST_CASE("no file makes the reader of executables fail in another way than by saying so", "[node][elf]") {
+TEST_CASE("no file makes the reader of executables fail in another way than by saying so",
+          "[node][elf]") {
   test::TemporaryDirectory directory;
   const auto path = directory.path / "program";
   const auto whole = bytes_of(test::self_path()).substr(0, 4096);
@@ -136,7 +141,8 @@ TEST_CASE("no file makes the reader of executables fail in another way than by s
   }
 }
 
-TEST_CASE("missing shared libraries are found and named without running the program", "[node][elf]") {
+TEST_CASE("missing shared libraries are found and named without running the program",
+          "[node][elf]") {
   test::TemporaryDirectory directory;
   const auto patched = directory.path / "program";
   test::write_with_missing_library(patched);
@@ -145,8 +151,8 @@ TEST_CASE("missing shared libraries are found and named without running the prog
 }
 
 TEST_CASE("the loader's listing is read", "[node][elf]") {
-  CHECK(missing_in("\tlibfoo.so.2 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n\tlibbar.so => not found\n") ==
-        "libfoo.so.2, libbar.so");
+  CHECK(missing_in("\tlibfoo.so.2 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n\tlibbar.so "
+                   "=> not found\n") == "libfoo.so.2, libbar.so");
   CHECK(missing_in("prog: /lib/libc.so.6: version `GLIBC_2.99' not found (required by prog)\n") ==
         "prog: /lib/libc.so.6: version `GLIBC_2.99' not found (required by prog)");
   CHECK(missing_in("\tlibc.so.6 => /lib/libc.so.6 (0x1)\n").empty());
@@ -164,14 +170,15 @@ CachedProgram put(ProgramCache& cache, const std::string& text) {
   return cache.commit(std::move(entry), digest_of_text(text));
 }
 
-TEST_CASE("the cache keeps to its limit by removing what was not used for longest", "[node][cache]") {
+TEST_CASE("the cache keeps to its limit by removing what was not used for longest",
+          "[node][cache]") {
   test::TemporaryDirectory directory;
   ProgramCache cache(directory.path / "cache", 250);
   const std::string a(100, 'a'), b(100, 'b'), c(100, 'c'), d(1000, 'd');
   auto age = [&](const std::string& text, int seconds) {
     const auto path = directory.path / "cache" / to_hex(digest_of_text(text));
-    std::filesystem::last_write_time(path,
-                                     std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
   };
   put(cache, a);
   put(cache, b);
@@ -191,8 +198,8 @@ TEST_CASE("the cache hands out only what has the digest", "[node][cache]") {
   test::TemporaryDirectory directory;
   ProgramCache cache(directory.path / "cache", 1000);
   const auto path = put(cache, "a program").path;
-  CHECK((std::filesystem::status(directory.path / "cache").permissions() & std::filesystem::perms::all) ==
-        std::filesystem::perms::owner_all);
+  CHECK((std::filesystem::status(directory.path / "cache").permissions() &
+         std::filesystem::perms::all) == std::filesystem::perms::owner_all);
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   std::ofstream(path) << "another one";
   CHECK(!cache.find(digest_of_text("a program")));
@@ -210,7 +217,8 @@ TEST_CASE("no GPU is found where NVIDIA's library is not", "[node][gpus]") {
   CHECK(find_gpus(nullptr, "libc.so.6").empty());  // a library without its functions
 }
 
-TEST_CASE("GPUs are read from NVIDIA's library, and only those that CUDA_VISIBLE_DEVICES leaves", "[node][gpus]") {
+TEST_CASE("GPUs are read from NVIDIA's library, and only those that CUDA_VISIBLE_DEVICES leaves",
+          "[node][gpus]") {
   const auto all = find_gpus(nullptr, TROUPE_FAKE_NVML);
   REQUIRE(all.size() == 2);
   CHECK(all[0].uuid == "GPU-00");

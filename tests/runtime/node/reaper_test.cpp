@@ -33,7 +33,8 @@ void let_end(asio::io_context& loop, pid_t child) {
 
 }  // namespace
 
-TEST_CASE("a child that nobody tells of is reaped, also before and behind others", "[node][reaper]") {
+TEST_CASE("a child that nobody tells of is reaped, also before and behind others",
+          "[node][reaper]") {
   asio::io_context loop;
   Reaper reaper(loop, Reaper::Unknown::Reaped);
   const auto before = child_that_exits(1);
@@ -41,11 +42,13 @@ TEST_CASE("a child that nobody tells of is reaped, also before and behind others
   const auto behind = child_that_exits(1);
   std::optional<int> status;
   reaper.watch(known, Reaper::Group::Killed, [&](int ended) { status = ended; });
-  run_until(loop, "all to be reaped", [&] { return status && is_reaped(before) && is_reaped(behind); });
+  run_until(loop, "all to be reaped",
+            [&] { return status && is_reaped(before) && is_reaped(behind); });
   CHECK(WEXITSTATUS(*status) == 7);
 }
 
-TEST_CASE("a child that may still be told of is not reaped, and its status is not lost", "[node][reaper]") {
+TEST_CASE("a child that may still be told of is not reaped, and its status is not lost",
+          "[node][reaper]") {
   asio::io_context loop;
   Reaper reaper(loop, Reaper::Unknown::Reaped);
   auto first = std::make_optional(reaper.announce());
@@ -68,7 +71,8 @@ TEST_CASE("a child that may still be told of is not reaped, and its status is no
   run_until(loop, "the one that nobody told of", [&] { return is_reaped(not_told); });
 }
 
-TEST_CASE("a reaper that does not own the children of its process leaves those of others", "[node][reaper]") {
+TEST_CASE("a reaper that does not own the children of its process leaves those of others",
+          "[node][reaper]") {
   asio::io_context loop;
   Reaper reaper(loop);
   const auto other = child_that_exits(3);

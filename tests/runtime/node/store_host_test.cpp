@@ -94,7 +94,8 @@ struct Driver {
 
 }  // namespace
 
-TEST_CASE("a driver may ask for its arena again, and again after its socket broke", "[node][store]") {
+TEST_CASE("a driver may ask for its arena again, and again after its socket broke",
+          "[node][store]") {
   World world;
   Driver first(world, 7, 1);
   CHECK(first.attach().empty());
@@ -111,8 +112,9 @@ TEST_CASE("a driver may ask for its arena again, and again after its socket brok
   run_until(world.loop, "an object", [&] { return second.created == 1; });
 }
 
-TEST_CASE("a driver gets nothing under the number of another job's process, of a worker process, or none",
-          "[node][store]") {
+TEST_CASE(
+    "a driver gets nothing under the number of another job's process, of a worker process, or none",
+    "[node][store]") {
   World world;
   Driver honest(world, 7, 1);
   REQUIRE(honest.attach().empty());

@@ -90,7 +90,8 @@ void send_given_up(transport::Connection& link) {
 
 void serve_worker(int fd, bool can_start) {
   asio::io_context loop;
-  auto link = transport::Connection::make(transport::Socket(loop, asio::generic::stream_protocol(AF_UNIX, 0), fd));
+  auto link = transport::Connection::make(
+      transport::Socket(loop, asio::generic::stream_protocol(AF_UNIX, 0), fd));
   link->start(
       [&](wire::Message::Reader message) {
         if (message.isWorkerConfig()) {
@@ -107,7 +108,9 @@ void serve_worker(int fd, bool can_start) {
   loop.run();
 }
 
-int boot_descriptor(const std::string& boot) { return std::atoi(boot.c_str() + boot.find(':') + 1); }
+int boot_descriptor(const std::string& boot) {
+  return std::atoi(boot.c_str() + boot.find(':') + 1);
+}
 
 int serve_node(const std::string& port) {
   auto guardian = run_under_guardian();

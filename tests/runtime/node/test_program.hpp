@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
-/// The test executable is also the program that its nodes and launchers start: with a boot variable in its
-/// environment its main is the main of such a program, which does what its first argument says:
+/// The test executable is also the program that its nodes and launchers start: with a boot variable
+/// in its environment its main is the main of such a program, which does what its first argument
+/// says:
 ///
 ///   raw           serves commands as lines on the link to its node
 ///   worker        serves commands as a worker process: tells with a message, answered by asks with a name
@@ -19,10 +20,10 @@ namespace troupe::node::test {
 /// -> the exit code.
 int program_main(const std::vector<std::string>& arguments);
 
-/// Does one thing in this process and says how it went:
-/// "pid", "parent", "group", "env NAME", "cwd", "exit CODE", "signal NUMBER",
-/// "sleeper" (starts another program in a session of its own; -> its pid), "orphan" (the same by fork alone), "daemon" (a program
-/// with an empty environment, in a session of its own, whose parent has ended; -> its pid)
+/// Does one thing in this process and says how it went: "pid", "parent", "group", "env NAME",
+/// "cwd", "exit CODE", "signal NUMBER", "sleeper" (starts another program in a session of its own;
+/// -> its pid), "orphan" (the same by fork alone), "daemon" (a program with an empty environment,
+/// in a session of its own, whose parent has ended; -> its pid)
 std::string perform(const std::string& command);
 
 inline constexpr const char* kNodeArgument = "node";

@@ -40,7 +40,8 @@ inline ProcessStat stat_of(pid_t pid) {
   std::getline(file, text);
   ProcessStat stat;
   const auto closing = text.rfind(')');  // the name may hold anything
-  if (closing != std::string::npos) std::istringstream(text.substr(closing + 1)) >> stat.state >> stat.parent;
+  if (closing != std::string::npos)
+    std::istringstream(text.substr(closing + 1)) >> stat.state >> stat.parent;
   return stat;
 }
 inline std::string process_state(pid_t pid) { return stat_of(pid).state; }
@@ -71,7 +72,8 @@ struct TemporaryDirectory {
 };
 
 /// Writes a copy of this executable in which every `from` reads `to`, of the same length.
-inline void write_patched(const std::filesystem::path& path, const std::string& from, const std::string& to) {
+inline void write_patched(const std::filesystem::path& path, const std::string& from,
+                          const std::string& to) {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(file), {});
   REQUIRE(from.size() == to.size());

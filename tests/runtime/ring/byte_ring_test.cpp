@@ -53,7 +53,8 @@ TEST_CASE("records of any size come out of a ring as they went in, in order", "[
   std::deque<std::string> inside;
   for (int step = 0; step < 100'000; ++step) {
     if (random() % 2 == 0) {
-      const auto text = text_of(random() % (random() % 8 == 0 ? ring.producer.largest() + 1 : 100), random());
+      const auto text =
+          text_of(random() % (random() % 8 == 0 ? ring.producer.largest() + 1 : 100), random());
       if (ring.push(text)) inside.push_back(text);
     } else if (!inside.empty()) {
       REQUIRE(ring.pop() == inside.front());
@@ -98,8 +99,9 @@ TEST_CASE("a producer learns what its consumer sleeps on, once", "[runtime][ring
   CHECK(ring.producer.claim_wake() == Watch::Active);
 }
 
-TEST_CASE("a ring that the other side has damaged at random is read within its memory, or found broken",
-          "[runtime][ring]") {
+TEST_CASE(
+    "a ring that the other side has damaged at random is read within its memory, or found broken",
+    "[runtime][ring]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937_64 random(seed);

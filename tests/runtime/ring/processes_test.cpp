@@ -52,7 +52,8 @@ void wait_for(Consumer& consumer, Bell& bell) {
 
 }  // namespace
 
-TEST_CASE("two processes pass a million numbers through a ring, and nobody sleeps for ever", "[runtime][ring]") {
+TEST_CASE("two processes pass a million numbers through a ring, and nobody sleeps for ever",
+          "[runtime][ring]") {
   auto segment = *Segment::create();
   auto bell = Bell::create();
   constexpr std::uint64_t kCount = 1'000'000;

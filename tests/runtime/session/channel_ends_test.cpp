@@ -1,4 +1,5 @@
-// Both ends of a channel in one process, where each step of either can be put before or after the other's.
+// Both ends of a channel in one process, where each step of either can be put before or after the
+// other's.
 #include <string>
 #include <vector>
 
@@ -48,10 +49,12 @@ struct Ends {
     out = std::make_shared<OutChannel>(2, std::move(*caller), bell());
   }
   static std::unique_ptr<ring::Bell> bell() {
-    return ring::Bell::adopt(os::UniqueFd(::fcntl(doorbell().descriptor().get(), F_DUPFD_CLOEXEC, 0)));
+    return ring::Bell::adopt(
+        os::UniqueFd(::fcntl(doorbell().descriptor().get(), F_DUPFD_CLOEXEC, 0)));
   }
   std::uint64_t call(std::size_t bytes) {
-    const std::vector<detail::Argument> arguments{detail::Payload{.bytes = std::string(bytes, 'x'), .refs = {}}};
+    const std::vector<detail::Argument> arguments{
+        detail::Payload{.bytes = std::string(bytes, 'x'), .refs = {}}};
     DirectCall direct{.receiver = &receiver, .label = "call"};
     const auto id = out->send(Work::Kind::Method, {}, arguments, direct);
     REQUIRE(id);
@@ -71,7 +74,8 @@ struct Ends {
 
 }  // namespace
 
-TEST_CASE("a call that found no room is sent once those before it were passed over", "[runtime][session][channel]") {
+TEST_CASE("a call that found no room is sent once those before it were passed over",
+          "[runtime][session][channel]") {
   Ends ends;
   const auto busy = ends.call(8);
   std::vector<std::uint64_t> fillers;
@@ -105,6 +109,6 @@ TEST_CASE("what a callee began and finished is known after its end from the ring
     if (i < 1) next->mark.finish();
   }
   ends.out->close(Failure{.kind = Failure::Kind::ProcessDied}, true);
-  CHECK(ends.receiver.ends ==
-        std::vector{Progress::Finished, Progress::UnderWay, Progress::NotBegun, Progress::NotBegun});
+  CHECK(ends.receiver.ends == std::vector{Progress::Finished, Progress::UnderWay,
+                                          Progress::NotBegun, Progress::NotBegun});
 }

@@ -1,4 +1,5 @@
-// Calls between two processes of one machine: from their socket into the ring, in it, and out of it again.
+// Calls between two processes of one machine: from their socket into the ring, in it, and out of it
+// again.
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -25,9 +26,10 @@ void talk_much(const T& actor) {
 
 bool shares_a_ring(int pid) {
   std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/map_files", ignored)) {
-    if (std::filesystem::read_symlink(entry, ignored).string().starts_with("/memfd:troupe-ring")) return true;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           "/proc/" + std::to_string(pid) + "/map_files", ignored)) {
+    if (std::filesystem::read_symlink(entry, ignored).string().starts_with("/memfd:troupe-ring"))
+      return true;
   }
   return false;
 }
@@ -42,7 +44,8 @@ struct Echo {
   int sum = 0;
 };
 
-/// Around each border: what was once the largest in a ring, half a ring with both arguments, and the object store's.
+/// Around each border: what was once the largest in a ring, half a ring with both arguments, and
+/// the object store's.
 const std::vector<std::pair<std::size_t, std::size_t>> kSizes{
     {0, 0},           {32'728, 0},      {32'729, 0},       {65'536, 1},
     {102'399, 0},     {102'400, 0},     {102'399, 28'617}, {102'399, 28'618},
@@ -99,11 +102,13 @@ TEST_CASE("a call with a ref, a large one and one that fails keep their place am
   auto lines = log.call<&Log::lines>().get(20s);
   REQUIRE(lines.size() == 8);
   lines[3] = lines[3].substr(0, 3);
-  CHECK(lines == std::vector<std::string>{"first", "late", "third", "xxx", "fifth", "sixth", "seventh", "eighth"});
+  CHECK(lines == std::vector<std::string>{"first", "late", "third", "xxx", "fifth", "sixth",
+                                          "seventh", "eighth"});
 }
 
-TEST_CASE("arguments and results of all sizes below the object store's keep their place among small ones",
-          "[runtime][session][channel]") {
+TEST_CASE(
+    "arguments and results of all sizes below the object store's keep their place among small ones",
+    "[runtime][session][channel]") {
   auto cluster = init({.cpus = 2});
   auto echo = spawn<Echo>();
   for (int i = 0; i < 200; ++i) echo.call<&Echo::pid>().get(20s);
@@ -125,12 +130,15 @@ TEST_CASE("arguments and results of all sizes below the object store's keep thei
   for (std::size_t i = 0; i < totals.size(); ++i) CHECK(totals[i].get(20s) == expected[i]);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto text = texts[i].get(20s);
-    CHECK(text == std::string(kSizes[i % kSizes.size()].first, static_cast<char>('a' + i / kSizes.size())));
+    CHECK(text ==
+          std::string(kSizes[i % kSizes.size()].first, static_cast<char>('a' + i / kSizes.size())));
   }
 }
 
-TEST_CASE("a process killed amid calls with values of half a ring: each is answered or lost, and none is wrong",
-          "[runtime][session][channel][failure]") {
+TEST_CASE(
+    "a process killed amid calls with values of half a ring: each is answered or lost, and none is "
+    "wrong",
+    "[runtime][session][channel][failure]") {
   auto cluster = init({.cpus = 2});
   for (int round = 0; round < 5; ++round) {
     auto echo = spawn<Echo>();
@@ -152,7 +160,8 @@ TEST_CASE("a process killed amid calls with values of half a ring: each is answe
   }
 }
 
-TEST_CASE("a hundred thousand calls that nobody waits for are all answered", "[runtime][session][channel]") {
+TEST_CASE("a hundred thousand calls that nobody waits for are all answered",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 2});
   auto counter = spawn<Counter>(0);
   talk_much(counter);
@@ -160,19 +169,22 @@ TEST_CASE("a hundred thousand calls that nobody waits for are all answered", "[r
   for (int i = 1; i <= 100'000; ++i) totals.push_back(counter.call<&Counter::add>(1));
   const auto deadline = Clock::now() + 20s;
   for (auto& total : totals) {
-    while (!total.ready() && Clock::now() < deadline) std::this_thread::sleep_for(1ms);  // no get(): the loop looks
+    // No get(): the loop looks.
+    while (!total.ready() && Clock::now() < deadline) std::this_thread::sleep_for(1ms);
     REQUIRE(total.ready());
   }
   CHECK(totals.back().get() == 100'000);
 }
 
-TEST_CASE("what follows from a value follows although nobody waits for it", "[runtime][session][channel]") {
+TEST_CASE("what follows from a value follows although nobody waits for it",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 2});
   auto first = spawn<Counter>(0), second = spawn<Counter>(0);
   talk_much(first);
   talk_much(second);
   for (int i = 1; i <= 200; ++i) {
-    auto total = second.call<&Counter::add>(first.call<&Counter::add>(1));  // a ref of one as an argument of the other
+    // A ref of one as an argument of the other.
+    auto total = second.call<&Counter::add>(first.call<&Counter::add>(1));
     REQUIRE(total.get(20s) == i * (i + 1) / 2);
   }
 }
@@ -199,8 +211,10 @@ TEST_CASE("threads that call one actor at once each get their own answers, in th
   CHECK(counter.call<&Counter::add>(0).get(20s) == 20'000);
 }
 
-TEST_CASE("a process killed with calls in the ring: those that ran and those that wait fail with ActorDied",
-          "[runtime][session][channel][failure]") {
+TEST_CASE(
+    "a process killed with calls in the ring: those that ran and those that wait fail with "
+    "ActorDied",
+    "[runtime][session][channel][failure]") {
   auto cluster = init({.cpus = 2});
   auto counter = spawn<Counter>(0);
   talk_much(counter);
@@ -216,7 +230,8 @@ TEST_CASE("a process killed with calls in the ring: those that ran and those tha
   CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(20s), ActorDied);
 }
 
-TEST_CASE("a call that stands in the ring and has not started is cancelled for good", "[runtime][session][channel]") {
+TEST_CASE("a call that stands in the ring and has not started is cancelled for good",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 2});
   auto counter = spawn<Counter>(0);
   talk_much(counter);
@@ -231,7 +246,8 @@ TEST_CASE("a call that stands in the ring and has not started is cancelled for g
 TEST_CASE("short tasks stand in line at one lease; one that takes long gives back those behind it",
           "[runtime][session][channel]") {
   auto cluster = init({.cpus = 2});
-  for (int i = 0; i < 500; ++i) REQUIRE(task<twice>(i).get(20s) == 2 * i);  // short, as far as anybody knows
+  // Short, as far as anybody knows.
+  for (int i = 0; i < 500; ++i) REQUIRE(task<twice>(i).get(20s) == 2 * i);
   std::vector<Ref<int>> line;
   line.push_back(task<sleeps>(2'000));
   for (int i = 0; i < 200; ++i) line.push_back(task<twice>(i));
@@ -242,7 +258,8 @@ TEST_CASE("short tasks stand in line at one lease; one that takes long gives bac
   CHECK(line.front().get(20s) == 2'000);
 }
 
-TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU too", "[runtime][session][channel]") {
+TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU too",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 1});
   for (int i = 0; i < 500; ++i) task<twice>(i).get(20s);
   CHECK(task<nested>(10).get(20s) == 10);
@@ -251,7 +268,8 @@ TEST_CASE("a task that waits for one behind it in its line gets it, on one CPU t
   for (auto& ref : many) CHECK(ref.get(30s) == 2);
 }
 
-TEST_CASE("a task that waits for one that no ring carries gets it, on one CPU too", "[runtime][session][channel]") {
+TEST_CASE("a task that waits for one that no ring carries gets it, on one CPU too",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 1});
   for (int i = 0; i < 500; ++i) task<twice>(i).get(20s);
   const auto start = Clock::now();
@@ -272,7 +290,8 @@ TEST_CASE("a task that ends its process takes none of those in line behind it al
   for (int i = 0; i < 100; ++i) CHECK(line[static_cast<std::size_t>(i)].get(20s) == 2 * i);
 }
 
-TEST_CASE("an actor that calls another one through its own channel is answered by it", "[runtime][session][channel]") {
+TEST_CASE("an actor that calls another one through its own channel is answered by it",
+          "[runtime][session][channel]") {
   auto cluster = init({.cpus = 3});
   auto counter = spawn<Counter>(0);
   auto caller = spawn<Caller>(counter);
@@ -292,7 +311,8 @@ TEST_CASE("a task that asks again and again for what a later one changes lives t
   }
 }
 
-TEST_CASE("tens of thousands of tasks and calls are cancelled in a moment", "[runtime][session][channel]") {
+TEST_CASE("tens of thousands of tasks and calls are cancelled in a moment",
+          "[runtime][session][channel]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kMany = 4'000;  // in the two seconds of the call before them
 #else
@@ -314,7 +334,8 @@ TEST_CASE("tens of thousands of tasks and calls are cancelled in a moment", "[ru
   }
   int cancelled = 0;
   for (const auto& ref : calls) cancelled += ref.wait_for(20s) && ref.failure() ? 1 : 0;
-  for (std::size_t i = 8; i < tasks.size(); ++i) cancelled += tasks[i].wait_for(20s) && tasks[i].failure() ? 1 : 0;
+  for (std::size_t i = 8; i < tasks.size(); ++i)
+    cancelled += tasks[i].wait_for(20s) && tasks[i].failure() ? 1 : 0;
   CHECK(Clock::now() - start < 5s);
   CHECK(cancelled == 2 * kMany - 8);
   CHECK(busy.get(20s) == 2'000);

@@ -26,7 +26,8 @@ bool all_is_free(const Cluster& cluster) {
 
 template <class Done>
 bool eventually(Done done, std::chrono::milliseconds timeout = 5s) {
-  for (const auto deadline = std::chrono::steady_clock::now() + timeout; std::chrono::steady_clock::now() < deadline;) {
+  for (const auto deadline = std::chrono::steady_clock::now() + timeout;
+       std::chrono::steady_clock::now() < deadline;) {
     if (done()) return true;
     usleep(5000);
   }
@@ -55,7 +56,8 @@ TEST_CASE("a private cluster is reached by a unix socket, and says which", "[run
   CHECK_THAT(cluster.address(), Catch::StartsWith("unix socket @") && !Catch::EndsWith("@"));
 }
 
-TEST_CASE("a spill directory that cannot be used is refused before anything starts", "[runtime][session][store]") {
+TEST_CASE("a spill directory that cannot be used is refused before anything starts",
+          "[runtime][session][store]") {
   auto folder = (std::filesystem::temp_directory_path() / "troupe-spill-test-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()));
   std::ofstream(folder + "/file") << "no folder";
@@ -70,8 +72,9 @@ TEST_CASE("a spill directory that cannot be used is refused before anything star
       const auto cluster = init({.cpus = 1, .spill_directory = path});
       FAIL("it was taken");
     } catch (const Refused& refused) {
-      CHECK_THAT(refused.what(), Catch::Contains("'" + path + "' (InitOptions::spill_directory): " + why) &&
-                                     Catch::Contains("name a folder that can be written"));
+      CHECK_THAT(refused.what(),
+                 Catch::Contains("'" + path + "' (InitOptions::spill_directory): " + why) &&
+                     Catch::Contains("name a folder that can be written"));
     }
   }
   CHECK_FALSE(std::filesystem::exists(folder + "/missing"));
@@ -82,7 +85,8 @@ TEST_CASE("a spill directory that cannot be used is refused before anything star
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("an actor keeps its state between calls, which run in the order made", "[runtime][session]") {
+TEST_CASE("an actor keeps its state between calls, which run in the order made",
+          "[runtime][session]") {
   auto cluster = init({.cpus = 2});
   auto counter = spawn<Counter>(10);
   std::vector<Ref<int>> totals;
@@ -131,7 +135,8 @@ TEST_CASE("an actor whose constructor throws fails its calls with that", "[runti
   CHECK_THROWS_WITH(counter.call<&Counter::add>(1).get(20s), Catch::Contains("starts at 0"));
 }
 
-TEST_CASE("a task that waits for tasks it started, ten deep on one CPU, finishes", "[runtime][session]") {
+TEST_CASE("a task that waits for tasks it started, ten deep on one CPU, finishes",
+          "[runtime][session]") {
   auto cluster = init({.cpus = 1});
   CHECK(task<nested>(10).get(60s) == 10);
   CHECK(eventually([&] { return all_is_free(cluster); }));
@@ -148,8 +153,9 @@ TEST_CASE("an actor handle travels, and a named actor is found", "[runtime][sess
   CHECK_THROWS_AS(second.ready().get(20s), Refused);
 }
 
-TEST_CASE("an actor that waits for a call of its own is told so, one that does not wait gets it done",
-          "[runtime][session][failure]") {
+TEST_CASE(
+    "an actor that waits for a call of its own is told so, one that does not wait gets it done",
+    "[runtime][session][failure]") {
   auto cluster = init({.cpus = 2});
   auto loner = spawn<Loner>();
   for (int i = 0; i < 3; ++i) {
@@ -158,7 +164,8 @@ TEST_CASE("an actor that waits for a call of its own is told so, one that does n
       FAIL("nothing was thrown");
     } catch (const TaskError& error) {
       CHECK(error.type() == "std::logic_error");
-      CHECK_THAT(error.what(), Catch::Contains("this actor waits for itself") && Catch::Contains("Return the Ref"));
+      CHECK_THAT(error.what(), Catch::Contains("this actor waits for itself") &&
+                                   Catch::Contains("Return the Ref"));
     }
   }
   CHECK_THROWS_WITH(loner.call<&Loner::waits_for_itself_briefly>(loner).get(20s),
@@ -168,7 +175,8 @@ TEST_CASE("an actor that waits for a call of its own is told so, one that does n
   CHECK(loner.call<&Loner::asks_itself>(loner).get(20s).get(20s) == before + 1);
 }
 
-TEST_CASE("what no node can ever hold is refused at once, with the closest node", "[runtime][session]") {
+TEST_CASE("what no node can ever hold is refused at once, with the closest node",
+          "[runtime][session]") {
   auto cluster = init({.cpus = 2, .gpus = 0});
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(with({.gpus = 1}).task<twice>(1).get(20s), Impossible);
@@ -177,8 +185,10 @@ TEST_CASE("what no node can ever hold is refused at once, with the closest node"
   CHECK(std::chrono::steady_clock::now() - start < 2s);
 }
 
-TEST_CASE("a worker process killed in a call: ActorDied with the signal within two seconds, and its CPU is free again",
-          "[runtime][session][failure]") {
+TEST_CASE(
+    "a worker process killed in a call: ActorDied with the signal within two seconds, and its CPU "
+    "is free again",
+    "[runtime][session][failure]") {
   auto cluster = init({.cpus = 1});
   auto counter = spawn<Counter>(0);
   const int pid = counter.call<&Counter::pid>().get(20s);
@@ -208,7 +218,8 @@ TEST_CASE("an exit in user code is reported with its code", "[runtime][session][
   }
 }
 
-TEST_CASE("a task that kills its process is tried again, then reported", "[runtime][session][failure]") {
+TEST_CASE("a task that kills its process is tried again, then reported",
+          "[runtime][session][failure]") {
   auto cluster = init({.cpus = 1});
   try {
     with({.retries = 1}).task<dies_by>(SIGUSR1).get(30s);
@@ -227,10 +238,12 @@ TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
   CHECK(get(ranks.all<&Rank::size>()) == std::vector<int>{3, 3, 3});
   CHECK(get(ranks.all<&Rank::node>()) == std::vector<std::uint32_t>{1, 1, 1});
   CHECK(get(ranks.all<&Rank::host>()) == std::vector<std::string>(3, "127.0.0.1"));
-  CHECK(get(ranks.all<&Rank::exchanges>()) == std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
+  CHECK(get(ranks.all<&Rank::exchanges>()) ==
+        std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
 }
 
-TEST_CASE("an actor sees its own GPUs, and a gang's ranks see those of their gang", "[runtime][session][gang]") {
+TEST_CASE("an actor sees its own GPUs, and a gang's ranks see those of their gang",
+          "[runtime][session][gang]") {
   auto cluster = init({.cpus = 8, .gpus = 4});  // numbers only: nothing here touches a GPU
   CHECK(task<visible_gpus>().get(20s).empty());
   auto one = with({.gpus = 1}).spawn<Counter>(0);
@@ -261,14 +274,16 @@ TEST_CASE("a rank killed in a gang: the others leave their waits within five sec
     const auto start = std::chrono::steady_clock::now();
     kill(pids[victim], SIGKILL);
     CHECK_THROWS_AS(waiting[1 - victim].get(20s), GangBroken);
-    CHECK_THROWS_WITH(waiting[2].get(20s), Catch::Contains("rank " + std::to_string(victim) + " is gone"));
+    CHECK_THROWS_WITH(waiting[2].get(20s),
+                      Catch::Contains("rank " + std::to_string(victim) + " is gone"));
     CHECK_THROWS_AS(waiting[victim].get(20s), ActorDied);
     CHECK(std::chrono::steady_clock::now() - start < 5s);
   }
   CHECK(eventually([&] { return all_is_free(cluster); }));
 }
 
-TEST_CASE("two gangs that each could get half of the cluster both finish", "[runtime][session][gang]") {
+TEST_CASE("two gangs that each could get half of the cluster both finish",
+          "[runtime][session][gang]") {
   auto cluster = init({.cpus = 4});
   auto once = [] { return get(gang<Rank>({.size = 3}).all<&Rank::exchanges>()).size(); };
   std::vector<std::size_t> sizes(2);

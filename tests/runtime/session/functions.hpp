@@ -22,7 +22,8 @@ inline int sum(const std::vector<int>& values) {
   for (int value : values) total += value;
   return total;
 }
-/// Each level waits for the next one: on one CPU that works only if a task that waits gives its CPU back.
+/// Each level waits for the next one: on one CPU that works only if a task that waits gives its CPU
+/// back.
 inline int nested(int depth) { return depth == 0 ? 0 : 1 + task<nested>(depth - 1).get(); }
 inline int dies_by(int signal) {
   ::raise(signal);
@@ -89,7 +90,9 @@ inline int waits_for_gate(Actor<Counter> gate) {
   }
   return -1;
 }
-inline int opens_gate(Actor<Counter> gate, const std::string&) { return gate.call<&Counter::add>(1).get(); }
+inline int opens_gate(Actor<Counter> gate, const std::string&) {
+  return gate.call<&Counter::add>(1).get();
+}
 
 struct Caller {
   explicit Caller(Actor<Counter> called) : counter(called) {}
@@ -105,7 +108,9 @@ struct Caller {
 struct Loner {
   int count() { return ++calls; }
   int waits_for_itself(Actor<Loner> self) { return self.call<&Loner::count>().get(); }
-  int waits_for_itself_briefly(Actor<Loner> self) { return self.call<&Loner::count>().get(std::chrono::seconds(1)); }
+  int waits_for_itself_briefly(Actor<Loner> self) {
+    return self.call<&Loner::count>().get(std::chrono::seconds(1));
+  }
   Ref<int> asks_itself(Actor<Loner> self) { return self.call<&Loner::count>(); }
   /// -> how many of a call of itself and a task are there once one of them is
   int waits_for_one_of(Actor<Loner> self) {
@@ -124,10 +129,13 @@ struct Rank {
   std::string gpus() const { return visible_gpus(); }
   int pid() const { return getpid(); }
   /// Waits for a key that nobody sets, as a collective would for a peer.
-  std::string waits_for(const std::string& key) { return this_gang()->rendezvous().get(key, std::chrono::seconds(60)); }
+  std::string waits_for(const std::string& key) {
+    return this_gang()->rendezvous().get(key, std::chrono::seconds(60));
+  }
   std::string exchanges() {
     auto& gang = *this_gang();
-    gang.rendezvous().set("from " + std::to_string(gang.rank()), "hello " + std::to_string(gang.rank()));
+    gang.rendezvous().set("from " + std::to_string(gang.rank()),
+                          "hello " + std::to_string(gang.rank()));
     const int next = (gang.rank() + 1) % gang.size();
     return gang.rendezvous().get("from " + std::to_string(next), std::chrono::seconds(10));
   }

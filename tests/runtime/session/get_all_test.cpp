@@ -47,7 +47,8 @@ TEST_CASE("the ranks of a broken gang that live answer on", "[runtime][session][
   CHECK_THROWS_AS(ranks.rank(2).call<&Hand::answers>().get(20s), ActorDied);
 }
 
-TEST_CASE("get of many refs throws what the first failed one failed with", "[runtime][session][get]") {
+TEST_CASE("get of many refs throws what the first failed one failed with",
+          "[runtime][session][get]") {
   auto cluster = init({.cpus = 2});
   std::vector<Ref<int>> refs;
   for (int i = 0; i < 5'000; ++i) refs.push_back(task<twice>(i));
@@ -55,7 +56,8 @@ TEST_CASE("get of many refs throws what the first failed one failed with", "[run
   REQUIRE(values.size() == 5'000);
   CHECK(values[4'999] == 9'998);
 
-  std::vector<Ref<std::string>> some{task<fails>(std::string("first")), task<fails>(std::string("second"))};
+  std::vector<Ref<std::string>> some{task<fails>(std::string("first")),
+                                     task<fails>(std::string("second"))};
   wait(some, 2);
   CHECK_THROWS_WITH(get(some), Catch::Contains("first"));
   get(std::vector<Ref<int>>{});

@@ -17,7 +17,11 @@ struct Beating {
   bool echoes = true;
   int beats = 0;
   int silences = 0;
-  Heartbeat heartbeat{loop, 50ms, 500ms, {.send = [this](std::uint64_t) { beat(); }, .silent = [this] { ++silences; }}};
+  Heartbeat heartbeat{
+      loop,
+      50ms,
+      500ms,
+      {.send = [this](std::uint64_t) { beat(); }, .silent = [this] { ++silences; }}};
 
   void beat() {
     ++beats;

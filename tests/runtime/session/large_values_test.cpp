@@ -1,4 +1,5 @@
-// Values that lie in the object store: put, arguments, results, and what becomes of them when somebody ends.
+// Values that lie in the object store: put, arguments, results, and what becomes of them when
+// somebody ends.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -21,7 +22,9 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 using Floats = Array<float>;
 
-Floats floats(std::size_t count, float value = 1.0F) { return Floats(std::vector<float>(count, value)); }
+Floats floats(std::size_t count, float value = 1.0F) {
+  return Floats(std::vector<float>(count, value));
+}
 double total(const Floats& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 double total_of(Ref<Floats> values) { return total(values.get()); }
 Floats made(std::size_t count, float value) { return floats(count, value); }
@@ -52,10 +55,13 @@ struct Keeper {
 struct Waiter {
   int wait(Actor<Counter> gate) { return waits_for_gate(std::move(gate)); }
   double total_of(const Floats& values) const { return total(values); }
-  double total_of_two(const Floats& first, const Floats& second) const { return total(first) + total(second); }
+  double total_of_two(const Floats& first, const Floats& second) const {
+    return total(first) + total(second);
+  }
 };
 
-/// Its store finds no disk to write to: the folder for that is gone by the time that memory is full.
+/// Its store finds no disk to write to: the folder for that is gone by the time that memory is
+/// full.
 Cluster init_without_disk(std::uint64_t store_bytes) {
   auto folder = (std::filesystem::temp_directory_path() / "troupe-no-disk-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()));
@@ -80,7 +86,8 @@ std::uint64_t pinned_bytes(const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("a large value is put once, and read without a copy by whoever needs it", "[runtime][session][store]") {
+TEST_CASE("a large value is put once, and read without a copy by whoever needs it",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2});
   const auto ref = put(floats(4 * kMiB));
   const auto first = ref.get();
@@ -90,12 +97,14 @@ TEST_CASE("a large value is put once, and read without a copy by whoever needs i
   CHECK(task<total_of>(ref).get(20s) == 4.0 * kMiB);
   auto keeper = spawn<Keeper>();
   CHECK(keeper.call<&Keeper::keep>(ref).get(20s) == 4.0 * kMiB);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)      // which have memory of their own
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // which have memory of their own
   CHECK(resident_kib(keeper.call<&Keeper::pid>().get(20s)) < 8 * 1024);  // 16 MiB are not its own
 #endif
 }
 
-TEST_CASE("large arguments and results by value keep the order of calls", "[runtime][session][store]") {
+TEST_CASE("large arguments and results by value keep the order of calls",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2});
   auto keeper = spawn<Keeper>();
   for (int i = 0; i < 40; ++i) keeper.call<&Keeper::pid>().get(20s);  // a ring by now
@@ -112,7 +121,8 @@ TEST_CASE("large arguments and results by value keep the order of calls", "[runt
   CHECK(total(chain.get(20s)) == 200'000 * 6.0);
 }
 
-TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let go", "[runtime][session][store]") {
+TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let go",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 64 * kMiB});
   auto keeper = spawn<Keeper>();
   auto ref = std::make_unique<Ref<Floats>>(put(floats(2 * kMiB, 2)));
@@ -124,7 +134,8 @@ TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let
   CHECK(keeper.call<&Keeper::again>().get(20s) == 4.0 * kMiB);
 }
 
-TEST_CASE("values whose refs are gone leave the store, results and arguments too", "[runtime][session][store]") {
+TEST_CASE("values whose refs are gone leave the store, results and arguments too",
+          "[runtime][session][store]") {
   auto cluster = init_without_disk(48 * kMiB);
   for (int i = 0; i < 30; ++i) {
     put(floats(2 * kMiB));
@@ -132,35 +143,44 @@ TEST_CASE("values whose refs are gone leave the store, results and arguments too
     task<total>(floats(2 * kMiB)).get(20s);
   }
   auto keeper = spawn<Keeper>();
-  for (int i = 0; i < 30; ++i) CHECK(keeper.call<&Keeper::own>(2 * kMiB).get(20s).get(20s).size() == 2 * kMiB);
+  for (int i = 0; i < 30; ++i)
+    CHECK(keeper.call<&Keeper::own>(2 * kMiB).get(20s).get(20s).size() == 2 * kMiB);
 }
 
-TEST_CASE("what does not fit in memory goes to the disk and comes back", "[runtime][session][store]") {
+TEST_CASE("what does not fit in memory goes to the disk and comes back",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 32 * kMiB});
   std::vector<Ref<Floats>> refs;
   for (int i = 0; i < 12; ++i) refs.push_back(put(floats(2 * kMiB, static_cast<float>(i))));
-  for (int i = 0; i < 12; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+  for (int i = 0; i < 12; ++i)
+    CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
 }
 
-TEST_CASE("results that do not fit together are read one after the other", "[runtime][session][store]") {
+TEST_CASE("results that do not fit together are read one after the other",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 20 * kMiB});
   for (int round = 0; round < 3; ++round) {
     std::vector<Ref<Floats>> refs;
-    for (int i = 0; i < 6; ++i) refs.push_back(task<made>(std::size_t{2 * kMiB}, static_cast<float>(i)));
-    for (int i = 0; i < 6; ++i) CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+    for (int i = 0; i < 6; ++i)
+      refs.push_back(task<made>(std::size_t{2 * kMiB}, static_cast<float>(i)));
+    for (int i = 0; i < 6; ++i)
+      CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
   }
 }
 
-TEST_CASE("arguments of calls whose turn has not come take no memory from others", "[runtime][session][store]") {
+TEST_CASE("arguments of calls whose turn has not come take no memory from others",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 4, .object_store_bytes = 20 * kMiB});
   auto gate = spawn<Counter>(0);
   auto waiter = spawn<Waiter>();
   const auto waits = waiter.call<&Waiter::wait>(gate);
-  const auto first = task<made>(std::size_t{2 * kMiB}, 1.0F), second = task<made>(std::size_t{2 * kMiB}, 2.0F);
+  const auto first = task<made>(std::size_t{2 * kMiB}, 1.0F),
+             second = task<made>(std::size_t{2 * kMiB}, 2.0F);
   REQUIRE((first.wait_for(20s) && second.wait_for(20s)));
   const auto first_total = waiter.call<&Waiter::total_of>(first);
   const auto second_total = waiter.call<&Waiter::total_of>(second);
-  for (const auto end = std::chrono::steady_clock::now() + 20s; pinned_bytes(cluster) < 16 * kMiB;) {
+  for (const auto end = std::chrono::steady_clock::now() + 20s;
+       pinned_bytes(cluster) < 16 * kMiB;) {
     REQUIRE(std::chrono::steady_clock::now() < end);
     std::this_thread::sleep_for(50ms);
   }
@@ -184,7 +204,8 @@ TEST_CASE("calls with two large arguments each get both, in a store that holds t
     waits.push_back(waiters[i].call<&Waiter::wait>(gate));
     totals.push_back(waiters[i].call<&Waiter::total_of_two>(values[2 * i], values[2 * i + 1]));
   }
-  auto first = put(floats(2 * kMiB)).get(20s), second = put(floats(2 * kMiB)).get(20s);  // so both have to wait
+  // So both have to wait.
+  auto first = put(floats(2 * kMiB)).get(20s), second = put(floats(2 * kMiB)).get(20s);
   gate.call<&Counter::add>(1).get(20s);
   for (auto& wait : waits) CHECK(wait.get(20s) == 1);
   CHECK(total(first) + total(second) == 4.0 * kMiB);
@@ -193,7 +214,8 @@ TEST_CASE("calls with two large arguments each get both, in a store that holds t
   CHECK(totals[1].get(60s) == 10.0 * kMiB);
 }
 
-TEST_CASE("a get that has timed out holds no memory when its value comes", "[runtime][session][store]") {
+TEST_CASE("a get that has timed out holds no memory when its value comes",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 20 * kMiB});
   const auto late = task<made>(std::size_t{2 * kMiB}, 1.0F);
   REQUIRE(late.wait_for(20s));
@@ -206,7 +228,8 @@ TEST_CASE("a get that has timed out holds no memory when its value comes", "[run
   CHECK(total(late.get(20s)) == 2.0 * kMiB);
 }
 
-TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on", "[runtime][session][store]") {
+TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on",
+          "[runtime][session][store]") {
   auto cluster = init_without_disk(32 * kMiB);
   std::vector<Ref<Floats>> refs;
   try {
@@ -222,7 +245,8 @@ TEST_CASE("a store that is full and cannot spill says so with numbers, and goes 
   CHECK(put(floats(2 * kMiB)).get().size() == 2 * kMiB);
 }
 
-TEST_CASE("writing through a view ends who does it, and nobody else sees it", "[runtime][session][store][failure]") {
+TEST_CASE("writing through a view ends who does it, and nobody else sees it",
+          "[runtime][session][store][failure]") {
   auto cluster = init({.cpus = 2});
   const auto ref = put(floats(kMiB));
   auto keeper = spawn<Keeper>();
@@ -245,14 +269,16 @@ TEST_CASE("a value goes with the actor that owns it", "[runtime][session][store]
   const auto view = ref.get(20s);
   keeper.kill();
   const auto call_until_it_is_gone = [&] {
-    for (const auto end = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < end;)
+    for (const auto end = std::chrono::steady_clock::now() + 20s;
+         std::chrono::steady_clock::now() < end;)
       keeper.call<&Keeper::pid>().get(20s);
   };
   CHECK_THROWS_AS(call_until_it_is_gone(), ActorDied);
   CHECK(total(view) == 3.0 * kMiB);
 }
 
-TEST_CASE("an array that is written in place is read by others as it was written", "[runtime][session][store]") {
+TEST_CASE("an array that is written in place is read by others as it was written",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2});
   NewArray<float> pixels(3 * kMiB);
   std::fill(pixels.values().begin(), pixels.values().end(), 0.5F);
@@ -261,7 +287,8 @@ TEST_CASE("an array that is written in place is read by others as it was written
   { const NewArray<float> given_up(3 * kMiB); }
 }
 
-TEST_CASE("threads that put, call and get large values at once get their own", "[runtime][session][store]") {
+TEST_CASE("threads that put, call and get large values at once get their own",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 64 * kMiB});
   auto keeper = spawn<Keeper>();
   std::atomic<int> wrong{0};
@@ -281,7 +308,8 @@ TEST_CASE("threads that put, call and get large values at once get their own", "
   CHECK(wrong == 0);
 }
 
-TEST_CASE("what is left of a session that has ended harms nobody in the next one", "[runtime][session][store]") {
+TEST_CASE("what is left of a session that has ended harms nobody in the next one",
+          "[runtime][session][store]") {
   Floats kept;
   Ref<Floats> mine, from_task, from_actor;
   Actor<Keeper> keeper;
@@ -330,7 +358,8 @@ TEST_CASE("an array may outlive its cluster", "[runtime][session][store]") {
   kept = {};
 }
 
-TEST_CASE("whether a large value is there can be asked without bringing it", "[runtime][session][store]") {
+TEST_CASE("whether a large value is there can be asked without bringing it",
+          "[runtime][session][store]") {
   auto cluster = init({.cpus = 1});
   const auto ref = task<made>(kMiB, 1.0F);
   REQUIRE(ref.wait_for(20s));

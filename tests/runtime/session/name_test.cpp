@@ -16,10 +16,12 @@ using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("init refuses names that are none, with the field and what to give", "[runtime][session][name]") {
+TEST_CASE("init refuses names that are none, with the field and what to give",
+          "[runtime][session][name]") {
   const auto advice = Catch::Contains("give 1 to 256 bytes of UTF-8 without control characters");
   CHECK_THROWS_AS(init({.name = "\xff", .cpus = 1}), Refused);
-  CHECK_THROWS_WITH(init({.name = "\xff", .cpus = 1}), Catch::StartsWith("InitOptions::name '") && advice);
+  CHECK_THROWS_WITH(init({.name = "\xff", .cpus = 1}),
+                    Catch::StartsWith("InitOptions::name '") && advice);
   CHECK_THROWS_WITH(init({.cpus = 1, .resources = {{"\xff", 1}}}),
                     Catch::StartsWith("the name in InitOptions::resources '") && advice);
   const auto cluster = init({.name = "Größe", .cpus = 1});
@@ -31,13 +33,15 @@ TEST_CASE("init refuses a weight that is none, with what to give", "[runtime][se
     CAPTURE(weight);
     CHECK_THROWS_AS(init({.weight = weight, .cpus = 1}), std::invalid_argument);
     CHECK_THROWS_WITH(init({.weight = weight, .cpus = 1}),
-                      Catch::StartsWith("InitOptions::weight is ") && Catch::Contains("give 1 for an equal part"));
+                      Catch::StartsWith("InitOptions::weight is ") &&
+                          Catch::Contains("give 1 for an equal part"));
   }
   const auto cluster = init({.weight = 2.5, .cpus = 1});
   CHECK(nlohmann::json::parse(cluster.status_json())["jobs"][0]["weight"] == 2.5);
 }
 
-TEST_CASE("an actor's name that is none is refused, and its cluster serves on", "[runtime][session][name]") {
+TEST_CASE("an actor's name that is none is refused, and its cluster serves on",
+          "[runtime][session][name]") {
   const auto cluster = init({.cpus = 1});
   CHECK_THROWS_AS(with({.name = "\xff\xfe"}).spawn<Counter>(0), std::invalid_argument);
   CHECK_THROWS_AS(find<Counter>("\xff\xfe", 5s), Refused);
@@ -46,7 +50,8 @@ TEST_CASE("an actor's name that is none is refused, and its cluster serves on", 
   CHECK(task<twice>(1).get(20s) == 2);
 }
 
-TEST_CASE("a private cluster that is started anew spills to a folder of any bytes", "[runtime][session][name]") {
+TEST_CASE("a private cluster that is started anew spills to a folder of any bytes",
+          "[runtime][session][name]") {
   auto folder = (std::filesystem::temp_directory_path() / "troupe-spill-test-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()));
   const auto spill = folder + "/pr\xe9g";

@@ -28,7 +28,8 @@ struct Owner {
 
 }  // namespace
 
-TEST_CASE("a result is freed only once its writer can tell of it no more, whoever names it", "[session][store]") {
+TEST_CASE("a result is freed only once its writer can tell of it no more, whoever names it",
+          "[session][store]") {
   Owner owner;
   owner.may_answer = {7, 8};
   const auto far = std::make_shared<const Address>(Address{.node = 3, .port = 4711});
@@ -48,7 +49,8 @@ TEST_CASE("a result is freed only once its writer can tell of it no more, whoeve
   CHECK(owner.freed.size() == 2);
 }
 
-TEST_CASE("a result of a process that is known to have ended is freed when it is named", "[session][store]") {
+TEST_CASE("a result of a process that is known to have ended is freed when it is named",
+          "[session][store]") {
   Owner owner;
   owner.known = {{7, 1}};
   owner.orphans.named({{7, 1}, {7, 2}}, nullptr);

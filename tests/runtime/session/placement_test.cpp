@@ -39,7 +39,8 @@ bool all_is_free(const Cluster& cluster) {
     for (const auto& node : status["nodes"]) {
       if (node["free"] != node["total"]) return false;
     }
-    return status["gangs"].empty() && status["pending"].empty() && status["tables"]["requests"] == 0;
+    return status["gangs"].empty() && status["pending"].empty() &&
+           status["tables"]["requests"] == 0;
   });
 }
 
@@ -72,7 +73,8 @@ class Stream {
 
 }  // namespace
 
-TEST_CASE("a gang is asked for without waiting, and waited for together with other refs", "[runtime][session][gang]") {
+TEST_CASE("a gang is asked for without waiting, and waited for together with other refs",
+          "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
   auto first = place<Rank>({.size = 2}, 3);
   auto second = place<Rank>({.size = 2}, 4);
@@ -96,8 +98,9 @@ TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][s
   REQUIRE(late.wait_for(20s));
   CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
   CHECK_THROWS_AS(late.get(), TimedOut);
-  CHECK_THROWS_WITH(gang<Rank>({.size = 1, .timeout = 50ms}, 2),
-                    "a gang of 1 was not placed within 50 ms; `troupe status` says what it waits for");
+  CHECK_THROWS_WITH(
+      gang<Rank>({.size = 1, .timeout = 50ms}, 2),
+      "a gang of 1 was not placed within 50 ms; `troupe status` says what it waits for");
   CHECK(nlohmann::json::parse(cluster.status_json())["pending"].empty());
 }
 
@@ -110,7 +113,8 @@ TEST_CASE("what can never be placed says so to whoever waits", "[runtime][sessio
   CHECK_THROWS_AS(place<Rank>({.size = 0}, 1), std::invalid_argument);
 }
 
-TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is told", "[runtime][session][gang]") {
+TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is told",
+          "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
   const auto all = gang<Rank>({.size = 2}, 1);
   auto cancelled = place<Rank>({.size = 2}, 2);
@@ -126,7 +130,8 @@ TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is
   CHECK(all_is_free(cluster));
 }
 
-TEST_CASE("who waits for a gang is woken when another thread cancels the request", "[runtime][session][gang]") {
+TEST_CASE("who waits for a gang is woken when another thread cancels the request",
+          "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
   const auto all = gang<Rank>({.size = 2}, 1);
   for (int i = 0; i < 20; ++i) {
@@ -141,24 +146,28 @@ TEST_CASE("who waits for a gang is woken when another thread cancels the request
   CHECK(all_is_free(cluster));
 }
 
-TEST_CASE("a gang that is cancelled while it is being placed holds nothing", "[runtime][session][gang]") {
+TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
+          "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 4});
   constexpr int kGangs = 300;
   int placed = 0;
   for (int i = 0; i < kGangs; ++i) {
     auto pending = place<Rank>({.size = 1 + i % 4}, i);
-    // From at once to well after the grant of a warm worker process, which takes less than a millisecond.
+    // From at once to well after the grant of a warm worker process, which takes less than a
+    // millisecond.
     if (i % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
     placed += pending.placed().ready() ? 1 : 0;
     if (i % 2 == 0) pending.cancel();
   }
   INFO(placed << " of " << kGangs << " were placed when they were cancelled");
   CHECK(all_is_free(cluster));
-  CHECK(get(gang<Rank>({.size = 4, .timeout = 20s}, 7).all<&Rank::get>()) == std::vector{7, 7, 7, 7});
+  CHECK(get(gang<Rank>({.size = 4, .timeout = 20s}, 7).all<&Rank::get>()) ==
+        std::vector{7, 7, 7, 7});
 }
 
-TEST_CASE("a pending gang keeps its place beside a stream of small tasks, however often it is asked for",
-          "[runtime][session][gang]") {
+TEST_CASE(
+    "a pending gang keeps its place beside a stream of small tasks, however often it is asked for",
+    "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 4});
   Stream stream(16);
   REQUIRE(eventually([&] { return stream.done() > 40; }));

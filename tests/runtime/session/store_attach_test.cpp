@@ -1,4 +1,5 @@
-// Worker processes that cannot attach to the object store of their node, and callers that end while a result is written.
+// Worker processes that cannot attach to the object store of their node, and callers that end while
+// a result is written.
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -89,7 +90,8 @@ TEST_CASE("a process without address space for the store asks for it again, and 
   auto cluster = init({.cpus = 2});
   auto confined = spawn<Confined>();
   const int pid = confined.call<&Confined::without_address_space>().get(20s);
-  const auto end = std::chrono::steady_clock::now() + 3s;  // two times as long as it waits before it asks again
+  // Two times as long as it waits before it asks again.
+  const auto end = std::chrono::steady_clock::now() + 3s;
   while (std::chrono::steady_clock::now() < end) {
     CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
     std::this_thread::sleep_for(50ms);
@@ -100,19 +102,24 @@ TEST_CASE("a process without address space for the store asks for it again, and 
 
 #endif
 
-TEST_CASE("a process without a free descriptor returns large values in messages", "[runtime][session][store]") {
+TEST_CASE("a process without a free descriptor returns large values in messages",
+          "[runtime][session][store]") {
 #if defined(__SANITIZE_ADDRESS__)
-  WARN("skipped: the vptr check of this sanitizer build needs a free descriptor itself, and ends the process without");
+  WARN(
+      "skipped: the vptr check of this sanitizer build needs a free descriptor itself, and ends "
+      "the process without");
   return;
 #endif
   auto cluster = init({.cpus = 2});
   auto confined = spawn<Confined>();
   const int pid = confined.call<&Confined::without_descriptors>().get(20s);
-  for (int i = 0; i < 3; ++i) CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
+  for (int i = 0; i < 3; ++i)
+    CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
   CHECK(confined.call<&Confined::pid>().get(20s) == pid);
 }
 
-TEST_CASE("who writes a result for a caller that ends meanwhile lives on", "[runtime][session][store]") {
+TEST_CASE("who writes a result for a caller that ends meanwhile lives on",
+          "[runtime][session][store]") {
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   auto cluster = init({.cpus = 4});
   auto slow = spawn<Slow>();
@@ -123,7 +130,8 @@ TEST_CASE("who writes a result for a caller that ends meanwhile lives on", "[run
   const int caller_pid = caller.call<&SlowCaller::call>(slow, gate, kBytes - 4096).get(20s);
   REQUIRE(reaches(gate, 1));
   ::kill(caller_pid, SIGKILL);
-  CHECK_THROWS_AS(caller.call<&SlowCaller::call>(slow, gate, kBytes).get(20s), ActorDied);  // its node knows
+  // Its node knows.
+  CHECK_THROWS_AS(caller.call<&SlowCaller::call>(slow, gate, kBytes).get(20s), ActorDied);
   gate.call<&Counter::add>(1).get(20s);
   CHECK(slow.call<&Slow::pid>().get(20s) == pid);
 }

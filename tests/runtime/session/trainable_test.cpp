@@ -25,8 +25,8 @@ struct Config {
   int value = 0;
 };
 
-/// Rank 0 sets its value, rank 1 answers with what it read and with its process; both by keys that every run has. Reports
-/// that until it is stopped. -> rank 0's value
+/// Rank 0 sets its value, rank 1 answers with what it read and with its process; both by keys that
+/// every run has. Reports that until it is stopped. -> rank 0's value
 int hand_over(Context& context, const Config& config) {
   auto& gang = context.member.gang();
   auto& rendezvous = gang.rendezvous();
@@ -86,10 +86,12 @@ TEST_CASE("runs follow one another in the processes of one gang, and none meets 
   CHECK(first.of("read") == 5);
   CHECK(first.of("seed") == 3);
 
-  for (const std::uint64_t last : {3, 0}) {  // also beyond the report at which the first run was stopped
+  // Also beyond the report at which the first run was stopped.
+  for (const std::uint64_t last : {3, 0}) {
     const int value = 6 + static_cast<int>(last);
     const RunInfo info{.restore_from = "there " + std::to_string(last), .seed = 10 + last};
-    for (const auto& renewed : ranks.all<&Worker::renew>(Config{.value = value}, info)) renewed.get(20s);
+    for (const auto& renewed : ranks.all<&Worker::renew>(Config{.value = value}, info))
+      renewed.get(20s);
     const auto next = run_until(ranks, last);
     REQUIRE(next.reports.size() == last + 1);
     CHECK(next.result == value);
@@ -117,9 +119,11 @@ TEST_CASE("a rank of a trainable's gang says where it is", "[runtime][session][t
   CHECK(ranks.rank(1).call<&Worker::node>().get(20s) == 1);
 }
 
-TEST_CASE("a run may report more often than its rendezvous has room for keys", "[runtime][session][trainable]") {
+TEST_CASE("a run may report more often than its rendezvous has room for keys",
+          "[runtime][session][trainable]") {
   auto cluster = init({.cpus = 2});
-  const auto ranks = gang<Worker>({.size = 2, .each = {.cpus = 0.5}}, Config{.value = 1}, RunInfo{});
+  const auto ranks =
+      gang<Worker>({.size = 2, .each = {.cpus = 0.5}}, Config{.value = 1}, RunInfo{});
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   constexpr std::uint64_t kReports = 2'000;  // ten seconds there become minutes
 #else

@@ -37,7 +37,8 @@ Mapping map(const Arena& arena) {
   return std::move(std::get<Mapping>(mapped));
 }
 
-/// Has this process told for these system calls that they are not supported. False: that cannot be done here.
+/// Has this process told for these system calls that they are not supported. False: that cannot be
+/// done here.
 [[maybe_unused]] bool forbid(std::array<int, 2> calls) {
   std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const auto call : calls) {
@@ -46,7 +47,8 @@ Mapping map(const Arena& arena) {
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /// Of a fork that does this.
@@ -76,7 +78,8 @@ TEST_CASE("only committed pages take memory, and punched ones go back", "[store]
   CHECK(arena.committed_bytes() == 4 * kMiB);
 }
 
-TEST_CASE("where a machine takes no pages back they stay, and the node lives on", "[store][arena]") {
+TEST_CASE("where a machine takes no pages back they stay, and the node lives on",
+          "[store][arena]") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   WARN("skipped: the sanitizers need the system calls that this forbids");
 #else
@@ -88,7 +91,9 @@ TEST_CASE("where a machine takes no pages back they stay, and the node lives on"
     if (arena.commit({0, kMiB}, kMiB)) ::_exit(2);
     if (!forbid({SYS_fallocate, SYS_madvise})) ::_exit(3);
     const auto refusal = arena.punch({0, kMiB});
-    ::_exit(refusal && refusal->kind == Refusal::Kind::MemoryFull && arena.committed_bytes() == kMiB ? 0 : 4);
+    ::_exit(refusal && refusal->kind == Refusal::Kind::MemoryFull && arena.committed_bytes() == kMiB
+                ? 0
+                : 4);
   }
   int status = 0;
   REQUIRE(::waitpid(pid, &status, 0) == pid);
@@ -96,7 +101,8 @@ TEST_CASE("where a machine takes no pages back they stay, and the node lives on"
 #endif
 }
 
-TEST_CASE("what is written is read at once through the other mapping, which cannot be written", "[store][arena]") {
+TEST_CASE("what is written is read at once through the other mapping, which cannot be written",
+          "[store][arena]") {
   auto arena = make_arena(64 * kMiB);
   const Extent extent{4 * kMiB, kMiB};
   REQUIRE_FALSE(arena.commit(extent, kMiB));
@@ -141,7 +147,8 @@ TEST_CASE("a descriptor that is no arena is refused", "[store][arena]") {
   CHECK(std::holds_alternative<Refusal>(Mapping::map(-1)));
 }
 
-TEST_CASE("more memory than there is left is refused with the numbers, and nothing of it stays", "[store][arena]") {
+TEST_CASE("more memory than there is left is refused with the numbers, and nothing of it stays",
+          "[store][arena]") {
   const auto room = memory_room();
   auto arena = make_arena(whole_pages(2 * room.limit));
 
@@ -149,7 +156,8 @@ TEST_CASE("more memory than there is left is refused with the numbers, and nothi
 
   REQUIRE(refusal);
   CHECK(refusal->kind == Refusal::Kind::MemoryFull);
-  CHECK_THAT(refusal->message, Catch::Contains(room.who) && Catch::Contains("left of " + format_bytes(room.limit)));
+  CHECK_THAT(refusal->message,
+             Catch::Contains(room.who) && Catch::Contains("left of " + format_bytes(room.limit)));
   CHECK(arena.committed_bytes() == 0);
 }
 

@@ -14,12 +14,14 @@ namespace {
 
 constexpr std::uint64_t kCap = 64 * kPageBytes;
 
-/// Random events, sensible, late and senseless, against the catalog; work ends in any order between its lanes, and at
-/// times fails. It remembers what it was told, and what nobody may ever see: two owners of one range.
+/// Random events, sensible, late and senseless, against the catalog; work ends in any order between
+/// its lanes, and at times fails. It remembers what it was told, and what nobody may ever see: two
+/// owners of one range.
 class Storm {
  public:
   explicit Storm(unsigned seed) : random_(seed) {
-    for (ProcessId process = 1; process <= kProcesses; ++process) catalog_.attach(process, job_of(process));
+    for (ProcessId process = 1; process <= kProcesses; ++process)
+      catalog_.attach(process, job_of(process));
   }
 
   void run(int events) {
@@ -37,7 +39,8 @@ class Storm {
       forget(process);
       apply(catalog_.process_ended(process));
     }
-    for (ProcessId owner = kElsewhere; owner < kElsewhere + 4; ++owner) apply(catalog_.owner_ended(owner));
+    for (ProcessId owner = kElsewhere; owner < kElsewhere + 4; ++owner)
+      apply(catalog_.owner_ended(owner));
     for (int i = 0; i < 10'000 && (work_left() || !copies_.empty() || !node_pins_.empty()); ++i) {
       do_work(false);
       end_copy(false);
@@ -62,7 +65,11 @@ class Storm {
   static constexpr ProcessId kElsewhere = 1000;
 
   static CatalogOptions options() {
-    return {.cap_bytes = kCap, .keep_bytes = 8 * kPageBytes, .space_factor = 4, .most_waiting = 20, .most_objects = 60};
+    return {.cap_bytes = kCap,
+            .keep_bytes = 8 * kPageBytes,
+            .space_factor = 4,
+            .most_waiting = 20,
+            .most_objects = 60};
   }
   using RequestKey = std::pair<ProcessId, RequestId>;
   static JobId job_of(ProcessId process) { return 1 + process % 2; }
@@ -117,7 +124,8 @@ class Storm {
     auto& kept = kept_[by];
     if (!kept.empty() && pick(2) == 0) {
       const auto extent = *kept.begin();
-      const auto made = catalog_.create_in_kept(by, object, owner, pick(extent.bytes + 1), extent.offset);
+      const auto made =
+          catalog_.create_in_kept(by, object, owner, pick(extent.bytes + 1), extent.offset);
       if (std::holds_alternative<Refusal>(made)) return;
       kept.erase(kept.begin());
       apply(std::get<Effects>(made));
@@ -136,7 +144,9 @@ class Storm {
     unanswered_.insert({by, ++last_request_});
     apply(catalog_.get(by, last_request_, any_object()));
   }
-  void unpin() { apply(catalog_.unpin(any_process(), any_object(), static_cast<std::uint32_t>(1 + pick(3)))); }
+  void unpin() {
+    apply(catalog_.unpin(any_process(), any_object(), static_cast<std::uint32_t>(1 + pick(3))));
+  }
   void free() {
     const auto object = pick(20) == 0 ? ObjectId{any_process(), last_number_ + 1} : any_object();
     const ProcessId by = pick(3) == 0 ? 0 : pick(3) == 0 ? any_process() : object.process;
@@ -204,7 +214,9 @@ class Storm {
   void answer_recall() {
     if (recalls_.empty()) return;
     const auto recall = recalls_[pick(recalls_.size())];
-    std::erase_if(recalls_, [&](const auto& one) { return one.from == recall.from && one.round == recall.round; });
+    std::erase_if(recalls_, [&](const auto& one) {
+      return one.from == recall.from && one.round == recall.round;
+    });
     std::vector<std::uint64_t> offsets;
     for (const auto& extent : kept_[recall.from]) offsets.push_back(extent.offset);
     kept_[recall.from].clear();
@@ -246,7 +258,8 @@ class Storm {
       CHECK_FALSE(declined->refusal.message.empty());
     }
     if (const auto* kept = std::get_if<Kept>(&effect)) kept_[kept->to].insert(kept->extent);
-    if (const auto* recall = std::get_if<Recall>(&effect); recall && recall->round != 0) recalls_.push_back(*recall);
+    if (const auto* recall = std::get_if<Recall>(&effect); recall && recall->round != 0)
+      recalls_.push_back(*recall);
     if (const auto* commit = std::get_if<Commit>(&effect)) memory_.push_back(*commit);
     if (const auto* write = std::get_if<WriteOut>(&effect)) disk_.push_back({write->object, true});
     if (const auto* read = std::get_if<ReadBack>(&effect)) {

@@ -10,7 +10,8 @@ constexpr std::uint64_t kPage = kPageBytes;
 
 /// A catalog of ten pages, for processes 1 and 2 of job 1, and what it last wanted.
 struct World {
-  explicit World(std::uint64_t pages = 10) : catalog({.cap_bytes = pages * kPage, .keep_bytes = 4 * kPage}) {
+  explicit World(std::uint64_t pages = 10)
+      : catalog({.cap_bytes = pages * kPage, .keep_bytes = 4 * kPage}) {
     catalog.attach(1, 1);
     catalog.attach(2, 1);
   }
@@ -48,7 +49,8 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("pages that were freed are handed out again, warm for who wrote them", "[store][catalog]") {
+TEST_CASE("pages that were freed are handed out again, warm for who wrote them",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 4);
   world.catalog.free(1, {1, 1}, false);
@@ -62,7 +64,8 @@ TEST_CASE("pages that were freed are handed out again, warm for who wrote them",
   CHECK_FALSE(other[0].warm);
 }
 
-TEST_CASE("warm pages that are too small are exchanged for others, below the cap", "[store][catalog]") {
+TEST_CASE("warm pages that are too small are exchanged for others, below the cap",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 5);
   world.put({1, 2}, 1);
@@ -77,7 +80,8 @@ TEST_CASE("warm pages that are too small are exchanged for others, below the cap
   CHECK(world.of<Commit>(effects).size() == 1);
 }
 
-TEST_CASE("the least recently used leaves memory first, and what is used stays", "[store][catalog]") {
+TEST_CASE("the least recently used leaves memory first, and what is used stays",
+          "[store][catalog]") {
   World world;
   for (std::uint64_t number = 1; number <= 3; ++number) world.put({1, number}, 3);
   world.catalog.get(2, 1, {1, 1});
@@ -95,7 +99,8 @@ TEST_CASE("the least recently used leaves memory first, and what is used stays",
   CHECK(world.of<Created>(effects).size() == 1);
 }
 
-TEST_CASE("a view that is given out while memory is short is not held beyond its last user", "[store][catalog]") {
+TEST_CASE("a view that is given out while memory is short is not held beyond its last user",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 4);
   world.put({1, 2}, 4);
@@ -110,11 +115,13 @@ TEST_CASE("a view that is given out while memory is short is not held beyond its
 
   CHECK(recalls(world.catalog.get(2, 2, {1, 2}), {1, 2}));
   CHECK(recalls(world.catalog.seal(2, {2, 1}, true), {2, 1}));
-  CHECK(world.of<WriteOut>(world.catalog.returned(2, world.of<Recall>(effects)[0].round, {})).empty());
+  CHECK(world.of<WriteOut>(world.catalog.returned(2, world.of<Recall>(effects)[0].round, {}))
+            .empty());
   CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 2}, 1)).size() == 1);
 }
 
-TEST_CASE("a process that names another's object changes nothing about what that one may make", "[store][catalog]") {
+TEST_CASE("a process that names another's object changes nothing about what that one may make",
+          "[store][catalog]") {
   World world;
   world.catalog.get(1, 101, {1, 5});  // which may come
   for (const ObjectId object : {ObjectId{1, 5}, ObjectId{1, 100}}) {
@@ -129,7 +136,8 @@ TEST_CASE("a process that names another's object changes nothing about what that
   CHECK(world.of<Got>(world.catalog.seal(1, {1, 5}, false)).size() == 2);
 }
 
-TEST_CASE("who gave up its place in the line for memory and asks again stands at its end", "[store][catalog]") {
+TEST_CASE("who gave up its place in the line for memory and asks again stands at its end",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 5);
   CHECK(world.of<WriteOut>(world.create({2, 1}, 8, 2)).size() == 1);
@@ -169,7 +177,8 @@ TEST_CASE("who waits behind another for memory asks nobody again", "[store][cata
   CHECK(world.of<WriteOut>(world.catalog.unpin(2, {1, 1}, 1)).size() == 1);
 }
 
-TEST_CASE("what comes back from the disk leaves it again without being written", "[store][catalog]") {
+TEST_CASE("what comes back from the disk leaves it again without being written",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 8);
   world.create({1, 2}, 8);
@@ -203,7 +212,8 @@ TEST_CASE("an object that is wanted while it is written out stays", "[store][cat
   CHECK(world.of<Created>(effects).size() == 1);
 }
 
-TEST_CASE("memory that an owner frees is not used again while its writer writes", "[store][catalog]") {
+TEST_CASE("memory that an owner frees is not used again while its writer writes",
+          "[store][catalog]") {
   World world;
   world.create({1, 1}, 8, 2);
   world.catalog.free(2, {1, 1}, false);
@@ -233,7 +243,8 @@ TEST_CASE("nobody but its owner and its writer can free an object", "[store][cat
   CHECK(world.catalog.statistics().objects == 0);
 }
 
-TEST_CASE("what a process wrote for another is named to that one when it ends", "[store][catalog]") {
+TEST_CASE("what a process wrote for another is named to that one when it ends",
+          "[store][catalog]") {
   World world;
   world.put({2, 1}, 1, 1);
   world.put({2, 2}, 1, 2);
@@ -265,26 +276,30 @@ TEST_CASE("who asked first is served first", "[store][catalog]") {
   CHECK(world.of<Created>(effects)[0].object == ObjectId{1, 2});
 }
 
-TEST_CASE("a limit of the machine is taken for the cap until it may grow again", "[store][catalog]") {
+TEST_CASE("a limit of the machine is taken for the cap until it may grow again",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 4);
   auto effects = world.catalog.create(1, 100, {1, 2}, 1, 4 * kPage);
   REQUIRE(world.of<Commit>(effects).size() == 1);
 
-  effects = world.catalog.committed({1, 2}, Refusal{Refusal::Kind::MemoryFull, "the machine has 1 page left"});
+  effects = world.catalog.committed(
+      {1, 2}, Refusal{Refusal::Kind::MemoryFull, "the machine has 1 page left"});
 
   REQUIRE(world.of<WriteOut>(effects).size() == 1);  // instead of a refusal
   effects = world.catalog.written({1, 1}, Refusal{Refusal::Kind::DiskFull, "no room there"});
   REQUIRE(world.of<Declined>(effects).size() == 1);
   const auto refusal = world.of<Declined>(effects)[0].refusal;
   CHECK(refusal.kind == Refusal::Kind::DiskFull);
-  CHECK_THAT(refusal.message, Catch::Contains("may use 16.0 KiB") && Catch::Contains("the machine has 1 page left") &&
+  CHECK_THAT(refusal.message, Catch::Contains("may use 16.0 KiB") &&
+                                  Catch::Contains("the machine has 1 page left") &&
                                   Catch::Contains("no room there"));
   world.catalog.memory_may_grow();
   CHECK(world.of<Created>(world.create({1, 3}, 4)).size() == 1);
 }
 
-TEST_CASE("a damaged copy is told to who wants it, and the memory for it goes back", "[store][catalog]") {
+TEST_CASE("a damaged copy is told to who wants it, and the memory for it goes back",
+          "[store][catalog]") {
   World world;
   world.put({1, 1}, 8);
   world.create({1, 2}, 8);
@@ -334,7 +349,8 @@ TEST_CASE("a process that attaches again keeps what it has", "[store][catalog]")
   CHECK(world.of<Created>(world.create({1, 2}, 4)).size() == 1);
 }
 
-TEST_CASE("nobody attaches under a number that is no process's or another job's", "[store][catalog]") {
+TEST_CASE("nobody attaches under a number that is no process's or another job's",
+          "[store][catalog]") {
   World world;
   CHECK(world.catalog.why_not_attach(1, 2)->message == "process 1 is of job 1, not of job 2");
   CHECK(world.catalog.why_not_attach(0, 1));
@@ -345,14 +361,16 @@ TEST_CASE("nobody attaches under a number that is no process's or another job's"
 
 TEST_CASE("a store of any size has an arena that is a number of pages", "[store][catalog]") {
   const std::uint64_t most = ~std::uint64_t{0};
-  for (const std::uint64_t cap : {std::uint64_t{0}, std::uint64_t{1}, kPage, std::uint64_t{1} << 60, most}) {
+  for (const std::uint64_t cap :
+       {std::uint64_t{0}, std::uint64_t{1}, kPage, std::uint64_t{1} << 60, most}) {
     const Catalog catalog({.cap_bytes = cap});
     CHECK(catalog.space_bytes() > 0);
     CHECK(catalog.space_bytes() % kPage == 0);
   }
 }
 
-TEST_CASE("what is written in kept memory for an owner that has ended goes once it is written", "[store][catalog]") {
+TEST_CASE("what is written in kept memory for an owner that has ended goes once it is written",
+          "[store][catalog]") {
   World world;
   const auto keep = [&](ObjectId object) {
     world.put(object, 4);

@@ -36,7 +36,8 @@ class Model {
     REQUIRE(extents_.used() == used);
     auto sorted = used_;
     std::ranges::sort(sorted);
-    for (std::size_t i = 1; i < sorted.size(); ++i) REQUIRE(sorted[i - 1].end() <= sorted[i].offset);
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+      REQUIRE(sorted[i - 1].end() <= sorted[i].offset);
   }
   void drain() {
     while (!used_.empty()) give_back();
@@ -165,7 +166,8 @@ TEST_CASE("of many writers the recent ones are remembered", "[store][extents]") 
   CHECK(writers == Writers{2, 7, 8, 9});
 }
 
-TEST_CASE("ranges never overlap and no byte is lost, whatever happens", "[store][extents][property]") {
+TEST_CASE("ranges never overlap and no byte is lost, whatever happens",
+          "[store][extents][property]") {
   const auto seed = GENERATE(take(20, random(0u, 1u << 30)));
   CAPTURE(seed);
   Model model(seed);

@@ -32,7 +32,8 @@ void send_descriptor(int line, int fd) {
 os::UniqueFd receive_descriptor(int line) {
   char byte = 0;
   std::vector<os::UniqueFd> descriptors;
-  if (transport::receive_piece(line, {&byte, 1}, descriptors, 0) != 1 || descriptors.empty()) return {};
+  if (transport::receive_piece(line, {&byte, 1}, descriptors, 0) != 1 || descriptors.empty())
+    return {};
   return std::move(descriptors.front());
 }
 
@@ -61,7 +62,8 @@ std::pair<os::UniqueFd, os::UniqueFd> make_pair_of(int type) {
   return {os::UniqueFd(ends[0]), os::UniqueFd(ends[1])};
 }
 
-[[noreturn]] void be_worker(ProcessId number, os::UniqueFd socket, int line, const WorkerProcess::Body& body) {
+[[noreturn]] void be_worker(ProcessId number, os::UniqueFd socket, int line,
+                            const WorkerProcess::Body& body) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   int code = 1;
   try {
@@ -108,9 +110,10 @@ Attached attach(TestNode& node, ProcessId number, JobId job, os::UniqueFd socket
   return attached;
 }
 
-// ---- WorkerProcess ---------------------------------------------------------------------------------------------
+// ---- WorkerProcess ------------------------------------------------------------------------------
 
-WorkerProcess::WorkerProcess(TestNode& node, ProcessId number, JobId job, Body body) : node_(node), number_(number) {
+WorkerProcess::WorkerProcess(TestNode& node, ProcessId number, JobId job, Body body)
+    : node_(node), number_(number) {
   auto [ours, theirs] = socket_pair();
   auto [line, their_line] = make_pair_of(SOCK_SEQPACKET);
   pid_ = ::fork();
@@ -132,7 +135,8 @@ WorkerProcess::~WorkerProcess() {
 
 std::string WorkerProcess::hear() {
   pollfd line{line_.get(), POLLIN, 0};
-  node_.run_until(fmt::format("a word of process {}", number_), [&] { return ::poll(&line, 1, 0) > 0; });
+  node_.run_until(fmt::format("a word of process {}", number_),
+                  [&] { return ::poll(&line, 1, 0) > 0; });
   return read_word(line_.get());
 }
 
@@ -153,15 +157,16 @@ void WorkerProcess::kill() {
   join();
 }
 
-// ---- Worker ----------------------------------------------------------------------------------------------------
+// ---- Worker -------------------------------------------------------------------------------------
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error("not so: " + what);
 }
 
 bool is_filled(std::span<const std::byte> bytes, std::uint64_t size, char fill) {
-  return bytes.size() == size &&
-         std::ranges::all_of(bytes, [fill](std::byte byte) { return byte == static_cast<std::byte>(fill); });
+  return bytes.size() == size && std::ranges::all_of(bytes, [fill](std::byte byte) {
+           return byte == static_cast<std::byte>(fill);
+         });
 }
 
 void Worker::tell(const std::string& word) const { write_word(line, word); }
@@ -197,13 +202,15 @@ Refusal Worker::refused_view(ObjectId object) const {
   return std::get<Refusal>(view);
 }
 
-// ---- LocalClient -----------------------------------------------------------------------------------------------
+// ---- LocalClient --------------------------------------------------------------------------------
 
-LocalClient::LocalClient(int arena, ProcessId self, os::UniqueFd socket) : link_(connect(loop_, std::move(socket))) {
+LocalClient::LocalClient(int arena, ProcessId self, os::UniqueFd socket)
+    : link_(connect(loop_, std::move(socket))) {
   auto mapping = Mapping::map(arena);
   require(std::holds_alternative<Mapping>(mapping), "the arena can be mapped");
-  client_ = std::make_unique<Client>(loop_, self, std::move(std::get<Mapping>(mapping)),
-                                     [this](transport::Outgoing&& message) { link_->send(std::move(message)); });
+  client_ = std::make_unique<Client>(
+      loop_, self, std::move(std::get<Mapping>(mapping)),
+      [this](transport::Outgoing&& message) { link_->send(std::move(message)); });
   link_->start([this](wire::Message::Reader message) { client_->on_message(message); },
                [this](const std::string& why) { client_->closed(why); });
   thread_ = std::thread([this] { loop_.run(); });

@@ -29,7 +29,8 @@ ServiceOptions options_for_test(std::uint64_t cap_bytes, const std::string& spil
 
 /// The store of a node: its loop is run by the test's own thread, while it waits.
 struct TestNode {
-  explicit TestNode(ServiceOptions options) : service(std::make_unique<Service>(loop, std::move(options))) {}
+  explicit TestNode(ServiceOptions options)
+      : service(std::make_unique<Service>(loop, std::move(options))) {}
 
   /// Runs the loop until the condition holds; fails the test after a minute.
   template <class Condition>
@@ -70,7 +71,8 @@ struct Worker {
 void require(bool holds, const std::string& what);
 bool is_filled(std::span<const std::byte> bytes, std::uint64_t size, char fill);
 
-/// A real process that uses the store of the test's node, by a socket, and with the arena's descriptor sent over another.
+/// A real process that uses the store of the test's node, by a socket, and with the arena's
+/// descriptor sent over another.
 class WorkerProcess {
  public:
   using Body = std::function<void(Worker&)>;
@@ -101,7 +103,8 @@ class LocalClient {
 
  private:
   boost::asio::io_context loop_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
   transport::ConnectionPtr link_;
   std::unique_ptr<Client> client_;
   std::thread thread_;
@@ -109,7 +112,8 @@ class LocalClient {
 
 /// Both ends of a socket between a node and a process.
 std::pair<os::UniqueFd, os::UniqueFd> socket_pair();
-/// Lets the process of that number talk to the node's service. -> its end, and its arena's descriptor.
+/// Lets the process of that number talk to the node's service. -> its end, and its arena's
+/// descriptor.
 struct Attached {
   transport::ConnectionPtr link;
   int arena = -1;

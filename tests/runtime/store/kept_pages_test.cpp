@@ -15,7 +15,8 @@ Extents::Taken pages_at(std::uint64_t first, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("each process keeps pages up to the limit, whatever others keep", "[store][catalog][kept]") {
+TEST_CASE("each process keeps pages up to the limit, whatever others keep",
+          "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
   kept.keep(1, pages_at(0, 3));
 
@@ -28,7 +29,8 @@ TEST_CASE("each process keeps pages up to the limit, whatever others keep", "[st
   kept.check();
 }
 
-TEST_CASE("a process gets back only pages that it keeps, and large enough", "[store][catalog][kept]") {
+TEST_CASE("a process gets back only pages that it keeps, and large enough",
+          "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
   kept.keep(1, pages_at(2, 2));
 
@@ -65,7 +67,8 @@ TEST_CASE("extents of one process that overlap are found", "[store][catalog][kep
   CHECK_THROWS(kept.check());
 }
 
-TEST_CASE("kept pages are counted right, whoever keeps and takes", "[store][catalog][kept][property]") {
+TEST_CASE("kept pages are counted right, whoever keeps and takes",
+          "[store][catalog][kept][property]") {
   const auto seed = GENERATE(take(30, random(0u, 1u << 30)));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -76,7 +79,8 @@ TEST_CASE("kept pages are counted right, whoever keeps and takes", "[store][cata
     const ProcessId process = 1 + random() % 4;
     const auto found = model.find(slot);
     if (random() % 20 == 0) {
-      const auto left = std::erase_if(model, [&](const auto& one) { return one.second == process; });
+      const auto left =
+          std::erase_if(model, [&](const auto& one) { return one.second == process; });
       REQUIRE(kept.take_all(process).size() == left);
     } else if (found != model.end()) {
       const auto taken = kept.take(process, slot * 4 * kPageBytes);

@@ -54,7 +54,8 @@ TinyDisk::TinyDisk(const std::string& directory, std::uint64_t bytes) {
                          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                          ::mount("tmpfs", directory.c_str(), "tmpfs", 0, options.c_str()) == 0;
     char answer = mounted ? 'y' : 'n';
-    if (::write(tells.get(), &answer, 1) == 1) static_cast<void>(::read(their_end.get(), &answer, 1));
+    if (::write(tells.get(), &answer, 1) == 1)
+      static_cast<void>(::read(their_end.get(), &answer, 1));
     ::_exit(0);
   }
   tells.reset();
@@ -71,7 +72,8 @@ TinyDisk::~TinyDisk() {
 }
 
 bool TinyDisk::enter() const {
-  const os::UniqueFd space(::open(fmt::format("/proc/{}/ns/mnt", keeper_).c_str(), O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd space(
+      ::open(fmt::format("/proc/{}/ns/mnt", keeper_).c_str(), O_RDONLY | O_CLOEXEC));
   return space && ::setns(space.get(), CLONE_NEWNS) == 0;
 }
 
@@ -79,19 +81,24 @@ MemoryLimit::MemoryLimit(std::uint64_t bytes) {
   namespace fs = std::filesystem;
   const auto name = fmt::format("/troupe-test-{}", ::getpid());
   const bool version_1 = fs::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  directory_ = (version_1 ? "/sys/fs/cgroup/memory" + own_group("memory") : "/sys/fs/cgroup" + own_group("")) + name;
+  directory_ = (version_1 ? "/sys/fs/cgroup/memory" + own_group("memory")
+                          : "/sys/fs/cgroup" + own_group("")) +
+               name;
   if (::mkdir(directory_.c_str(), 0755) != 0) {
     why_not_ = fmt::format("no memory cgroup {}: {}", directory_, std::strerror(errno));
     directory_.clear();
     return;
   }
-  why_not_ = write_to(directory_ + (version_1 ? "/memory.limit_in_bytes" : "/memory.max"), std::to_string(bytes));
+  why_not_ = write_to(directory_ + (version_1 ? "/memory.limit_in_bytes" : "/memory.max"),
+                      std::to_string(bytes));
 }
 
 MemoryLimit::~MemoryLimit() {
   if (!directory_.empty()) ::rmdir(directory_.c_str());
 }
 
-bool MemoryLimit::enter() const { return write_to(directory_ + "/cgroup.procs", std::to_string(::getpid())).empty(); }
+bool MemoryLimit::enter() const {
+  return write_to(directory_ + "/cgroup.procs", std::to_string(::getpid())).empty();
+}
 
 }  // namespace troupe::store::test

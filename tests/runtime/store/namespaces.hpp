@@ -32,8 +32,8 @@ bool in_fork(Body body) {
   return ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// A file system of so many bytes, mounted over a directory in a mount namespace of its own: there, and under path()
-/// from outside. It is gone with this object.
+/// A file system of so many bytes, mounted over a directory in a mount namespace of its own: there,
+/// and under path() from outside. It is gone with this object.
 class TinyDisk {
  public:
   TinyDisk(const std::string& directory, std::uint64_t bytes);
@@ -51,7 +51,8 @@ class TinyDisk {
   std::string why_not_;
 };
 
-/// A memory cgroup (version 1 or 2) with that limit; it is gone with this object, with no process in it.
+/// A memory cgroup (version 1 or 2) with that limit; it is gone with this object, with no process
+/// in it.
 class MemoryLimit {
  public:
   explicit MemoryLimit(std::uint64_t bytes);

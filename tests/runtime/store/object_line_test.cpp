@@ -9,7 +9,8 @@
 
 using namespace troupe::store;
 
-TEST_CASE("objects of a line leave from anywhere, and the others keep their order", "[store][catalog][line]") {
+TEST_CASE("objects of a line leave from anywhere, and the others keep their order",
+          "[store][catalog][line]") {
   ObjectLine line;
   ObjectLine::Place first, second, third, urgent;
   line.join({1, 1}, first);
@@ -27,7 +28,8 @@ TEST_CASE("objects of a line leave from anywhere, and the others keep their orde
   CHECK(line.empty());
 }
 
-TEST_CASE("an object that has left a line joins it at a new place, at the end", "[store][catalog][line]") {
+TEST_CASE("an object that has left a line joins it at a new place, at the end",
+          "[store][catalog][line]") {
   ObjectLine line;
   ObjectLine::Place first, second;
   line.join({1, 1}, first);
@@ -45,7 +47,8 @@ TEST_CASE("an object that has left a line joins it at a new place, at the end", 
   CHECK_FALSE(line.holds({1, 2}, first));
 }
 
-TEST_CASE("a line agrees with a list, whoever joins and leaves", "[store][catalog][line][property]") {
+TEST_CASE("a line agrees with a list, whoever joins and leaves",
+          "[store][catalog][line][property]") {
   const auto seed = GENERATE(take(30, random(0u, 1u << 30)));
   CAPTURE(seed);
   std::mt19937 random(seed);

@@ -9,7 +9,8 @@
 
 using namespace troupe::store;
 
-TEST_CASE("the end of an owner names its objects, and is remembered until it returns", "[store][catalog][owners]") {
+TEST_CASE("the end of an owner names its objects, and is remembered until it returns",
+          "[store][catalog][owners]") {
   Owners owners;
   owners.add({1, 1}, 7, 1);
   owners.add({1, 2}, 8, 1);
@@ -36,7 +37,8 @@ TEST_CASE("an owner that was never heard of can end", "[store][catalog][owners]"
   CHECK_FALSE(owners.has_ended(10));
 }
 
-TEST_CASE("a writer that ends leaves what others own and nobody has freed", "[store][catalog][owners]") {
+TEST_CASE("a writer that ends leaves what others own and nobody has freed",
+          "[store][catalog][owners]") {
   Owners owners;
   owners.add({1, 1}, 1, 1);  // its own
   owners.add({1, 2}, 7, 1);
@@ -54,7 +56,8 @@ TEST_CASE("a writer that ends leaves what others own and nobody has freed", "[st
   CHECK(owners.size() == 4);
 }
 
-TEST_CASE("owners agree with a table, whoever writes, frees and ends", "[store][catalog][owners][property]") {
+TEST_CASE("owners agree with a table, whoever writes, frees and ends",
+          "[store][catalog][owners][property]") {
   struct Known {
     ProcessId owner, writer;
     bool told;  // its writer has ended
@@ -82,8 +85,9 @@ TEST_CASE("owners agree with a table, whoever writes, frees and ends", "[store][
       free(std::next(model.begin(), static_cast<long>(random() % model.size()))->first);
     } else if (dice < 18) {
       const auto lost = owners.end(process);
-      REQUIRE(lost.size() == static_cast<std::size_t>(std::ranges::count_if(
-                                 model, [&](const auto& one) { return one.second.owner == process; })));
+      REQUIRE(lost.size() ==
+              static_cast<std::size_t>(std::ranges::count_if(
+                  model, [&](const auto& one) { return one.second.owner == process; })));
       for (const auto& object : lost) free(object);
     } else {
       std::size_t left = 0;

@@ -9,7 +9,8 @@
 
 using namespace troupe::store;
 
-TEST_CASE("a process has an object pinned until it has taken back every pin", "[store][catalog][pins]") {
+TEST_CASE("a process has an object pinned until it has taken back every pin",
+          "[store][catalog][pins]") {
   Pins pins;
   PinCounts counts;
   const ObjectId object{1, 1};
@@ -38,7 +39,8 @@ TEST_CASE("a process takes back no pin that it does not have", "[store][catalog]
   pins.check_total(1);
 }
 
-TEST_CASE("pins that an object lists and its process does not know are found", "[store][catalog][pins]") {
+TEST_CASE("pins that an object lists and its process does not know are found",
+          "[store][catalog][pins]") {
   Pins pins, others;
   PinCounts counts;
   others.pin({1, 1}, counts, 1);
@@ -46,7 +48,8 @@ TEST_CASE("pins that an object lists and its process does not know are found", "
   CHECK_THROWS(others.check_total(0));
 }
 
-TEST_CASE("both sides of the pins agree with a table, whoever pins what", "[store][catalog][pins][property]") {
+TEST_CASE("both sides of the pins agree with a table, whoever pins what",
+          "[store][catalog][pins][property]") {
   const auto seed = GENERATE(take(30, random(0u, 1u << 30)));
   CAPTURE(seed);
   std::mt19937 random(seed);
@@ -61,7 +64,8 @@ TEST_CASE("both sides of the pins agree with a table, whoever pins what", "[stor
       pins.pin(object, counts[object], process);
       ++mine[object];
     } else if (random() % 10 == 0) {  // the process ends
-      for (const auto& id : pins.of(process)) REQUIRE(pins.unpin(id, counts[id], process, counts[id].of(process)));
+      for (const auto& id : pins.of(process))
+        REQUIRE(pins.unpin(id, counts[id], process, counts[id].of(process)));
       pins.forget(process);
       mine.clear();
     } else {
@@ -77,7 +81,8 @@ TEST_CASE("both sides of the pins agree with a table, whoever pins what", "[stor
       total += table.size();
       REQUIRE(pins.has_any(by) == !table.empty());
       REQUIRE(pins.of(by).size() == table.size());
-      for (const auto& [id, of] : counts) REQUIRE(of.of(by) == (table.contains(id) ? table.at(id) : 0));
+      for (const auto& [id, of] : counts)
+        REQUIRE(of.of(by) == (table.contains(id) ? table.at(id) : 0));
     }
     for (const auto& [id, of] : counts) pins.check(id, of);
     pins.check_total(total);

@@ -10,7 +10,8 @@ const Refusal kFull{Refusal::Kind::DiskFull, "the disk is full"};
 
 }  // namespace
 
-TEST_CASE("a shortage has one round of recalls, and the next one a higher number", "[store][catalog][shortage]") {
+TEST_CASE("a shortage has one round of recalls, and the next one a higher number",
+          "[store][catalog][shortage]") {
   Shortage shortage;
   const auto first = shortage.open_round();
   REQUIRE(first);
@@ -22,7 +23,8 @@ TEST_CASE("a shortage has one round of recalls, and the next one a higher number
   CHECK(*second > *first);
 }
 
-TEST_CASE("a process is waited for until it has answered this round, or has ended", "[store][catalog][shortage]") {
+TEST_CASE("a process is waited for until it has answered this round, or has ended",
+          "[store][catalog][shortage]") {
   Shortage shortage;
   const auto old = shortage.open_round();
   shortage.end();
@@ -37,7 +39,8 @@ TEST_CASE("a process is waited for until it has answered this round, or has ende
   CHECK_FALSE(shortage.awaits_answers());
 }
 
-TEST_CASE("nobody is waited for once the recall is over, or the shortage", "[store][catalog][shortage]") {
+TEST_CASE("nobody is waited for once the recall is over, or the shortage",
+          "[store][catalog][shortage]") {
   Shortage shortage;
   shortage.open_round();
   shortage.on_recall(1);
@@ -50,7 +53,8 @@ TEST_CASE("nobody is waited for once the recall is over, or the shortage", "[sto
   CHECK_FALSE(shortage.awaits_answers());
 }
 
-TEST_CASE("a disk that fails too often is given up until the shortage ends", "[store][catalog][shortage]") {
+TEST_CASE("a disk that fails too often is given up until the shortage ends",
+          "[store][catalog][shortage]") {
   Shortage shortage;
   for (std::uint64_t number = 1; number <= Shortage::kMostDiskFailures; ++number) {
     CHECK_FALSE(shortage.is_disk_given_up());
@@ -68,7 +72,8 @@ TEST_CASE("a disk that fails too often is given up until the shortage ends", "[s
   CHECK(shortage.end().empty());
 }
 
-TEST_CASE("what is on its way to the disk outlives the shortage that it left in", "[store][catalog][shortage]") {
+TEST_CASE("what is on its way to the disk outlives the shortage that it left in",
+          "[store][catalog][shortage]") {
   Shortage shortage;
   shortage.on_write_began(3 * kPageBytes);
   shortage.on_write_began(kPageBytes);

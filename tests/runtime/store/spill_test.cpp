@@ -31,7 +31,8 @@ std::vector<std::byte> bytes_of(std::uint64_t size) {
 
 TEST_CASE("what was written to the disk is read back", "[store][spill]") {
   const TemporaryDirectory parent;
-  const auto size = GENERATE(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5000}, 20 * kMiB + 1);
+  const auto size =
+      GENERATE(std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5000}, 20 * kMiB + 1);
   const auto bytes = bytes_of(size);
   auto spill = open_spill(parent.path);
 
@@ -58,7 +59,8 @@ TEST_CASE("a copy that was changed or cut is not taken for the object", "[store]
     const auto refusal = spill.read(kObject, back);
     REQUIRE(refusal);
     CHECK(refusal->kind == Refusal::Kind::Damaged);
-    CHECK_THAT(refusal->message, Catch::Contains("object 7.42 (9.8 KiB)") && Catch::Contains("was changed"));
+    CHECK_THAT(refusal->message,
+               Catch::Contains("object 7.42 (9.8 KiB)") && Catch::Contains("was changed"));
   }
   SECTION("cut") {
     std::filesystem::resize_file(file, 100);
@@ -70,7 +72,8 @@ TEST_CASE("a copy that was changed or cut is not taken for the object", "[store]
   }
 }
 
-TEST_CASE("a full disk is named with its numbers, and nothing half written stays", "[store][spill]") {
+TEST_CASE("a full disk is named with its numbers, and nothing half written stays",
+          "[store][spill]") {
   const TinyDisk disk("/mnt", 4 * kMiB);
   if (!disk.why_not().empty()) {
     WARN("skipped: " << disk.why_not());
@@ -83,7 +86,8 @@ TEST_CASE("a full disk is named with its numbers, and nothing half written stays
 
   REQUIRE(refusal);
   CHECK(refusal->kind == Refusal::Kind::DiskFull);
-  CHECK_THAT(refusal->message, Catch::Contains("object 7.42 (3.0 MiB)") && Catch::Contains("No space left") &&
+  CHECK_THAT(refusal->message, Catch::Contains("object 7.42 (3.0 MiB)") &&
+                                   Catch::Contains("No space left") &&
                                    Catch::Contains("1.0 MiB free of 4.0 MiB"));
   CHECK(entries_of(spill.path()) == std::vector<std::string>{"1.1"});
   CHECK(spill.used_bytes() == 3 * kMiB);
@@ -93,7 +97,8 @@ TEST_CASE("no more of the disk is used than was allowed", "[store][spill]") {
   const TemporaryDirectory parent;
   auto spill = open_spill(parent.path, 3 * kMiB);
   REQUIRE_FALSE(spill.write({1, 1}, bytes_of(2 * kMiB)));
-  CHECK_THAT(spill.write(kObject, bytes_of(2 * kMiB))->message, Catch::Contains("2.0 MiB of the 3.0 MiB"));
+  CHECK_THAT(spill.write(kObject, bytes_of(2 * kMiB))->message,
+             Catch::Contains("2.0 MiB of the 3.0 MiB"));
   spill.remove({1, 1});
   CHECK_FALSE(spill.write(kObject, bytes_of(2 * kMiB)));
 }

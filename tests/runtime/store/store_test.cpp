@@ -41,7 +41,9 @@ void put_and_wait(Worker& worker, std::uint64_t bytes, char fill, ProcessId owne
 #if defined(__SANITIZE_THREAD__)
 
 TEST_CASE("processes that share a store", "[store][processes]") {
-  WARN("skipped: ThreadSanitizer cannot start threads in a child that was forked by a process with threads");
+  WARN(
+      "skipped: ThreadSanitizer cannot start threads in a child that was forked by a process with "
+      "threads");
 }
 
 #else
@@ -105,17 +107,19 @@ TEST_CASE("where all is in use a create is refused, with the numbers", "[store][
     worker.tell(fmt::format("{}: {}", static_cast<int>(refusal.kind), refusal.message));
     views.pop_back();
     worker.put(6 * kMiB, 'b');  // as soon as one of them is not in use, it goes to the disk
-    for (const auto& view : views) require(is_filled(view->bytes(), 3 * kMiB, 'a'), "what is in use is as it was");
+    for (const auto& view : views)
+      require(is_filled(view->bytes(), 3 * kMiB, 'a'), "what is in use is as it was");
   });
   CHECK(worker.hear() ==
-        fmt::format("{}: no memory for 6.0 MiB: the object store of this node may use 16.0 MiB, and 12.0 "
-                    "MiB are taken: objects in use 12.0 MiB, objects that could go to the disk 0 B, kept "
-                    "by processes 0 B",
+        fmt::format("{}: no memory for 6.0 MiB: the object store of this node may use 16.0 MiB, "
+                    "and 12.0 MiB are taken: objects in use 12.0 MiB, objects that could go to the "
+                    "disk 0 B, kept by processes 0 B",
                     static_cast<int>(Refusal::Kind::Full)));
   CHECK(worker.join() == 0);
 }
 
-TEST_CASE("who stands in a line for memory that moves is not refused, however long it takes", "[store][processes]") {
+TEST_CASE("who stands in a line for memory that moves is not refused, however long it takes",
+          "[store][processes]") {
   auto options = options_for_test(20 * kMiB);
   options.patience = std::chrono::milliseconds(2000);
   TestNode node(options);
@@ -149,7 +153,8 @@ TEST_CASE("who stands in a line for memory that moves is not refused, however lo
   CHECK(holder.join() == 0);
 }
 
-TEST_CASE("the time in which its node stands still is not taken from who waits", "[store][processes]") {
+TEST_CASE("the time in which its node stands still is not taken from who waits",
+          "[store][processes]") {
   auto options = options_for_test(16 * kMiB);
   options.patience = std::chrono::milliseconds(1500);
   TestNode node(options);
@@ -198,7 +203,8 @@ TEST_CASE("what does not fit goes to the disk and comes back", "[store][processe
       worker.tell("written");
       for (int round = 0; round < 3; ++round) {
         for (char fill = 'a'; const auto object : objects) {
-          require(is_filled(worker.view(object)->bytes(), 4 * kMiB - 5, fill++), "it came back as it was");
+          require(is_filled(worker.view(object)->bytes(), 4 * kMiB - 5, fill++),
+                  "it came back as it was");
         }
       }
       for (const auto object : objects) worker.client.free(object);
@@ -213,7 +219,8 @@ TEST_CASE("what does not fit goes to the disk and comes back", "[store][processe
     CHECK(node.statistics().restored > 10);
     const auto inside = entries_of(directory.path);
     REQUIRE(inside.size() == 1);
-    node.run_until("the files are gone", [&] { return entries_of(directory.path + "/" + inside[0]).empty(); });
+    node.run_until("the files are gone",
+                   [&] { return entries_of(directory.path + "/" + inside[0]).empty(); });
     worker.tell("end");
     CHECK(worker.join() == 0);
   }
@@ -229,7 +236,8 @@ TEST_CASE("a full disk loses nothing", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB, disk.path()));
   WorkerProcess worker(node, 1, 1, [](Worker& worker) {
     std::vector<ObjectId> objects;
-    for (char fill = 'a'; fill < 'f'; ++fill) objects.push_back(worker.put(4 * kMiB, fill));  // one goes to the disk
+    // One goes to the disk.
+    for (char fill = 'a'; fill < 'f'; ++fill) objects.push_back(worker.put(4 * kMiB, fill));
     const auto refusal = worker.refused_create(4 * kMiB);
     require(refusal.kind == Refusal::Kind::DiskFull, refusal.message);
     worker.tell(refusal.message);
@@ -238,15 +246,19 @@ TEST_CASE("a full disk loses nothing", "[store][processes]") {
               "the others are there");
     }
     worker.client.free(objects[1]);
-    require(is_filled(worker.view(objects[0])->bytes(), 4 * kMiB, 'a'), "with room the first comes back");
+    require(is_filled(worker.view(objects[0])->bytes(), 4 * kMiB, 'a'),
+            "with room the first comes back");
   });
   const auto message = worker.hear();
-  CHECK_THAT(message, Catch::Contains("no memory for 4.0 MiB") && Catch::Contains("could go to the disk 16.0 MiB"));
-  CHECK_THAT(message, Catch::Contains("No space left on device") && Catch::Contains("2.0 MiB free of 6.0 MiB"));
+  CHECK_THAT(message, Catch::Contains("no memory for 4.0 MiB") &&
+                          Catch::Contains("could go to the disk 16.0 MiB"));
+  CHECK_THAT(message, Catch::Contains("No space left on device") &&
+                          Catch::Contains("2.0 MiB free of 6.0 MiB"));
   CHECK(worker.join() == 0);
 }
 
-TEST_CASE("where a cgroup caps memory the store says so, and nobody is killed", "[store][processes]") {
+TEST_CASE("where a cgroup caps memory the store says so, and nobody is killed",
+          "[store][processes]") {
   const MemoryLimit limit(96 * kMiB);
   if (!limit.why_not().empty()) {
     WARN("skipped: " << limit.why_not());
@@ -291,7 +303,8 @@ TEST_CASE("what a job has another job cannot see", "[store][processes]") {
     require(worker.refused_view(object).kind == Refusal::Kind::Unknown, "it is unknown here");
     for (int i = 0; i < 4; ++i) {
       auto writable = worker.create(3 * kMiB);
-      require(std::ranges::count(writable.bytes(), std::byte{'a'}) == 0, "new memory shows nothing of others");
+      require(std::ranges::count(writable.bytes(), std::byte{'a'}) == 0,
+              "new memory shows nothing of others");
     }
   });
   stranger.tell(writer.hear());
@@ -347,7 +360,8 @@ TEST_CASE("who asks before the object is complete gets it when it is", "[store][
   CHECK(early.join() == 0);
 }
 
-TEST_CASE("what a process has freed it uses again without asking, until others need it", "[store][processes]") {
+TEST_CASE("what a process has freed it uses again without asking, until others need it",
+          "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
   WorkerProcess worker(node, 1, 1, [](Worker& worker) {
     for (int i = 0; i < 3; ++i) {
@@ -360,7 +374,8 @@ TEST_CASE("what a process has freed it uses again without asking, until others n
   });
   const auto keeps_after = [&](int frees) {
     node.run_until("the memory is kept", [&] {
-      return node.received[troupe::wire::Message::OBJECT_FREE] == frees && node.statistics().kept_bytes == 10 * kMiB;
+      return node.received[troupe::wire::Message::OBJECT_FREE] == frees &&
+             node.statistics().kept_bytes == 10 * kMiB;
     });
   };
   CHECK(worker.hear() == "freed");
@@ -384,7 +399,8 @@ TEST_CASE("a view that was just dropped is there again without a message", "[sto
   TestNode node(options_for_test(16 * kMiB));
   WorkerProcess worker(node, 1, 1, [](Worker& worker) {
     const auto object = worker.put(12 * kMiB, 'a');
-    for (int i = 0; i < 1000; ++i) require(worker.view(object)->bytes().size() == 12 * kMiB, "it is there");
+    for (int i = 0; i < 1000; ++i)
+      require(worker.view(object)->bytes().size() == 12 * kMiB, "it is there");
     worker.tell(to_string(object));
     worker.hear();
   });
@@ -402,7 +418,8 @@ TEST_CASE("a view that was just dropped is there again without a message", "[sto
   CHECK(node.statistics().objects == 0);
 }
 
-TEST_CASE("views that are in use when memory becomes short go with their last user", "[store][processes]") {
+TEST_CASE("views that are in use when memory becomes short go with their last user",
+          "[store][processes]") {
   TemporaryDirectory directory;
   TestNode node(options_for_test(16 * kMiB, directory.path));
   WorkerProcess reader(node, 1, 1, [](Worker& worker) {
@@ -415,7 +432,8 @@ TEST_CASE("views that are in use when memory becomes short go with their last us
   });
   CHECK(reader.hear() == "looks at two");
   WorkerProcess writer(node, 2, 1, [](Worker& worker) { worker.put(14 * kMiB, 'c'); });
-  node.run_until("the reader was asked", [&] { return node.received[troupe::wire::Message::OBJECT_RETURN] == 1; });
+  node.run_until("the reader was asked",
+                 [&] { return node.received[troupe::wire::Message::OBJECT_RETURN] == 1; });
   CHECK(node.statistics().pinned_bytes == 12 * kMiB);
 
   reader.tell("drop them");
@@ -445,14 +463,16 @@ TEST_CASE("a process that does not answer does not stop others", "[store][proces
   stopped.kill();
 }
 
-TEST_CASE("when the node is gone, what waits and what is asked later is refused", "[store][processes]") {
+TEST_CASE("when the node is gone, what waits and what is asked later is refused",
+          "[store][processes]") {
   auto node = std::make_unique<TestNode>(options_for_test(16 * kMiB));
   auto [ours, theirs] = socket_pair();
   auto attached = attach(*node, 1, 1, std::move(ours));
   LocalClient local(attached.arena, 1, std::move(theirs));
   std::atomic<int> refused = 0;
   const auto count = [&](const std::variant<ViewPtr, Refusal>& view) {
-    if (const auto* refusal = std::get_if<Refusal>(&view)) refused += refusal->kind == Refusal::Kind::Stopped;
+    if (const auto* refusal = std::get_if<Refusal>(&view))
+      refused += refusal->kind == Refusal::Kind::Stopped;
   };
   local.client().view({.object = {1, 99}}, count);
   node->run_until("the request", [&] { return node->statistics().waiting == 1; });

@@ -8,7 +8,8 @@
 
 using namespace troupe::store;
 
-TEST_CASE("an object may come until it, or a later one of its writer, has come", "[store][catalog][numbers]") {
+TEST_CASE("an object may come until it, or a later one of its writer, has come",
+          "[store][catalog][numbers]") {
   WriterNumbers numbers;
   CHECK(numbers.may_come(5));
   numbers.on_create(5);
@@ -19,7 +20,8 @@ TEST_CASE("an object may come until it, or a later one of its writer, has come",
   CHECK_FALSE(numbers.may_come(5));
 }
 
-TEST_CASE("a free that was ahead of its create is told with it, once", "[store][catalog][numbers]") {
+TEST_CASE("a free that was ahead of its create is told with it, once",
+          "[store][catalog][numbers]") {
   WriterNumbers numbers;
   numbers.on_early_free(2, 10);
   numbers.on_early_free(4, 10);
@@ -31,7 +33,8 @@ TEST_CASE("a free that was ahead of its create is told with it, once", "[store][
   CHECK_FALSE(numbers.on_create(4));
 }
 
-TEST_CASE("frees of objects that cannot come, and too many of them, are given up", "[store][catalog][numbers]") {
+TEST_CASE("frees of objects that cannot come, and too many of them, are given up",
+          "[store][catalog][numbers]") {
   WriterNumbers numbers;
   numbers.on_create(3);
   numbers.on_early_free(3, 2);
@@ -41,7 +44,8 @@ TEST_CASE("frees of objects that cannot come, and too many of them, are given up
   numbers.check();
 }
 
-TEST_CASE("early frees agree with a set, in whichever order events come", "[store][catalog][numbers][property]") {
+TEST_CASE("early frees agree with a set, in whichever order events come",
+          "[store][catalog][numbers][property]") {
   const auto seed = GENERATE(take(30, random(0u, 1u << 30)));
   CAPTURE(seed);
   std::mt19937 random(seed);

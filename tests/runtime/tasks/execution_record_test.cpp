@@ -25,7 +25,8 @@ std::optional<CallsSeen> of(const ExecutionRecord::Report& report, std::uint64_t
 
 }  // namespace
 
-TEST_CASE("what a process began and finished is read after it was killed in the middle", "[runtime][tasks][record]") {
+TEST_CASE("what a process began and finished is read after it was killed in the middle",
+          "[runtime][tasks][record]") {
   auto record = made();
   const auto child = ::fork();
   if (child == 0) {

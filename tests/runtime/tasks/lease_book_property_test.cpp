@@ -24,8 +24,8 @@ void check_end(const WorldTask& task) {
 }  // namespace
 
 TEST_CASE(
-    "random tasks, deaths, recalls, refusals and cancellations: each task begins at most 1 + retries times and ends "
-    "once",
+    "random tasks, deaths, recalls, refusals and cancellations: each task begins at most 1 + "
+    "retries times and ends once",
     "[runtime][tasks][book][property]") {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     INFO("seed " << seed);

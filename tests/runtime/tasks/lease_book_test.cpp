@@ -8,7 +8,8 @@ using namespace troupe::tasks;
 using namespace troupe::tasks::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a task whose arguments are not there is cancelled, and never runs", "[runtime][tasks][book]") {
+TEST_CASE("a task whose arguments are not there is cancelled, and never runs",
+          "[runtime][tasks][book]") {
   LeaseWorld world;
   auto task = world.submit({.arguments_here = false});
   world.cancel(task);
@@ -20,8 +21,9 @@ TEST_CASE("a task whose arguments are not there is cancelled, and never runs", "
   CHECK(task->ended == 1);
 }
 
-TEST_CASE("a worker process that does not start fails no task: another one is asked for, after a pause",
-          "[runtime][tasks][book]") {
+TEST_CASE(
+    "a worker process that does not start fails no task: another one is asked for, after a pause",
+    "[runtime][tasks][book]") {
   LeaseWorld world;
   std::vector<WorldTaskPtr> tasks;
   for (int i = 0; i < 1000; ++i) tasks.push_back(world.submit({}));
@@ -63,8 +65,8 @@ TEST_CASE("starts that fail again and again are reported, a program that cannot 
       world.refuse_all(refusal);
       world.pass(LeaseBook::kTick);
     }
-    CHECK(failures ==
-          (refusal == Refusal::ProgramFailed ? LeaseBook::kMostFailedPrograms : LeaseBook::kMostFailedStarts));
+    CHECK(failures == (refusal == Refusal::ProgramFailed ? LeaseBook::kMostFailedPrograms
+                                                         : LeaseBook::kMostFailedStarts));
     CHECK(task->failure.message.find("did not start, one after the other") != std::string::npos);
     // The next one is asked for at once.
     auto next = world.submit({});
@@ -111,7 +113,8 @@ TEST_CASE("shapes that nothing waits for are forgotten", "[runtime][tasks][book]
   CHECK(world.book().shapes() <= LeaseBook::kIdleShapes);
 }
 
-TEST_CASE("of a line whose process dies, only what had begun loses a try", "[runtime][tasks][book]") {
+TEST_CASE("of a line whose process dies, only what had begun loses a try",
+          "[runtime][tasks][book]") {
   LeaseWorld world;
   world.learn_run_time(1us);  // so that many stand in line
   std::vector<WorldTaskPtr> tasks;

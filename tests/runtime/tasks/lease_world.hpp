@@ -14,8 +14,8 @@
 
 #include "tasks/lease_book.hpp"
 
-/// A head, worker processes and their channels, as far as a LeaseBook meets them: performs its effects, in any order that
-/// the real ones could take.
+/// A head, worker processes and their channels, as far as a LeaseBook meets them: performs its
+/// effects, in any order that the real ones could take.
 namespace troupe::tasks::test {
 
 using namespace std::chrono_literals;
@@ -142,17 +142,23 @@ class LeaseWorld {
       case 1:
       case 2: {
         const bool here = !chance(5);
-        auto task = submit({.shape = pick(3), .retries = pick(3), .arguments_here = here, .fits_channel = !chance(4)});
+        auto task = submit({.shape = pick(3),
+                            .retries = pick(3),
+                            .arguments_here = here,
+                            .fits_channel = !chance(4)});
         if (!here) waiting_.push_back(task);
         return;
       }
       case 3:
         if (!waiting_.empty())
-          arguments_arrive(waiting_[static_cast<std::size_t>(pick(static_cast<int>(waiting_.size())))], !chance(4));
+          arguments_arrive(
+              waiting_[static_cast<std::size_t>(pick(static_cast<int>(waiting_.size())))],
+              !chance(4));
         return;
       case 4:
         if (!tasks_.empty()) {
-          const auto& task = tasks_[static_cast<std::size_t>(pick(static_cast<int>(tasks_.size())))];
+          const auto& task =
+              tasks_[static_cast<std::size_t>(pick(static_cast<int>(tasks_.size())))];
           if (task->ended == 0) task->cancelled = true;
           cancel(task);
         }
@@ -184,8 +190,9 @@ class LeaseWorld {
     bool channel = false;
     std::deque<WorldTaskPtr> inbox = {};
     WorldTaskPtr running = nullptr;
-    std::vector<WorldTaskPtr> unsent = {};    // finished, and the reply lies in its outbox
-    std::vector<WorldTaskPtr> given_up = {};  // asked back through a socket: the word of it is on its way
+    std::vector<WorldTaskPtr> unsent = {};  // finished, and the reply lies in its outbox
+    // Asked back through a socket: the word of it is on its way.
+    std::vector<WorldTaskPtr> given_up = {};
     bool dead = false;
   };
   struct End {
@@ -240,8 +247,8 @@ class LeaseWorld {
   void perform(Withdraw& withdraw, Effects&) { REQUIRE(asks_.erase(withdraw.ask) == 1); }
   void perform(GiveBack& back, Effects&) {
     REQUIRE(held_.erase(back.lease) == 1);
-    const auto found =
-        std::ranges::find_if(processes_, [&](const auto& entry) { return entry.second.lease == back.lease; });
+    const auto found = std::ranges::find_if(
+        processes_, [&](const auto& entry) { return entry.second.lease == back.lease; });
     REQUIRE(found != processes_.end());
     REQUIRE(found->second.inbox.empty());
     processes_.erase(found);
@@ -250,8 +257,9 @@ class LeaseWorld {
 
   void refuse(AskId ask, Refusal refusal) {
     asks_.erase(ask);
-    const Failure why{.kind = refusal == Refusal::Never ? Failure::Kind::Impossible : Failure::Kind::ProcessDied,
-                      .message = refusal == Refusal::Never ? "never" : "it did not start"};
+    const Failure why{
+        .kind = refusal == Refusal::Never ? Failure::Kind::Impossible : Failure::Kind::ProcessDied,
+        .message = refusal == Refusal::Never ? "never" : "it did not start"};
     event([&](Effects& effects) { book_.refused(ask, refusal, why, now_, effects); });
   }
   void grant(AskId ask) {
@@ -354,7 +362,8 @@ class LeaseWorld {
     event([&](Effects& effects) { book_.arguments_failed(task, how, effects); });
   }
   bool is_settled() const {
-    return held_.empty() && asks_.empty() && ends_.empty() && std::ranges::all_of(tasks_, [](const auto& task) {
+    return held_.empty() && asks_.empty() && ends_.empty() &&
+           std::ranges::all_of(tasks_, [](const auto& task) {
              return task->ended != 0 || task->stage == BookedTask::Stage::AwaitsArguments;
            });
   }

@@ -23,7 +23,8 @@ std::vector<std::byte> sample(std::uint64_t bytes) {
 std::string chunk(const std::vector<std::byte>& value, std::uint64_t offset, std::uint64_t bytes) {
   const auto part = std::span(value).subspan(offset, bytes);
   const auto header = chunk_header(offset, part);
-  return std::string(header.data(), header.size()) + std::string(reinterpret_cast<const char*>(part.data()), bytes);
+  return std::string(header.data(), header.size()) +
+         std::string(reinterpret_cast<const char*>(part.data()), bytes);
 }
 
 std::string wait_message() {
@@ -52,7 +53,8 @@ Result feed(ChunkReader& reader, std::string_view bytes, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("chunks and messages between them arrive however the stream is cut", "[transfer][chunks]") {
+TEST_CASE("chunks and messages between them arrive however the stream is cut",
+          "[transfer][chunks]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -119,7 +121,8 @@ TEST_CASE("a stream that was damaged at random harms nobody", "[transfer][chunks
   INFO("seed " << seed);
   std::mt19937 random(seed);
   const auto value = sample(5'000);
-  const auto stream = wait_message() + chunk(value, 0, 2'000) + wait_message() + chunk(value, 2'000, 3'000);
+  const auto stream =
+      wait_message() + chunk(value, 0, 2'000) + wait_message() + chunk(value, 2'000, 3'000);
   int whole = 0;
   for (int round = 0; round < 20'000; ++round) {
     auto bytes = stream;

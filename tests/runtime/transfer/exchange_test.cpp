@@ -9,7 +9,8 @@ using namespace troupe::transfer;
 using namespace troupe::transfer::test;
 using Kind = store::Refusal::Kind;
 
-TEST_CASE("what was written on another node is read as if it had been written here", "[transfer][exchange]") {
+TEST_CASE("what was written on another node is read as if it had been written here",
+          "[transfer][exchange]") {
   Node origin(1), here(2);
   origin.attach(10);
   here.attach(20);
@@ -35,7 +36,8 @@ TEST_CASE("what was written on another node is read as if it had been written he
   CHECK(eventually([&] { return origin.statistics().pinned_bytes == 0; }));
 }
 
-TEST_CASE("however many processes ask, an object is brought once, and then nobody is asked", "[transfer][exchange]") {
+TEST_CASE("however many processes ask, an object is brought once, and then nobody is asked",
+          "[transfer][exchange]") {
   Node origin(1), here(2);
   origin.attach(10);
   for (ProcessId process = 20; process < 24; ++process) here.attach(process);
@@ -53,7 +55,8 @@ TEST_CASE("however many processes ask, an object is brought once, and then nobod
   CHECK(here.has(21, here.get(21, object, 8 * kMiB, slow.address()), object));
 }
 
-TEST_CASE("a get that comes before the object is sealed waits for it, on another node too", "[transfer][exchange]") {
+TEST_CASE("a get that comes before the object is sealed waits for it, on another node too",
+          "[transfer][exchange]") {
   Node origin(1), here(2);
   origin.attach(10);
   here.attach(20);
@@ -63,7 +66,8 @@ TEST_CASE("a get that comes before the object is sealed waits for it, on another
   CHECK(here.has(20, early.get(), {10, 1}));
 }
 
-TEST_CASE("an object that lies on its node's disk is brought back and sent", "[transfer][exchange]") {
+TEST_CASE("an object that lies on its node's disk is brought back and sent",
+          "[transfer][exchange]") {
   const store::test::TemporaryDirectory disk;
   Node origin(1, {.cap_bytes = 16 * kMiB, .spill_directory = disk.path}), here(2);
   origin.attach(10);
@@ -95,11 +99,13 @@ TEST_CASE("a copy makes room for others, and is brought again", "[transfer][exch
   CHECK(origin.accepted() == 10);
 }
 
-TEST_CASE("where there is no memory for a copy, the get is refused with what is taken", "[transfer][exchange]") {
+TEST_CASE("where there is no memory for a copy, the get is refused with what is taken",
+          "[transfer][exchange]") {
   Node origin(1), here(2, {.cap_bytes = 8 * kMiB});
   origin.attach(10);
   here.attach(20);
-  const auto small = origin.put(10, 6 * kMiB), other = origin.put(10, 6 * kMiB), large = origin.put(10, 9 * kMiB);
+  const auto small = origin.put(10, 6 * kMiB), other = origin.put(10, 6 * kMiB),
+             large = origin.put(10, 9 * kMiB);
   REQUIRE(here.has(20, here.get(20, small, 6 * kMiB, origin.address()), small));
   const auto full = here.get(20, other, 6 * kMiB, origin.address());
   REQUIRE(full.refusal);
@@ -134,7 +140,8 @@ TEST_CASE("what its owner frees is freed on every node that has it", "[transfer]
   CHECK_THAT(gone.refusal->message, Catch::Matchers::Contains("it was freed"));
 }
 
-TEST_CASE("the head is asked once an owner, and its end frees what it owned", "[transfer][exchange][free]") {
+TEST_CASE("the head is asked once an owner, and its end frees what it owned",
+          "[transfer][exchange][free]") {
   Node origin(1), here(2);
   origin.attach(10);
   here.attach(20);
@@ -170,7 +177,8 @@ TEST_CASE("another job's object is not sent", "[transfer][exchange]") {
   CHECK(origin.statistics().objects == 1);
 }
 
-TEST_CASE("a job that ends while its objects are on their way leaves nothing", "[transfer][exchange]") {
+TEST_CASE("a job that ends while its objects are on their way leaves nothing",
+          "[transfer][exchange]") {
   Node origin(1), here(2);
   origin.attach(10);
   here.attach(20);
@@ -200,12 +208,13 @@ TEST_CASE("a process without a node pulls into its own memory", "[transfer][pull
   options.self = {.role = wire::Role::DRIVER, .cluster = kCluster};
   options.key = token();
   bool done = false;
-  const auto pull = std::make_shared<Pull>(loop, Pull::Wanted{object, kJob, origin.address()}, memory, options, nullptr,
-                                           [&](const std::optional<store::Refusal>& refusal) {
-                                             if (refusal) UNSCOPED_INFO(refusal->message);
-                                             CHECK_FALSE(refusal);
-                                             done = true;
-                                           });
+  const auto pull =
+      std::make_shared<Pull>(loop, Pull::Wanted{object, kJob, origin.address()}, memory, options,
+                             nullptr, [&](const std::optional<store::Refusal>& refusal) {
+                               if (refusal) UNSCOPED_INFO(refusal->message);
+                               CHECK_FALSE(refusal);
+                               done = true;
+                             });
   pull->start();
   loop.run();
   CHECK(done);

@@ -82,7 +82,8 @@ class NodeProcess {
 
 }  // namespace
 
-TEST_CASE("a node that was killed while it sent is told as gone, within seconds", "[transfer][failure]") {
+TEST_CASE("a node that was killed while it sent is told as gone, within seconds",
+          "[transfer][failure]") {
   NodeProcess origin(64 * kMiB);
   Node here(2);
   here.attach(20);
@@ -93,7 +94,8 @@ TEST_CASE("a node that was killed while it sent is told as gone, within seconds"
   const auto start = std::chrono::steady_clock::now();
   const auto refusal = refused(here, {10, 1}, 64 * kMiB, slow.address());
   CHECK(refusal.kind == Kind::Unknown);
-  CHECK_THAT(refusal.message, Contains("object 10.1 (64.0 MiB, of which ") && Contains("0 MiB have arrived)") &&
+  CHECK_THAT(refusal.message, Contains("object 10.1 (64.0 MiB, of which ") &&
+                                  Contains("0 MiB have arrived)") &&
                                   Contains("the node that had it is gone"));
   CHECK(std::chrono::steady_clock::now() - start < 20s);
   const auto direct = refused(here, {10, 1}, 64 * kMiB, origin.address);
@@ -106,17 +108,20 @@ TEST_CASE("bytes that were changed on their way are sent again", "[transfer][fai
   origin.attach(10);
   here.attach(20);
   const auto object = origin.put(10, 8 * kMiB);
-  const Proxy flips(origin.address(), [](int connection, std::uint64_t offset, std::span<char> bytes) {
-    const auto at = 5 * kMiB;
-    if (connection == 1 && offset <= at && at < offset + bytes.size()) bytes[at - offset] ^= 1;
-    return true;
-  });
+  const Proxy flips(origin.address(),
+                    [](int connection, std::uint64_t offset, std::span<char> bytes) {
+                      const auto at = 5 * kMiB;
+                      if (connection == 1 && offset <= at && at < offset + bytes.size())
+                        bytes[at - offset] ^= 1;
+                      return true;
+                    });
   CHECK(here.has(20, here.get(20, object, 8 * kMiB, flips.address()), object));
   CHECK(flips.connections() == 2);
   CHECK(flips.came_back() < 13 * kMiB);
 }
 
-TEST_CASE("bytes that are changed each time are refused, with both checksums", "[transfer][failure]") {
+TEST_CASE("bytes that are changed each time are refused, with both checksums",
+          "[transfer][failure]") {
   Node origin(1), here(2, impatient(10s));
   origin.attach(10);
   here.attach(20);
@@ -128,7 +133,8 @@ TEST_CASE("bytes that are changed each time are refused, with both checksums", "
   });
   const auto refusal = refused(here, object, 3 * kMiB, flips.address());
   CHECK(refusal.kind == Kind::Damaged);
-  CHECK_THAT(refusal.message, Contains("4 attempts failed") && Contains("the XXH3 of the 1.0 MiB at"));
+  CHECK_THAT(refusal.message,
+             Contains("4 attempts failed") && Contains("the XXH3 of the 1.0 MiB at"));
   CHECK(flips.connections() == 4);
   CHECK(is_at_rest(origin, before));
 }
@@ -183,7 +189,8 @@ TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[tran
   }
 }
 
-TEST_CASE("a node of another cluster is not asked, and is asked for nothing", "[transfer][failure]") {
+TEST_CASE("a node of another cluster is not asked, and is asked for nothing",
+          "[transfer][failure]") {
   transport::Secret other{};
   Node origin(1, {.key = other}), here(2);
   origin.attach(10);
@@ -207,7 +214,8 @@ TEST_CASE("an object of another size than was said is refused", "[transfer][fail
   CHECK(is_at_rest(origin, before));
 }
 
-TEST_CASE("a receiver that takes nothing does not hold the object for ever", "[transfer][failure]") {
+TEST_CASE("a receiver that takes nothing does not hold the object for ever",
+          "[transfer][failure]") {
   Node origin(1, impatient(300ms));
   origin.attach(10);
   const auto object = origin.put(10, 64 * kMiB);
@@ -247,7 +255,8 @@ TEST_CASE("who asks for what cannot be is refused, and the node lives", "[transf
     options.key = key;
     options.pause = 1ms;
     std::optional<store::Refusal> why;
-    std::make_shared<Pull>(loop, Pull::Wanted{wanted, job, origin.address()}, memory, options, nullptr,
+    std::make_shared<Pull>(loop, Pull::Wanted{wanted, job, origin.address()}, memory, options,
+                           nullptr,
                            [&](std::optional<store::Refusal> refusal) { why = std::move(refusal); })
         ->start();
     loop.run();

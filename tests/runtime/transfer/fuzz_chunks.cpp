@@ -1,5 +1,6 @@
-// A libFuzzer target: arbitrary bytes in answer to a request for an object. Not part of the build. To run it, from the root
-// of the tree, after the runtime was built once (it makes <build>/runtime/generated/wire/message.capnp.*):
+// A libFuzzer target: arbitrary bytes in answer to a request for an object. Not part of the build.
+// To run it, from the root of the tree, after the runtime was built once (it makes
+// <build>/runtime/generated/wire/message.capnp.*):
 //
 //   G=build/dev/runtime/generated
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -mavx2 \
@@ -8,8 +9,9 @@
 //     runtime/src/{os/cgroup,api/errors}.cpp $G/wire/message.capnp.c++ -lcapnp -lkj -lfmt -o /tmp/fuzz_chunks
 //   mkdir -p /tmp/corpus && /tmp/fuzz_chunks -max_total_time=60 -max_len=8192 /tmp/corpus
 //
-// The first byte says how much of the object is there already, the others are the stream. It starts from one of two
-// chunks, which it writes into the corpus folder: a checksum is not found by chance.
+// The first byte says how much of the object is there already, the others are the stream. It starts
+// from one of two chunks, which it writes into the corpus folder: a checksum is not found by
+// chance.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +38,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::vector<std::byte> half(kObjectBytes / 2, std::byte{7});
   for (const std::size_t offset : {std::size_t{0}, half.size()}) {
     const auto header = troupe::transfer::chunk_header(offset, half);
-    file.write(header.data(), header.size()).write(reinterpret_cast<const char*>(half.data()), half.size());
+    file.write(header.data(), header.size())
+        .write(reinterpret_cast<const char*>(half.data()), half.size());
   }
   return 0;
 }
@@ -48,7 +51,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   troupe::transfer::ChunkReader reader(object, from);
   for (std::size_t at = 1; at < size && !reader.is_complete();) {
     const auto space = reader.space();
-    if (space.empty()) std::abort();  // a reader that takes nothing more has to say that it is complete
+    // A reader that takes nothing more has to say that it is complete.
+    if (space.empty()) std::abort();
     const auto count = std::min(space.size(), size - at);
     std::memcpy(space.data(), data + at, count);
     at += count;

@@ -16,7 +16,8 @@ namespace troupe::transfer::test {
 namespace {
 
 std::uint64_t word_at(ObjectId object, std::uint64_t index) {
-  auto word = (object.process << 32 ^ object.number) * 0x9e3779b97f4a7c15u + index * 0xbf58476d1ce4e5b9u;
+  auto word =
+      (object.process << 32 ^ object.number) * 0x9e3779b97f4a7c15u + index * 0xbf58476d1ce4e5b9u;
   word ^= word >> 29;
   return word * 0x94d049bb133111ebu;
 }
@@ -28,7 +29,8 @@ void for_each_word(Bytes bytes, Each each) {
   }
 }
 
-/// A segment of loopback is 64 KiB: with less room than a few of them it stops for 200 ms at a time.
+/// A segment of loopback is 64 KiB: with less room than a few of them it stops for 200 ms at a
+/// time.
 void set_room(int fd) {
   const int bytes = 4 << 20;
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
@@ -102,7 +104,7 @@ bool is_at_rest(Node& node, const store::Statistics& before) {
   });
 }
 
-// ---- Node ------------------------------------------------------------------------------------------------------
+// ---- Node ---------------------------------------------------------------------------------------
 
 Node::Node(std::uint32_t number, NodeOptions options) : options_(std::move(options)) {
   address_ = {.node = number, .host = "127.0.0.1", .port = 0};
@@ -119,14 +121,16 @@ Node::Node(std::uint32_t number, NodeOptions options) : options_(std::move(optio
   exchange.token = options_.key;
   exchange.self = address_;
   exchange.pull.connect = 20s;  // however busy the machine is
-  exchange_ = std::make_unique<Exchange>(loop_, *service_, exchange,
-                                         [this](transport::Outgoing& message) { on_word_to_head(message.root()); });
+  exchange_ = std::make_unique<Exchange>(
+      loop_, *service_, exchange,
+      [this](transport::Outgoing& message) { on_word_to_head(message.root()); });
   thread_ = std::thread([this] { loop_.run(); });
 }
 
 void Node::listen() {
-  listener_ = transport::Listener::tcp(loop_, "127.0.0.1", address_.port,
-                                       [this](transport::Socket socket) { on_socket(std::move(socket)); });
+  listener_ =
+      transport::Listener::tcp(loop_, "127.0.0.1", address_.port,
+                               [this](transport::Socket socket) { on_socket(std::move(socket)); });
   address_.port = listener_->port();
 }
 
@@ -185,13 +189,15 @@ void Node::on_word_to_head(wire::Message::Reader message) {
 void Node::attach(ProcessId process, JobId job) {
   const int arena = on_loop([&] {
     auto attached = service_->attach(
-        process, job, [this, process](transport::Outgoing&& message) { told(process, std::move(message)); },
+        process, job,
+        [this, process](transport::Outgoing&& message) { told(process, std::move(message)); },
         [](const std::string& why) { FAIL(why); });
     processes_[process].job = job;
     return std::get<int>(attached);
   });
   auto mapping = store::Mapping::map(arena);
-  processes_[process].memory = std::make_unique<store::Mapping>(std::move(std::get<store::Mapping>(mapping)));
+  processes_[process].memory =
+      std::make_unique<store::Mapping>(std::move(std::get<store::Mapping>(mapping)));
 }
 
 void Node::detach(ProcessId process) {
@@ -253,14 +259,16 @@ ObjectId Node::put(ProcessId process, std::uint64_t bytes, ProcessId owner) {
   REQUIRE_FALSE(answer.refusal);
   fill(processes_.at(process).memory->writable(answer.extent).first(bytes), object);
   on_loop([&] {
-    say(process, [&](wire::Message::Builder out) { store::write_object(out.initObjectSeal().initObject(), object); });
+    say(process, [&](wire::Message::Builder out) {
+      store::write_object(out.initObjectSeal().initObject(), object);
+    });
     return true;
   });
   return object;
 }
 
-std::future<Answer> Node::ask(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
-                              ProcessId owner) {
+std::future<Answer> Node::ask(ProcessId process, ObjectId object, std::uint64_t bytes,
+                              const NodeAddress& at, ProcessId owner) {
   return on_loop([&] {
     const auto request = ++last_request_;
     auto answer = processes_.at(process).asked[request].get_future();
@@ -276,7 +284,8 @@ std::future<Answer> Node::ask(ProcessId process, ObjectId object, std::uint64_t 
   });
 }
 
-Answer Node::get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at, ProcessId owner) {
+Answer Node::get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
+                 ProcessId owner) {
   auto answer = ask(process, object, bytes, at, owner);
   REQUIRE(answer.wait_for(1min) == std::future_status::ready);
   return answer.get();
@@ -285,7 +294,8 @@ Answer Node::get(ProcessId process, ObjectId object, std::uint64_t bytes, const 
 bool Node::has(ProcessId process, const Answer& answer, ObjectId object) {
   if (answer.refusal) UNSCOPED_INFO(answer.refusal->message);
   if (answer.refusal) return false;
-  return is_filled(processes_.at(process).memory->readable(answer.extent).first(answer.bytes), object);
+  return is_filled(processes_.at(process).memory->readable(answer.extent).first(answer.bytes),
+                   object);
 }
 
 void Node::unpin(ProcessId process, ObjectId object) {
@@ -358,7 +368,7 @@ void Node::job_ended(JobId job) {
   });
 }
 
-// ---- Proxy -----------------------------------------------------------------------------------------------------
+// ---- Proxy --------------------------------------------------------------------------------------
 
 Proxy::Proxy(const NodeAddress& to, OnBytes on_bytes, OnBytes on_forward)
     : to_(to), on_bytes_(std::move(on_bytes)), on_forward_(std::move(on_forward)) {
@@ -421,34 +431,37 @@ void Proxy::pass(int client, int number) {
 
 Proxy::OnBytes slowly(std::uint64_t bytes_per_second) {
   return [bytes_per_second](int, std::uint64_t, std::span<char> bytes) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(1'000'000'000 * bytes.size() / bytes_per_second));
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(1'000'000'000 * bytes.size() / bytes_per_second));
     return true;
   };
 }
 
-// ---- FakeNode --------------------------------------------------------------------------------------------------
+// ---- FakeNode -----------------------------------------------------------------------------------
 
-FakeNode::FakeNode(std::function<std::string(wire::TransferRequest::Reader)> answer, transport::Secret key)
+FakeNode::FakeNode(std::function<std::string(wire::TransferRequest::Reader)> answer,
+                   transport::Secret key)
     : answer_(std::move(answer)) {
-  listener_ = transport::Listener::tcp(loop_, "127.0.0.1", 0, [this, key](transport::Socket socket) {
-    transport::accept(
-        std::move(socket), server_options(key),
-        [this](const transport::ConnectionPtr& connection, const transport::Accepted&) {
-          connection->hand_over(
-              {},
-              [this, connection](wire::Message::Reader message) {
-                if (!message.isTransferRequest()) return;
-                const auto keep = connection;
-                ++requests_;
-                const auto bytes = answer_(message.getTransferRequest());
-                auto socket = keep->detach();
-                write_all(socket.get(), bytes);
-                sockets_.push_back(std::move(socket));
-              },
-              [connection](const std::string&) {});
-        },
-        [](const transport::Denied&) {});
-  });
+  listener_ =
+      transport::Listener::tcp(loop_, "127.0.0.1", 0, [this, key](transport::Socket socket) {
+        transport::accept(
+            std::move(socket), server_options(key),
+            [this](const transport::ConnectionPtr& connection, const transport::Accepted&) {
+              connection->hand_over(
+                  {},
+                  [this, connection](wire::Message::Reader message) {
+                    if (!message.isTransferRequest()) return;
+                    const auto keep = connection;
+                    ++requests_;
+                    const auto bytes = answer_(message.getTransferRequest());
+                    auto socket = keep->detach();
+                    write_all(socket.get(), bytes);
+                    sockets_.push_back(std::move(socket));
+                  },
+                  [connection](const std::string&) {});
+            },
+            [](const transport::Denied&) {});
+      });
   port_ = listener_->port();
   thread_ = std::thread([this] { loop_.run(); });
 }

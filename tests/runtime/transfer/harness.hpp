@@ -69,9 +69,11 @@ class Node {
   void detach(ProcessId process);
 
   ObjectId put(ProcessId process, std::uint64_t bytes, ProcessId owner = 0);  ///< 0: the process
-  std::future<Answer> ask(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
+  std::future<Answer> ask(ProcessId process, ObjectId object, std::uint64_t bytes,
+                          const NodeAddress& at,
                           ProcessId owner = 0);  ///< 0: who wrote it
-  Answer get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at, ProcessId owner = 0);
+  Answer get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
+             ProcessId owner = 0);
   void unpin(ProcessId process, ObjectId object);
   void free(ProcessId process, ObjectId object, const NodeAddress& at = {});
   bool has(ProcessId process, const Answer& answer, ObjectId object);  ///< with the right bytes
@@ -115,7 +117,8 @@ class Node {
   void say(ProcessId from, const std::function<void(wire::Message::Builder)>& write);
 
   boost::asio::io_context loop_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{loop_.get_executor()};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
+      loop_.get_executor()};
   const NodeOptions options_;
   NodeAddress address_;
   std::unique_ptr<store::Service> service_;
@@ -130,10 +133,12 @@ class Node {
   std::thread thread_;
 };
 
-/// Passes bytes on between those who connect to it and a node, and sees and changes what comes back.
+/// Passes bytes on between those who connect to it and a node, and sees and changes what comes
+/// back.
 class Proxy {
  public:
-  /// Of the bytes that come back on a connection, which is numbered from 1 on: those from `offset`. False: cut it.
+  /// Of the bytes that come back on a connection, which is numbered from 1 on: those from `offset`.
+  /// False: cut it.
   using OnBytes = std::function<bool(int connection, std::uint64_t offset, std::span<char> bytes)>;
   /// `on_forward`: likewise, of the bytes that go to the node; none: they pass.
   Proxy(const NodeAddress& to, OnBytes on_bytes, OnBytes on_forward = {});
@@ -161,10 +166,12 @@ class Proxy {
 /// About so many bytes a second, for Proxy::OnBytes.
 Proxy::OnBytes slowly(std::uint64_t bytes_per_second);
 
-/// A node as far as the handshake, which answers each request with bytes of the test's choice, and then says no more.
+/// A node as far as the handshake, which answers each request with bytes of the test's choice, and
+/// then says no more.
 class FakeNode {
  public:
-  FakeNode(std::function<std::string(wire::TransferRequest::Reader)> answer, transport::Secret key = token());
+  FakeNode(std::function<std::string(wire::TransferRequest::Reader)> answer,
+           transport::Secret key = token());
   ~FakeNode();
   NodeAddress address() const { return {.node = 99, .host = "127.0.0.1", .port = port_}; }
   int requests() const { return requests_; }

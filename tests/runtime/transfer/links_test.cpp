@@ -15,11 +15,13 @@ bool pass(int, std::uint64_t, std::span<char>) { return true; }
 /// The loop of Links, and on it a node that answers frees as the test says.
 struct Peer {
   boost::asio::io_context loop{1};
-  std::function<std::uint64_t(std::uint64_t number)> answer = [](std::uint64_t number) { return number; };
+  std::function<std::uint64_t(std::uint64_t number)> answer = [](std::uint64_t number) {
+    return number;
+  };
   std::vector<std::uint64_t> heard;  // numbers; 0: none
   std::vector<transport::ConnectionPtr> connections;
-  std::unique_ptr<transport::Listener> listener =
-      transport::Listener::tcp(loop, "127.0.0.1", 0, [this](transport::Socket socket) { accept(std::move(socket)); });
+  std::unique_ptr<transport::Listener> listener = transport::Listener::tcp(
+      loop, "127.0.0.1", 0, [this](transport::Socket socket) { accept(std::move(socket)); });
 
   NodeAddress address() const { return {.node = 9, .host = "127.0.0.1", .port = listener->port()}; }
 
@@ -35,7 +37,8 @@ struct Peer {
           connection->hand_over(
               {},
               [this, raw = connection.get()](wire::Message::Reader message) {
-                heard.push_back(message.isTransferFree() ? message.getTransferFree().getNumber() : 0);
+                heard.push_back(message.isTransferFree() ? message.getTransferFree().getNumber()
+                                                         : 0);
                 const auto number = answer(heard.back());
                 if (number == 0) return;
                 transport::Outgoing out;
@@ -48,7 +51,9 @@ struct Peer {
   }
 
   transfer::LinksOptions options() const {
-    return {.as = {.self = {.role = wire::Role::NODE, .cluster = kCluster}, .key = token(), .timeout = 20s},
+    return {.as = {.self = {.role = wire::Role::NODE, .cluster = kCluster},
+                   .key = token(),
+                   .timeout = 20s},
             .first_wait = 1ms,
             .longest_wait = 20ms};
   }
@@ -58,7 +63,8 @@ struct Peer {
 
 }  // namespace
 
-TEST_CASE("a free stays listed until it is acknowledged, and is sent again in order", "[transfer][free]") {
+TEST_CASE("a free stays listed until it is acknowledged, and is sent again in order",
+          "[transfer][free]") {
   Peer peer;
   transfer::Links links(peer.loop, peer.options(), {});
   peer.answer = [](std::uint64_t) { return 0; };
@@ -83,7 +89,9 @@ TEST_CASE("an answer to what was not asked counts for nothing", "[transfer][free
   Peer peer;
   transfer::Links links(peer.loop, peer.options(), {});
   peer.answer = [&](std::uint64_t number) {
-    return peer.connections.size() == 1 ? number + 1 : peer.connections.size() == 2 ? ~std::uint64_t{0} : number;
+    return peer.connections.size() == 1   ? number + 1
+           : peer.connections.size() == 2 ? ~std::uint64_t{0}
+                                          : number;
   };
   links.free(peer.address(), kJob, {10, 1});
   REQUIRE(peer.until([&] { return links.listed() == 0; }));
@@ -103,13 +111,15 @@ TEST_CASE("of frees that a node does not acknowledge the oldest are given up", "
   CHECK(peer.heard == std::vector<std::uint64_t>{3, 4, 5});
 }
 
-TEST_CASE("a node that nobody finds is watched, and with its end or the job's nothing is left to be said",
-          "[transfer][free]") {
+TEST_CASE(
+    "a node that nobody finds is watched, and with its end or the job's nothing is left to be said",
+    "[transfer][free]") {
   Peer peer;
   const auto address = peer.address();
   peer.listener.reset();
   std::vector<std::uint32_t> watched;
-  transfer::Links links(peer.loop, peer.options(), [&](std::uint32_t node) { watched.push_back(node); });
+  transfer::Links links(peer.loop, peer.options(),
+                        [&](std::uint32_t node) { watched.push_back(node); });
   links.free({}, kJob, {10, 1});
   CHECK(links.nodes() == 0);
   links.free(address, 1, {10, 1});
@@ -129,13 +139,15 @@ TEST_CASE("a node that nobody finds is watched, and with its end or the job's no
   CHECK(peer.loop.stopped());  // nothing is left to wait for
 }
 
-TEST_CASE("a free that is lost with its connection reaches its node by the next one", "[transfer][exchange][free]") {
+TEST_CASE("a free that is lost with its connection reaches its node by the next one",
+          "[transfer][exchange][free]") {
   Node origin(1), owner(4);
   origin.attach(10);
   owner.attach(40);
   const auto before = origin.statistics();
   std::atomic<bool> loses = false;
-  Proxy proxy(origin.address(), pass, [&](int, std::uint64_t, std::span<char>) { return !loses.exchange(false); });
+  Proxy proxy(origin.address(), pass,
+              [&](int, std::uint64_t, std::span<char>) { return !loses.exchange(false); });
   const auto first = origin.put(10, kMiB, 40), second = origin.put(10, kMiB, 40);
   owner.free(40, first, proxy.address());
   REQUIRE(eventually([&] { return owner.freeing() == 0; }));
@@ -148,12 +160,14 @@ TEST_CASE("a free that is lost with its connection reaches its node by the next 
   CHECK(proxy.connections() >= 2);
 }
 
-TEST_CASE("what is freed twice since the answer was lost is freed, and nothing else", "[transfer][exchange][free]") {
+TEST_CASE("what is freed twice since the answer was lost is freed, and nothing else",
+          "[transfer][exchange][free]") {
   Node origin(1), owner(4);
   origin.attach(10);
   owner.attach(40);
   std::atomic<bool> loses = false;
-  Proxy proxy(origin.address(), [&](int, std::uint64_t, std::span<char>) { return !loses.exchange(false); });
+  Proxy proxy(origin.address(),
+              [&](int, std::uint64_t, std::span<char>) { return !loses.exchange(false); });
   const auto first = origin.put(10, kMiB, 40), second = origin.put(10, kMiB, 40);
   owner.free(40, first, proxy.address());
   REQUIRE(eventually([&] { return owner.freeing() == 0; }));
@@ -165,7 +179,8 @@ TEST_CASE("what is freed twice since the answer was lost is freed, and nothing e
   CHECK(origin.has(10, origin.get(10, second, kMiB, {}), second));
 }
 
-TEST_CASE("a node that cannot be reached for a while is told of frees afterwards", "[transfer][exchange][free]") {
+TEST_CASE("a node that cannot be reached for a while is told of frees afterwards",
+          "[transfer][exchange][free]") {
   Node origin(1), owner(4);
   origin.attach(10);
   owner.attach(40);
@@ -202,7 +217,8 @@ TEST_CASE("a node is told nothing more once the head says that it has ended, or 
   CHECK(owner.freeing() == 0);
 }
 
-TEST_CASE("copies are freed on nodes that could not be reached when the object was", "[transfer][exchange][free]") {
+TEST_CASE("copies are freed on nodes that could not be reached when the object was",
+          "[transfer][exchange][free]") {
   Node origin(1), here(2);
   origin.attach(10);
   here.attach(20);
@@ -219,7 +235,8 @@ TEST_CASE("copies are freed on nodes that could not be reached when the object w
   CHECK(is_at_rest(here, before));
 }
 
-TEST_CASE("a free that comes before the create is not forgotten on another node either", "[transfer][exchange][free]") {
+TEST_CASE("a free that comes before the create is not forgotten on another node either",
+          "[transfer][exchange][free]") {
   Node origin(1), owner(4);
   origin.attach(10);
   owner.attach(40);
@@ -230,7 +247,8 @@ TEST_CASE("a free that comes before the create is not forgotten on another node 
   CHECK(is_at_rest(origin, before));
 }
 
-TEST_CASE("what a process leaves to an owner that is not here is named to the head", "[transfer][exchange][free]") {
+TEST_CASE("what a process leaves to an owner that is not here is named to the head",
+          "[transfer][exchange][free]") {
   Node origin(1);
   origin.attach(10);
   origin.attach(11);

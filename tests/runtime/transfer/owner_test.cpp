@@ -14,7 +14,12 @@ namespace {
 struct Cluster {
   boost::asio::io_context loop{1};
   head::Head head{loop,
-                  {.host = "127.0.0.1", .port = 0, .unix_name = {}, .token = token(), .directory = {}, .log = {}}};
+                  {.host = "127.0.0.1",
+                   .port = 0,
+                   .unix_name = {},
+                   .token = token(),
+                   .directory = {},
+                   .log = {}}};
 
   bool until(const std::function<bool()>& condition) { return runs_until(loop, condition); }
 
@@ -23,7 +28,9 @@ struct Cluster {
     transport::connect(
         loop, {.host = "127.0.0.1", .port = head.port(), .unix_name = {}},
         {.self = {.role = role, .cluster = {}}, .key = token(), .timeout = 20s},
-        [&](const transport::ConnectionPtr& connection, const transport::Accepted&) { made = connection; },
+        [&](const transport::ConnectionPtr& connection, const transport::Accepted&) {
+          made = connection;
+        },
         [](const transport::Denied& denied) { FAIL(denied.why); });
     REQUIRE(until([&] { return made != nullptr; }));
     return made;
@@ -155,7 +162,8 @@ TEST_CASE("the head forgets what a node asked with the node", "[transfer][head]"
   CHECK(watches.ended(1).empty());
 }
 
-TEST_CASE("the head tells each node and each process that asked when a node has ended", "[transfer][head]") {
+TEST_CASE("the head tells each node and each process that asked when a node has ended",
+          "[transfer][head]") {
   Cluster cluster;
   JoinedNode one(cluster), two(cluster), gone(cluster);
   Driver driver(cluster), left(cluster);
@@ -178,8 +186,9 @@ TEST_CASE("the head tells each node and each process that asked when a node has 
   CHECK(two.nodes_ended.size() == 1);
 }
 
-TEST_CASE("what a process left to an owner elsewhere is named to that one, and by its own node alone",
-          "[transfer][head]") {
+TEST_CASE(
+    "what a process left to an owner elsewhere is named to that one, and by its own node alone",
+    "[transfer][head]") {
   Cluster cluster;
   JoinedNode one(cluster);
   Driver driver(cluster), other(cluster);

@@ -18,7 +18,8 @@ NodeOptions with_receivers(std::size_t receivers) {
 
 }  // namespace
 
-TEST_CASE("five nodes get an object by a tree, and its own node sends it twice", "[transfer][tree]") {
+TEST_CASE("five nodes get an object by a tree, and its own node sends it twice",
+          "[transfer][tree]") {
   Node origin(1);
   origin.attach(10);
   const auto object = origin.put(10, kBytes);
@@ -65,7 +66,8 @@ TEST_CASE("a node passes an object on while the rest of it is on its way", "[tra
   CHECK(gate.came_back() < kBytes + kMiB);
 }
 
-TEST_CASE("where the node in between ends, the rest comes from where it was written", "[transfer][tree]") {
+TEST_CASE("where the node in between ends, the rest comes from where it was written",
+          "[transfer][tree]") {
   Node origin(1, with_receivers(1)), last(3);
   auto middle = std::make_unique<Node>(2);
   origin.attach(10);

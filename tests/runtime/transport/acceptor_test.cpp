@@ -22,9 +22,10 @@ namespace {
 
 struct Place {
   explicit Place(AcceptLimits limits)
-      : acceptor(
-            std::make_unique<Acceptor>(loop, "it ", limits, [this](const std::string& line) { log.push_back(line); })),
-        listener(Listener::tcp(loop, "127.0.0.1", 0, [this](Socket socket) { accept(std::move(socket)); })) {}
+      : acceptor(std::make_unique<Acceptor>(
+            loop, "it ", limits, [this](const std::string& line) { log.push_back(line); })),
+        listener(Listener::tcp(loop, "127.0.0.1", 0,
+                               [this](Socket socket) { accept(std::move(socket)); })) {}
 
   void accept(Socket socket) {
     ServerOptions options;
@@ -33,7 +34,9 @@ struct Place {
     options.key = [](const Caller&) { return Secret{}; };
     ++sockets;
     acceptor->accept(std::move(socket), std::move(options),
-                     [this](ConnectionPtr connection, const Accepted&) { accepted.push_back(std::move(connection)); });
+                     [this](ConnectionPtr connection, const Accepted&) {
+                       accepted.push_back(std::move(connection));
+                     });
     most_pending = std::max(most_pending, acceptor->pending());
   }
 
@@ -65,7 +68,9 @@ struct Place {
     options.timeout = 30s;
     connect(
         loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = {}}, options,
-        [this](ConnectionPtr connection, const Accepted&) { callers.push_back(std::move(connection)); },
+        [this](ConnectionPtr connection, const Accepted&) {
+          callers.push_back(std::move(connection));
+        },
         [](const Denied& denied) { FAIL(denied.why); });
   }
 
@@ -91,7 +96,8 @@ std::size_t bytes_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-TEST_CASE("of callers that say nothing the oldest make room, and who is honest gets through", "[transport][accept]") {
+TEST_CASE("of callers that say nothing the oldest make room, and who is honest gets through",
+          "[transport][accept]") {
   Place place({.most_pending = 20, .log_period = 60s});
   std::vector<troupe::os::UniqueFd> silent;
   for (int i = 0; i < 300; ++i) {
@@ -107,10 +113,13 @@ TEST_CASE("of callers that say nothing the oldest make room, and who is honest g
 TEST_CASE("refusals are logged a few times, and then counted", "[transport][accept]") {
   Place place({.most_pending = 20, .most_lines = 3, .log_period = 1s});
   for (int i = 0; i < 2400; ++i) place.call("GET / HTTP/1.0\r\n\r\n");
-  place.run_until([&] { return place.log.back().find("more connections within 1000 ms") != std::string::npos; });
+  place.run_until([&] {
+    return place.log.back().find("more connections within 1000 ms") != std::string::npos;
+  });
   std::size_t periods = 0, counted = 0;
   for (const auto& line : place.log) {
-    const auto more = line.find("it refused ") == 0 && line.find(" more connections") != std::string::npos;
+    const auto more =
+        line.find("it refused ") == 0 && line.find(" more connections") != std::string::npos;
     periods += more;
     counted += more ? std::stoul(line.substr(11)) : 1;
   }
@@ -120,7 +129,8 @@ TEST_CASE("refusals are logged a few times, and then counted", "[transport][acce
   CHECK(bytes_of(place.log) < 4096 * periods);
 }
 
-TEST_CASE("an acceptor that ends closes the callers it has, and tells nobody", "[transport][accept]") {
+TEST_CASE("an acceptor that ends closes the callers it has, and tells nobody",
+          "[transport][accept]") {
   Place place({.most_pending = 20});
   const auto caller = place.call("");
   CHECK(is_open(caller));

@@ -16,13 +16,17 @@ namespace {
 /// Answers every text with the same text.
 void start_echo(ConnectionPtr& echo, Socket socket) {
   echo = Connection::make(std::move(socket));
-  echo->start([&](wire::Message::Reader message) { echo->send(text_message(message.getShutdown().cStr())); },
-              [](const std::string&) {});
+  echo->start(
+      [&](wire::Message::Reader message) {
+        echo->send(text_message(message.getShutdown().cStr()));
+      },
+      [](const std::string&) {});
 }
 
 std::string pattern(std::size_t bytes) {
   std::string text(bytes, ' ');
-  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('a' + (i * 7 + i / 4096) % 26);
+  for (std::size_t i = 0; i < bytes; ++i)
+    text[i] = static_cast<char>('a' + (i * 7 + i / 4096) % 26);
   return text;
 }
 
@@ -47,7 +51,8 @@ TEST_CASE("messages of every size come back as they were sent", "[transport][con
   CHECK(end.closed.empty());
 }
 
-TEST_CASE("a message that grew in many segments, and one that is sent twice, arrive whole", "[transport][connection]") {
+TEST_CASE("a message that grew in many segments, and one that is sent twice, arrive whole",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, false);
   auto sender = Connection::make(std::move(here));
@@ -55,7 +60,8 @@ TEST_CASE("a message that grew in many segments, and one that is sent twice, arr
   auto receiver = Connection::make(std::move(there));
   receiver->start(
       [&](wire::Message::Reader message) {
-        for (const auto payload : message.getCall().getArgs()) sizes.push_back(payload.getData().size());
+        for (const auto payload : message.getCall().getArgs())
+          sizes.push_back(payload.getData().size());
       },
       [](const std::string&) {});
 
@@ -78,8 +84,11 @@ TEST_CASE("100,000 messages arrive in order", "[transport][connection]") {
   auto receiver = Connection::make(std::move(there));
   std::uint64_t next = 0;
   bool in_order = true;
-  receiver->start([&](wire::Message::Reader message) { in_order = in_order && message.getHeartbeat() == next++; },
-                  [](const std::string&) {});
+  receiver->start(
+      [&](wire::Message::Reader message) {
+        in_order = in_order && message.getHeartbeat() == next++;
+      },
+      [](const std::string&) {});
   constexpr std::uint64_t kMessages = 100'000;
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     Outgoing message;
@@ -111,7 +120,8 @@ TEST_CASE("the peer's end is reported once, and an own end is not", "[transport]
   CHECK(!right.connection->is_open());
 }
 
-TEST_CASE("finish sends what is queued without an owner, and even past unread bytes", "[transport][connection]") {
+TEST_CASE("finish sends what is queued without an owner, and even past unread bytes",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, true);
   End left, right;
@@ -151,7 +161,8 @@ TEST_CASE("finish gives up on a peer that reads nothing", "[transport][connectio
   CHECK(loop.until(hung_up, 8s));
 }
 
-TEST_CASE("a handler may drop the last reference in the middle of a delivery", "[transport][connection]") {
+TEST_CASE("a handler may drop the last reference in the middle of a delivery",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, false);
   auto sender = Connection::make(std::move(here));
@@ -174,7 +185,8 @@ TEST_CASE("a handler may drop the last reference in the middle of a delivery", "
   CHECK(seen == 1);
 }
 
-TEST_CASE("a connection that its own handlers hold is freed once it closes", "[transport][connection]") {
+TEST_CASE("a connection that its own handlers hold is freed once it closes",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, false);
   auto receiver = Connection::make(std::move(there));
@@ -188,13 +200,15 @@ TEST_CASE("a connection that its own handlers hold is freed once it closes", "[t
   CHECK(loop.until([&] { return weak.expired(); }));
 }
 
-TEST_CASE("a handler that throws kj::Exception closes that connection with the reason", "[transport][connection]") {
+TEST_CASE("a handler that throws kj::Exception closes that connection with the reason",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, false);
   auto sender = Connection::make(std::move(here));
   auto receiver = Connection::make(std::move(there));
   std::string closed;
-  receiver->start([](wire::Message::Reader message) { (void)message.getHello(); },  // it is no hello
+  // It is no hello.
+  receiver->start([](wire::Message::Reader message) { (void)message.getHello(); },
                   [&](const std::string& why) { closed = why; });
   sender->send(text_message("x"));
 
@@ -202,11 +216,13 @@ TEST_CASE("a handler that throws kj::Exception closes that connection with the r
   CHECK_THAT(closed, Catch::StartsWith("the peer sent a malformed message: "));
 }
 
-TEST_CASE("messages that arrived with the last one go to the handlers that took over", "[transport][connection]") {
+TEST_CASE("messages that arrived with the last one go to the handlers that took over",
+          "[transport][connection]") {
   const bool at_once = GENERATE(true, false);
   Loop loop;
   RawPair pair(loop);
-  pair.write(frame(text_message("first")) + frame(text_message("second")) + frame(text_message(pattern(100'000))));
+  pair.write(frame(text_message("first")) + frame(text_message("second")) +
+             frame(text_message(pattern(100'000))));
   End user;
   std::vector<std::string> first;
   user.connection = Connection::make(std::move(pair.socket), kBeforeHandshake);
@@ -232,7 +248,8 @@ TEST_CASE("messages that arrived with the last one go to the handlers that took 
   CHECK(user.texts == std::vector<std::string>{"second", pattern(100'000)});
 }
 
-TEST_CASE("what waits to be sent is bounded, and the owner hears of it from the loop", "[transport][connection]") {
+TEST_CASE("what waits to be sent is bounded, and the owner hears of it from the loop",
+          "[transport][connection]") {
   Loop loop;
   RawPair pair(loop);
   End end;
@@ -242,10 +259,12 @@ TEST_CASE("what waits to be sent is bounded, and the owner hears of it from the 
   CHECK(end.closed.empty());
 
   REQUIRE(loop.until([&] { return !end.closed.empty(); }));
-  CHECK_THAT(end.closed[0], Catch::StartsWith("the peer does not keep up: 1000480 bytes wait to be sent"));
+  CHECK_THAT(end.closed[0],
+             Catch::StartsWith("the peer does not keep up: 1000480 bytes wait to be sent"));
 }
 
-TEST_CASE("whoever takes over a connection that failed meanwhile is told", "[transport][connection]") {
+TEST_CASE("whoever takes over a connection that failed meanwhile is told",
+          "[transport][connection]") {
   Loop loop;
   RawPair pair(loop);
   End user;
@@ -287,7 +306,8 @@ TEST_CASE("what a peer said before it closed is delivered though nothing can be 
   CHECK(end.closed == std::vector<std::string>{"the peer closed the connection"});
 }
 
-TEST_CASE("a connection knows its ends, and its descriptor does not survive an exec", "[transport][connection]") {
+TEST_CASE("a connection knows its ends, and its descriptor does not survive an exec",
+          "[transport][connection]") {
   Loop loop;
   auto [here, there] = socket_pair(loop, true);
   const int fd = here.native_handle();

@@ -86,7 +86,8 @@ TEST_CASE("frames are the same in whatever pieces they arrive", "[transport][fra
   }
 }
 
-TEST_CASE("what is no frame is refused with its first bytes, however it arrives", "[transport][frame]") {
+TEST_CASE("what is no frame is refused with its first bytes, however it arrives",
+          "[transport][frame]") {
   CHECK(read_whole("HTTP/1.1 400 Bad Request\r\nX: y").error ==
         "the peer does not speak Troupe: it sent 'HTTP/1.1 400 Bad Request'");
   CHECK(read_whole("TRP2\x08").error == "the peer does not speak Troupe: it sent 'TRP2\\x08'");
@@ -96,12 +97,14 @@ TEST_CASE("what is no frame is refused with its first bytes, however it arrives"
   CHECK_THAT(read_whole(header(0)).error, StartsWith("bad frame: its length, 0,"));
   CHECK_THAT(read_bytewise(header(kMiB + 8)).error,
              StartsWith("bad frame: it announces 1048584 bytes, the limit is 1048576"));
-  CHECK_THAT(read_whole(header(0xfffffff8)).error, StartsWith("bad frame: it announces 4294967288 bytes"));
+  CHECK_THAT(read_whole(header(0xfffffff8)).error,
+             StartsWith("bad frame: it announces 4294967288 bytes"));
 }
 
 TEST_CASE("a stream that ends inside a frame says how far it came", "[transport][frame]") {
   CHECK(read_whole("TRP1\x08").cut_off == "in the middle of a frame's header ('TRP1\\x08')");
-  CHECK(read_whole(header(16) + "12345678").cut_off == "in the middle of a message (8 of 16 bytes had arrived)");
+  CHECK(read_whole(header(16) + "12345678").cut_off ==
+        "in the middle of a message (8 of 16 bytes had arrived)");
   CHECK(read_whole(header(800'000) + std::string(700'000, 'x')).cut_off ==
         "in the middle of a message (700000 of 800000 bytes had arrived)");
 }
@@ -143,7 +146,8 @@ TEST_CASE("the buffer is small until as much comes at once as it takes", "[trans
   FrameReader reader(kMiB);
   const auto put = [&](std::size_t frames) {
     const auto space = reader.space();
-    for (std::size_t i = 0; i < frames; ++i) std::ranges::copy(frame, space.begin() + i * frame.size());
+    for (std::size_t i = 0; i < frames; ++i)
+      std::ranges::copy(frame, space.begin() + i * frame.size());
     reader.filled(frames * frame.size());
     for (std::size_t i = 0; i < frames; ++i) REQUIRE(reader.next());
     REQUIRE_FALSE(reader.next());
@@ -154,7 +158,7 @@ TEST_CASE("the buffer is small until as much comes at once as it takes", "[trans
   CHECK(reader.space().size() == FrameReader::kBufferBytes);
 }
 
-// ---- through a connection --------------------------------------------------------------------------------------
+// ---- through a connection -----------------------------------------------------------------------
 
 TEST_CASE("garbage closes its connection and no other", "[transport][frame][connection]") {
   const auto seed = std::random_device{}();
@@ -183,7 +187,8 @@ TEST_CASE("garbage closes its connection and no other", "[transport][frame][conn
   REQUIRE(loop.until([&] { return good_there.texts.size() == 1; }));
 }
 
-TEST_CASE("bytes that arrive one by one make the same messages as at once", "[transport][frame][connection]") {
+TEST_CASE("bytes that arrive one by one make the same messages as at once",
+          "[transport][frame][connection]") {
   Loop loop;
   RawPair pair(loop);
   End end;
@@ -197,11 +202,12 @@ TEST_CASE("bytes that arrive one by one make the same messages as at once", "[tr
   { const OwnedFd gone = std::move(pair.raw); }
 
   REQUIRE(loop.until([&] { return !end.closed.empty(); }));
-  CHECK(end.closed == std::vector<std::string>{
-                          "the peer closed the connection in the middle of a message (12 of 40 bytes had arrived)"});
+  CHECK(end.closed == std::vector<std::string>{"the peer closed the connection in the middle of a "
+                                               "message (12 of 40 bytes had arrived)"});
 }
 
-TEST_CASE("a valid message of every kind, damaged at random, harms nobody", "[transport][frame][fuzz]") {
+TEST_CASE("a valid message of every kind, damaged at random, harms nobody",
+          "[transport][frame][fuzz]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -212,16 +218,19 @@ TEST_CASE("a valid message of every kind, damaged at random, harms nobody", "[tr
     auto bytes = samples[random() % samples.size()];
     for (auto flips = random() % 4; flips > 0; --flips) {
       auto& byte = bytes[kHeaderBytes + random() % (bytes.size() - kHeaderBytes)];
-      byte = random() % 2 != 0 ? static_cast<char>(random()) : static_cast<char>(byte ^ (1 << random() % 8));
+      byte = random() % 2 != 0 ? static_cast<char>(random())
+                               : static_cast<char>(byte ^ (1 << random() % 8));
     }
     survived += visit_frames(bytes) ? 1 : 0;
   }
-  // Some damage breaks a message and some only changes a value: else this test would look at nothing.
+  // Some damage breaks a message and some only changes a value: else this test would look at
+  // nothing.
   CHECK(survived > 2'000);
   CHECK(survived < 20'000);
 }
 
-TEST_CASE("pointers that all lead to one value do not make it cost much more", "[transport][frame][fuzz]") {
+TEST_CASE("pointers that all lead to one value do not make it cost much more",
+          "[transport][frame][fuzz]") {
   // 1000 payloads that share one piece of 800 KiB would be 800 MiB to a reader that copies each.
   Loop loop;
   Outgoing message(kMiB);
@@ -230,10 +239,12 @@ TEST_CASE("pointers that all lead to one value do not make it cost much more", "
   const auto body = message.body();
   std::vector<capnp::word> words(body.size() / 8);
   std::memcpy(words.data(), body.data(), body.size());
-  // The list's elements have two pointers each; every first one is made to lead to the one value of the first.
+  // The list's elements have two pointers each; every first one is made to lead to the one value of
+  // the first.
   auto* raw = reinterpret_cast<std::int64_t*>(words.data());
   const auto target = std::find_if(raw, raw + words.size(), [&](std::int64_t word) {
-    return (word & 3) == 1 && (static_cast<std::uint64_t>(word) >> 35) == (800u << 10) && ((word >> 32) & 7) == 2;
+    return (word & 3) == 1 && (static_cast<std::uint64_t>(word) >> 35) == (800u << 10) &&
+           ((word >> 32) & 7) == 2;
   });
   REQUIRE(target != raw + words.size());
   for (std::int64_t i = 1; i < 1000; ++i) target[2 * i] = *target - (2 * i << 2);
@@ -250,7 +261,8 @@ TEST_CASE("pointers that all lead to one value do not make it cost much more", "
       },
       [&](const std::string& why) { closed = why; });
   while (!bytes.empty()) {
-    const auto count = ::send(pair.raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto count =
+        ::send(pair.raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) bytes.erase(0, static_cast<std::size_t>(count));
     loop.until([] { return false; }, 1ms);
   }

@@ -1,5 +1,6 @@
-// A libFuzzer target: arbitrary bytes as a peer's stream. Not part of the build. To run it, from the root of the tree,
-// after the runtime was built once (it makes <build>/runtime/generated/wire/message.capnp.*):
+// A libFuzzer target: arbitrary bytes as a peer's stream. Not part of the build. To run it, from
+// the root of the tree, after the runtime was built once (it makes
+// <build>/runtime/generated/wire/message.capnp.*):
 //
 //   G=build/dev/runtime/generated
 //   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
@@ -8,7 +9,8 @@
 //     $G/wire/message.capnp.c++ -lcapnp -lkj -lfmt -o /tmp/fuzz_frame
 //   mkdir -p /tmp/corpus && /tmp/fuzz_frame -max_total_time=60 -max_len=8192 /tmp/corpus
 //
-// It starts from one valid frame of every kind, of which it writes the missing ones into the corpus folder.
+// It starts from one valid frame of every kind, of which it writes the missing ones into the corpus
+// folder.
 
 #include <cstdint>
 #include <filesystem>

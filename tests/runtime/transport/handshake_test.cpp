@@ -45,7 +45,8 @@ struct Result {
  private:
   void over() {
     ++calls;
-    took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
+    took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                 begun);
   }
 };
 
@@ -99,7 +100,8 @@ struct Cluster {
 /// Connects where there is no Troupe, and returns what the client is told, within its time.
 std::string refused_by(Loop& loop, Endpoint to, ClientOptions options = {}) {
   Result client;
-  connect(loop.context, std::move(to), std::move(options), client.on_accepted(), client.on_denied());
+  connect(loop.context, std::move(to), std::move(options), client.on_accepted(),
+          client.on_denied());
   REQUIRE(loop.until([&] { return client.calls > 0; }));
   loop.until([] { return false; }, 10ms);
   CHECK(client.calls == 1);
@@ -112,11 +114,14 @@ std::string refused_by(Loop& loop, Endpoint to, ClientOptions options = {}) {
 struct Stranger {
   Stranger(Loop& loop, std::string banner, bool keep) {
     listener = Listener::tcp(loop.context, "127.0.0.1", 0, [this, banner, keep](Socket socket) {
-      if (!banner.empty()) ::send(socket.native_handle(), banner.data(), banner.size(), MSG_NOSIGNAL);
+      if (!banner.empty())
+        ::send(socket.native_handle(), banner.data(), banner.size(), MSG_NOSIGNAL);
       if (keep) kept.push_back(std::move(socket));
     });
   }
-  Endpoint endpoint() const { return {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}; }
+  Endpoint endpoint() const {
+    return {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""};
+  }
   std::string name() const { return "127.0.0.1:" + std::to_string(listener->port()); }
 
   std::unique_ptr<Listener> listener;
@@ -129,7 +134,8 @@ TEST_CASE("two sides with one token meet, and talk", "[transport][handshake]") {
   const bool tcp = GENERATE(true, false);
   Loop loop;
   Cluster cluster(loop, tcp);
-  cluster.client_options.self = {.role = wire::Role::NODE, .cluster = "", .job = 0, .process = 0, .subject = 0};
+  cluster.client_options.self = {
+      .role = wire::Role::NODE, .cluster = "", .job = 0, .process = 0, .subject = 0};
   cluster.meet();
 
   REQUIRE(cluster.client.connection);
@@ -140,7 +146,8 @@ TEST_CASE("two sides with one token meet, and talk", "[transport][handshake]") {
 
   End server, client;
   client.connection = cluster.client.connection;
-  client.connection->send(text_message(std::string(1 << 20, 'x')));  // the limits of a stranger hold no more
+  // The limits of a stranger hold no more.
+  client.connection->send(text_message(std::string(1 << 20, 'x')));
   client.connection->hand_over({}, client.on_message(), client.on_closed());
   server.connection = cluster.server.connection;
   server.connection->hand_over({}, server.on_message(), server.on_closed());
@@ -150,7 +157,8 @@ TEST_CASE("two sides with one token meet, and talk", "[transport][handshake]") {
   CHECK(client.texts[0] == "hello");
 }
 
-TEST_CASE("the server's first message, sent with the welcome, reaches the client's user", "[transport][handshake]") {
+TEST_CASE("the server's first message, sent with the welcome, reaches the client's user",
+          "[transport][handshake]") {
   Loop loop;
   ServerOptions options;
   options.key = [](const Caller&) { return secret(1); };
@@ -160,13 +168,15 @@ TEST_CASE("the server's first message, sent with the welcome, reaches the client
         std::move(socket), options,
         [&](ConnectionPtr open, Accepted) {
           server = std::move(open);
-          server->send(text_message(std::string(100'000, 'y')));  // goes out in one write with the welcome
+          // Goes out in one write with the welcome.
+          server->send(text_message(std::string(100'000, 'y')));
         },
         [](Denied denied) { FAIL(denied.why); });
   });
   End user;
   connect(
-      loop.context, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""}, {.self = {}, .key = secret(1)},
+      loop.context, {.host = "127.0.0.1", .port = listener->port(), .unix_name = ""},
+      {.self = {}, .key = secret(1)},
       [&](ConnectionPtr open, Accepted) {
         user.connection = std::move(open);
         user.connection->hand_over({}, user.on_message(), user.on_closed());
@@ -177,7 +187,8 @@ TEST_CASE("the server's first message, sent with the welcome, reaches the client
   CHECK(user.texts[0].size() == 100'000);
 }
 
-TEST_CASE("a process proves the key of its job, and says whom it means to reach", "[transport][handshake]") {
+TEST_CASE("a process proves the key of its job, and says whom it means to reach",
+          "[transport][handshake]") {
   Loop loop;
   Cluster cluster(loop);
   cluster.client_options.self = {
@@ -191,7 +202,8 @@ TEST_CASE("a process proves the key of its job, and says whom it means to reach"
   CHECK(cluster.server.accepted.caller.subject == 22);
 }
 
-TEST_CASE("another protocol is refused with both ranges on both sides", "[transport][handshake][refusal]") {
+TEST_CASE("another protocol is refused with both ranges on both sides",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   cluster.client_options.protocol_min = cluster.client_options.protocol_max = 2;
@@ -236,7 +248,8 @@ TEST_CASE("another token is refused on both sides, with what tells them apart an
 TEST_CASE("the key of another job is refused on both sides", "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
-  cluster.client_options.self = {.role = wire::Role::PROCESS, .cluster = "", .job = 7, .process = 21, .subject = 22};
+  cluster.client_options.self = {
+      .role = wire::Role::PROCESS, .cluster = "", .job = 7, .process = 21, .subject = 22};
   cluster.client_options.key = job_key(secret(1), 8);
   cluster.refuse_to_meet();
 
@@ -244,30 +257,34 @@ TEST_CASE("the key of another job is refused on both sides", "[transport][handsh
   CHECK_THAT(cluster.server.denied[0], StartsWith("the job's key differs: "));
 }
 
-TEST_CASE("another cluster is refused with both names on both sides", "[transport][handshake][refusal]") {
+TEST_CASE("another cluster is refused with both names on both sides",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   cluster.client_options.self.cluster = "green";
   cluster.refuse_to_meet();
 
-  CHECK_THAT(cluster.client.denied[0],
-             StartsWith("the cluster differs: 127.0.0.1:") && Contains("'blue'") && Contains("'green'"));
+  CHECK_THAT(cluster.client.denied[0], StartsWith("the cluster differs: 127.0.0.1:") &&
+                                           Contains("'blue'") && Contains("'green'"));
   CHECK_THAT(cluster.server.denied[0],
              StartsWith("the cluster differs: this side belongs to 'blue'") && Contains("'green'"));
 }
 
-TEST_CASE("what the server's owner says against a caller reaches both sides", "[transport][handshake][refusal]") {
+TEST_CASE("what the server's owner says against a caller reaches both sides",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   cluster.server_options.refuse = [](const Caller&) { return "the head is stopping"; };
   cluster.refuse_to_meet();
 
-  CHECK_THAT(cluster.client.denied[0], StartsWith("127.0.0.1:") && Contains("refuses: the head is stopping"));
-  CHECK_THAT(cluster.server.denied[0],
-             StartsWith("the caller 127.0.0.1:") && Contains("(driver) was refused: the head is stopping"));
+  CHECK_THAT(cluster.client.denied[0],
+             StartsWith("127.0.0.1:") && Contains("refuses: the head is stopping"));
+  CHECK_THAT(cluster.server.denied[0], StartsWith("the caller 127.0.0.1:") &&
+                                           Contains("(driver) was refused: the head is stopping"));
 }
 
-TEST_CASE("a caller without the key that goes on all the same is refused", "[transport][handshake][refusal]") {
+TEST_CASE("a caller without the key that goes on all the same is refused",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -297,7 +314,8 @@ TEST_CASE("a caller without the key that goes on all the same is refused", "[tra
   CHECK(!cluster.server.connection);
 }
 
-TEST_CASE("a server without the token gets no proof from a client", "[transport][handshake][refusal]") {
+TEST_CASE("a server without the token gets no proof from a client",
+          "[transport][handshake][refusal]") {
   Loop loop;
   bool got_proof = false;
   bool got_refusal = false;
@@ -325,35 +343,40 @@ TEST_CASE("a server without the token gets no proof from a client", "[transport]
   CHECK(!got_proof);
 }
 
-TEST_CASE("a port that is not Troupe's is named with what it sent", "[transport][handshake][refusal]") {
+TEST_CASE("a port that is not Troupe's is named with what it sent",
+          "[transport][handshake][refusal]") {
   Loop loop;
   const auto [banner, shown] = GENERATE(table<std::string, std::string>({
-      {"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "it sent 'HTTP/1.1 400 Bad Request'"},
+      {"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+       "it sent 'HTTP/1.1 400 Bad Request'"},
       {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "it sent 'SSH-2.0-OpenSSH_9.2p1 Debian-2'"},
       {std::string("\x15\x03\x01\x00\x02\x02\x28", 7), "it sent '\\x15\\x03\\x01\\x00\\x02\\x02('"},
   }));
   Stranger stranger(loop, banner, true);
 
-  CHECK(refused_by(loop, stranger.endpoint()) == stranger.name() +
-                                                     " accepted the connection but does not speak Troupe: " + shown +
-                                                     ": use the address that `troupe head` printed");
+  CHECK(refused_by(loop, stranger.endpoint()) ==
+        stranger.name() + " accepted the connection but does not speak Troupe: " + shown +
+            ": use the address that `troupe head` printed");
 }
 
-TEST_CASE("a port that hangs up, or says nothing, is named within the time", "[transport][handshake][refusal]") {
+TEST_CASE("a port that hangs up, or says nothing, is named within the time",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Stranger hangs_up(loop, "", false);
-  CHECK_THAT(refused_by(loop, hangs_up.endpoint()),
-             StartsWith(hangs_up.name() +
-                        " accepted the connection but does not speak Troupe: the peer closed the connection"));
-  Stranger silent(loop, "", true);
   CHECK_THAT(
-      refused_by(loop, silent.endpoint()),
-      StartsWith(silent.name() +
-                 " accepted the connection but said nothing within 0.9 s: it is no Troupe head (use the address "));
+      refused_by(loop, hangs_up.endpoint()),
+      StartsWith(
+          hangs_up.name() +
+          " accepted the connection but does not speak Troupe: the peer closed the connection"));
+  Stranger silent(loop, "", true);
+  CHECK_THAT(refused_by(loop, silent.endpoint()),
+             StartsWith(silent.name() + " accepted the connection but said nothing within 0.9 s: "
+                                        "it is no Troupe head (use the address "));
   ClientOptions process;
   process.self.role = wire::Role::PROCESS;
   process.self.subject = 22;
-  CHECK_THAT(refused_by(loop, silent.endpoint(), process), Contains("it is no Troupe process, or it is too busy"));
+  CHECK_THAT(refused_by(loop, silent.endpoint(), process),
+             Contains("it is no Troupe process, or it is too busy"));
 }
 
 TEST_CASE("an address without a listener is named at once", "[transport][handshake][refusal]") {
@@ -375,13 +398,15 @@ TEST_CASE("an address without a listener is named at once", "[transport][handsha
              StartsWith("nothing listens on unix socket @troupe-nobody: "));
 }
 
-TEST_CASE("a host that cannot be reached is named within the time", "[transport][handshake][refusal]") {
+TEST_CASE("a host that cannot be reached is named within the time",
+          "[transport][handshake][refusal]") {
   Loop loop;
   CHECK_THAT(refused_by(loop, {.host = "255.255.255.255", .port = 7420, .unix_name = ""}),
              StartsWith("255.255.255.255:7420 cannot be reached: "));
 }
 
-TEST_CASE("an address where nobody answers is named within the time", "[transport][handshake][refusal]") {
+TEST_CASE("an address where nobody answers is named within the time",
+          "[transport][handshake][refusal]") {
   Loop loop;
   // A listener that accepts nobody, and whose queue is full: the kernel drops what comes.
   OwnedFd full(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -400,7 +425,8 @@ TEST_CASE("an address where nobody answers is named within the time", "[transpor
              StartsWith(name + " does not answer: check the address"));
 }
 
-TEST_CASE("a name that does not resolve is named within the time", "[transport][handshake][refusal]") {
+TEST_CASE("a name that does not resolve is named within the time",
+          "[transport][handshake][refusal]") {
   Loop loop;
   CHECK_THAT(refused_by(loop, {.host = "no-such-host.invalid", .port = 7420, .unix_name = ""}),
              StartsWith("the name 'no-such-host.invalid' does not resolve: "));
@@ -433,11 +459,13 @@ TEST_CASE("a caller that sends its hello byte by byte, or none, is turned away i
   REQUIRE(loop.until([&] { return cluster.server.calls > 0; }));
   CHECK(cluster.server.took < kSoon);
   CHECK_THAT(cluster.server.denied.at(0),
-             StartsWith("the caller 127.0.0.1:") && Contains("did not complete the handshake within 1000 ms"));
+             StartsWith("the caller 127.0.0.1:") &&
+                 Contains("did not complete the handshake within 1000 ms"));
   CHECK((sent > 5) == trickles);
 }
 
-TEST_CASE("a stranger at the server's port is named with what it sent", "[transport][handshake][refusal]") {
+TEST_CASE("a stranger at the server's port is named with what it sent",
+          "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
   OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -446,18 +474,22 @@ TEST_CASE("a stranger at the server's port is named with what it sent", "[transp
   SECTION("a browser") {
     REQUIRE(::send(fd.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL) == 18);
     REQUIRE(loop.until([&] { return cluster.server.calls > 0; }));
-    CHECK_THAT(cluster.server.denied.at(0), Contains(" does not speak Troupe: it sent 'GET / HTTP/1.1'"));
+    CHECK_THAT(cluster.server.denied.at(0),
+               Contains(" does not speak Troupe: it sent 'GET / HTTP/1.1'"));
   }
   SECTION("a hello that is too large") {
     REQUIRE(::send(fd.get(), "TRP1\x00\x00\x10\x00", 8, MSG_NOSIGNAL) == 8);
     REQUIRE(loop.until([&] { return cluster.server.calls > 0; }));
-    CHECK_THAT(cluster.server.denied.at(0), Contains("it announces 1048576 bytes, the limit is 4096"));
+    CHECK_THAT(cluster.server.denied.at(0),
+               Contains("it announces 1048576 bytes, the limit is 4096"));
   }
   SECTION("a message that is no hello") {
     const auto bytes = frame(text_message("x"));
-    REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+    REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
     REQUIRE(loop.until([&] { return cluster.server.calls > 0; }));
-    CHECK_THAT(cluster.server.denied.at(0), Contains("sent something else than its part of the handshake"));
+    CHECK_THAT(cluster.server.denied.at(0),
+               Contains("sent something else than its part of the handshake"));
   }
   CHECK(cluster.server.took < 500ms);
 
@@ -465,8 +497,10 @@ TEST_CASE("a stranger at the server's port is named with what it sent", "[transp
   CHECK(cluster.client.connection);
 }
 
-TEST_CASE("a message that was changed on its way makes the proofs differ", "[transport][handshake]") {
-  // A man in the middle who changes one field of the hello: the two sides have seen different transcripts.
+TEST_CASE("a message that was changed on its way makes the proofs differ",
+          "[transport][handshake]") {
+  // A man in the middle who changes one field of the hello: the two sides have seen different
+  // transcripts.
   Loop loop;
   Cluster cluster(loop);
   OwnedFd to_server(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -489,7 +523,8 @@ TEST_CASE("a message that was changed on its way makes the proofs differ", "[tra
   auto server_end = server_side;
   const auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) {
     client_side = Connection::make(std::move(socket));
-    client_side->start([&](wire::Message::Reader message) { forward(server_end, message); }, [](const std::string&) {});
+    client_side->start([&](wire::Message::Reader message) { forward(server_end, message); },
+                       [](const std::string&) {});
     server_side->start([&](wire::Message::Reader message) { forward(client_side, message); },
                        [](const std::string&) {});
   });

@@ -52,7 +52,8 @@ struct RawPair {
   OwnedFd raw;
 
   void write(std::string_view bytes) const {
-    REQUIRE(::send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+    REQUIRE(::send(raw.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
   }
 
  private:
@@ -75,11 +76,13 @@ inline std::pair<Socket, Socket> socket_pair(Loop& loop, bool tcp) {
   if (!tcp) {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-    return {adopted(loop.context, AF_UNIX, OwnedFd(ends[0])), adopted(loop.context, AF_UNIX, OwnedFd(ends[1]))};
+    return {adopted(loop.context, AF_UNIX, OwnedFd(ends[0])),
+            adopted(loop.context, AF_UNIX, OwnedFd(ends[1]))};
   }
   std::unique_ptr<Socket> accepted;
-  auto listener = Listener::tcp(loop.context, "127.0.0.1", 0,
-                                [&](Socket socket) { accepted = std::make_unique<Socket>(std::move(socket)); });
+  auto listener = Listener::tcp(loop.context, "127.0.0.1", 0, [&](Socket socket) {
+    accepted = std::make_unique<Socket>(std::move(socket));
+  });
   OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto address = loopback(listener->port());
   REQUIRE(::connect(fd.get(), address.get(), address.size) == 0);

@@ -13,8 +13,9 @@ namespace {
 
 Bytes32 reference(const Secret& key, const std::string& bytes) {
   Bytes32 result{};
-  ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(bytes.data()),
-         bytes.size(), result.data(), nullptr);
+  ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+         reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), result.data(),
+         nullptr);
   return result;
 }
 
@@ -29,7 +30,8 @@ TEST_CASE("HMAC-SHA256 gives what RFC 4231 says", "[transport][proof]") {
   CHECK(hmac_sha256(key, "Hi There") == expected);
 }
 
-TEST_CASE("HMAC-SHA256 gives what OpenSSL's own does, for every length around its blocks", "[transport][proof]") {
+TEST_CASE("HMAC-SHA256 gives what OpenSSL's own does, for every length around its blocks",
+          "[transport][proof]") {
   constexpr unsigned kSeed = 7;
   INFO("seed " << kSeed);
   std::mt19937 random(kSeed);

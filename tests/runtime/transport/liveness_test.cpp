@@ -28,7 +28,8 @@ struct Pair {
   Pair() : Pair(listen()) {}
 
  private:
-  explicit Pair(OwnedFd listening) : near(connect(listening.get())), far(::accept(listening.get(), nullptr, nullptr)) {}
+  explicit Pair(OwnedFd listening)
+      : near(connect(listening.get())), far(::accept(listening.get(), nullptr, nullptr)) {}
   static OwnedFd listen() {
     OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     auto any = loopback(0);
@@ -46,7 +47,8 @@ struct Pair {
   }
 };
 
-/// The network of a thread, where loopback is all there is, and can be cut. Nobody is told of that by the other end.
+/// The network of a thread, where loopback is all there is, and can be cut. Nobody is told of that
+/// by the other end.
 bool set_loopback(bool up) {
   const OwnedFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -85,15 +87,18 @@ TEST_CASE("what was sent to a host that is gone is not waited for long", "[trans
     Pair pair;
     Loop loop;
     bool gone = false;
-    UnansweredWatch watch(loop.context.get_executor(), pair.near.get(), kQuick, [&] { gone = true; });
-    if (!set_loopback(false) || ::send(pair.near.get(), "hello", 5, MSG_NOSIGNAL) != 5) return false;
+    UnansweredWatch watch(loop.context.get_executor(), pair.near.get(), kQuick,
+                          [&] { gone = true; });
+    if (!set_loopback(false) || ::send(pair.near.get(), "hello", 5, MSG_NOSIGNAL) != 5)
+      return false;
     watch.sent();
     return loop.until([&] { return gone; }, 10s);
   }));
 }
 
-TEST_CASE("a process that is alive and reads nothing for long is not gone, and what it is sent arrives",
-          "[transport][liveness]") {
+TEST_CASE(
+    "a process that is alive and reads nothing for long is not gone, and what it is sent arrives",
+    "[transport][liveness]") {
   Pair pair;
   Loop loop;
   bool gone = false;

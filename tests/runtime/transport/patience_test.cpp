@@ -11,19 +11,21 @@ using Catch::StartsWith;
 
 namespace {
 
-/// A listener that does nothing for its first callers, as a head does that is busy or stopped, and serves the others.
+/// A listener that does nothing for its first callers, as a head does that is busy or stopped, and
+/// serves the others.
 struct BusyHead {
   BusyHead(Loop& loop, int ignored_first) : ignored(ignored_first) {
     options.key = [](const Caller&) { return Secret{}; };
     listener = Listener::tcp(loop.context, "127.0.0.1", 0, [this](Socket socket) {
       ++callers;
       if (callers <= ignored) {
-        if (!greeting.empty()) ::send(socket.native_handle(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
+        if (!greeting.empty())
+          ::send(socket.native_handle(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
         return kept.push_back(std::move(socket));
       }
       accept(
-          std::move(socket), options, [this](ConnectionPtr open, Accepted) { served = std::move(open); },
-          [](Denied) {});
+          std::move(socket), options,
+          [this](ConnectionPtr open, Accepted) { served = std::move(open); }, [](Denied) {});
     });
   }
   std::string name() const { return "127.0.0.1:" + std::to_string(listener->port()); }
@@ -74,12 +76,14 @@ TEST_CASE("a head that is busy at first is reached at the next attempt", "[trans
   CHECK(caller.connection);
   CHECK(caller.denied.empty());
   REQUIRE(caller.lines.size() == 1);
-  CHECK_THAT(caller.lines[0], Catch::StartsWith(head.name() + " accepted the connection but said nothing within ") &&
-                                  Catch::EndsWith("or it is too busy or stopped; trying again"));
+  CHECK_THAT(caller.lines[0],
+             Catch::StartsWith(head.name() + " accepted the connection but said nothing within ") &&
+                 Catch::EndsWith("or it is too busy or stopped; trying again"));
   CHECK(head.callers == 2);
 }
 
-TEST_CASE("a port that stays silent is given up after three attempts, with one text", "[transport][patience]") {
+TEST_CASE("a port that stays silent is given up after three attempts, with one text",
+          "[transport][patience]") {
   Loop loop;
   BusyHead head(loop, 100);
   Program caller;
@@ -88,8 +92,8 @@ TEST_CASE("a port that stays silent is given up after three attempts, with one t
   CHECK(caller.denied[0].may_be_busy);
   CHECK(caller.denied[0].why ==
         head.name() +
-            " accepted the connection but said nothing within 0.9 s: it is no Troupe head (use the address that "
-            "`troupe head` printed), or it is too busy or stopped (tried 3 times)");
+            " accepted the connection but said nothing within 0.9 s: it is no Troupe head (use the "
+            "address that `troupe head` printed), or it is too busy or stopped (tried 3 times)");
   CHECK(caller.lines.size() == 2);
   CHECK(head.callers == 3);
   CHECK(caller.first_line < 1500ms);
@@ -107,14 +111,16 @@ TEST_CASE("whoever has stopped waiting ends the attempts", "[transport][patience
   CHECK(head.callers == 1);
 }
 
-TEST_CASE("what is certain is not tried again: wrong bytes, nobody there", "[transport][patience]") {
+TEST_CASE("what is certain is not tried again: wrong bytes, nobody there",
+          "[transport][patience]") {
   Loop loop;
   BusyHead head(loop, 1);
   Program caller;
   SECTION("wrong bytes") {
     head.greeting = "SSH-2.0-OpenSSH_9.2p1\r\n";
     caller.call(loop, head);
-    CHECK_THAT(caller.denied.at(0).why, StartsWith(head.name()) && Contains("does not speak Troupe: it sent 'SSH-2.0"));
+    CHECK_THAT(caller.denied.at(0).why,
+               StartsWith(head.name()) && Contains("does not speak Troupe: it sent 'SSH-2.0"));
   }
   SECTION("another token") {
     head.ignored = 0;
@@ -127,7 +133,8 @@ TEST_CASE("what is certain is not tried again: wrong bytes, nobody there", "[tra
     const auto port = gone.listener->port();
     gone.listener.reset();
     connect_patiently(
-        loop.context, {.host = "127.0.0.1", .port = port, .unix_name = ""}, {}, {}, [](ConnectionPtr, Accepted) {},
+        loop.context, {.host = "127.0.0.1", .port = port, .unix_name = ""}, {}, {},
+        [](ConnectionPtr, Accepted) {},
         [&](Denied why) { caller.denied.push_back(std::move(why)); });
     REQUIRE(loop.until([&] { return !caller.denied.empty(); }));
     CHECK_THAT(caller.denied.at(0).why, StartsWith("nothing listens on"));

@@ -14,7 +14,8 @@
 namespace troupe::transport::test {
 namespace {
 
-/// Fills a list or struct of any type, so that a field added to the schema is covered without a word here.
+/// Fills a list or struct of any type, so that a field added to the schema is covered without a
+/// word here.
 void fill(capnp::DynamicStruct::Builder into, int depth);
 
 void fill(capnp::DynamicList::Builder into, int depth) {
@@ -41,7 +42,9 @@ void fill_field(capnp::DynamicStruct::Builder into, capnp::StructSchema::Field f
       return into.set(field, "some text");
     case capnp::schema::Type::DATA:
       return into.set(
-          field, capnp::Data::Reader(reinterpret_cast<const unsigned char*>("thirty-two bytes, or about that."), 32));
+          field,
+          capnp::Data::Reader(
+              reinterpret_cast<const unsigned char*>("thirty-two bytes, or about that."), 32));
     case capnp::schema::Type::ENUM:
       return into.set(field, capnp::DynamicEnum(type.asEnum(), 1));
     case capnp::schema::Type::STRUCT:
@@ -110,7 +113,8 @@ bool visit_frames(std::string_view bytes) {
     if (const auto body = reader.next()) {
       const kj::ArrayPtr<const capnp::word> segments[] = {{body->data(), body->size()}};
       try {
-        capnp::SegmentArrayMessageReader message(segments, {.traversalLimitInWords = 16 * body->size() + 65536});
+        capnp::SegmentArrayMessageReader message(
+            segments, {.traversalLimitInWords = 16 * body->size() + 65536});
         visit(capnp::DynamicStruct::Reader(message.getRoot<wire::Message>()), sum);
       } catch (const kj::Exception&) {
         return false;

@@ -5,8 +5,10 @@
 using namespace std::chrono_literals;
 using troupe::transport::Standstill;
 
-TEST_CASE("a beat that comes much too late says how long its process stood still, one that is a little late does not",
-          "[transport][standstill]") {
+TEST_CASE(
+    "a beat that comes much too late says how long its process stood still, one that is a little "
+    "late does not",
+    "[transport][standstill]") {
   const Standstill::Clock::time_point start{1h};
   Standstill standstill(400ms);
   CHECK(standstill.came(start) == 0ms);  // nothing was expected

@@ -39,8 +39,12 @@ class NodesForTest {
   std::deque<std::string> names_;
 };
 
-inline std::vector<NodeId> chosen(const Placement& placement) { return std::get<Chosen>(placement).nodes; }
+inline std::vector<NodeId> chosen(const Placement& placement) {
+  return std::get<Chosen>(placement).nodes;
+}
 inline std::string waits(const Placement& placement) { return std::get<Waits>(placement).because; }
-inline std::string impossible(const Placement& placement) { return std::get<Impossible>(placement).because; }
+inline std::string impossible(const Placement& placement) {
+  return std::get<Impossible>(placement).because;
+}
 
 }  // namespace troupe::scheduler::test

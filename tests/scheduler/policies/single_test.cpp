@@ -31,8 +31,10 @@ NodesForTest five_nodes() {
 
 }  // namespace
 
-TEST_CASE("a single process goes to the fullest node with room, or to the emptiest, of equals to the first",
-          "[scheduler][single]") {
+TEST_CASE(
+    "a single process goes to the fullest node with room, or to the emptiest, of equals to the "
+    "first",
+    "[scheduler][single]") {
   CHECK(home({kCore, 1, Strategy::Pack}, five_nodes()) == 2);
   CHECK(home({kCore, 1, Strategy::Spread}, five_nodes()) == 3);
 }
@@ -43,7 +45,8 @@ TEST_CASE("a single process has no home where no node has room", "[scheduler][si
   CHECK(home({kCore}, NodesForTest{}) == 0);
 }
 
-TEST_CASE("a single process goes where the policies for gangs would put a gang of one", "[scheduler][single]") {
+TEST_CASE("a single process goes where the policies for gangs would put a gang of one",
+          "[scheduler][single]") {
   for (const double cpus : {0.5, 1.0, 2.0, 3.0, 8.0}) {
     const Need need{{{"cpu", cpus}}, {}, false};
     const auto nodes = five_nodes();

@@ -14,13 +14,16 @@ TEST_CASE("spread: a single process goes to the emptiest node", "[scheduler][spr
   CHECK(chosen(place_spread({kCore}, nodes.candidates())) == std::vector<NodeId>{2});
 }
 
-TEST_CASE("spread: a gang is dealt out evenly, and the ranks of a node follow each other", "[scheduler][spread]") {
+TEST_CASE("spread: a gang is dealt out evenly, and the ranks of a node follow each other",
+          "[scheduler][spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 1}}).add({{"cpu", 4}}).add({{"cpu", 4}});
   CHECK(chosen(place_spread({kCore, 3}, nodes.candidates())) == std::vector<NodeId>{2, 3, 1});
-  CHECK(chosen(place_spread({kCore, 7}, nodes.candidates())) == std::vector<NodeId>{2, 2, 2, 3, 3, 3, 1});
+  CHECK(chosen(place_spread({kCore, 7}, nodes.candidates())) ==
+        std::vector<NodeId>{2, 2, 2, 3, 3, 3, 1});
 }
 
-TEST_CASE("spread: a gang that no cluster of these nodes could hold is impossible", "[scheduler][spread]") {
+TEST_CASE("spread: a gang that no cluster of these nodes could hold is impossible",
+          "[scheduler][spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 1}}).add({{"cpu", 2}});
   CHECK(impossible(place_spread({kCore, 4}, nodes.candidates())) ==
         "all nodes together hold 3 of the 4 ranks of cpu 1, even when idle");

@@ -29,7 +29,8 @@ std::string read(const fs::path& file) {
 }
 
 std::size_t entries(const fs::path& folder) {
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 }  // namespace
@@ -46,8 +47,9 @@ TEST_CASE("a checkpoint appears under its number when it is committed", "[train]
   CHECK(entries(storage.path()) == 2);
 }
 
-TEST_CASE("a writer killed before the commit leaves the checkpoint before it, and the next one cleans up",
-          "[train][checkpoint]") {
+TEST_CASE(
+    "a writer killed before the commit leaves the checkpoint before it, and the next one cleans up",
+    "[train][checkpoint]") {
   const Scratch storage;
   {
     PendingCheckpoint good(storage.path());

@@ -13,20 +13,24 @@ using Rows = std::vector<std::int64_t>;
 namespace {
 
 Rows of_rank(std::size_t rows, int rank, int ranks, bool drop_last = false) {
-  return DistributedSampler(rows, rank, ranks, {.shuffle = false, .drop_last = drop_last}).indices();
+  return DistributedSampler(rows, rank, ranks, {.shuffle = false, .drop_last = drop_last})
+      .indices();
 }
 
 }  // namespace
 
-// The figures are what torch.utils.data.DistributedSampler(range(n), ranks, rank, shuffle=False) gives.
-TEST_CASE("rows are dealt out in turn and the head is repeated, as PyTorch does", "[train][sampler]") {
+// The figures are what torch.utils.data.DistributedSampler(range(n), ranks, rank, shuffle=False)
+// gives.
+TEST_CASE("rows are dealt out in turn and the head is repeated, as PyTorch does",
+          "[train][sampler]") {
   CHECK(of_rank(10, 0, 3) == Rows{0, 3, 6, 9});
   CHECK(of_rank(10, 1, 3) == Rows{1, 4, 7, 0});
   CHECK(of_rank(10, 2, 3) == Rows{2, 5, 8, 1});
   CHECK(of_rank(8, 1, 4) == Rows{1, 5});
 }
 
-TEST_CASE("a data set smaller than the gang is repeated as often as it takes, as PyTorch does", "[train][sampler]") {
+TEST_CASE("a data set smaller than the gang is repeated as often as it takes, as PyTorch does",
+          "[train][sampler]") {
   CHECK(of_rank(2, 0, 5) == Rows{0});
   CHECK(of_rank(2, 3, 5) == Rows{1});
   CHECK(of_rank(2, 4, 5) == Rows{0});
@@ -39,7 +43,9 @@ TEST_CASE("drop_last leaves the tail out, as PyTorch does", "[train][sampler]") 
   CHECK(of_rank(2, 0, 3, true).empty());
 }
 
-TEST_CASE("an empty data set gives nobody anything", "[train][sampler]") { CHECK(of_rank(0, 1, 2).empty()); }
+TEST_CASE("an empty data set gives nobody anything", "[train][sampler]") {
+  CHECK(of_rank(0, 1, 2).empty());
+}
 
 TEST_CASE("shuffled, the ranks together see every row, equally many each", "[train][sampler]") {
   const std::size_t rows = 1003;

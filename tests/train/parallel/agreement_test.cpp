@@ -41,30 +41,32 @@ void check_refused(const std::vector<Outcome>& outcomes, const std::string& why)
 
 TEST_CASE("ranks that freeze different parameters are refused, with the rank and the parameter",
           "[train][data_parallel][agreement]") {
-  check_refused(
-      ForkedGang::on_one_node(3).run([](GangContext& gang) {
-        TestMember member(gang);
-        Context ctx(member);
-        Net net(kWidths);
-        // As many parameters want gradients on every rank, and they have as many elements.
-        net->layers[gang.rank() == 1 ? 1 : 0]->bias.set_requires_grad(false);
-        ctx.prepare(net);
-      }),
-      "on rank 1 parameter 1 is \"layer0.bias [40] Double\", on rank 0 it is \"layer0.bias [40] Double frozen\"");
-}
-
-TEST_CASE("ranks whose buffers differ are refused, with the rank and the buffer", "[train][data_parallel][agreement]") {
-  const bool by_shape = GENERATE(true, false);
-  check_refused(ForkedGang::on_one_node(2).run([by_shape](GangContext& gang) {
+  check_refused(ForkedGang::on_one_node(3).run([](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member);
-    const bool other = gang.rank() == 1;
-    // The same number of bytes, so that no later call could tell.
-    ctx.prepare(
-        std::make_shared<Counted>(other && by_shape ? 2 : 1, other && !by_shape ? torch::kFloat64 : torch::kInt64));
+    Net net(kWidths);
+    // As many parameters want gradients on every rank, and they have as many elements.
+    net->layers[gang.rank() == 1 ? 1 : 0]->bias.set_requires_grad(false);
+    ctx.prepare(net);
   }),
-                by_shape ? "on rank 1 buffer 0 is \"seen [2] Long\", on rank 0 it is \"seen [1] Long\""
-                         : "on rank 1 buffer 0 is \"seen [1] Double\", on rank 0 it is \"seen [1] Long\"");
+                "on rank 1 parameter 1 is \"layer0.bias [40] Double\", on rank 0 it is "
+                "\"layer0.bias [40] Double frozen\"");
+}
+
+TEST_CASE("ranks whose buffers differ are refused, with the rank and the buffer",
+          "[train][data_parallel][agreement]") {
+  const bool by_shape = GENERATE(true, false);
+  check_refused(
+      ForkedGang::on_one_node(2).run([by_shape](GangContext& gang) {
+        TestMember member(gang);
+        Context ctx(member);
+        const bool other = gang.rank() == 1;
+        // The same number of bytes, so that no later call could tell.
+        ctx.prepare(std::make_shared<Counted>(
+            other && by_shape ? 2 : 1, other && !by_shape ? torch::kFloat64 : torch::kInt64));
+      }),
+      by_shape ? "on rank 1 buffer 0 is \"seen [2] Long\", on rank 0 it is \"seen [1] Long\""
+               : "on rank 1 buffer 0 is \"seen [1] Double\", on rank 0 it is \"seen [1] Long\"");
 }
 
 TEST_CASE("ranks with different buckets are refused, with the rank and the parameter",
@@ -76,10 +78,12 @@ TEST_CASE("ranks with different buckets are refused, with the rank and the param
     Context ctx(member, options);
     ctx.prepare(Net(kWidths));
   }),
-                "on rank 1 gradient 1 is \"layer1.weight in bucket 1\", on rank 0 it is \"layer1.weight in bucket 0\"");
+                "on rank 1 gradient 1 is \"layer1.weight in bucket 1\", on rank 0 it is "
+                "\"layer1.weight in bucket 0\"");
 }
 
-TEST_CASE("ranks that differ in find_unused_parameters are refused", "[train][data_parallel][agreement]") {
+TEST_CASE("ranks that differ in find_unused_parameters are refused",
+          "[train][data_parallel][agreement]") {
   check_refused(ForkedGang::on_one_node(2).run([](GangContext& gang) {
     TestMember member(gang);
     ContextOptions options;

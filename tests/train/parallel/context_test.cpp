@@ -24,7 +24,9 @@ namespace {
 
 const std::vector<std::int64_t> kWidths{4, 8, 2};
 
-torch::optim::Adam adam(Net& net) { return torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05)); }
+torch::optim::Adam adam(Net& net) {
+  return torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05));
+}
 
 void step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) {
   const auto seed = static_cast<std::uint64_t>(epoch);
@@ -35,7 +37,8 @@ void step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) {
   optim.step();
 }
 
-/// Trains to `epochs`, with a checkpoint after each. -> the last layer's bias and the epochs that were seen.
+/// Trains to `epochs`, with a checkpoint after each. -> the last layer's bias and the epochs that
+/// were seen.
 std::vector<double> run_epochs(Context& ctx, int epochs, std::vector<int>& seen) {
   auto net = ctx.prepare(Net(kWidths, 3 + static_cast<std::uint64_t>(ctx.rank())));
   auto optim = ctx.prepare(adam(net));
@@ -50,8 +53,9 @@ std::vector<double> run_epochs(Context& ctx, int epochs, std::vector<int>& seen)
 
 }  // namespace
 
-TEST_CASE("a run that goes on from a checkpoint ends where an unbroken one does, with other ranks too",
-          "[train][context][checkpoint]") {
+TEST_CASE(
+    "a run that goes on from a checkpoint ends where an unbroken one does, with other ranks too",
+    "[train][context][checkpoint]") {
   const Scratch storage;
   const auto whole = (storage.path() / "whole").string();
   const auto first = (storage.path() / "first").string();
@@ -64,7 +68,8 @@ TEST_CASE("a run that goes on from a checkpoint ends where an unbroken one does,
           run_epochs(ctx, 3, seen);
           expect(seen == std::vector{0, 1, 2}, "epochs 0, 1, 2");
           expect(member.reports.size() == 3, "three reports");
-          expect((gang.rank() == 0) == !member.reports.back().checkpoint.empty(), "a checkpoint of rank 0 only");
+          expect((gang.rank() == 0) == !member.reports.back().checkpoint.empty(),
+                 "a checkpoint of rank 0 only");
         })) == "");
   const auto checkpoint = latest_checkpoint(first);
   CHECK(checkpoint.filename() == "checkpoint_000002");
@@ -107,13 +112,15 @@ TEST_CASE("epochs end after a report that was answered with Stop", "[train][cont
           int epochs = 0;
           for (int epoch : ctx.epochs(10)) {
             ++epochs;
-            expect((ctx.report({{"epoch", epoch}}) == Verdict::Stop) == (epoch == 1), "Stop for the second report");
+            expect((ctx.report({{"epoch", epoch}}) == Verdict::Stop) == (epoch == 1),
+                   "Stop for the second report");
           }
           expect(epochs == 2, "two epochs");
         })) == "");
 }
 
-TEST_CASE("without storage a checkpoint is empty and costs nothing", "[train][context][checkpoint]") {
+TEST_CASE("without storage a checkpoint is empty and costs nothing",
+          "[train][context][checkpoint]") {
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
@@ -122,7 +129,8 @@ TEST_CASE("without storage a checkpoint is empty and costs nothing", "[train][co
         })) == "");
 }
 
-TEST_CASE("a checkpoint of another model is refused with its file", "[train][context][checkpoint]") {
+TEST_CASE("a checkpoint of another model is refused with its file",
+          "[train][context][checkpoint]") {
   const Scratch storage;
   const auto outcomes = ForkedGang::on_one_node(1).run([&](GangContext& gang) {
     TestMember member(gang, storage.path().string());
@@ -136,28 +144,31 @@ TEST_CASE("a checkpoint of another model is refused with its file", "[train][con
   CHECK_THAT(outcomes[0].message, Catch::Contains("model0.pt into the model"));
 }
 
-TEST_CASE("the loaders of all ranks see every row once, on the rank's device", "[train][context][loader]") {
-  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-          TestMember member(gang);
-          Context ctx(member);
-          const Dataset data{torch::arange(10, torch::kFloat32).reshape({10, 1}), torch::arange(10)};
-          const auto loader = ctx.loader(data, 2, 1);
-          expect(loader.size() == 3, "three batches of at most two rows");
-          std::vector<std::int64_t> mine(10, 0);
-          std::vector<std::int64_t> sizes;
-          for (auto& batch : loader) {
-            sizes.push_back(batch.target.size(0));
-            expect(batch.data.device() == ctx.device(), "the device");
-            for (std::int64_t i = 0; i < batch.target.size(0); ++i) {
-              const auto row = batch.target[i].item<std::int64_t>();
-              expect(batch.data[i][0].item<float>() == static_cast<float>(row), "a row with its target");
-              ++mine[static_cast<std::size_t>(row)];
-            }
+TEST_CASE("the loaders of all ranks see every row once, on the rank's device",
+          "[train][context][loader]") {
+  CHECK(
+      failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+        TestMember member(gang);
+        Context ctx(member);
+        const Dataset data{torch::arange(10, torch::kFloat32).reshape({10, 1}), torch::arange(10)};
+        const auto loader = ctx.loader(data, 2, 1);
+        expect(loader.size() == 3, "three batches of at most two rows");
+        std::vector<std::int64_t> mine(10, 0);
+        std::vector<std::int64_t> sizes;
+        for (auto& batch : loader) {
+          sizes.push_back(batch.target.size(0));
+          expect(batch.data.device() == ctx.device(), "the device");
+          for (std::int64_t i = 0; i < batch.target.size(0); ++i) {
+            const auto row = batch.target[i].item<std::int64_t>();
+            expect(batch.data[i][0].item<float>() == static_cast<float>(row),
+                   "a row with its target");
+            ++mine[static_cast<std::size_t>(row)];
           }
-          expect(sizes == std::vector<std::int64_t>{2, 2, 1}, "the last batch is smaller");
-          ctx.communicator().all_reduce(std::span(mine));
-          for (auto count : mine) expect(count == 1, "every row once");
-        })) == "");
+        }
+        expect(sizes == std::vector<std::int64_t>{2, 2, 1}, "the last batch is smaller");
+        ctx.communicator().all_reduce(std::span(mine));
+        for (auto count : mine) expect(count == 1, "every row once");
+      })) == "");
 }
 
 TEST_CASE("the order of a run's data follows the run's seed, which is added to the sampler's",
@@ -168,7 +179,8 @@ TEST_CASE("the order of a run's data follows the run's seed, which is added to t
             member.run_seed = run_seed;
             Context ctx(member);
             std::vector<std::int64_t> seen;
-            for (auto& batch : ctx.loader({torch::zeros({40, 1}), torch::arange(40)}, 8, 0, options)) {
+            for (auto& batch :
+                 ctx.loader({torch::zeros({40, 1}), torch::arange(40)}, 8, 0, options)) {
               for (std::int64_t i = 0; i < batch.target.size(0); ++i)
                 seen.push_back(batch.target[i].item<std::int64_t>());
             }
@@ -177,8 +189,10 @@ TEST_CASE("the order of a run's data follows the run's seed, which is added to t
           expect(order(5) == order(5), "one order for one seed");
           expect(order(5) != order(6), "another order for another seed");
           expect(order(5, {.seed = 2}) == order(7), "the sum of both seeds");
-          expect(order(0) == DistributedSampler(40, 0, 1).indices(), "the sampler's own order without a run's seed");
-          expect(order(5, {.shuffle = false}) == order(6, {.shuffle = false}), "no order of a seed without shuffling");
+          expect(order(0) == DistributedSampler(40, 0, 1).indices(),
+                 "the sampler's own order without a run's seed");
+          expect(order(5, {.shuffle = false}) == order(6, {.shuffle = false}),
+                 "no order of a seed without shuffling");
         })) == "");
 }
 
@@ -216,8 +230,9 @@ TEST_CASE("a rank that leaves before there is a communicator leaves nobody waiti
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.message);
     CHECK(outcome.type == "GangBroken");
-    CHECK_THAT(outcome.message, Catch::Contains("rank " + std::to_string(leaver) +
-                                                (throws ? " has left by an exception" : " has finished")));
+    CHECK_THAT(outcome.message,
+               Catch::Contains("rank " + std::to_string(leaver) +
+                               (throws ? " has left by an exception" : " has finished")));
     CHECK(outcome.seconds < 5);
   }
 }

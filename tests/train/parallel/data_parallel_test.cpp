@@ -28,7 +28,8 @@ constexpr std::int64_t kRows = 24;  // divisible by every number of ranks here
 
 ContextOptions small_buckets(bool find_unused = false) {
   ContextOptions options;
-  options.data_parallel = {.first_bucket_bytes = 1000, .bucket_bytes = 4000, .find_unused_parameters = find_unused};
+  options.data_parallel = {
+      .first_bucket_bytes = 1000, .bucket_bytes = 4000, .find_unused_parameters = find_unused};
   return options;
 }
 
@@ -39,7 +40,8 @@ torch::Tensor loss_of(Net& net, int rank, int ranks, std::uint64_t step = 0) {
 }
 
 void expect_same(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
-  const auto error = (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
+  const auto error =
+      (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
   expect(error <= 1e-6, fmt::format("{} to 1e-6, it is off by {}", what, error));
 }
 
@@ -52,12 +54,14 @@ void expect_same_gradients(Net& net, Net& reference, const std::string& when) {
 
 }  // namespace
 
-TEST_CASE("gradients of the ranks equal those of one process on the joined batch", "[train][data_parallel]") {
+TEST_CASE("gradients of the ranks equal those of one process on the joined batch",
+          "[train][data_parallel]") {
   const int ranks = GENERATE(1, 2, 3, 4);
   CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, small_buckets());
-          auto net = ctx.prepare(Net(kWidths, 1 + static_cast<std::uint64_t>(gang.rank())));  // rank 0's weights count
+          // Rank 0's weights count.
+          auto net = ctx.prepare(Net(kWidths, 1 + static_cast<std::uint64_t>(gang.rank())));
           Net reference(kWidths, 1);
           loss_of(reference, 0, 1).backward();
           loss_of(net, gang.rank(), gang.size()).backward();
@@ -77,7 +81,8 @@ TEST_CASE("ranks on two nodes average alike", "[train][data_parallel]") {
         })) == "");
 }
 
-TEST_CASE("twenty steps of an optimizer give the weights of one process", "[train][data_parallel]") {
+TEST_CASE("twenty steps of an optimizer give the weights of one process",
+          "[train][data_parallel]") {
   const bool set_to_none = GENERATE(true, false);
   CHECK(failures(ForkedGang::on_one_node(3).run([set_to_none](GangContext& gang) {
           TestMember member(gang);
@@ -103,19 +108,23 @@ TEST_CASE("twenty steps of an optimizer give the weights of one process", "[trai
         })) == "");
 }
 
-TEST_CASE("gradients accumulated under no_sync are averaged by the backward after it", "[train][data_parallel]") {
+TEST_CASE("gradients accumulated under no_sync are averaged by the backward after it",
+          "[train][data_parallel]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, small_buckets());
           auto net = ctx.prepare(Net(kWidths));
           Net reference(kWidths);
-          for (int round = 0; round < 2; ++round) {  // the second time the gradients lie in the buckets already
+          // The second time the gradients lie in the buckets already.
+          for (int round = 0; round < 2; ++round) {
             net->zero_grad(round == 0);
             reference->zero_grad();
-            for (std::uint64_t step = 0; step < 3; ++step) loss_of(reference, 0, 1, step).backward();
+            for (std::uint64_t step = 0; step < 3; ++step)
+              loss_of(reference, 0, 1, step).backward();
             {
               const auto guard = ctx.no_sync();
-              for (std::uint64_t step = 0; step < 2; ++step) loss_of(net, gang.rank(), gang.size(), step).backward();
+              for (std::uint64_t step = 0; step < 2; ++step)
+                loss_of(net, gang.rank(), gang.size(), step).backward();
             }
             loss_of(net, gang.rank(), gang.size(), 2).backward();
             expect_same_gradients(net, reference, fmt::format("accumulated in round {}", round));
@@ -123,14 +132,15 @@ TEST_CASE("gradients accumulated under no_sync are averaged by the backward afte
         })) == "");
 }
 
-// Backward is held in the first layer, which it comes to last, until a bucket has been reduced: without overlap it would
-// wait in vain.
+// Backward is held in the first layer, which it comes to last, until a bucket has been reduced:
+// without overlap it would wait in vain.
 TEST_CASE("buckets are reduced while backward still runs", "[train][data_parallel]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           auto comm = make_host_communicator(gang);
           Net net(kWidths);
           std::vector<NamedTensor> parameters;
-          for (const auto& item : net->named_parameters()) parameters.push_back({item.key(), item.value()});
+          for (const auto& item : net->named_parameters())
+            parameters.push_back({item.key(), item.value()});
           std::atomic<int> reduced{0};
           int reduced_before_the_end = 0;
           bool ended = false;
@@ -148,7 +158,8 @@ TEST_CASE("buckets are reduced while backward still runs", "[train][data_paralle
           });
           loss_of(net, gang.rank(), gang.size()).backward();
           expect(reduced_before_the_end > 0 && ended, "an overlap and an end");
-          expect(reduced.load() == static_cast<int>(reducer->buckets()), "all buckets reduced at the end");
+          expect(reduced.load() == static_cast<int>(reducer->buckets()),
+                 "all buckets reduced at the end");
         })) == "");
 }
 
@@ -166,14 +177,17 @@ TEST_CASE("parameters without a gradient are named, on the ranks that lack it an
   for (const auto& outcome : outcomes) {
     INFO(outcome.type << ": " << outcome.message);
     CHECK(outcome.threw);
-    CHECK_THAT(outcome.message, Contains("4 of 6 parameters got no gradient") && Contains("layer2.weight") &&
+    CHECK_THAT(outcome.message, Contains("4 of 6 parameters got no gradient") &&
+                                    Contains("layer2.weight") &&
                                     Contains("find_unused_parameters"));
   }
   CHECK(outcomes[0].type == "GangBroken");
 }
 
-TEST_CASE("with find_unused_parameters what a rank did not use counts as zero, and what none used is left alone",
-          "[train][data_parallel]") {
+TEST_CASE(
+    "with find_unused_parameters what a rank did not use counts as zero, and what none used is "
+    "left alone",
+    "[train][data_parallel]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, small_buckets(true));
@@ -194,34 +208,37 @@ TEST_CASE("with find_unused_parameters what a rank did not use counts as zero, a
         })) == "");
 }
 
-TEST_CASE("models that differ between ranks are refused with the first difference", "[train][data_parallel]") {
+TEST_CASE("models that differ between ranks are refused with the first difference",
+          "[train][data_parallel]") {
   const auto outcomes = ForkedGang::on_one_node(3).run([](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member);
-    auto net =
-        ctx.prepare(Net(gang.rank() == 1 ? std::vector<std::int64_t>{6, 41, 4} : std::vector<std::int64_t>{6, 40, 4}));
+    auto net = ctx.prepare(Net(gang.rank() == 1 ? std::vector<std::int64_t>{6, 41, 4}
+                                                : std::vector<std::int64_t>{6, 40, 4}));
   });
   for (const auto& outcome : outcomes) {
     CHECK(outcome.type == "invalid_argument");
-    CHECK_THAT(
-        outcome.message,
-        Contains("on rank 1 parameter 0 is \"layer0.weight [41, 6] Double\", on rank 0 it is \"layer0.weight [40, 6]"));
+    CHECK_THAT(outcome.message, Contains("on rank 1 parameter 0 is \"layer0.weight [41, 6] "
+                                         "Double\", on rank 0 it is \"layer0.weight [40, 6]"));
   }
 }
 
-TEST_CASE("a float32 model with buffers gets rank 0's values and keeps its names", "[train][data_parallel]") {
+TEST_CASE("a float32 model with buffers gets rank 0's values and keeps its names",
+          "[train][data_parallel]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           struct Tracker : torch::nn::Module {
             explicit Tracker(double x) {
               weight = register_parameter("weight", torch::full({2, 2}, x));
               frozen = register_parameter("frozen", torch::full({3}, x), false);
-              count = register_buffer("count", torch::full({}, static_cast<std::int64_t>(x), torch::kInt64));
+              count = register_buffer("count",
+                                      torch::full({}, static_cast<std::int64_t>(x), torch::kInt64));
             }
             torch::Tensor weight, frozen, count;
           };
           TestMember member(gang);
           Context ctx(member);
-          std::shared_ptr<Tracker> model = ctx.prepare(std::make_shared<Tracker>(gang.rank() + 5.0));
+          std::shared_ptr<Tracker> model =
+              ctx.prepare(std::make_shared<Tracker>(gang.rank() + 5.0));
           expect(model->weight.mean().item<double>() == 5 && model->frozen[0].item<double>() == 5,
                  "rank 0's parameters");
           expect(model->count.item<std::int64_t>() == 5, "rank 0's buffer");
@@ -232,7 +249,8 @@ TEST_CASE("a float32 model with buffers gets rank 0's values and keeps its names
         })) == "");
 }
 
-TEST_CASE("a rank killed in its step ends the others' backward", "[train][data_parallel][failure]") {
+TEST_CASE("a rank killed in its step ends the others' backward",
+          "[train][data_parallel][failure]") {
   const auto outcomes = ForkedGang::on_one_node(3).run([](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member, small_buckets());
@@ -251,7 +269,8 @@ TEST_CASE("a rank killed in its step ends the others' backward", "[train][data_p
   }
 }
 
-TEST_CASE("a rank whose function throws ends the others' backward, with its rank", "[train][data_parallel][failure]") {
+TEST_CASE("a rank whose function throws ends the others' backward, with its rank",
+          "[train][data_parallel][failure]") {
   const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member, small_buckets());

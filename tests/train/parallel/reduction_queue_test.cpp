@@ -70,7 +70,8 @@ struct Plan {
 };
 
 double value_of(int backward, std::size_t model, std::size_t bucket, int rank) {
-  return 1000.0 * backward + 100.0 * static_cast<double>(model) + 10.0 * static_cast<double>(bucket) + rank;
+  return 1000.0 * backward + 100.0 * static_cast<double>(model) +
+         10.0 * static_cast<double>(bucket) + rank;
 }
 
 /// One rank: its models, and a random order of its own in which it fills their buckets.
@@ -97,8 +98,8 @@ class Rank {
     fill(backward, takes_part, here && plan.mishap == Plan::Mishap::Abandoned);
     if (here && plan.mishap == Plan::Mishap::Abandoned) return queue_.abandon();
     if (here && plan.mishap == Plan::Mishap::Refused) {
-      const auto begun =
-          static_cast<std::size_t>(std::find(takes_part.begin(), takes_part.end(), true) - takes_part.begin());
+      const auto begun = static_cast<std::size_t>(
+          std::find(takes_part.begin(), takes_part.end(), true) - takes_part.begin());
       models_[begun]->refuses = true;
     }
     const auto thrown = close();
@@ -108,7 +109,8 @@ class Rank {
   }
 
  private:
-  /// Autograd: a bucket of any model that has one left, until all are full or, if it is to be left, half of them.
+  /// Autograd: a bucket of any model that has one left, until all are full or, if it is to be left,
+  /// half of them.
   void fill(int backward, const std::vector<bool>& takes_part, bool leaves) {
     std::vector<std::size_t> turns;
     for (std::size_t m = 0; m < kModels; ++m) {
@@ -143,8 +145,8 @@ class Rank {
     else if (plan.mishap == Plan::Mishap::Abandoned || plan.mishap == Plan::Mishap::Refused)
       wanted = fmt::format("rank {} left this backward by an exception", plan.rank);
     else if (absent < kModels && !models_[absent]->zero_where_unused())
-      wanted = fmt::format("model {} (numbers) got gradients on rank {}, and none on rank {}", absent,
-                           plan.rank == 0 ? 1 : 0, plan.rank);
+      wanted = fmt::format("model {} (numbers) got gradients on rank {}, and none on rank {}",
+                           absent, plan.rank == 0 ? 1 : 0, plan.rank);
     expect(wanted.empty() ? thrown.empty() : thrown.starts_with(wanted),
            fmt::format("\"{}\", it is \"{}\"", wanted, thrown));
   }
@@ -158,7 +160,8 @@ class Rank {
           if (m != absent || r != plan.rank) sum += value_of(backward, m, bucket, r);
         }
         expect(std::abs(models_[m]->values[bucket] - sum / gang_.size()) < 1e-9,
-               fmt::format("the average of bucket {} of model {} in backward {}", bucket, m, backward));
+               fmt::format("the average of bucket {} of model {} in backward {}", bucket, m,
+                           backward));
       }
     }
   }
@@ -172,14 +175,18 @@ class Rank {
 
 }  // namespace
 
-// Invariants 1 to 4 of ReductionQueue: a call that does not fit throws, and a wait without end does at its deadline.
-TEST_CASE("backwards whose ranks fill buckets in any order, or fail, stay in step", "[train][reduction_queue]") {
-  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2));
+// Invariants 1 to 4 of ReductionQueue: a call that does not fit throws, and a wait without end does
+// at its deadline.
+TEST_CASE("backwards whose ranks fill buckets in any order, or fail, stay in step",
+          "[train][reduction_queue]") {
+  const auto gang =
+      GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2));
   const auto seed = std::random_device()();
   INFO("seed " << seed);
   CHECK(failures(gang.run([seed](GangContext& context) {
           std::mt19937 shared(seed);
           Rank rank(context, seed);
-          for (int backward = 0; backward < kBackwards; ++backward) rank.run(backward, Plan(shared, context.size()));
+          for (int backward = 0; backward < kBackwards; ++backward)
+            rank.run(backward, Plan(shared, context.size()));
         })) == "");
 }

@@ -27,7 +27,8 @@ constexpr std::int64_t kSample = 48;
 ContextOptions with_buckets(std::size_t first, std::size_t others, bool find_unused = false) {
   ContextOptions options;
   options.timeout = std::chrono::seconds(60);
-  options.data_parallel = {.first_bucket_bytes = first, .bucket_bytes = others, .find_unused_parameters = find_unused};
+  options.data_parallel = {
+      .first_bucket_bytes = first, .bucket_bytes = others, .find_unused_parameters = find_unused};
   return options;
 }
 
@@ -61,14 +62,19 @@ torch::Tensor noise(int rank, std::uint64_t step) {
 
 /// Of the rows that a rank has in this step.
 torch::Tensor loss_of(Pair& pair, int rank, std::uint64_t step, Through through) {
-  if (through == Through::Generator) return pair.generator->forward(noise(rank, step)).pow(2).mean();
+  if (through == Through::Generator)
+    return pair.generator->forward(noise(rank, step)).pow(2).mean();
   auto judged = torch::softplus(-pair.discriminator->forward(real(rank, step))).mean();
   if (through == Through::Discriminator) return judged;
-  return judged + torch::softplus(pair.discriminator->forward(pair.generator->forward(noise(rank, step)))).mean();
+  return judged +
+         torch::softplus(pair.discriminator->forward(pair.generator->forward(noise(rank, step))))
+             .mean();
 }
 
-/// The average over the ranks, added up in their order by one process; undefined for a parameter without a gradient.
-std::vector<torch::Tensor> averages(Pair& pair, int ranks, const std::function<torch::Tensor(int rank)>& loss) {
+/// The average over the ranks, added up in their order by one process; undefined for a parameter
+/// without a gradient.
+std::vector<torch::Tensor> averages(Pair& pair, int ranks,
+                                    const std::function<torch::Tensor(int rank)>& loss) {
   std::vector<torch::Tensor> sums(pair.parameters().size());
   for (int rank = 0; rank < ranks; ++rank) {
     pair.zero_grad();
@@ -84,13 +90,15 @@ std::vector<torch::Tensor> averages(Pair& pair, int ranks, const std::function<t
   return sums;
 }
 
-/// On one node the ranks' gradients are added up in their order too, so that averages are the same bits.
-void expect_gradients(const Pair& pair, const std::vector<torch::Tensor>& wanted, const std::string& when,
-                      double tolerance = 0) {
+/// On one node the ranks' gradients are added up in their order too, so that averages are the same
+/// bits.
+void expect_gradients(const Pair& pair, const std::vector<torch::Tensor>& wanted,
+                      const std::string& when, double tolerance = 0) {
   const auto parameters = pair.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto got = parameters[i].grad();
-    expect(got.defined() == wanted[i].defined(), fmt::format("a gradient of parameter {} {} or none", i, when));
+    expect(got.defined() == wanted[i].defined(),
+           fmt::format("a gradient of parameter {} {} or none", i, when));
     if (!got.defined()) continue;
     const auto error = (got - wanted[i]).abs().max().item<double>();
     expect(error <= tolerance * wanted[i].abs().max().item<double>(),
@@ -106,11 +114,12 @@ Pair prepared(Context& ctx, std::int64_t hidden) {
 }
 
 /// One step of all ranks, whose averages must be those of one process.
-void check_step(Context& ctx, Pair& pair, Pair& reference, std::uint64_t step, Through through, double tolerance = 0) {
+void check_step(Context& ctx, Pair& pair, Pair& reference, std::uint64_t step, Through through,
+                double tolerance = 0) {
   pair.zero_grad();
   loss_of(pair, ctx.rank(), step, through).backward();
-  const auto wanted =
-      averages(reference, ctx.world_size(), [&](int rank) { return loss_of(reference, rank, step, through); });
+  const auto wanted = averages(reference, ctx.world_size(),
+                               [&](int rank) { return loss_of(reference, rank, step, through); });
   expect_gradients(pair, wanted, fmt::format("in step {}", step), tolerance);
 }
 
@@ -119,7 +128,8 @@ double tolerance_of(const GangContext& gang) { return gang.node_count() > 1 ? 1e
 
 /// Throws in backward once the last layer has its gradients, and so buckets are on their way.
 void throw_in(torch::Tensor middle) {
-  middle.register_hook([](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error("the user's hook"); });
+  middle.register_hook(
+      [](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error("the user's hook"); });
 }
 
 /// The text of what `call` throws; empty: nothing.
@@ -142,7 +152,8 @@ TEST_CASE("two models of 12 MiB in one backward have the averages of one process
           Context ctx(member, {.timeout = std::chrono::seconds(60)});
           auto pair = prepared(ctx, 850);
           Pair reference(850);
-          for (std::uint64_t step = 0; step < 20; ++step) check_step(ctx, pair, reference, step, Through::Both);
+          for (std::uint64_t step = 0; step < 20; ++step)
+            check_step(ctx, pair, reference, step, Through::Both);
         })) == "");
 }
 
@@ -155,12 +166,15 @@ TEST_CASE("models that take part by turns and together are averaged, over two no
           auto pair = prepared(ctx, 40);
           Pair reference(40);
           for (std::uint64_t step = 0; step < 30; ++step)
-            check_step(ctx, pair, reference, step, static_cast<Through>(step % 3), tolerance_of(context));
+            check_step(ctx, pair, reference, step, static_cast<Through>(step % 3),
+                       tolerance_of(context));
         })) == "");
 }
 
-// Autograd comes first to what was computed last, so the ranks' buckets are full in different orders.
-TEST_CASE("ranks whose models are ready in different orders average alike", "[train][data_parallel][models]") {
+// Autograd comes first to what was computed last, so the ranks' buckets are full in different
+// orders.
+TEST_CASE("ranks whose models are ready in different orders average alike",
+          "[train][data_parallel][models]") {
   const int ranks = GENERATE(2, 3);
   CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) {
           TestMember member(gang);
@@ -171,7 +185,8 @@ TEST_CASE("ranks whose models are ready in different orders average alike", "[tr
             std::vector<torch::Tensor> losses(2);
             for (int turn = 0; turn < 2; ++turn) {
               const bool first = (turn + rank + static_cast<int>(step)) % 2 == 0;
-              losses[first ? 0 : 1] = loss_of(of, rank, step, first ? Through::Generator : Through::Discriminator);
+              losses[first ? 0 : 1] =
+                  loss_of(of, rank, step, first ? Through::Generator : Through::Discriminator);
             }
             return losses[0] + losses[1];
           };
@@ -179,7 +194,8 @@ TEST_CASE("ranks whose models are ready in different orders average alike", "[tr
             pair.zero_grad();
             apart(pair, ctx.rank(), step).backward();
             expect_gradients(pair,
-                             averages(reference, ctx.world_size(), [&](int r) { return apart(reference, r, step); }),
+                             averages(reference, ctx.world_size(),
+                                      [&](int r) { return apart(reference, r, step); }),
                              fmt::format("in step {}", step));
           }
         })) == "");
@@ -201,15 +217,20 @@ TEST_CASE("after a backward that an exception left on every rank the next ones a
             pair.zero_grad();
             auto sample = pair.generator->forward(noise(ctx.rank(), step));
             throw_in(sample);
-            const auto text = thrown_by([&] { pair.discriminator->forward(sample).sum().backward(); });
-            expect(text.find("the user's hook") != std::string::npos, "the exception of the hook, it is " + text);
+            const auto text =
+                thrown_by([&] { pair.discriminator->forward(sample).sum().backward(); });
+            expect(text.find("the user's hook") != std::string::npos,
+                   "the exception of the hook, it is " + text);
           }
         })) == "");
 }
 
-TEST_CASE("a backward that an exception left on one rank fails on all, naming that rank, and the next one averages",
-          "[train][data_parallel][failure]") {
-  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2));
+TEST_CASE(
+    "a backward that an exception left on one rank fails on all, naming that rank, and the next "
+    "one averages",
+    "[train][data_parallel][failure]") {
+  const auto gang =
+      GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2));
   const int thrower = GENERATE(0, 1);
   CHECK(failures(gang.run([thrower](GangContext& context) {
           TestMember member(context);
@@ -224,25 +245,31 @@ TEST_CASE("a backward that an exception left on one rank fails on all, naming th
             pair.zero_grad();
             auto sample = pair.generator->forward(noise(ctx.rank(), step));
             if (ctx.rank() == thrower) throw_in(sample);
-            const auto text = thrown_by([&] { pair.discriminator->forward(sample).sum().backward(); });
-            const auto wanted = ctx.rank() == thrower
-                                    ? std::string("the user's hook")
-                                    : fmt::format("rank {} left this backward by an exception", thrower);
+            const auto text =
+                thrown_by([&] { pair.discriminator->forward(sample).sum().backward(); });
+            const auto wanted =
+                ctx.rank() == thrower
+                    ? std::string("the user's hook")
+                    : fmt::format("rank {} left this backward by an exception", thrower);
             expect(text.find(wanted) != std::string::npos, wanted + ", it is " + text);
           }
         })) == "");
 }
 
-TEST_CASE("a model that takes part on some ranks only is named on all, and the next backward averages",
-          "[train][data_parallel][failure]") {
+TEST_CASE(
+    "a model that takes part on some ranks only is named on all, and the next backward averages",
+    "[train][data_parallel][failure]") {
   CHECK(failures(ForkedGang::on_one_node(3).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
           Pair reference(40);
-          const auto text = thrown_by(
-              [&] { loss_of(pair, ctx.rank(), 0, ctx.rank() == 1 ? Through::Generator : Through::Both).backward(); });
-          expect(text.find("model 1 (layer0.weight, ...) got gradients on rank 0, and none on rank 1") !=
+          const auto text = thrown_by([&] {
+            loss_of(pair, ctx.rank(), 0, ctx.rank() == 1 ? Through::Generator : Through::Both)
+                .backward();
+          });
+          expect(text.find(
+                     "model 1 (layer0.weight, ...) got gradients on rank 0, and none on rank 1") !=
                      std::string::npos,
                  "the model and the ranks, it is " + text);
           check_step(ctx, pair, reference, 1, Through::Both);
@@ -258,12 +285,14 @@ TEST_CASE("with find_unused_parameters a model that a rank did not use at all co
           Pair reference(40);
           for (std::uint64_t step = 0; step < 4; ++step) {
             auto mixed = [step](Pair& of, int rank) {
-              return loss_of(of, rank, step, rank == 0 ? Through::Generator : Through::Discriminator);
+              return loss_of(of, rank, step,
+                             rank == 0 ? Through::Generator : Through::Discriminator);
             };
             pair.zero_grad();
             mixed(pair, ctx.rank()).backward();
-            expect_gradients(pair, averages(reference, 2, [&](int rank) { return mixed(reference, rank); }),
-                             fmt::format("in step {}", step));
+            expect_gradients(
+                pair, averages(reference, 2, [&](int rank) { return mixed(reference, rank); }),
+                fmt::format("in step {}", step));
           }
         })) == "");
 }

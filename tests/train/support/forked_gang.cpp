@@ -57,7 +57,8 @@ class Table final : public Rendezvous {
 
   void set(std::string_view key, std::string_view value) override {
     auto& entry = board_.table[board_.entries.fetch_add(1)];
-    expect(key.size() < sizeof entry.key && value.size() <= sizeof entry.value, "a rendezvous entry that fits");
+    expect(key.size() < sizeof entry.key && value.size() <= sizeof entry.value,
+           "a rendezvous entry that fits");
     copy_text(entry.key, key);
     std::memcpy(entry.value, value.data(), value.size());
     entry.length = value.size();
@@ -73,7 +74,9 @@ class Table final : public Rendezvous {
           return find(key, value);
         },
         timeout);
-    if (!found) throw TimedOut(Failure{.kind = Failure::Kind::TimedOut, .message = fmt::format("nobody set {}", key)});
+    if (!found)
+      throw TimedOut(
+          Failure{.kind = Failure::Kind::TimedOut, .message = fmt::format("nobody set {}", key)});
     return value;
   }
 
@@ -99,7 +102,9 @@ class Context final : public GangContext {
   int local_rank() const override {
     return static_cast<int>(std::count(nodes_.begin(), nodes_.begin() + rank_, node_rank()));
   }
-  int local_size() const override { return static_cast<int>(std::count(nodes_.begin(), nodes_.end(), node_rank())); }
+  int local_size() const override {
+    return static_cast<int>(std::count(nodes_.begin(), nodes_.end(), node_rank()));
+  }
   int node_rank() const override { return nodes_[static_cast<std::size_t>(rank_)]; }
   int node_count() const override { return *std::max_element(nodes_.begin(), nodes_.end()) + 1; }
   std::vector<int> node_ranks() const override { return nodes_; }
@@ -108,7 +113,8 @@ class Context final : public GangContext {
   Rendezvous& rendezvous() override { return table_; }
   const std::atomic<std::uint32_t>& broken() const override { return board_.broken; }
   Failure why_broken() const override {
-    return {.kind = Failure::Kind::ProcessDied, .message = board_.broken.load() != 0 ? board_.why : ""};
+    return {.kind = Failure::Kind::ProcessDied,
+            .message = board_.broken.load() != 0 ? board_.why : ""};
   }
   /// Another process breaks this gang, and collectives poll its word.
   std::shared_ptr<void> on_broken(std::function<void()> /*then*/) override { return nullptr; }
@@ -126,7 +132,8 @@ void note(Record& record, int state, std::string_view type, std::string_view mes
   record.state.store(state, std::memory_order_release);
 }
 
-void run_rank(Board& board, const ForkedGang& gang, int rank, const std::function<void(GangContext&)>& body) {
+void run_rank(Board& board, const ForkedGang& gang, int rank,
+              const std::function<void(GangContext&)>& body) {
   auto& record = board.records[rank];
   try {
     Context context(board, gang.node_ranks, rank);
@@ -146,12 +153,14 @@ void run_rank(Board& board, const ForkedGang& gang, int rank, const std::functio
 }
 
 Board* make_board() {
-  void* at = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* at =
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
   return new (at) Board{};
 }
 
-pid_t fork_rank(Board& board, const ForkedGang& gang, int rank, const std::function<void(GangContext&)>& body) {
+pid_t fork_rank(Board& board, const ForkedGang& gang, int rank,
+                const std::function<void(GangContext&)>& body) {
   const auto parent = ::getpid();
   const auto child = ::fork();
   if (child != 0) return child;
@@ -162,7 +171,8 @@ pid_t fork_rank(Board& board, const ForkedGang& gang, int rank, const std::funct
 }
 
 /// Waits for all, plays the head for those who die, kills what is left at the limit.
-void await(Board& board, const ForkedGang& gang, std::vector<pid_t> pids, std::vector<Outcome>& outcomes) {
+void await(Board& board, const ForkedGang& gang, std::vector<pid_t> pids,
+           std::vector<Outcome>& outcomes) {
   const auto start = Clock::now();
   std::size_t left = pids.size();
   const bool all = eventually(
@@ -203,7 +213,8 @@ ForkedGang ForkedGang::on_nodes(int ranks, int nodes) {
 std::vector<Outcome> ForkedGang::run(const std::function<void(GangContext&)>& rank) const {
   auto* board = make_board();
   std::vector<pid_t> pids;
-  for (int r = 0; r < static_cast<int>(node_ranks.size()); ++r) pids.push_back(fork_rank(*board, *this, r, rank));
+  for (int r = 0; r < static_cast<int>(node_ranks.size()); ++r)
+    pids.push_back(fork_rank(*board, *this, r, rank));
   std::vector<Outcome> outcomes(pids.size());
   await(*board, *this, pids, outcomes);
   for (std::size_t r = 0; r < outcomes.size(); ++r) {

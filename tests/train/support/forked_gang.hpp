@@ -9,8 +9,9 @@
 
 #include <troupe/gang_context.hpp>
 
-/// Gangs without a cluster, for tests: each rank is a forked process, the rendezvous is a table in shared memory, and
-/// the parent plays the head: when a rank dies by a signal it sets the gang's broken word.
+/// Gangs without a cluster, for tests: each rank is a forked process, the rendezvous is a table in
+/// shared memory, and the parent plays the head: when a rank dies by a signal it sets the gang's
+/// broken word.
 namespace troupe::testing {
 
 /// How one rank ended.
@@ -27,18 +28,22 @@ struct ForkedGang {
   std::chrono::seconds limit{60};  ///< then the ranks left are killed, which shows as signal 9
   bool announce_deaths = true;     ///< false: nobody sets the broken word
 
-  static ForkedGang on_one_node(int ranks) { return {std::vector<int>(static_cast<std::size_t>(ranks), 0)}; }
+  static ForkedGang on_one_node(int ranks) {
+    return {std::vector<int>(static_cast<std::size_t>(ranks), 0)};
+  }
   /// Rank k is on node k % nodes, so that a node's ranks are not neighbours.
   static ForkedGang on_nodes(int ranks, int nodes);
 
-  /// Forks, runs `rank` in every process, waits for all. The caller must not have touched LibTorch or made threads.
+  /// Forks, runs `rank` in every process, waits for all. The caller must not have touched LibTorch
+  /// or made threads.
   std::vector<Outcome> run(const std::function<void(GangContext&)>& rank) const;
 };
 
 /// "" if every rank came to its end; else who did not and why.
 std::string failures(const std::vector<Outcome>& outcomes);
 
-/// In a rank: throws with the place unless it holds. (Catch's macros report to the wrong process there.)
+/// In a rank: throws with the place unless it holds. (Catch's macros report to the wrong process
+/// there.)
 void expect(bool holds, const std::string& what);
 /// The same where there are many places: `say` puts one into words only if it is wrong.
 template <std::invocable Say>
@@ -47,6 +52,7 @@ void expect(bool holds, Say say) {
 }
 
 /// Polls until it holds; false at the deadline.
-bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds limit = std::chrono::seconds(20));
+bool eventually(const std::function<bool()>& holds,
+                std::chrono::milliseconds limit = std::chrono::seconds(20));
 
 }  // namespace troupe::testing

@@ -15,7 +15,8 @@ struct NetImpl : torch::nn::Module {
   explicit NetImpl(std::vector<std::int64_t> widths, std::uint64_t seed = 1) {
     torch::manual_seed(seed);
     for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-      layers.push_back(register_module("layer" + std::to_string(i), torch::nn::Linear(widths[i], widths[i + 1])));
+      layers.push_back(register_module("layer" + std::to_string(i),
+                                       torch::nn::Linear(widths[i], widths[i + 1])));
     }
     to(torch::kFloat64);
   }

@@ -20,7 +20,8 @@ Child waiting_sweep(const TestCluster& cluster, const TemporaryFolder& folder) {
   const auto reports = [&] {
     const auto journal = troupe::tune::content_of(folder.path() + "/run-1/journal.jsonl");
     const auto first = journal.find(R"("event":"reported")");
-    return first != std::string::npos && journal.find(R"("event":"reported")", first + 1) != std::string::npos;
+    return first != std::string::npos &&
+           journal.find(R"("event":"reported")", first + 1) != std::string::npos;
   };
   REQUIRE(eventually(reports, std::chrono::seconds(20)));
   return driver;
@@ -34,8 +35,9 @@ void check_end(Child& driver, const TemporaryFolder& folder, const std::string& 
   CHECK(*status == 0);
   CHECK_THAT(driver.output(), Contains("ended early: " + why));
   for (const auto* trial : {"trial 0: ", "trial 1: ", "trial 2: "}) {
-    CHECK_THAT(driver.output(),
-               Contains(trial + std::string("stopped, failures 0, restarts 0, the run ended: ") + why));
+    CHECK_THAT(
+        driver.output(),
+        Contains(trial + std::string("stopped, failures 0, restarts 0, the run ended: ") + why));
   }
   const auto journal = troupe::tune::content_of(folder.path() + "/run-1/journal.jsonl");
   CHECK_THAT(journal, Contains(R"("fault":"ended")"));
@@ -52,7 +54,8 @@ TEST_CASE("a sweep that its user ends says so, and blames no trial", "[tune][clu
   check_end(driver, folder, "ended by the user (SIGINT)");
 }
 
-TEST_CASE("a sweep whose cluster is stopped says so and returns what it has", "[tune][cluster][failure]") {
+TEST_CASE("a sweep whose cluster is stopped says so and returns what it has",
+          "[tune][cluster][failure]") {
   TestCluster cluster(1, 4);
   const TemporaryFolder folder;
   auto driver = waiting_sweep(cluster, folder);
@@ -62,7 +65,8 @@ TEST_CASE("a sweep whose cluster is stopped says so and returns what it has", "[
   CHECK(cluster.head().wait());
 }
 
-TEST_CASE("a sweep whose head is killed says so and returns what it has", "[tune][cluster][failure]") {
+TEST_CASE("a sweep whose head is killed says so and returns what it has",
+          "[tune][cluster][failure]") {
   TestCluster cluster(1, 4);
   const TemporaryFolder folder;
   auto driver = waiting_sweep(cluster, folder);

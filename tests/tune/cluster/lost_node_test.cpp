@@ -9,7 +9,8 @@
 using namespace troupe::test;
 using Catch::Contains;
 
-TEST_CASE("a trial whose node dies is started again on the other, and is no failure", "[tune][cluster][failure]") {
+TEST_CASE("a trial whose node dies is started again on the other, and is no failure",
+          "[tune][cluster][failure]") {
   TestCluster cluster(2);
   const TemporaryFolder folder;
   auto driver = cluster.driver(folder.path());
@@ -26,9 +27,11 @@ TEST_CASE("a trial whose node dies is started again on the other, and is no fail
   INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);
-  CHECK_THAT(driver.output(), Contains("trial 0 was lost by the cluster (attempt 1), will be started again: ") &&
-                                  Contains("was lost with node") && Contains("trial 0 started (attempt 2)"));
-  CHECK_THAT(driver.output(), Contains("1 restart after failures of the cluster; the last of trial 0: "));
+  CHECK_THAT(driver.output(),
+             Contains("trial 0 was lost by the cluster (attempt 1), will be started again: ") &&
+                 Contains("was lost with node") && Contains("trial 0 started (attempt 2)"));
+  CHECK_THAT(driver.output(),
+             Contains("1 restart after failures of the cluster; the last of trial 0: "));
   CHECK_THAT(driver.output(), Contains("status terminated, failures 0, restarts 1"));
 }
 
@@ -47,7 +50,9 @@ TEST_CASE("a sweep whose nodes all restart, one after the other, goes on with th
   REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
   driver.wait_for_output("trial 0 was lost by the cluster (attempt 1), will be started again: ");
   REQUIRE(::kill(cluster.worker(0).agent(), SIGKILL) == 0);
-  const auto nobody_is_there = [&] { return nlohmann::json::parse(cluster.status())["nodes"].empty(); };
+  const auto nobody_is_there = [&] {
+    return nlohmann::json::parse(cluster.status())["nodes"].empty();
+  };
   REQUIRE(eventually(nobody_is_there, std::chrono::seconds(20)));
   cluster.add_worker();
   cluster.add_worker();

@@ -1,4 +1,5 @@
-// How a sweep drives its gangs: on one thread, at once, and without losing its place in the cluster's queue.
+// How a sweep drives its gangs: on one thread, at once, and without losing its place in the
+// cluster's queue.
 #include <troupe/tune.hpp>
 
 #include <algorithm>
@@ -36,7 +37,9 @@ struct Config {
 /// Ends only if `together` trials run at the same time, each of which makes a folder.
 void meets_others(tune::Context& ctx, const Config& config) {
   fs::create_directory(config.folder + "/" + std::to_string(getpid()));
-  const auto here = [&] { return std::distance(fs::directory_iterator(config.folder), fs::directory_iterator()); };
+  const auto here = [&] {
+    return std::distance(fs::directory_iterator(config.folder), fs::directory_iterator());
+  };
   const auto deadline = std::chrono::steady_clock::now() + 30s;
   while (here() < config.together) {
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("alone");
@@ -59,7 +62,9 @@ void reports_often(tune::Context& ctx, const Config&) {
   }
 }
 
-void reports_once(tune::Context& ctx, const Config& config) { ctx.report({{"accuracy", config.lr}}); }
+void reports_once(tune::Context& ctx, const Config& config) {
+  ctx.report({{"accuracy", config.lr}});
+}
 
 template <auto fn>
 auto sweep(tune::Options<Config> options) {
@@ -73,7 +78,8 @@ auto sweep(tune::Options<Config> options) {
 double sweep_in_a_task() {
   const auto results = sweep<reports_often>({.space = {}, .trials = 4});
   for (const auto& result : results.trials()) {
-    if (result.trial.status != tune::Status::Terminated) throw std::runtime_error(result.trial.error);
+    if (result.trial.status != tune::Status::Terminated)
+      throw std::runtime_error(result.trial.error);
   }
   return std::chrono::duration<double>(results.duration()).count();
 }
@@ -98,17 +104,19 @@ TEST_CASE("a sweep makes no thread for its gangs", "[tune][cluster][threads]") {
         usleep(500);
       }
     });
-    const auto results =
-        sweep<meets_others>({.space = {}, .trials = 8, .config = {.together = 8, .folder = folder.path().string()}});
+    const auto results = sweep<meets_others>(
+        {.space = {}, .trials = 8, .config = {.together = 8, .folder = folder.path().string()}});
     for (const auto& result : results.trials()) CHECK(result.trial.error == "");
   }
   CHECK(most >= before);
   CHECK(most <= before + 1);  // the runtime may make one of its own meanwhile
 }
 
-TEST_CASE("a sweep hears at once that a gang is broken, whatever its other ranks do", "[tune][cluster][failure]") {
+TEST_CASE("a sweep hears at once that a gang is broken, whatever its other ranks do",
+          "[tune][cluster][failure]") {
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results = sweep<dies_beside_a_busy_rank>({.space = {}, .trials = 4, .each = {.workers = 2}});
+  const auto results =
+      sweep<dies_beside_a_busy_rank>({.space = {}, .trials = 4, .each = {.workers = 2}});
   for (const auto& result : results.trials()) {
     CHECK(result.trial.status == tune::Status::Errored);
     CHECK_THAT(result.trial.error, Catch::Contains("rank 1") && Catch::Contains("signal 9"));
@@ -118,7 +126,8 @@ TEST_CASE("a sweep hears at once that a gang is broken, whatever its other ranks
 
 TEST_CASE("a sweep in a task keeps its pace in a full cluster", "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  CHECK(task<sweep_in_a_task>().get() < 8);  // 120 reports; half a second each, if the task gave its CPU back for each
+  // 120 reports; half a second each, if the task gave its CPU back for each.
+  CHECK(task<sweep_in_a_task>().get() < 8);
 }
 
 TEST_CASE("a gang of a sweep gets its turn beside a stream of small tasks", "[tune][cluster]") {
@@ -136,7 +145,8 @@ TEST_CASE("a gang of a sweep gets its turn beside a stream of small tasks", "[tu
   const auto deadline = std::chrono::steady_clock::now() + 20s;
   while (done < 40 && std::chrono::steady_clock::now() < deadline) usleep(2'000);
   REQUIRE(done >= 40);
-  const auto results = sweep<reports_once>({.space = {}, .trials = 1, .each = {.workers = 4}, .time_budget = 60s});
+  const auto results =
+      sweep<reports_once>({.space = {}, .trials = 1, .each = {.workers = 4}, .time_budget = 60s});
   CHECK(results.ended_early() == "");
   CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
 }

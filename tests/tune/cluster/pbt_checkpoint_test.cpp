@@ -37,11 +37,14 @@ void take_away_donors_checkpoint(const std::filesystem::path& run, tune::TrialId
   std::filesystem::rename(checkpoint, run / "taken-away");
 }
 
-/// Members are judged first in the order of trials 1, 2, ..., 0, and before trial 0 was none told to take over another: the
-/// worst, trial 0, takes its donor's checkpoint away before it ends. The others train on once trial 0 does.
+/// Members are judged first in the order of trials 1, 2, ..., 0, and before trial 0 was none told
+/// to take over another: the worst, trial 0, takes its donor's checkpoint away before it ends. The
+/// others train on once trial 0 does.
 void takes_its_donors_checkpoint_away(tune::Context& ctx, const ForgetfulConfig& config) {
   tune::MemberAttempt member(ctx);
-  const auto judged = [&](tune::TrialId trial) { return config.folder + "/judged-" + std::to_string(trial); };
+  const auto judged = [&](tune::TrialId trial) {
+    return config.folder + "/judged-" + std::to_string(trial);
+  };
   const auto went_on = config.folder + "/went-on";
   const auto trial = member.trial();
   if (trial == 0 && member.goes_on()) tune::make_file(went_on);
@@ -54,7 +57,8 @@ void takes_its_donors_checkpoint_away(tune::Context& ctx, const ForgetfulConfig&
     const auto verdict = member.step(config.lr);
     if (member.steps() == 2) tune::make_file(judged(trial));
     if (verdict == Verdict::Continue) continue;
-    if (trial == 0 && !std::filesystem::exists(went_on)) take_away_donors_checkpoint(config.folder + "/run-1", trial);
+    if (trial == 0 && !std::filesystem::exists(went_on))
+      take_away_donors_checkpoint(config.folder + "/run-1", trial);
     return;
   }
 }
@@ -62,7 +66,8 @@ void takes_its_donors_checkpoint_away(tune::Context& ctx, const ForgetfulConfig&
 /// While one lives, what is written to the standard error stream goes into a file.
 class StandardError {
  public:
-  explicit StandardError(std::filesystem::path file) : file_{std::move(file)}, before_{dup(STDERR_FILENO)} {
+  explicit StandardError(std::filesystem::path file)
+      : file_{std::move(file)}, before_{dup(STDERR_FILENO)} {
     const int instead = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     REQUIRE(instead >= 0);
     dup2(instead, STDERR_FILENO);
@@ -82,14 +87,17 @@ class StandardError {
   const int before_;
 };
 
-auto forgetful_population(const tune::TemporaryFolder& folder, std::vector<tune::Scalar> lr, bool synchronous) {
+auto forgetful_population(const tune::TemporaryFolder& folder, std::vector<tune::Scalar> lr,
+                          bool synchronous) {
   const auto members = static_cast<int>(lr.size());
   return tune::run<takes_its_donors_checkpoint_away>(
       {.space = {{"lr", tune::grid(std::move(lr))}},
        .metric = "score",
        .mode = tune::Max,
-       .scheduler = tune::pbt(
-           {.interval = 2, .quantile = 0.5, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .scheduler = tune::pbt({.interval = 2,
+                               .quantile = 0.5,
+                               .synchronous = synchronous,
+                               .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path().string(),
        .config = {.members = members, .folder = folder.path().string()},
        .max_failures = 2,  // a checkpoint may go while its own trial begins to read it
@@ -117,7 +125,8 @@ std::vector<tune::Json> lineage_of_trial_0(const std::filesystem::path& run) {
 
 }  // namespace
 
-TEST_CASE("where the donor's checkpoint is gone, a member takes over the next best", "[tune][pbt][cluster][failure]") {
+TEST_CASE("where the donor's checkpoint is gone, a member takes over the next best",
+          "[tune][pbt][cluster][failure]") {
   const bool synchronous = GENERATE(false, true);
   CAPTURE(synchronous);
   const tune::TemporaryFolder folder;
@@ -138,14 +147,17 @@ TEST_CASE("where the donor's checkpoint is gone, a member takes over the next be
   CHECK(first.checkpoint_t == 2);
   CHECK(tune::to_json(first.before).at("lr") == 0.1);
   const auto gone = lineage[0].at("checkpoint").get<std::string>();
-  CHECK_THAT(shown.text(), Contains("trial 0 takes over trial " + std::to_string(donor) + " at t=2: lr "));
-  CHECK_THAT(shown.text(), Contains("trial 0 lost its checkpoint (the checkpoint " + gone +
-                                    " is gone: rank 0 does not find it); trial 0 takes over trial " +
-                                    std::to_string(next) + " at t=2: lr "));
+  CHECK_THAT(shown.text(),
+             Contains("trial 0 takes over trial " + std::to_string(donor) + " at t=2: lr "));
+  CHECK_THAT(shown.text(),
+             Contains("trial 0 lost its checkpoint (the checkpoint " + gone +
+                      " is gone: rank 0 does not find it); trial 0 takes over trial " +
+                      std::to_string(next) + " at t=2: lr "));
 }
 
-TEST_CASE("where the donor's checkpoint is gone and nobody else is better, a member goes on from its own",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "where the donor's checkpoint is gone and nobody else is better, a member goes on from its own",
+    "[tune][pbt][cluster][failure]") {
   const bool synchronous = GENERATE(false, true);
   CAPTURE(synchronous);
   const tune::TemporaryFolder folder;
@@ -161,7 +173,8 @@ TEST_CASE("where the donor's checkpoint is gone and nobody else is better, a mem
   CHECK(lineage[0].at("from") == 1);
   CHECK(lineage[1].at("takeover") == 1);
   CHECK(lineage[1].at("undone") == why);
-  CHECK_THAT(shown.text(), Contains("trial 0 lost its checkpoint (" + why + "); it goes on from its own t=2"));
+  CHECK_THAT(shown.text(),
+             Contains("trial 0 lost its checkpoint (" + why + "); it goes on from its own t=2"));
   const auto own = (results.folder() / "trials" / "0" / "step-2").string();
   const auto launches = tune::events_of(results.folder(), "launched");
   const auto from_own = std::ranges::count_if(launches, [&](const auto& launched) {

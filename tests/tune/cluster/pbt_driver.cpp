@@ -1,5 +1,6 @@
-// A driver for the tests of populations on several nodes: pbt_driver FOLDER MEMBERS RANKS HOLD [--address HOST:PORT]. A member
-// with a rank on node HOLD that has trained three steps, and goes on from no copy of a checkpoint, waits there for its end.
+// A driver for the tests of populations on several nodes: pbt_driver FOLDER MEMBERS RANKS HOLD
+// [--address HOST:PORT]. A member with a rank on node HOLD that has trained three steps, and goes
+// on from no copy of a checkpoint, waits there for its end.
 #include <iostream>
 #include <string>
 
@@ -38,19 +39,19 @@ void trains(tune::Context& ctx, const Config& config) {
 int main(int argc, char** argv) {
   const auto cluster = troupe::init(argc, argv);
   const std::string folder = argv[1];
-  const auto results =
-      tune::run<trains>({.space = {{"lr", tune::uniform(0, 1)}},
-                         .trials = std::stoull(argv[2]),
-                         .metric = "score",
-                         .mode = tune::Max,
-                         .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
-                         .each = {.workers = std::stoi(argv[3]), .strategy = troupe::Spread},
-                         .storage = folder + "/storage",
-                         .config = {.hold = std::stoi(argv[4]), .folder = folder},
-                         .show = tune::Show::Lines});
+  const auto results = tune::run<trains>(
+      {.space = {{"lr", tune::uniform(0, 1)}},
+       .trials = std::stoull(argv[2]),
+       .metric = "score",
+       .mode = tune::Max,
+       .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .each = {.workers = std::stoi(argv[3]), .strategy = troupe::Spread},
+       .storage = folder + "/storage",
+       .config = {.hold = std::stoi(argv[4]), .folder = folder},
+       .show = tune::Show::Lines});
   for (const auto& result : results.trials()) {
     const auto& trial = result.trial;
-    std::cout << "trial " << trial.id << ": " << to_string(trial.status) << " at t=" << trial.t << ", failures "
-              << trial.failures << ", restarts " << trial.restarts << std::endl;
+    std::cout << "trial " << trial.id << ": " << to_string(trial.status) << " at t=" << trial.t
+              << ", failures " << trial.failures << ", restarts " << trial.restarts << std::endl;
   }
 }

@@ -38,7 +38,8 @@ struct Mishap {
   template <class Archive>
   void serialize(Archive& archive) {
     archive(lr, steps, members, what, at_rank, folder);
-    const bool is_due = Archive::is_loading::value && what == "killed as it is told its configuration" &&
+    const bool is_due = Archive::is_loading::value &&
+                        what == "killed as it is told its configuration" &&
                         std::filesystem::exists(folder + "/stopped");
     if (is_due && happens_now()) std::raise(SIGKILL);
   }
@@ -54,7 +55,8 @@ void kill_writer(const std::string& folder, const std::string& checkpoint) {
   const auto trial = std::stoull(checkpoint.substr(checkpoint.find(trials) + trials.size()));
   pid_t process = 0;
   std::ifstream(process_file(folder, trial)) >> process;
-  if (process <= 0 || kill(process, SIGKILL) != 0) throw std::runtime_error("the donor's process is not there");
+  if (process <= 0 || kill(process, SIGKILL) != 0)
+    throw std::runtime_error("the donor's process is not there");
 }
 
 void meets_a_mishap(tune::Context& ctx, const Mishap& config) {
@@ -62,7 +64,8 @@ void meets_a_mishap(tune::Context& ctx, const Mishap& config) {
     return config.what == what && ctx.rank() == config.at_rank && config.happens_now();
   };
   const bool goes_on = !ctx.restore_from().empty();
-  if (goes_on && happens("killed before its first report")) std::raise(SIGKILL);  // rank 0 waits for the others below
+  // Rank 0 waits for the others below.
+  if (goes_on && happens("killed before its first report")) std::raise(SIGKILL);
   if (goes_on && happens("its donor is killed")) kill_writer(config.folder, ctx.restore_from());
   tune::MemberAttempt member(ctx, {config.members, config.folder});
   if (ctx.rank() == 0) std::ofstream(process_file(config.folder, member.trial())) << getpid();
@@ -97,7 +100,8 @@ auto population(const tune::TemporaryFolder& folder, std::string what, int at_ra
        .show = tune::Show::None});
 }
 
-/// Checks that both members came to the end, and that whoever took over another read what that one had written.
+/// Checks that both members came to the end, and that whoever took over another read what that one
+/// had written.
 void check_both_ended(const tune::Results<Mishap>& results) {
   REQUIRE(results.trials().size() == 2);
   for (const auto& [config, trial, text] : results.trials()) {
@@ -121,7 +125,8 @@ void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_
   CHECK_THAT(checkpoint, StartsWith((results.folder() / "trials" / "1").string()));
   if (in_another_gang) {
     REQUIRE(launches.size() >= 3);
-    for (const char* same : {"checkpoint", "config", "after_t"}) CHECK(launches[1].at(same) == launches[2].at(same));
+    for (const char* same : {"checkpoint", "config", "after_t"})
+      CHECK(launches[1].at(same) == launches[2].at(same));
   }
   std::set<double> processes;
   for (const auto& report : tune::lines_of(results.folder() / "reports.jsonl")) {
@@ -132,8 +137,10 @@ void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_
 
 }  // namespace
 
-TEST_CASE("a member that is killed after it was told to take over another is tried again from the donor's checkpoint",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a member that is killed after it was told to take over another is tried again from the "
+    "donor's checkpoint",
+    "[tune][pbt][cluster][failure]") {
   const int rank = GENERATE(0, 1);
   CAPTURE(rank);
   const tune::TemporaryFolder folder;
@@ -146,8 +153,10 @@ TEST_CASE("a member that is killed after it was told to take over another is tri
   CHECK_THAT(trial.restart_reason, Contains("signal 9"));
 }
 
-TEST_CASE("a rank that throws after Stop beside one that never returns holds a takeover up for the grace only",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a rank that throws after Stop beside one that never returns holds a takeover up for the grace "
+    "only",
+    "[tune][pbt][cluster][failure]") {
   const int rank = GENERATE(0, 1);
   CAPTURE(rank);
   const tune::TemporaryFolder folder;
@@ -159,8 +168,10 @@ TEST_CASE("a rank that throws after Stop beside one that never returns holds a t
   CHECK(results.duration() < 15s);
 }
 
-TEST_CASE("a donor that is killed before its checkpoint was read is taken over all the same, and is tried again",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a donor that is killed before its checkpoint was read is taken over all the same, and is "
+    "tried again",
+    "[tune][pbt][cluster][failure]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
   const auto results = population(folder, "its donor is killed", 0);
@@ -172,8 +183,10 @@ TEST_CASE("a donor that is killed before its checkpoint was read is taken over a
   CHECK_THAT(donor.error, Contains("signal 9"));
 }
 
-TEST_CASE("a member that is killed as it is told its new configuration is started again, and that is no failure",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a member that is killed as it is told its new configuration is started again, and that is no "
+    "failure",
+    "[tune][pbt][cluster][failure]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
   const auto results = population(folder, "killed as it is told its configuration", 0);
@@ -185,8 +198,10 @@ TEST_CASE("a member that is killed as it is told its new configuration is starte
   CHECK_THAT(trial.restart_reason, Contains("signal 9"));
 }
 
-TEST_CASE("a member that is killed before its first report with the donor's weights goes on from them all the same",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a member that is killed before its first report with the donor's weights goes on from them "
+    "all the same",
+    "[tune][pbt][cluster][failure]") {
   const int rank = GENERATE(0, 1);
   CAPTURE(rank);
   const tune::TemporaryFolder folder;
@@ -194,11 +209,13 @@ TEST_CASE("a member that is killed before its first report with the donor's weig
   const auto results = population(folder, "killed before its first report", rank);
   check_went_on_from_the_donor(results, true);
   const auto& trial = results.trials()[0].trial;
-  CHECK(trial.failures + trial.restarts == 1);  // the search may see it die before it sees that it has begun
+  // The search may see it die before it sees that it has begun.
+  CHECK(trial.failures + trial.restarts == 1);
 }
 
 TEST_CASE(
-    "a member that does not end for its takeover is ended after the grace, and goes on from the donor's checkpoint",
+    "a member that does not end for its takeover is ended after the grace, and goes on from the "
+    "donor's checkpoint",
     "[tune][pbt][cluster][failure]") {
   const int rank = GENERATE(0, 1);
   CAPTURE(rank);
@@ -209,11 +226,13 @@ TEST_CASE(
   const auto& trial = results.trials()[0].trial;
   CHECK(trial.failures == 0);
   CHECK(trial.restarts == 1);
-  CHECK_THAT(trial.restart_reason, Contains("its attempt that was to end had not, 0.3 s after it was told to"));
+  CHECK_THAT(trial.restart_reason,
+             Contains("its attempt that was to end had not, 0.3 s after it was told to"));
 }
 
-TEST_CASE("a function that throws or reports after Stop has ended, and takes over in the same processes",
-          "[tune][pbt][cluster][failure]") {
+TEST_CASE(
+    "a function that throws or reports after Stop has ended, and takes over in the same processes",
+    "[tune][pbt][cluster][failure]") {
   const std::string what = GENERATE("throws after Stop", "reports after Stop");
   const int rank = GENERATE(0, 1);
   CAPTURE(what, rank);

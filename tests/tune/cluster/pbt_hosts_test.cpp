@@ -12,7 +12,8 @@ using Catch::Contains;
 
 namespace {
 
-/// Two hosts with a node each, of two cores. To the second one the folder of the run's results is a file system of its own.
+/// Two hosts with a node each, of two cores. To the second one the folder of the run's results is a
+/// file system of its own.
 struct UnsharedScene : Scene {
   TemporaryFolder folder;
 
@@ -21,16 +22,18 @@ struct UnsharedScene : Scene {
   Child start_far(const std::string& command = "exec \"$0\" \"$@\"") const {
     std::filesystem::create_directories(storage());
     Child worker(
-        hosts.on_second({"unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs " + storage() + " && " + command,
-                         TROUPE_PROGRAM, "worker", "--head", address(), "--cpus", "2", "--name", "far"}),
+        hosts.on_second({"unshare", "--mount", "sh", "-c",
+                         "mount -t tmpfs tmpfs " + storage() + " && " + command, TROUPE_PROGRAM,
+                         "worker", "--head", address(), "--cpus", "2", "--name", "far"}),
         far_environment);
     worker.wait_for_output("of the cluster at");
     return worker;
   }
   Child start_driver(int members, int ranks, int hold) const {
-    return Child(hosts.on_first({TROUPE_TEST_DRIVER, folder.path(), std::to_string(members), std::to_string(ranks),
-                                 std::to_string(hold), "--address", address()}),
-                 near_environment);
+    return Child(
+        hosts.on_first({TROUPE_TEST_DRIVER, folder.path(), std::to_string(members),
+                        std::to_string(ranks), std::to_string(hold), "--address", address()}),
+        near_environment);
   }
 };
 
@@ -62,8 +65,9 @@ void stop(const UnsharedScene& scene, Child& head) {
 
 }  // namespace
 
-TEST_CASE("where hosts share no folder, members take over each other's weights bit for bit all the same",
-          "[tune][pbt][cluster][network]") {
+TEST_CASE(
+    "where hosts share no folder, members take over each other's weights bit for bit all the same",
+    "[tune][pbt][cluster][network]") {
   const UnsharedScene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
@@ -73,14 +77,16 @@ TEST_CASE("where hosts share no folder, members take over each other's weights b
   const auto restored = tune::check_what_was_restored(scene.results(), 1);
   CHECK(restored.of_others > 0);
   CHECK(restored.across_nodes > 0);
-  const std::string notice = "does not share the folder " + scene.results().string() + " with this program";
+  const std::string notice =
+      "does not share the folder " + scene.results().string() + " with this program";
   CHECK(count(driver.output(), notice) == 2);  // in a line, and in the summary
   CHECK(count(driver.output(), "  note: node 2 " + notice) == 1);
   stop(scene, head);
 }
 
-TEST_CASE("where hosts share no folder, the ranks of a member on both of them read the donor's weights",
-          "[tune][pbt][cluster][network]") {
+TEST_CASE(
+    "where hosts share no folder, the ranks of a member on both of them read the donor's weights",
+    "[tune][pbt][cluster][network]") {
   const UnsharedScene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
@@ -96,7 +102,8 @@ TEST_CASE("where hosts share no folder, the ranks of a member on both of them re
 }
 
 TEST_CASE(
-    "where nodes share a folder that the program does not see, the ranks of a member on both of them read the donor's "
+    "where nodes share a folder that the program does not see, the ranks of a member on both of "
+    "them read the donor's "
     "weights",
     "[tune][pbt][cluster][network]") {
   const UnsharedScene scene;
@@ -111,14 +118,16 @@ TEST_CASE(
   stop(scene, head);
 }
 
-TEST_CASE("members whose checkpoints were on a host that is lost go on from others", "[tune][pbt][cluster][network]") {
+TEST_CASE("members whose checkpoints were on a host that is lost go on from others",
+          "[tune][pbt][cluster][network]") {
   const UnsharedScene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
   auto far = scene.start_far();
   auto driver = scene.start_driver(6, 1, 2);
   driver.wait_for_output("takes over", std::chrono::seconds(20));
-  REQUIRE(eventually([&] { return std::filesystem::exists(scene.folder.path() + "/held"); }, std::chrono::seconds(20)));
+  REQUIRE(eventually([&] { return std::filesystem::exists(scene.folder.path() + "/held"); },
+                     std::chrono::seconds(20)));
   REQUIRE(::kill(far.agent(), SIGKILL) == 0);
   check_ended(driver, scene, 6);
   tune::check_what_was_restored(scene.results(), 1);

@@ -31,7 +31,8 @@ struct MemberConfig {
 
 void trains(tune::Context& ctx, const MemberConfig& config) {
   tune::MemberAttempt member(ctx, {config.in_step, config.folder});
-  if (member.has_taken_over() && !config.folder.empty()) tune::make_file(config.folder + "/took-over");
+  if (member.has_taken_over() && !config.folder.empty())
+    tune::make_file(config.folder + "/took-over");
   while (member.steps() < config.steps) {
     if (member.step(config.lr) == Verdict::Stop) return;
   }
@@ -77,17 +78,21 @@ std::size_t takeovers_of(const tune::Results<MemberConfig>& results) {
 
 }  // namespace
 
-TEST_CASE("a member takes over another's weights bit for bit, in its own processes and with a configuration of its own",
-          "[tune][pbt][cluster]") {
+TEST_CASE(
+    "a member takes over another's weights bit for bit, in its own processes and with a "
+    "configuration of its own",
+    "[tune][pbt][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results =
-      train_population({.space = {{"lr", tune::grid({0.1, 0.9})}, {"momentum", tune::uniform(0, 1)}},
-                        .scheduler = tune::pbt(
-                            {.interval = 2, .resample = 0, .factors = {0.5}, .mutate = {{"lr", tune::uniform(0, 1)}}}),
-                        .each = {.workers = 2},
-                        .storage = folder.path().string(),
-                        .config = {.steps = 12, .in_step = 2, .folder = folder.path().string()}});
+  const auto results = train_population(
+      {.space = {{"lr", tune::grid({0.1, 0.9})}, {"momentum", tune::uniform(0, 1)}},
+       .scheduler = tune::pbt({.interval = 2,
+                               .resample = 0,
+                               .factors = {0.5},
+                               .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .each = {.workers = 2},
+       .storage = folder.path().string(),
+       .config = {.steps = 12, .in_step = 2, .folder = folder.path().string()}});
   check_all_ended(results, 12);
   tune::check_lineage(results);
   REQUIRE(results.trials().size() == 2);
@@ -102,7 +107,8 @@ TEST_CASE("a member takes over another's weights bit for bit, in its own process
     const auto attempt = report.at("attempt").get<int>();
     processes[trial].emplace(tune::metric_of(report, "pid"), tune::metric_of(report, "last_pid"));
     const auto own = results.folder() / "trials" / std::to_string(trial);
-    const auto storage = std::filesystem::path(report.at("checkpoint").get<std::string>()).parent_path();
+    const auto storage =
+        std::filesystem::path(report.at("checkpoint").get<std::string>()).parent_path();
     CHECK(storage == (attempt == 1 ? own : own / ("takeover-" + std::to_string(attempt - 1))));
     CHECK(tune::metric_of(report, "lr") == report.at("config").at("lr"));
   }
@@ -112,12 +118,14 @@ TEST_CASE("a member takes over another's weights bit for bit, in its own process
     for (const auto& takeover : result.trial.takeovers) {
       CHECK(takeover.donor != result.trial.id);
       CHECK(lr_of(takeover.after) == lr_of(takeover.donor_config) / 2);
-      CHECK(takeover.after.back() == takeover.donor_config.back());  // momentum, which does not change
+      // Momentum, which does not change.
+      CHECK(takeover.after.back() == takeover.donor_config.back());
     }
   }
 }
 
-TEST_CASE("eight members on two places take turns, and each of them is trained to the end", "[tune][pbt][cluster]") {
+TEST_CASE("eight members on two places take turns, and each of them is trained to the end",
+          "[tune][pbt][cluster]") {
   const bool synchronous = GENERATE(false, true);
   CAPTURE(synchronous);
   const tune::TemporaryFolder folder;
@@ -125,7 +133,8 @@ TEST_CASE("eight members on two places take turns, and each of them is trained t
   const auto results = train_population(
       {.space = {{"lr", tune::uniform(0, 1)}},
        .trials = 8,
-       .scheduler = tune::pbt({.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .scheduler = tune::pbt(
+           {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = 2},
        .storage = folder.path().string(),
        .seed = 3});
@@ -153,7 +162,8 @@ TEST_CASE("a population in one process takes turns too", "[tune][pbt]") {
   const auto results = train_population(
       {.space = {{"lr", tune::uniform(0, 1)}},
        .trials = 5,
-       .scheduler = tune::pbt({.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .scheduler = tune::pbt(
+           {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path().string(),
        .in_process = true});
   check_all_ended(results, 8);
@@ -163,8 +173,9 @@ TEST_CASE("a population in one process takes turns too", "[tune][pbt]") {
   CHECK(restored.attempts > restored.of_others);
 }
 
-TEST_CASE("a function that reports no checkpoint is told so at its first report, and trains to its end",
-          "[tune][pbt][cluster]") {
+TEST_CASE(
+    "a function that reports no checkpoint is told so at its first report, and trains to its end",
+    "[tune][pbt][cluster]") {
   const bool synchronous = GENERATE(false, true);
   CAPTURE(synchronous);
   const tune::TemporaryFolder folder;
@@ -172,7 +183,8 @@ TEST_CASE("a function that reports no checkpoint is told so at its first report,
   const auto results = train_population<reports_no_checkpoint>(
       {.space = {{"lr", tune::uniform(0, 1)}},
        .trials = 3,
-       .scheduler = tune::pbt({.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .scheduler = tune::pbt(
+           {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path().string()});
   check_all_ended(results, 8);
   CHECK(takeovers_of(results) == 0);
@@ -180,24 +192,27 @@ TEST_CASE("a function that reports no checkpoint is told so at its first report,
   CHECK_THAT(results.summary(), Contains("  note: " + notice));
   const auto reports = tune::events_of(results.folder(), "reported");
   CHECK_THAT(reports.front().value("notice", ""), Catch::StartsWith(notice));
-  CHECK(std::ranges::count_if(reports, [](const auto& each) { return each.contains("notice"); }) == 1);
+  CHECK(std::ranges::count_if(reports, [](const auto& each) { return each.contains("notice"); }) ==
+        1);
   CHECK_FALSE(std::filesystem::exists(results.folder() / "pbt.jsonl"));
 }
 
-TEST_CASE("Ctrl-C in the midst of takeovers ends the population and keeps its results", "[tune][pbt][cluster]") {
+TEST_CASE("Ctrl-C in the midst of takeovers ends the population and keeps its results",
+          "[tune][pbt][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
   std::jthread interrupter([&](std::stop_token over) {
-    while (!over.stop_requested() && !std::filesystem::exists(folder.path() / "took-over")) usleep(1'000);
+    while (!over.stop_requested() && !std::filesystem::exists(folder.path() / "took-over"))
+      usleep(1'000);
     if (!over.stop_requested()) kill(getpid(), SIGINT);
   });
-  const auto results =
-      train_population({.space = {{"lr", tune::uniform(0, 1)}},
-                        .trials = 6,
-                        .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
-                        .each = {.workers = 2},
-                        .storage = folder.path().string(),
-                        .config = {.steps = 1'000'000, .folder = folder.path().string()}});
+  const auto results = train_population(
+      {.space = {{"lr", tune::uniform(0, 1)}},
+       .trials = 6,
+       .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .each = {.workers = 2},
+       .storage = folder.path().string(),
+       .config = {.steps = 1'000'000, .folder = folder.path().string()}});
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
   CHECK(results.duration() < tune::Seconds(20));
   for (const auto& result : results.trials()) {
@@ -207,7 +222,8 @@ TEST_CASE("Ctrl-C in the midst of takeovers ends the population and keeps its re
   tune::check_lineage(results);
 }
 
-TEST_CASE("what a population can not do with is refused before anything is launched", "[tune][pbt]") {
+TEST_CASE("what a population can not do with is refused before anything is launched",
+          "[tune][pbt]") {
   const tune::TemporaryFolder folder;
   const bool in_process = GENERATE(false, true);  // no cluster is there, and none is made
   tune::Options<MemberConfig> options{.space = {{"lr", tune::uniform(0, 1)}},
@@ -219,14 +235,16 @@ TEST_CASE("what a population can not do with is refused before anything is launc
   SECTION("no storage") {
     options.storage.clear();
     text =
-        "tune: this .scheduler moves checkpoints from trial to trial, and without .storage none are written; name a "
-        "folder";
+        "tune: this .scheduler moves checkpoints from trial to trial, and without .storage none "
+        "are written; name a folder";
   }
   SECTION("a searcher of its own") {
-    options.searcher = [](const tune::SearchSpace& space, std::uint64_t seed, std::uint64_t trials) {
+    options.searcher = [](const tune::SearchSpace& space, std::uint64_t seed,
+                          std::uint64_t trials) {
       return std::make_unique<tune::RandomSearcher>(space, seed, trials);
     };
-    text = "tune: this .scheduler searches by itself, by changing configurations; leave out .searcher";
+    text =
+        "tune: this .scheduler searches by itself, by changing configurations; leave out .searcher";
   }
   SECTION("a single trial") {
     options.trials = 1;
@@ -248,15 +266,15 @@ TEST_CASE("what a population can not do with is refused before anything is launc
   SECTION("trials that end before anybody is judged") {
     options.stop.reports = 2;
     text =
-        "tune: nobody would be judged: the first time is at t=2 (interval, burn_in), and trials end at .stop.reports = "
-        "2";
+        "tune: nobody would be judged: the first time is at t=2 (interval, burn_in), and trials "
+        "end at .stop.reports = 2";
   }
   SECTION("trials that end in the burn-in") {
     options.stop.reports = 9;
     pbt.burn_in = 20;
     text =
-        "tune: nobody would be judged: the first time is at t=20 (interval, burn_in), and trials end at .stop.reports "
-        "= 9";
+        "tune: nobody would be judged: the first time is at t=20 (interval, burn_in), and trials "
+        "end at .stop.reports = 9";
   }
   options.scheduler = tune::pbt(pbt);
   CHECK_THROWS_WITH(train_population(std::move(options)), text);

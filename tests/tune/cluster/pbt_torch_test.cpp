@@ -71,11 +71,13 @@ torch::optim::SGDOptions& options_of(torch::optim::SGD& optimizer) {
 /// What a rank has once model and optimizer are prepared, and the sums over the ranks.
 Metrics prepared(train::Context& ctx, const Net& net, torch::optim::SGD& optimizer) {
   const auto& options = options_of(optimizer);
-  const std::vector<double> own{digest_of(net), digest_of(optimizer), options.lr(), options.momentum()};
+  const std::vector<double> own{digest_of(net), digest_of(optimizer), options.lr(),
+                                options.momentum()};
   auto sums = own;
   ctx.communicator().all_reduce(std::span(sums));
-  return {{"model", own[0]},          {"optimizer", own[1]},          {"lr", own[2]},         {"momentum", own[3]},
-          {"sum_of_models", sums[0]}, {"sum_of_optimizers", sums[1]}, {"sum_of_lr", sums[2]}, {"pid", getpid()}};
+  return {{"model", own[0]},      {"optimizer", own[1]},      {"lr", own[2]},
+          {"momentum", own[3]},   {"sum_of_models", sums[0]}, {"sum_of_optimizers", sums[1]},
+          {"sum_of_lr", sums[2]}, {"pid", getpid()}};
 }
 
 /// Members know themselves by their seeds, which are the same in all attempts of a trial.
@@ -86,28 +88,32 @@ void meet(const train::Context& ctx, const Config& config, int epoch) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   const auto there = [&] { return std::distance(std::filesystem::directory_iterator(here), {}); };
   while (there() < config.in_step) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("the others did not come");
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("the others did not come");
     usleep(1'000);
   }
 }
 
-/// Halves the learning rate after every epoch, so that the optimizer's is the configuration's at its beginning only.
+/// Halves the learning rate after every epoch, so that the optimizer's is the configuration's at
+/// its beginning only.
 void fit_line(train::Context& ctx, const Config& config) {
   const auto x = rows(32, 3, 1);
   const auto y = x.sum(1, true);
   auto net = ctx.prepare(Net(std::vector<std::int64_t>{3, 4, 1}, ctx.seed()));
-  auto optimizer =
-      ctx.prepare(torch::optim::SGD(net->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
+  auto optimizer = ctx.prepare(torch::optim::SGD(
+      net->parameters(), torch::optim::SGDOptions(config.lr).momentum(config.momentum)));
   const auto at_first = prepared(ctx, net, optimizer);
   for (const int epoch : ctx.epochs(config.epochs)) {
     for (int before = 0; before < epoch && config.in_step > 0; ++before) meet(ctx, config, before);
     optimizer.zero_grad();
     const auto mine = part(x, ctx.rank(), ctx.world_size());
-    torch::nn::functional::mse_loss(net->forward(mine), part(y, ctx.rank(), ctx.world_size())).backward();
+    torch::nn::functional::mse_loss(net->forward(mine), part(y, ctx.rank(), ctx.world_size()))
+        .backward();
     optimizer.step();
     options_of(optimizer).lr(options_of(optimizer).lr() / 2);
     auto metrics = at_first;
-    metrics.emplace_back("loss", torch::nn::functional::mse_loss(net->forward(x), y).item<double>());
+    metrics.emplace_back("loss",
+                         torch::nn::functional::mse_loss(net->forward(x), y).item<double>());
     metrics.emplace_back("written_model", digest_of(net));
     metrics.emplace_back("written_optimizer", digest_of(optimizer));
     metrics.emplace_back("written_lr", options_of(optimizer).lr());
@@ -115,14 +121,16 @@ void fit_line(train::Context& ctx, const Config& config) {
   }
 }
 
-tune::Results<Config> fit_lines(std::uint64_t trials, Config config, const tune::TemporaryFolder& folder) {
+tune::Results<Config> fit_lines(std::uint64_t trials, Config config,
+                                const tune::TemporaryFolder& folder) {
   config.folder = folder.path().string();
   return tune::run<fit_line>(
       {.space = {{"lr", tune::uniform(0.01, 0.1)}, {"momentum", tune::uniform(0, 0.9)}},
        .trials = trials,
        .metric = "loss",
        .scheduler = tune::pbt(
-           {.interval = 2, .mutate = {{"lr", tune::uniform(0.01, 0.1)}, {"momentum", tune::uniform(0, 0.9)}}}),
+           {.interval = 2,
+            .mutate = {{"lr", tune::uniform(0.01, 0.1)}, {"momentum", tune::uniform(0, 0.9)}}}),
        .each = {.workers = 2},
        .storage = folder.path().string(),
        .seed = 2,
@@ -136,8 +144,8 @@ struct Prepared {
   std::size_t resumed = 0;  ///< from the trial's own checkpoint
 };
 
-/// Checks what both ranks of every attempt that went on from a checkpoint had, once all was prepared, against what there was
-/// when the checkpoint was written.
+/// Checks what both ranks of every attempt that went on from a checkpoint had, once all was
+/// prepared, against what there was when the checkpoint was written.
 Prepared check_what_was_prepared(const std::filesystem::path& run) {
   std::map<std::string, tune::Json> writers;
   std::map<std::pair<tune::Json, tune::Json>, tune::Json> readers;  // by trial and attempt
@@ -151,10 +159,13 @@ Prepared check_what_was_prepared(const std::filesystem::path& run) {
     const auto at = readers.find({launched.at("trial"), launched.at("attempt")});
     if (checkpoint.empty() || at == readers.end()) continue;
     REQUIRE(writers.contains(checkpoint));
-    const auto writer = [&](const char* name) { return tune::metric_of(writers.at(checkpoint), name); };
+    const auto writer = [&](const char* name) {
+      return tune::metric_of(writers.at(checkpoint), name);
+    };
     const auto reader = [&](const char* name) { return tune::metric_of(at->second, name); };
     INFO(tune::dump(launched) << "\n"
-                              << tune::dump(at->second) << "\nwritten by " << tune::dump(writers.at(checkpoint)));
+                              << tune::dump(at->second) << "\nwritten by "
+                              << tune::dump(writers.at(checkpoint)));
     const bool took_over = writers.at(checkpoint).at("trial") != launched.at("trial");
     const auto& config = launched.at("config");
     const auto lr = took_over ? config.at("lr").get<double>() : writer("written_lr");
@@ -185,8 +196,10 @@ void check_all_ended(const tune::Results<Config>& results) {
 
 }  // namespace
 
-TEST_CASE("after a takeover both ranks have the donor's model and momentum, and the new configuration's learning rate",
-          "[tune][pbt][train][cluster]") {
+TEST_CASE(
+    "after a takeover both ranks have the donor's model and momentum, and the new configuration's "
+    "learning rate",
+    "[tune][pbt][train][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
   const auto results = fit_lines(2, {.in_step = 2}, folder);

@@ -1,6 +1,7 @@
-// A driver for the tests of sweeps that lose nodes, their cluster or their user: test_sweep_driver FOLDER [MODE]. Without a mode:
-// one trial, whose first attempt reports and then waits for its end. "on two nodes": its ranks must be on two nodes. "many": eight
-// trials, as many at once as fit, each of which reports once and then waits for its end.
+// A driver for the tests of sweeps that lose nodes, their cluster or their user: test_sweep_driver
+// FOLDER [MODE]. Without a mode: one trial, whose first attempt reports and then waits for its end.
+// "on two nodes": its ranks must be on two nodes. "many": eight trials, as many at once as fit,
+// each of which reports once and then waits for its end.
 #include <iostream>
 #include <string>
 
@@ -41,8 +42,8 @@ void sweep_one(const std::string& folder, troupe::Strategy strategy) {
                                                       .config = {.folder = folder},
                                                       .show = troupe::tune::Show::Lines});
   const auto& trial = results.trials()[0].trial;
-  std::cout << "status " << to_string(trial.status) << ", failures " << trial.failures << ", restarts "
-            << trial.restarts << std::endl;
+  std::cout << "status " << to_string(trial.status) << ", failures " << trial.failures
+            << ", restarts " << trial.restarts << std::endl;
 }
 
 void sweep_many(const std::string& folder) {
@@ -55,8 +56,9 @@ void sweep_many(const std::string& folder) {
   std::cout << "ended early: " << results.ended_early() << std::endl;
   for (const auto& result : results.trials()) {
     const auto& trial = result.trial;
-    std::cout << "trial " << trial.id << ": " << to_string(trial.status) << ", failures " << trial.failures
-              << ", restarts " << trial.restarts << ", " << trial.reason << std::endl;
+    std::cout << "trial " << trial.id << ": " << to_string(trial.status) << ", failures "
+              << trial.failures << ", restarts " << trial.restarts << ", " << trial.reason
+              << std::endl;
   }
 }
 

@@ -30,12 +30,14 @@ struct Config {
 
 void train(tune::Context& ctx, const Config& config) {
   for (int step = 1; step <= config.steps; ++step) {
-    const auto verdict = ctx.report({{"accuracy", config.lr * (1 - 1.0 / (1 + step))}, {"ranks", ctx.size()}});
+    const auto verdict =
+        ctx.report({{"accuracy", config.lr * (1 - 1.0 / (1 + step))}, {"ranks", ctx.size()}});
     if (verdict == Verdict::Stop) return;
   }
 }
 
-/// Ends only if another trial runs at the same time: each puts a file down and waits for the other's.
+/// Ends only if another trial runs at the same time: each puts a file down and waits for the
+/// other's.
 void meets_another(tune::Context& ctx, const Config& config) {
   const auto at = [&](int index) { return config.folder + "/" + std::to_string(index); };
   if (ctx.rank() == 0) std::filesystem::create_directory(at(config.index));
@@ -65,18 +67,22 @@ void fails_once(tune::Context& ctx, const Config&) {
   ctx.report({{"accuracy", there ? 0.9 : 0.0}});
 }
 
-/// A rank of the first attempt is killed while it is told its configuration, before the function begins.
+/// A rank of the first attempt is killed while it is told its configuration, before the function
+/// begins.
 struct Fragile {
   std::string folder = {};
   double lr = 0.5;
   template <class Archive>
   void serialize(Archive& archive) {
     archive(folder, lr);
-    if (Archive::is_loading::value && mkdir((folder + "/killed").c_str(), 0755) == 0) std::raise(SIGKILL);
+    if (Archive::is_loading::value && mkdir((folder + "/killed").c_str(), 0755) == 0)
+      std::raise(SIGKILL);
   }
 };
 
-void trains_after_all(tune::Context& ctx, const Fragile& config) { ctx.report({{"accuracy", config.lr}}); }
+void trains_after_all(tune::Context& ctx, const Fragile& config) {
+  ctx.report({{"accuracy", config.lr}});
+}
 
 /// The process ends by itself before it reports.
 void exits(tune::Context&, const Config&) { _exit(7); }
@@ -88,7 +94,8 @@ void throws(tune::Context& ctx, const Config& config) {
 
 void never_reports_again(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", 0.5}});
-  if (!config.folder.empty() && ctx.rank() == 0) std::filesystem::create_directory(config.folder + "/reported");
+  if (!config.folder.empty() && ctx.rank() == 0)
+    std::filesystem::create_directory(config.folder + "/reported");
   for (;;) pause();
 }
 
@@ -116,7 +123,8 @@ TEST_CASE("every trial of a sweep is a gang, and ASHA stops the worse ones", "[t
                                      .scheduler = tune::asha({.max_t = 9, .eta = 3}),
                                      .each = {.workers = 2},
                                      .seed = 1,
-                                     .max_failures = 3});  // an overloaded machine loses connections
+                                     // An overloaded machine loses connections.
+                                     .max_failures = 3});
   std::size_t stopped = 0;
   for (const auto& trial : results.trials()) {
     CHECK(trial.config.lr <= results.best().config.lr);
@@ -130,30 +138,37 @@ TEST_CASE("every trial of a sweep is a gang, and ASHA stops the worse ones", "[t
 TEST_CASE("as many gangs run at once as the cluster has room for", "[tune][cluster]") {
   tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results = sweep<meets_another>(
-      {.space = {{"index", tune::grid({0, 1})}}, .each = {.workers = 2}, .config = {.folder = folder.path().string()}});
+  const auto results = sweep<meets_another>({.space = {{"index", tune::grid({0, 1})}},
+                                             .each = {.workers = 2},
+                                             .config = {.folder = folder.path().string()}});
   for (const auto& trial : results.trials()) CHECK(trial.trial.error == "");
 }
 
-TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no place", "[tune][cluster]") {
+TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no place",
+          "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto results =
-      sweep<one_stays>({.space = {}, .trials = 3, .each = {.workers = 2}, .time_budget = 60s, .stop = {.reports = 1}});
+  const auto results = sweep<one_stays>({.space = {},
+                                         .trials = 3,
+                                         .each = {.workers = 2},
+                                         .time_budget = 60s,
+                                         .stop = {.reports = 1}});
   CHECK(results.ended_early() == "");
   for (const auto& trial : results.trials()) CHECK(trial.trial.status == tune::Status::Terminated);
 }
 
 TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto results = sweep<loses_a_rank>({.space = {{"index", tune::grid({0, 1, 2})}}, .each = {.workers = 2}});
+  const auto results =
+      sweep<loses_a_rank>({.space = {{"index", tune::grid({0, 1, 2})}}, .each = {.workers = 2}});
   CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
   CHECK(results.trials()[1].trial.status == tune::Status::Errored);
   CHECK(results.trials()[1].trial.error.find("signal 9") != std::string::npos);
   CHECK(results.best().config.index == 2);
 }
 
-TEST_CASE("a trial whose process is killed before it begins is started again, and the results say so",
-          "[tune][cluster]") {
+TEST_CASE(
+    "a trial whose process is killed before it begins is started again, and the results say so",
+    "[tune][cluster]") {
   tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 2});
   const auto results = tune::run<trains_after_all>({.trials = 1,
@@ -170,7 +185,8 @@ TEST_CASE("a trial whose process is killed before it begins is started again, an
   CHECK(trial.failures == 0);
   CHECK(trial.restarts == 1);
   CHECK(trial.restart_reason.find("signal 9") != std::string::npos);
-  CHECK(results.summary().find("1 restart after failures of the cluster; the last of trial 0: ") != std::string::npos);
+  CHECK(results.summary().find("1 restart after failures of the cluster; the last of trial 0: ") !=
+        std::string::npos);
   const auto journal = tune::content_of(results.folder() / "journal.jsonl");
   CHECK(journal.find(R"("fault":"system")") != std::string::npos);
 }
@@ -186,8 +202,11 @@ TEST_CASE("a trial whose process ends by itself is the trial's failure", "[tune]
 TEST_CASE("an attempt after a failure goes on from the trial's checkpoint", "[tune][cluster]") {
   tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto results = sweep<fails_once>(
-      {.space = {}, .trials = 1, .each = {.workers = 2}, .storage = folder.path().string(), .max_failures = 1});
+  const auto results = sweep<fails_once>({.space = {},
+                                          .trials = 1,
+                                          .each = {.workers = 2},
+                                          .storage = folder.path().string(),
+                                          .max_failures = 1});
   CHECK(results.best().value() == 0.9);
   CHECK(results.best().trial.failures == 1);
   CHECK(results.best().trial.best_t == 2);
@@ -198,20 +217,26 @@ TEST_CASE("an exception of a trial is kept with its type and text", "[tune][clus
   const auto results = sweep<throws>({.space = {{"index", tune::grid({0, 1})}}});
   CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
   CHECK(results.trials()[1].trial.status == tune::Status::Errored);
-  CHECK(results.trials()[1].trial.error.find("std::out_of_range: index 1 is bad") != std::string::npos);
+  CHECK(results.trials()[1].trial.error.find("std::out_of_range: index 1 is bad") !=
+        std::string::npos);
 }
 
 TEST_CASE("a gang that fits no cluster of this size is refused at once", "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
   const auto began = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(sweep<train>({.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}}), Impossible);
+  CHECK_THROWS_AS(sweep<train>({.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}}),
+                  Impossible);
   CHECK(std::chrono::steady_clock::now() - began < 2s);
 }
 
-TEST_CASE("a trial that does not come to its next report is ended with the time budget", "[tune][cluster]") {
+TEST_CASE("a trial that does not come to its next report is ended with the time budget",
+          "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto results = sweep<never_reports_again>(
-      {.space = {}, .trials = 100, .each = {.workers = 2}, .time_budget = 500ms, .stop_grace = 100ms});
+  const auto results = sweep<never_reports_again>({.space = {},
+                                                   .trials = 100,
+                                                   .each = {.workers = 2},
+                                                   .time_budget = 500ms,
+                                                   .stop_grace = 100ms});
   CHECK(results.ended_early() == "the time budget of 0.5 s is used up");
   CHECK(results.best().value() == 0.5);
   CHECK(results.best().trial.status == tune::Status::Stopped);
@@ -222,7 +247,8 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
   tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
   std::jthread interrupter([&](std::stop_token over) {
-    while (!over.stop_requested() && !std::filesystem::exists(folder.path() / "reported")) usleep(2'000);
+    while (!over.stop_requested() && !std::filesystem::exists(folder.path() / "reported"))
+      usleep(2'000);
     if (!over.stop_requested()) kill(getpid(), SIGINT);
   });
 

@@ -34,7 +34,8 @@ Decision reported(Experiment& experiment, TrialId trial, std::int64_t t, double 
 
 }  // namespace
 
-TEST_CASE("an experiment hands out trials, waits for those in flight, and is done", "[tune][experiment]") {
+TEST_CASE("an experiment hands out trials, waits for those in flight, and is done",
+          "[tune][experiment]") {
   auto experiment = search_for(2);
   const auto first = launched(experiment), second = launched(experiment);
   CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(1))));
@@ -58,22 +59,27 @@ TEST_CASE("a trial's value is the best of its finite reports", "[tune][experimen
   CHECK(experiment.best()->id == trial);
 }
 
-TEST_CASE("a trial that never reports the metric is errored and told what it did report", "[tune][experiment]") {
+TEST_CASE("a trial that never reports the metric is errored and told what it did report",
+          "[tune][experiment]") {
   auto experiment = search_for(2);
   const auto silent = launched(experiment), misspelt = launched(experiment);
   experiment.ended(silent, Seconds(1));
   CHECK(experiment.trials()[silent].status == Status::Errored);
-  CHECK(experiment.trials()[silent].error == "it returned without a report; call ctx.report with 'loss'");
+  CHECK(experiment.trials()[silent].error ==
+        "it returned without a report; call ctx.report with 'loss'");
 
-  const auto decision = experiment.report(misspelt, 1, {{"epoch", 1}, {"los", 0.1}}, {}, Seconds(1));
+  const auto decision =
+      experiment.report(misspelt, 1, {{"epoch", 1}, {"los", 0.1}}, {}, Seconds(1));
   CHECK(goes_on(decision));
   CHECK(why_of(decision) == "the report has no 'loss'; it has epoch, los");
   experiment.ended(misspelt, Seconds(1));
-  CHECK(experiment.trials()[misspelt].error == "it never reported 'loss'; its reports have epoch, los");
+  CHECK(experiment.trials()[misspelt].error ==
+        "it never reported 'loss'; its reports have epoch, los");
   CHECK(experiment.best() == nullptr);
 }
 
-TEST_CASE("a trial whose every report was nan is no error, and not the best", "[tune][experiment]") {
+TEST_CASE("a trial whose every report was nan is no error, and not the best",
+          "[tune][experiment]") {
   auto experiment = search_for(1);
   const auto trial = launched(experiment);
   CHECK(stops(reported(experiment, trial, 1, std::numeric_limits<double>::quiet_NaN())));
@@ -101,7 +107,8 @@ TEST_CASE("a repeated report is answered and leaves no event", "[tune][experimen
   CHECK(experiment.save() == before);
 }
 
-TEST_CASE("a trial that was told to stop and then dies has stopped, not failed", "[tune][experiment]") {
+TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
+          "[tune][experiment]") {
   auto experiment = search_for(3, {.max_failures = 5});
   const auto good = launched(experiment), bad = launched(experiment);
   reported(experiment, good, 1, 0.1);
@@ -112,7 +119,8 @@ TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
   CHECK(experiment.trials()[bad].failures == 0);
 }
 
-TEST_CASE("a closed experiment launches nothing, stops every report and says why", "[tune][experiment]") {
+TEST_CASE("a closed experiment launches nothing, stops every report and says why",
+          "[tune][experiment]") {
   auto experiment = search_for(10, {.max_failures = 1});
   const auto running = launched(experiment), waiting = launched(experiment);
   experiment.failed(waiting, "lost", Fault::Trial, Seconds(1));
@@ -128,13 +136,15 @@ TEST_CASE("a closed experiment launches nothing, stops every report and says why
   CHECK(std::holds_alternative<Done>(experiment.next(Seconds(2))));
 }
 
-TEST_CASE("what ends with the run, or because it was told to, is nobody's fault", "[tune][experiment]") {
+TEST_CASE("what ends with the run, or because it was told to, is nobody's fault",
+          "[tune][experiment]") {
   auto experiment = search_for(10, {.stop = {.reports = 1}});
   std::vector<Fault> faults;
   experiment.observe([&](const Event& event, const Trial*) {
     if (event.kind == Event::Kind::Failed) faults.push_back(event.fault);
   });
-  const auto told = launched(experiment), running = launched(experiment), faulty = launched(experiment);
+  const auto told = launched(experiment), running = launched(experiment),
+             faulty = launched(experiment);
   experiment.failed(faulty, "no data", Fault::Trial, Seconds(1));
   CHECK(std::holds_alternative<Finish>(reported(experiment, told, 1, 0.1)));
   experiment.failed(told, "killed by signal 9", Fault::Trial, Seconds(1));
@@ -146,12 +156,14 @@ TEST_CASE("what ends with the run, or because it was told to, is nobody's fault"
   CHECK(experiment.trials()[running].failures + experiment.trials()[running].restarts == 0);
 }
 
-TEST_CASE("a checkpoint that is written over is told where others may go on from it", "[tune][experiment]") {
+TEST_CASE("a checkpoint that is written over is told where others may go on from it",
+          "[tune][experiment]") {
   const auto told = [](const SchedulerFactory& scheduler) {
     const Objective objective{"loss", Min};
-    Experiment experiment({.objective = objective},
-                          std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 2),
-                          scheduler(objective, 1));
+    Experiment experiment(
+        {.objective = objective},
+        std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 2),
+        scheduler(objective, 1));
     const auto trial = launched(experiment);
     experiment.report(trial, 1, {{"loss", 1}}, "latest", Seconds(1));
     experiment.report(trial, 2, {{"loss", 1}}, "latest", Seconds(1));
@@ -166,10 +178,14 @@ TEST_CASE("a checkpoint that is written over is told where others may go on from
 
 TEST_CASE("options that can not be are refused", "[tune][experiment]") {
   const auto make = [](ExperimentOptions options) {
-    return Experiment(options, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()({}, 1));
+    return Experiment(options, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1),
+                      fifo()({}, 1));
   };
   CHECK_THROWS_WITH(make({}), "tune: .metric has to name the metric to look at");
-  CHECK_THROWS_WITH(make({.objective = {"loss"}, .max_failures = -1}), "tune: max_failures is -1, at least 0");
-  CHECK_THROWS_WITH(make({.objective = {"loss"}, .system_retries = -1}), "tune: system_retries is -1, at least 0");
-  CHECK_THROWS_WITH(make({.objective = {"loss"}, .stop = {.reports = -2}}), "tune: stop.reports is -2, at least 0");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .max_failures = -1}),
+                    "tune: max_failures is -1, at least 0");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .system_retries = -1}),
+                    "tune: system_retries is -1, at least 0");
+  CHECK_THROWS_WITH(make({.objective = {"loss"}, .stop = {.reports = -2}}),
+                    "tune: stop.reports is -2, at least 0");
 }

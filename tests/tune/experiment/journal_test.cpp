@@ -18,7 +18,8 @@ namespace {
 Experiment search(std::uint64_t seed = 5, ExperimentOptions options = {.max_failures = 1}) {
   options.objective = {"accuracy", Max};
   options.seed = seed;
-  return {options, std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, seed, 25),
+  return {options,
+          std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, seed, 25),
           asha({.max_t = 9, .eta = 3, .brackets = 2})(options.objective, seed)};
 }
 
@@ -28,9 +29,12 @@ FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
     Random random(seed, launch.trial, std::to_string(t));
     return random.below(15) == 0 ? std::numeric_limits<double>::quiet_NaN() : random.unit();
   };
-  script.step = [seed](const Launch& launch) { return 0.5 + Random(seed, launch.trial, "step").unit(); };
+  script.step = [seed](const Launch& launch) {
+    return 0.5 + Random(seed, launch.trial, "step").unit();
+  };
   script.failure = [seed](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
-    const bool fails = launch.attempt == 1 && Random(seed, launch.trial, "fails").below(5) == 0 && t == 2;
+    const bool fails =
+        launch.attempt == 1 && Random(seed, launch.trial, "fails").below(5) == 0 && t == 2;
     return fails ? std::optional<std::string>("lost, \"quoted\"\nand on two lines") : std::nullopt;
   };
   return script;
@@ -54,7 +58,8 @@ TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tu
   }
 }
 
-TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing had happened", "[tune][journal]") {
+TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing had happened",
+          "[tune][journal]") {
   const auto seed = GENERATE(5u, 6u);
   CAPTURE(seed);
   auto undisturbed = search(seed);
@@ -82,7 +87,8 @@ TEST_CASE("a run that reached its goal is replayed as such", "[tune][journal]") 
   }
 }
 
-TEST_CASE("a journal of another search, or one that was changed, is refused by its line", "[tune][journal]") {
+TEST_CASE("a journal of another search, or one that was changed, is refused by its line",
+          "[tune][journal]") {
   auto original = search(5);
   const auto journal = record(original, script(2, 5)).journal;
 
@@ -94,21 +100,25 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
   REQUIRE(at != std::string::npos);
   changed.replace(at, 17, "\"decision\":\"finish\"");
   auto same = search(5);
-  CHECK_THROWS_WITH(replay(changed, same), Catch::Contains("of the journal: trial") && Catch::Contains("decision was"));
+  CHECK_THROWS_WITH(replay(changed, same),
+                    Catch::Contains("of the journal: trial") && Catch::Contains("decision was"));
 
   auto third = search(5);
   const auto header = journal.substr(0, journal.find('\n') + 1);
   CHECK_THROWS_WITH(replay(header + "{\"event\":\"reported\"}\n", third),
                     Catch::Contains("line 2 of the journal: not an event"));
   auto fourth = search(5);
-  CHECK_THROWS_WITH(replay(header + "garbage\n", fourth), Catch::Contains("line 2 of the journal: not an event"));
+  CHECK_THROWS_WITH(replay(header + "garbage\n", fourth),
+                    Catch::Contains("line 2 of the journal: not an event"));
   auto fifth = search(5);
-  CHECK_THROWS_WITH(replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
-                    Catch::Contains("there is no trial 7"));
+  CHECK_THROWS_WITH(
+      replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
+      Catch::Contains("there is no trial 7"));
   auto sixth = search(5);
   const auto ended = journal.substr(journal.find("{\"event\":\"ended\""));
   const auto twice = journal + ended.substr(0, ended.find('\n') + 1);
-  CHECK_THROWS_WITH(replay(twice, sixth), Catch::Contains("is in no gang at this place of the journal"));
+  CHECK_THROWS_WITH(replay(twice, sixth),
+                    Catch::Contains("is in no gang at this place of the journal"));
 }
 
 TEST_CASE("an event reads back as it was written", "[tune][journal]") {
@@ -130,22 +140,28 @@ TEST_CASE("a decision of every kind reads back as it was written", "[tune][journ
                         .why = "it is \"worse\""};
   auto in_turn = exploit;
   in_turn.in_turn = true;
-  const std::vector<Decision> decisions{
-      GoOn{}, GoOn{"passed", 1, "note, \n"}, Stop{}, Stop{"no, \n", 2}, Finish{"enough"}, Pause{"behind"}, exploit,
-      in_turn};
+  const std::vector<Decision> decisions{GoOn{},           GoOn{"passed", 1, "note, \n"},
+                                        Stop{},           Stop{"no, \n", 2},
+                                        Finish{"enough"}, Pause{"behind"},
+                                        exploit,          in_turn};
   for (const auto& decision : decisions) {
     CAPTURE(name_of(decision));
     Event report{.kind = Event::Kind::Reported, .trial = 3, .attempt = 2, .t = 9};
     report.decision = decision;
     CHECK(event_from(to_line(report)).decision == decision);
 
-    Event gone{.kind = Event::Kind::Failed, .trial = 3, .attempt = 2, .text = "x is gone", .fault = Fault::Checkpoint};
+    Event gone{.kind = Event::Kind::Failed,
+               .trial = 3,
+               .attempt = 2,
+               .text = "x is gone",
+               .fault = Fault::Checkpoint};
     gone.decision = decision;
     CHECK(event_from(to_line(gone)).decision == decision);
     CHECK(event_from(to_line(gone)).fault == Fault::Checkpoint);
   }
 
-  Event launch{.kind = Event::Kind::Launched, .trial = 3, .attempt = 2, .t = 7, .config = exploit.config};
+  Event launch{
+      .kind = Event::Kind::Launched, .trial = 3, .attempt = 2, .t = 7, .config = exploit.config};
   launch.checkpoint = exploit.checkpoint;
   launch.decision = exploit;
   const auto again = event_from(to_line(launch));

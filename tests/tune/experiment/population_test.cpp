@@ -47,12 +47,14 @@ Experiment population_of(const Shape& shape) {
   const auto interval = 1 + static_cast<std::int64_t>(random.below(4));
   const auto burn_in = static_cast<std::int64_t>(random.below(4));
   const SearchSpace space{{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}};
-  ExperimentOptions options{.objective = {"accuracy", Max}, .seed = shape.seed, .max_failures = 2, .system_retries = 2};
-  const PbtOptions pbt_options{.interval = interval,
-                               .burn_in = burn_in,
-                               .quantile = random.below(2) == 0 ? 0.25 : 0.5,
-                               .synchronous = shape.synchronous,
-                               .mutate = {{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}}};
+  ExperimentOptions options{
+      .objective = {"accuracy", Max}, .seed = shape.seed, .max_failures = 2, .system_retries = 2};
+  const PbtOptions pbt_options{
+      .interval = interval,
+      .burn_in = burn_in,
+      .quantile = random.below(2) == 0 ? 0.25 : 0.5,
+      .synchronous = shape.synchronous,
+      .mutate = {{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}}};
   return {options, std::make_unique<RandomSearcher>(space, shape.seed, shape.members),
           pbt(pbt_options)(options.objective, shape.seed)};
 }
@@ -67,7 +69,9 @@ FakeLauncher::Script script_of(const Shape& shape) {
     Random random(shape.seed, launch.trial, fmt::format("value {}", t));
     return random.below(20) == 0 ? std::numeric_limits<double>::quiet_NaN() : random.unit();
   };
-  script.step = [shape](const Launch& launch) { return 0.2 + Random(shape.seed, launch.trial, "step").unit(); };
+  script.step = [shape](const Launch& launch) {
+    return 0.2 + Random(shape.seed, launch.trial, "step").unit();
+  };
   script.failure = [shape](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
     Random random(shape.seed, launch.trial, fmt::format("failure {} {}", launch.attempt, t));
     if (random.below(1000) >= shape.failures_in_1000) return std::nullopt;
@@ -76,7 +80,9 @@ FakeLauncher::Script script_of(const Shape& shape) {
   script.fault = shape.seed % 2 == 0 ? Fault::Trial : Fault::System;
   script.checkpoint = [shape](const Launch& launch, std::int64_t t) {
     Random random(shape.seed, launch.trial, fmt::format("checkpoint {}", t));
-    return random.below(10) < shape.checkpoints_in_10 ? checkpoint_name(launch.trial, launch.attempt, t) : "";
+    return random.below(10) < shape.checkpoints_in_10
+               ? checkpoint_name(launch.trial, launch.attempt, t)
+               : "";
   };
   return script;
 }
@@ -124,7 +130,8 @@ class Warden {
     REQUIRE(donors.contains(exploit.checkpoint));
     CHECK(donors[exploit.checkpoint] == exploit.checkpoint_t);
     had_[trial.id][exploit.checkpoint] = exploit.checkpoint_t;
-    for (const auto& [name, domain] : SearchSpace{{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}}) {
+    for (const auto& [name, domain] :
+         SearchSpace{{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}}) {
       const auto field = std::ranges::find(exploit.config, name, &Configuration::value_type::first);
       REQUIRE(field != exploit.config.end());
       CHECK(domain.contains(field->second));
@@ -134,9 +141,12 @@ class Warden {
 
   void clean_up() {
     const auto pinned = experiment_.pinned();
-    std::erase_if(disk_, [&](const auto& checkpoint) { return !std::ranges::binary_search(pinned, checkpoint); });
+    std::erase_if(disk_, [&](const auto& checkpoint) {
+      return !std::ranges::binary_search(pinned, checkpoint);
+    });
     if (disk_.empty() || random_.below(1000) >= shape_.losses_in_1000) return;
-    const auto victim = std::next(disk_.begin(), static_cast<std::ptrdiff_t>(random_.below(disk_.size())));
+    const auto victim =
+        std::next(disk_.begin(), static_cast<std::ptrdiff_t>(random_.below(disk_.size())));
     lost_.insert(*victim);
     disk_.erase(victim);
   }
@@ -161,18 +171,21 @@ Recording record_population(Experiment& experiment, const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("no member of a population is lost or waits for ever, whatever fails", "[tune][pbt][property]") {
+TEST_CASE("no member of a population is lost or waits for ever, whatever fails",
+          "[tune][pbt][property]") {
   std::size_t exploits = 0, gone = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     const auto shape = random_shape(seed);
-    CAPTURE(seed, shape.members, shape.room, shape.synchronous, shape.reports, shape.losses_in_1000);
+    CAPTURE(seed, shape.members, shape.room, shape.synchronous, shape.reports,
+            shape.losses_in_1000);
     auto experiment = population_of(shape);
     Warden warden(experiment, shape);
     experiment.observe([&](const Event& event, const Trial* trial) { warden.see(event, trial); });
     auto script = script_of(shape);
     script.is_there = [&](const std::string& checkpoint) { return warden.is_there(checkpoint); };
     FakeLauncher cluster(script);
-    // A population that waits for ever would tick on: the budget ends it, which the check below finds.
+    // A population that waits for ever would tick on: the budget ends it, which the check below
+    // finds.
     drive(experiment, cluster, {.time_budget = Seconds(10'000)}, {});
     REQUIRE(experiment.why_closed() == "");
     CHECK(experiment.trials().size() == shape.members);
@@ -186,7 +199,8 @@ TEST_CASE("no member of a population is lost or waits for ever, whatever fails",
   CHECK(gone > 50);
 }
 
-TEST_CASE("a population's journal cut anywhere gives the state in which it was written", "[tune][pbt][journal]") {
+TEST_CASE("a population's journal cut anywhere gives the state in which it was written",
+          "[tune][pbt][journal]") {
   const auto seed = GENERATE(range(1u, 25u));
   const auto shape = random_shape(seed);
   CAPTURE(seed, shape.members, shape.room, shape.synchronous);
@@ -243,12 +257,15 @@ TEST_CASE("eight members on two places train abreast and not one after the other
   CHECK(widest < 10);
 }
 
-TEST_CASE("the best trial's schedule is made of configurations that were trained with", "[tune][pbt]") {
+TEST_CASE("the best trial's schedule is made of configurations that were trained with",
+          "[tune][pbt]") {
   const Shape shape{.seed = 11, .members = 6, .room = 3, .reports = 20};
   auto experiment = population_of(shape);
-  std::map<TrialId, std::map<std::int64_t, std::set<std::string>>> trained;  // by the report that came of it
+  // By the report that came of it.
+  std::map<TrialId, std::map<std::int64_t, std::set<std::string>>> trained;
   experiment.observe([&](const Event& event, const Trial*) {
-    if (event.kind == Event::Kind::Reported) trained[event.trial][event.t].insert(to_string(event.config));
+    if (event.kind == Event::Kind::Reported)
+      trained[event.trial][event.t].insert(to_string(event.config));
   });
   FakeLauncher cluster(script_of(shape));
   drive(experiment, cluster, {}, {});

@@ -24,7 +24,8 @@ TEST_CASE("what a full disk does not take follows in order when there is room", 
   CHECK(file.trouble() == "");
   fill(disk.path());
   for (int number = 1; number < 2000; ++number) append(number);
-  CHECK(file.trouble() == "cannot write " + (disk.path() / "lines").string() + ": No space left on device");
+  CHECK(file.trouble() ==
+        "cannot write " + (disk.path() / "lines").string() + ": No space left on device");
   CHECK_FALSE(file.flush());
   make_room(disk.path());
   append(2000);
@@ -33,7 +34,8 @@ TEST_CASE("what a full disk does not take follows in order when there is room", 
   CHECK(content_of(disk.path() / "lines") == all);
 }
 
-TEST_CASE("a file larger than what is kept in memory is written and replaced whole", "[tune][files]") {
+TEST_CASE("a file larger than what is kept in memory is written and replaced whole",
+          "[tune][files]") {
   const TemporaryFolder folder;
   const std::string content(AppendFile::kMostKept + 1, 'c');
   replace_file(folder.path() / "large", content);
@@ -55,8 +57,9 @@ TEST_CASE("a file whose waiting lines were too many ends there, and says so", "[
   file.append("last\n");
   CHECK_FALSE(file.flush());
   CHECK(content_of(disk.path() / "lines") == "first\n");
-  CHECK(file.trouble() == (disk.path() / "lines").string() +
-                              " ends early: 64 MiB waited for room on the disk, and what came after is lost");
+  CHECK(file.trouble() ==
+        (disk.path() / "lines").string() +
+            " ends early: 64 MiB waited for room on the disk, and what came after is lost");
 }
 
 TEST_CASE("a table that cannot grow to the right keeps its records until it can", "[tune][files]") {

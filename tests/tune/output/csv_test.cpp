@@ -9,7 +9,8 @@ using namespace troupe::tune;
 
 TEST_CASE("a field is quoted where a reader would take it for something else", "[tune][csv]") {
   CHECK(csv_record({"a", "1.5", ""}) == "a,1.5,\n");
-  CHECK(csv_record({"a,b", "say \"so\"", "two\nlines"}) == "\"a,b\",\"say \"\"so\"\"\",\"two\nlines\"\n");
+  CHECK(csv_record({"a,b", "say \"so\"", "two\nlines"}) ==
+        "\"a,b\",\"say \"\"so\"\"\",\"two\nlines\"\n");
   CHECK(csv_record({"", "a"}) == ",a\n");
 }
 
@@ -50,7 +51,8 @@ TEST_CASE("what was appended is in the file before append returns", "[tune][csv]
 TEST_CASE("a file that cannot be written is named, with the cause", "[tune][csv]") {
   TemporaryFolder folder;
   const auto path = folder.path() / "missing" / "file";
-  CHECK_THROWS_WITH(AppendFile(path), "cannot write " + path.string() + ": No such file or directory");
+  CHECK_THROWS_WITH(AppendFile(path),
+                    "cannot write " + path.string() + ": No such file or directory");
   AppendFile full("/dev/full");
   full.append("x");
   CHECK(full.trouble() == "cannot write /dev/full: No space left on device");

@@ -16,8 +16,9 @@ namespace {
 
 Experiment search() {
   const Objective objective{"accuracy", Max};
-  return {
-      {.objective = objective}, std::make_unique<RandomSearcher>(SearchSpace{{"lr", 0.5}}, 1, 2), fifo()(objective, 1)};
+  return {{.objective = objective},
+          std::make_unique<RandomSearcher>(SearchSpace{{"lr", 0.5}}, 1, 2),
+          fifo()(objective, 1)};
 }
 
 struct Ends {
@@ -41,7 +42,8 @@ std::string all_from(Ends& ends) {
 }
 
 void run(Experiment& experiment, Display& display) {
-  experiment.observe([&](const Event& event, const Trial* trial) { display.show(event, trial, experiment); });
+  experiment.observe(
+      [&](const Event& event, const Trial* trial) { display.show(event, trial, experiment); });
   experiment.next(Seconds(0));
   experiment.started(0, Seconds(0));
   display.tick(experiment, Seconds(0));
@@ -89,7 +91,8 @@ TEST_CASE("what people should know is a line of its own, but not into a table", 
   CHECK(shown(Display::Kind::Table) == "");
 }
 
-TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 ms", "[tune][display]") {
+TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 ms",
+          "[tune][display]") {
   setenv("TERM", "xterm", 1);
   setenv("NO_COLOR", "1", 1);
   Ends ends;
@@ -106,7 +109,8 @@ TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 
 
   CHECK(text.starts_with("\x1b[Jtune: max accuracy, 0.0 s, 1 trial: 1 running\r\n"));
   std::size_t redrawn = 0;
-  for (auto at = text.find("\x1b[4A\r\x1b[J"); at != std::string::npos; at = text.find("\x1b[4A\r\x1b[J", at + 1))
+  for (auto at = text.find("\x1b[4A\r\x1b[J"); at != std::string::npos;
+       at = text.find("\x1b[4A\r\x1b[J", at + 1))
     ++redrawn;
   CHECK(redrawn == 2);  // after a second, and at the end
   CHECK(text.find("\x1b[1m") == std::string::npos);

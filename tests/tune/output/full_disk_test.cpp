@@ -38,7 +38,8 @@ auto sweep(const tune::SmallDisk& disk, bool gets_room) {
 
 }  // namespace
 
-TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothing", "[tune][files]") {
+TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothing",
+          "[tune][files]") {
   const tune::SmallDisk disk(1024);
   if (!disk.is_there()) return;
   const auto results = sweep(disk, true);
@@ -57,12 +58,14 @@ TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothi
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }
 
-TEST_CASE("a sweep whose disk stays full returns its results, and says what is not written", "[tune][files]") {
+TEST_CASE("a sweep whose disk stays full returns its results, and says what is not written",
+          "[tune][files]") {
   const tune::SmallDisk disk(1024);
   if (!disk.is_there()) return;
   const auto results = sweep(disk, false);
   CHECK(results.trials().size() == 4);
   for (const auto& trial : results.trials()) CHECK(trial.trial.t == 200);
-  CHECK(results.summary().find("note: the files are not whole; the results that this program has are") !=
+  CHECK(results.summary().find(
+            "note: the files are not whole; the results that this program has are") !=
         std::string::npos);
 }

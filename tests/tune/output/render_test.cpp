@@ -38,27 +38,38 @@ Overview sweep() {
        .best = 0.41,
        .best_t = 1,
        .values = {"0.9", "64"},
-       .note = "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9"},
-      {.trial = 4, .status = Status::Errored, .values = {"0.9", "64"}, .note = "std::runtime_error: no\ndata"}};
+       .note =
+           "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9"},
+      {.trial = 4,
+       .status = Status::Errored,
+       .values = {"0.9", "64"},
+       .note = "std::runtime_error: no\ndata"}};
   overview.errored = {overview.rows[3]};
-  overview.rungs = {{.rung = 0, .t = 1, .reached = 22, .stopped = 12, .not_finite = 1, .cutoff = 0.8456789},
-                    {.rung = 1, .t = 3, .reached = 8, .stopped = 2, .cutoff = 0.95},
-                    {.rung = 2, .t = 9, .reached = 0}};
+  overview.rungs = {
+      {.rung = 0, .t = 1, .reached = 22, .stopped = 12, .not_finite = 1, .cutoff = 0.8456789},
+      {.rung = 1, .t = 3, .reached = 8, .stopped = 2, .cutoff = 0.95},
+      {.rung = 2, .t = 9, .reached = 0}};
   overview.folder = "results/run-1";
   return overview;
 }
 
 Trial trial_seven() {
-  Trial trial{.id = 7, .config = {{"lr", 0.0312}, {"batch", 64}}, .status = Status::Stopped, .t = 3};
+  Trial trial{
+      .id = 7, .config = {{"lr", 0.0312}, {"batch", 64}}, .status = Status::Stopped, .t = 3};
   trial.best = 0.5;
   trial.best_t = 2;
-  trial.reason = "stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9";
+  trial.reason =
+      "stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9";
   return trial;
 }
 
 /// After it took over trial 2.
 Trial trial_five() {
-  Trial trial{.id = 5, .config = {{"lr", 0.037}, {"momentum", 0.9}}, .status = Status::Running, .attempt = 2, .t = 8};
+  Trial trial{.id = 5,
+              .config = {{"lr", 0.037}, {"momentum", 0.9}},
+              .status = Status::Running,
+              .attempt = 2,
+              .t = 8};
   trial.takeovers = {{.t = 8,
                       .donor = 2,
                       .checkpoint_t = 8,
@@ -75,9 +86,13 @@ std::string line_about_decision(Event::Kind kind, const Trial& trial, Decision d
   return render_event(event, &trial, nullptr, {"accuracy", Max}).value_or("(nothing)\n");
 }
 
-std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1, std::string text = {},
-                       Fault fault = Fault::Trial) {
-  Event event{.kind = kind, .trial = trial.id, .attempt = attempt, .text = std::move(text), .now = Seconds(3.21)};
+std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1,
+                       std::string text = {}, Fault fault = Fault::Trial) {
+  Event event{.kind = kind,
+              .trial = trial.id,
+              .attempt = attempt,
+              .text = std::move(text),
+              .now = Seconds(3.21)};
   event.fault = fault;
   return render_event(event, &trial, best, {"accuracy", Max}).value_or("(nothing)\n");
 }
@@ -86,12 +101,14 @@ std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, 
 
 TEST_CASE("the table of a run", "[tune][render]") {
   CHECK(render_table(sweep(), {.width = 100}) ==
-        "tune: max accuracy, 41.3 s, 24 trials: 2 running, 1 pending, 5 terminated, 15 stopped, 1 errored\n"
+        "tune: max accuracy, 41.3 s, 24 trials: 2 running, 1 pending, 5 terminated, 15 stopped, 1 "
+        "errored\n"
         "best: trial 7, accuracy 0.9812 at t=26: lr=0.0312, batch=64\n"
         "trial  status   t  accuracy  best     lr  batch  why\n"
         "   21  running  3      0.91  0.92    0.2     32\n"
         "   23  pending  0         -     -  0.004    128\n"
-        "   20  stopped  1      0.41  0.41    0.9     64  stopped at rung 0 (t=1): accuracy 0.41 is below ...\n"
+        "   20  stopped  1      0.41  0.41    0.9     64  stopped at rung 0 (t=1): accuracy 0.41 "
+        "is below ...\n"
         "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
 }
 
@@ -107,12 +124,14 @@ TEST_CASE("a table on a narrow terminal leaves out what it has no room for", "[t
         "    4  errored  0         -     -    0.9\n");
 }
 
-TEST_CASE("no line of a table is wider than the terminal, whatever stands in it", "[tune][render]") {
+TEST_CASE("no line of a table is wider than the terminal, whatever stands in it",
+          "[tune][render]") {
   const auto width = GENERATE(range(0u, 130u));
   auto overview = sweep();
   overview.rows[0].values[0] = "größer\x1b[31m als das Feld\n";
   const auto table = render_table(overview, {.width = width});
-  for (std::size_t start = 0, end = 0; (end = table.find('\n', start)) != std::string::npos; start = end + 1) {
+  for (std::size_t start = 0, end = 0; (end = table.find('\n', start)) != std::string::npos;
+       start = end + 1) {
     REQUIRE(width_of(table.substr(start, end - start)) <= width);
   }
   CHECK(table.find('\x1b') == std::string::npos);
@@ -121,14 +140,16 @@ TEST_CASE("no line of a table is wider than the terminal, whatever stands in it"
 TEST_CASE("colour stands around words and changes none", "[tune][render]") {
   auto coloured_table = render_table(sweep(), {.width = 100, .colour = true});
   CHECK(coloured_table.find("\x1b[36mrunning\x1b[0m") != std::string::npos);
-  for (auto at = coloured_table.find('\x1b'); at != std::string::npos; at = coloured_table.find('\x1b')) {
+  for (auto at = coloured_table.find('\x1b'); at != std::string::npos;
+       at = coloured_table.find('\x1b')) {
     coloured_table.erase(at, coloured_table.find('m', at) - at + 1);
   }
   CHECK(coloured_table == render_table(sweep(), {.width = 100}));
 }
 
 TEST_CASE("a run that has just begun has a table too", "[tune][render]") {
-  CHECK(render_table({.objective = {"loss", Min}}, {}) == "tune: min loss, 0.0 s, 0 trials\nbest: none yet\n");
+  CHECK(render_table({.objective = {"loss", Min}}, {}) ==
+        "tune: min loss, 0.0 s, 0 trials\nbest: none yet\n");
 }
 
 TEST_CASE("lines where there is no terminal", "[tune][render]") {
@@ -137,25 +158,29 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
   best.best = 0.9;
   using Kind = Event::Kind;
 
-  CHECK(line_about(Kind::Started, trial, nullptr) == "[  3.2 s] trial 7 started: lr=0.0312, batch=64\n");
+  CHECK(line_about(Kind::Started, trial, nullptr) ==
+        "[  3.2 s] trial 7 started: lr=0.0312, batch=64\n");
   trial.retried = true;
-  CHECK(line_about(Kind::Started, trial, nullptr, 2) == "[  3.2 s] trial 7 started (attempt 2): lr=0.0312, batch=64\n");
+  CHECK(line_about(Kind::Started, trial, nullptr, 2) ==
+        "[  3.2 s] trial 7 started (attempt 2): lr=0.0312, batch=64\n");
   CHECK(line_about(Kind::Launched, trial, nullptr) == "(nothing)\n");
   CHECK(line_about(Kind::Reported, trial, nullptr) == "(nothing)\n");
   CHECK(line_about(Kind::Ended, trial, &best) ==
-        "[  3.2 s] trial 7 stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the best 1/3 of 9; "
-        "best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
+        "[  3.2 s] trial 7 stopped at rung 1 (t=3): accuracy 0.41 is below the cutoff 0.83, the "
+        "best 1/3 of 9; best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
   trial.status = Status::Terminated;
   trial.reason = "trained to max_t=27";
-  CHECK(
-      line_about(Kind::Ended, trial, &best) ==
-      "[  3.2 s] trial 7 finished: trained to max_t=27; best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
+  CHECK(line_about(Kind::Ended, trial, &best) ==
+        "[  3.2 s] trial 7 finished: trained to max_t=27; best accuracy 0.5 at t=2. Best: trial 3 "
+        "with accuracy 0.9.\n");
   trial.status = Status::Pending;
-  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "rank 1 was killed by signal 9") ==
-        "[  3.2 s] trial 7 failed (attempt 1), will be tried again: rank 1 was killed by signal 9\n");
   CHECK(
-      line_about(Kind::Failed, trial, nullptr, 1, "process 7 was lost with node 2", Fault::System) ==
-      "[  3.2 s] trial 7 was lost by the cluster (attempt 1), will be started again: process 7 was lost with node 2\n");
+      line_about(Kind::Failed, trial, nullptr, 1, "rank 1 was killed by signal 9") ==
+      "[  3.2 s] trial 7 failed (attempt 1), will be tried again: rank 1 was killed by signal 9\n");
+  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "process 7 was lost with node 2",
+                   Fault::System) ==
+        "[  3.2 s] trial 7 was lost by the cluster (attempt 1), will be started again: process 7 "
+        "was lost with node 2\n");
   trial.status = Status::Errored;
   trial.error = "std::runtime_error: no data";
   CHECK(line_about(Kind::Failed, trial, nullptr, 2, trial.error) ==
@@ -167,14 +192,17 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
 TEST_CASE("a takeover is a line with both trials and what changed", "[tune][render]") {
   using Kind = Event::Kind;
   auto trial = trial_five();
-  const Exploit exploit{.donor = 2, .checkpoint = "trials/2/8", .checkpoint_t = 8, .config = trial.config};
-  const std::string line = "[  3.2 s] trial 5 takes over trial 2 at t=8: lr 0.031 -> 0.037, momentum kept\n";
+  const Exploit exploit{
+      .donor = 2, .checkpoint = "trials/2/8", .checkpoint_t = 8, .config = trial.config};
+  const std::string line =
+      "[  3.2 s] trial 5 takes over trial 2 at t=8: lr 0.031 -> 0.037, momentum kept\n";
 
   CHECK(line_about_decision(Kind::Reported, trial, exploit) == line);
   CHECK(line_about_decision(Kind::Launched, trial, exploit) == line);  // it was paused until now
   trial.takeovers[0].checkpoint_t = 6;
   CHECK(line_about_decision(Kind::Reported, trial, exploit) ==
-        "[  3.2 s] trial 5 takes over trial 2 at t=8 (from its t=6): lr 0.031 -> 0.037, momentum kept\n");
+        "[  3.2 s] trial 5 takes over trial 2 at t=8 (from its t=6): lr 0.031 -> 0.037, momentum "
+        "kept\n");
 }
 
 TEST_CASE("trials that take turns leave no lines", "[tune][render]") {
@@ -188,33 +216,44 @@ TEST_CASE("trials that take turns leave no lines", "[tune][render]") {
   trial.status = Status::Paused;
   trial.pauses = 1;
   CHECK(line_about(Kind::Ended, trial, nullptr) == "(nothing)\n");
-  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "killed") == "(nothing)\n");  // it did not end by itself
+  // It did not end by itself.
+  CHECK(line_about(Kind::Failed, trial, nullptr, 1, "killed") == "(nothing)\n");
   trial.status = Status::Running;
   CHECK(line_about(Kind::Started, trial, nullptr, 2) == "(nothing)\n");
 }
 
-TEST_CASE("what people should know is a line, and so is a checkpoint that is gone", "[tune][render]") {
+TEST_CASE("what people should know is a line, and so is a checkpoint that is gone",
+          "[tune][render]") {
   using Kind = Event::Kind;
   auto trial = trial_five();
   CHECK(line_about_decision(Kind::Reported, trial, GoOn{.why = "judged at t=8"}) == "(nothing)\n");
-  CHECK(line_about_decision(Kind::Reported, trial, GoOn{.notice = "the report has no checkpoint"}) ==
-        "[  3.2 s] trial 5: the report has no checkpoint\n");
+  CHECK(
+      line_about_decision(Kind::Reported, trial, GoOn{.notice = "the report has no checkpoint"}) ==
+      "[  3.2 s] trial 5: the report has no checkpoint\n");
 
   trial.status = Status::Pending;
-  Event gone{.kind = Kind::Failed, .trial = 5, .attempt = 2, .text = "rank 0 does not find x", .now = Seconds(3.21)};
+  Event gone{.kind = Kind::Failed,
+             .trial = 5,
+             .attempt = 2,
+             .text = "rank 0 does not find x",
+             .now = Seconds(3.21)};
   gone.fault = Fault::Checkpoint;
   gone.decision = GoOn{.why = "it goes on from its own t=6"};
   CHECK(render_event(gone, &trial, nullptr, {}) ==
-        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); it goes on from its own t=6\n");
+        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); it goes on from its own "
+        "t=6\n");
   gone.decision = Exploit{.donor = 2};
   CHECK(render_event(gone, &trial, nullptr, {}) ==
-        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); trial 5 takes over trial 2 at t=8: "
-        "lr 0.031 -> 0.037, momentum kept\n");
+        "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); trial 5 takes over trial "
+        "2 at t=8: lr 0.031 -> 0.037, momentum kept\n");
 }
 
 TEST_CASE("lines show real numbers with four digits", "[tune][render]") {
   auto trial = trial_seven();
-  trial.config = {{"lr", 0.027776678582869443}, {"decay", 1.0 / 3e7}, {"steps", 123456.0}, {"batch", 123456789}};
+  trial.config = {{"lr", 0.027776678582869443},
+                  {"decay", 1.0 / 3e7},
+                  {"steps", 123456.0},
+                  {"batch", 123456789}};
   CHECK(line_about(Event::Kind::Started, trial, nullptr) ==
         "[  3.2 s] trial 7 started: lr=0.02778, decay=3.333e-08, steps=123456, batch=123456789\n");
 }
@@ -223,10 +262,9 @@ TEST_CASE("the summary says how often the cluster lost a trial, and why last", "
   auto overview = sweep();
   overview.restarts = 2;
   overview.restarted = {11, "process 7 was lost\nwith node 2"};
-  CHECK(
-      render_summary(overview, {})
-          .find("  2 restarts after failures of the cluster; the last of trial 11: process 7 was lost with node 2\n") !=
-      std::string::npos);
+  CHECK(render_summary(overview, {})
+            .find("  2 restarts after failures of the cluster; the last of trial 11: process 7 was "
+                  "lost with node 2\n") != std::string::npos);
   CHECK(render_summary(sweep(), {}).find("restart") == std::string::npos);
 }
 
@@ -237,21 +275,24 @@ TEST_CASE("the summary says what won and why the others stopped", "[tune][render
         "    lr = 0.0312\n"
         "    batch = 64\n"
         "  5 terminated, 15 stopped, 1 errored\n"
-        "    rung 0 (t=1): 22 judged, 13 stopped: 12 below the cutoff, 1 not finite; the cutoff is 0.8457 now\n"
+        "    rung 0 (t=1): 22 judged, 13 stopped: 12 below the cutoff, 1 not finite; the cutoff is "
+        "0.8457 now\n"
         "    rung 1 (t=3): 8 judged, 2 stopped: 2 below the cutoff; the cutoff is 0.95 now\n"
         "    rung 2 (t=9): 0 judged, 0 stopped\n"
         "    trial 4 errored: std::runtime_error: no data\n"
         "  results: results/run-1\n");
 }
 
-TEST_CASE("the summary of a population shows the schedule that won, takeovers, pauses and notices", "[tune][render]") {
+TEST_CASE("the summary of a population shows the schedule that won, takeovers, pauses and notices",
+          "[tune][render]") {
   Overview overview{.objective = {"accuracy", Max}, .elapsed = Seconds(20)};
   overview.by_status = {0, 0, 4, 0, 0, 0};
   overview.fields = {"lr", "momentum"};
   overview.best = Overview::Row{.trial = 5, .best = 0.75, .best_t = 12, .values = {"0.037", "0.9"}};
   overview.takeovers = 3;
   overview.pauses = 1;
-  overview.schedule = {{0, 2, {{"lr", 0.031}, {"momentum", 0.9}}}, {8, 5, {{"lr", 0.037}, {"momentum", 0.9}}}};
+  overview.schedule = {{0, 2, {{"lr", 0.031}, {"momentum", 0.9}}},
+                       {8, 5, {{"lr", 0.037}, {"momentum", 0.9}}}};
   overview.notices = {"the nodes do not share the run's folder", "the report has no checkpoint"};
   CHECK(render_summary(overview, {}) ==
         "tune: 4 trials in 20.0 s\n"
@@ -292,8 +333,8 @@ TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][
         "  0 terminated, 1 stopped, 7 errored\n"
         "    bracket 0 rung 0 (t=1): 1 judged, 1 stopped: 1 above the cutoff; the cutoff is 2 now\n"
         "    bracket 1 rung 0 (t=3): 0 judged, 0 stopped\n"
-        "    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 "
-        "errored: \n"
+        "    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: "
+        "\n    trial 0 errored: \n"
         "    and 2 more\n");
 }
 

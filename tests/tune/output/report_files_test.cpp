@@ -31,7 +31,8 @@ void run(Experiment& experiment, ReportFiles& files) {
   experiment.next(Seconds(0));
   experiment.started(0, Seconds(0));
   experiment.report(0, 1, {{"accuracy", 0.25}}, {}, Seconds(1));
-  experiment.report(0, 2, {{"accuracy", 0.5}, {"trial", 7}, {"time, s", 3}}, "checkpoints/2", Seconds(2));
+  experiment.report(0, 2, {{"accuracy", 0.5}, {"trial", 7}, {"time, s", 3}}, "checkpoints/2",
+                    Seconds(2));
   experiment.next(Seconds(2));
   experiment.started(1, Seconds(2));
   experiment.report(1, 1, {{"accuracy", std::numeric_limits<double>::quiet_NaN()}}, {}, Seconds(3));
@@ -42,7 +43,8 @@ void run(Experiment& experiment, ReportFiles& files) {
 
 }  // namespace
 
-TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the same", "[tune][reports]") {
+TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the same",
+          "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search();
   ReportFiles files(folder.path(), kSpace, {{"seed", 1}}, "{}");
@@ -77,16 +79,19 @@ print([e.get('event') for e in journal])
 
   CHECK(said ==
         "[('0', '1', 'continue', 'passed rung 0 (t=1)'), ('0', '2', 'continue', ''), "
-        "('1', '1', 'stop', 'stopped at rung 0 (t=1): accuracy is nan'), ('0', '9', 'finish', 'trained to max_t=9')]\n"
-        "[None, 'launched', 'started', 'reported', 'reported', 'launched', 'started', 'reported', 'ended', 'reported', "
+        "('1', '1', 'stop', 'stopped at rung 0 (t=1): accuracy is nan'), ('0', '9', 'finish', "
+        "'trained to max_t=9')]\n"
+        "[None, 'launched', 'started', 'reported', 'reported', 'launched', 'started', 'reported', "
+        "'ended', 'reported', "
         "'ended']\n");
 }
 
 TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search(), again = search();
-  ReportFiles files(folder.path(), kSpace, {},
-                    journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  ReportFiles files(
+      folder.path(), kSpace, {},
+      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
   run(experiment, files);
 
   const auto journal = content_of(folder.path() / "journal.jsonl");
@@ -101,16 +106,22 @@ TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][
   const Configuration changed{{"lr", 0.037}, {"momentum", 0.9}};
   const auto takes_over_once = [&](const Trial& trial, const Population&) -> Decision {
     if (trial.id != 0 || trial.t != 2 || !trial.takeovers.empty()) return GoOn{};
-    return Exploit{.donor = 1, .checkpoint = "trials/1/1", .checkpoint_t = 1, .config = changed, .why = "it is worse"};
+    return Exploit{.donor = 1,
+                   .checkpoint = "trials/1/1",
+                   .checkpoint_t = 1,
+                   .config = changed,
+                   .why = "it is worse"};
   };
-  Experiment experiment({.objective = {"accuracy", Max}}, std::make_unique<GridSearcher>(space, 1, 1),
+  Experiment experiment({.objective = {"accuracy", Max}},
+                        std::make_unique<GridSearcher>(space, 1, 1),
                         std::make_unique<ScriptedScheduler>(takes_over_once));
   ReportFiles files(folder.path(), space, {}, "{}");
   experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
   for (TrialId trial = 0; trial < 2; ++trial) {
     experiment.next(Seconds(0));
     experiment.started(trial, Seconds(0));
-    experiment.report(trial, 1, {{"accuracy", 0.25}}, "trials/" + std::to_string(trial) + "/1", Seconds(1));
+    experiment.report(trial, 1, {{"accuracy", 0.25}}, "trials/" + std::to_string(trial) + "/1",
+                      Seconds(1));
   }
   CHECK_FALSE(std::filesystem::exists(folder.path() / "pbt.jsonl"));
 
@@ -135,7 +146,8 @@ assert summary['schedule'] == [{'after_t': 0, 'trial': 1, 'config': second},
                                {'after_t': 1, 'trial': 0, 'config': changed}], summary['schedule']
 reports = [json.loads(line) for line in open('reports.jsonl')]
 print([(r['trial'], r['t'], r['config']['lr'], r['decision']) for r in reports])
-)") == "[(0, 1, 0.5, 'continue'), (1, 1, 0.031, 'continue'), (0, 2, 0.5, 'exploit'), (0, 2, 0.037, 'continue')]\n");
+)") == "[(0, 1, 0.5, 'continue'), (1, 1, 0.031, 'continue'), (0, 2, 0.5, 'exploit'), (0, 2, 0.037, "
+       "'continue')]\n");
 }
 
 TEST_CASE("a run never writes into the folder of another", "[tune][reports]") {

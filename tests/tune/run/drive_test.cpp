@@ -16,16 +16,21 @@ using namespace troupe::tune;
 
 namespace {
 
-double quality(const Launch& launch) { return std::get<double>(launch.config.front().second.value()); }
+double quality(const Launch& launch) {
+  return std::get<double>(launch.config.front().second.value());
+}
 
 /// Accuracy grows with t towards the trial's quality.
-double curve(const Launch& launch, std::int64_t t) { return quality(launch) * (1 - 1 / static_cast<double>(1 + t)); }
+double curve(const Launch& launch, std::int64_t t) {
+  return quality(launch) * (1 - 1 / static_cast<double>(1 + t));
+}
 
 Experiment search_for(std::uint64_t trials, ExperimentOptions options = {},
                       SchedulerFactory scheduler = asha({.max_t = 27, .eta = 3})) {
   options.objective = {"accuracy", Max};
   options.seed = 3;
-  return {options, std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, 3, trials),
+  return {options,
+          std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, 3, trials),
           scheduler(options.objective, 3)};
 }
 
@@ -35,7 +40,8 @@ std::size_t count(const Experiment& experiment, Status status) {
 
 }  // namespace
 
-TEST_CASE("ten thousand trials of ASHA find the best curve, and every stop has a reason", "[tune][drive]") {
+TEST_CASE("ten thousand trials of ASHA find the best curve, and every stop has a reason",
+          "[tune][drive]") {
   auto experiment = search_for(10'000);
   FakeLauncher cluster({.capacity = 64, .value = curve});
 
@@ -66,7 +72,8 @@ TEST_CASE("as many gangs are in flight as fit, or as many as asked for", "[tune]
   CHECK(same.most_running == 3);
 }
 
-TEST_CASE("a trial that fails is tried again, and errored with its text after the last time", "[tune][drive]") {
+TEST_CASE("a trial that fails is tried again, and errored with its text after the last time",
+          "[tune][drive]") {
   auto experiment = search_for(4, {.max_failures = 2}, fifo());
   FakeLauncher::Script script{.capacity = 2, .reports = 5, .value = curve};
   script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
@@ -89,7 +96,8 @@ TEST_CASE("a trial that fails is tried again, and errored with its text after th
   CHECK(trials[3].status == Status::Terminated);
 }
 
-TEST_CASE("a trial that the cluster lost is started again without counting, and only so often", "[tune][drive]") {
+TEST_CASE("a trial that the cluster lost is started again without counting, and only so often",
+          "[tune][drive]") {
   auto experiment = search_for(2, {.system_retries = 3}, fifo());
   FakeLauncher::Script script{.capacity = 2, .reports = 5, .value = curve, .fault = Fault::System};
   script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
@@ -151,7 +159,8 @@ TEST_CASE("an interrupt ends every gang at once", "[tune][drive]") {
   FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve});
   DriveHooks hooks;
   hooks.interrupted = [&]() -> std::optional<std::string> {
-    return cluster.now() >= Seconds(7) ? std::optional<std::string>("ended by the user (SIGINT)") : std::nullopt;
+    return cluster.now() >= Seconds(7) ? std::optional<std::string>("ended by the user (SIGINT)")
+                                       : std::nullopt;
   };
 
   drive(experiment, cluster, {}, hooks);
@@ -159,7 +168,8 @@ TEST_CASE("an interrupt ends every gang at once", "[tune][drive]") {
   CHECK(experiment.why_closed() == "ended by the user (SIGINT)");
   CHECK(cluster.now().count() == Approx(7).margin(1));
   CHECK(cluster.ended.size() == 5);  // four gangs, and the request for the next
-  for (const auto& trial : experiment.trials()) CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
+  for (const auto& trial : experiment.trials())
+    CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
 }
 
 TEST_CASE("the end of the cluster ends the run, and no trial is started again", "[tune][drive]") {
@@ -189,7 +199,8 @@ TEST_CASE("a trial that goes on after its stop is ended after the grace", "[tune
   for (const auto& trial : experiment.trials()) CHECK(trial.reason == "made 2 reports");
 }
 
-TEST_CASE("a gang that can never be placed ends the run with the cluster's reason", "[tune][drive]") {
+TEST_CASE("a gang that can never be placed ends the run with the cluster's reason",
+          "[tune][drive]") {
   auto experiment = search_for(5);
   FakeLauncher cluster({.impossible = true});
 
@@ -216,10 +227,15 @@ TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][dr
   const auto seed = GENERATE(range(1u, 26u));
   CAPTURE(seed);
   auto experiment = search_for(60, {.max_failures = static_cast<int>(seed % 3)});
-  FakeLauncher::Script script{.capacity = 1 + seed % 5, .value = curve, .checkpoints = seed % 2 == 0};
-  script.step = [seed](const Launch& launch) { return 0.1 + Random(seed, launch.trial, "step").unit(); };
+  FakeLauncher::Script script{
+      .capacity = 1 + seed % 5, .value = curve, .checkpoints = seed % 2 == 0};
+  script.step = [seed](const Launch& launch) {
+    return 0.1 + Random(seed, launch.trial, "step").unit();
+  };
   script.failure = [seed](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
-    const auto draw = Random(seed + static_cast<unsigned>(launch.attempt), launch.trial, std::to_string(t)).unit();
+    const auto draw =
+        Random(seed + static_cast<unsigned>(launch.attempt), launch.trial, std::to_string(t))
+            .unit();
     return draw < 0.05 ? std::optional<std::string>("lost") : std::nullopt;
   };
   if (seed % 2 == 1) script.fault = Fault::System;
@@ -236,7 +252,8 @@ TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][dr
     REQUIRE(trial.over());
     REQUIRE(trial.failures <= experiment.options().max_failures + 1);
     REQUIRE(trial.restarts <= experiment.options().system_retries);
-    REQUIRE((trial.status == Status::Errored) == (trial.failures > experiment.options().max_failures));
+    REQUIRE((trial.status == Status::Errored) ==
+            (trial.failures > experiment.options().max_failures));
     if (trial.status == Status::Stopped) REQUIRE_FALSE(trial.reason.empty());
   }
 }

@@ -14,8 +14,8 @@
 
 namespace troupe::tune {
 
-/// A cluster in virtual time: `capacity` gangs fit, every step takes as long as the script says, an event waits for nobody.
-/// Deterministic.
+/// A cluster in virtual time: `capacity` gangs fit, every step takes as long as the script says, an
+/// event waits for nobody. Deterministic.
 class FakeLauncher final : public Launcher {
  public:
   struct Script {
@@ -24,9 +24,8 @@ class FakeLauncher final : public Launcher {
     std::function<double(const Launch&, std::int64_t t)> value = [](auto&, auto) { return 0.0; };
     std::function<double(const Launch&)> step = [](auto&) { return 1.0; };
     /// The text of an exception instead of report t of this attempt.
-    std::function<std::optional<std::string>(const Launch&, std::int64_t t)> failure = [](auto&, auto) {
-      return std::nullopt;
-    };
+    std::function<std::optional<std::string>(const Launch&, std::int64_t t)> failure =
+        [](auto&, auto) { return std::nullopt; };
     Fault fault = Fault::Trial;  ///< of such an exception
     /// Whether a checkpoint can be read by the attempt that is to go on from it.
     std::function<bool(const std::string&)> is_there = [](auto&) { return true; };
@@ -42,15 +41,18 @@ class FakeLauncher final : public Launcher {
   explicit FakeLauncher(Script script) : script_{std::move(script)} {
     constexpr auto nobody = static_cast<TrialId>(-1);
     if (script_.cluster_ends) {
-      schedule(*script_.cluster_ends,
-               {.kind = GangEvent::Kind::ClusterEnded, .trial = nobody, .text = "the cluster was stopped"});
+      schedule(*script_.cluster_ends, {.kind = GangEvent::Kind::ClusterEnded,
+                                       .trial = nobody,
+                                       .text = "the cluster was stopped"});
     }
   }
 
   void launch(const Launch& launch) override {
     if (waiting_) FAIL("a second request for a gang before the first was placed");
     if (script_.impossible)
-      return schedule(0, {.kind = GangEvent::Kind::Impossible, .trial = launch.trial, .text = "no node has gpu 8"});
+      return schedule(0, {.kind = GangEvent::Kind::Impossible,
+                          .trial = launch.trial,
+                          .text = "no node has gpu 8"});
     waiting_ = launch;
     place();
   }
@@ -76,7 +78,8 @@ class FakeLauncher final : public Launcher {
     if (ended.contains(trial)) return;  // its Failed is on its way
     auto& gang = running_.at(trial);
     if (gang.k != k) FAIL("an answer to a report that was not made");
-    if (verdict == Verdict::Stop && !script_.deaf) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = trial});
+    if (verdict == Verdict::Stop && !script_.deaf)
+      return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = trial});
     step(gang);
   }
 
@@ -103,7 +106,8 @@ class FakeLauncher final : public Launcher {
   std::size_t events_seen = 0;
   std::size_t most_running = 0;
   std::size_t replaced = 0;
-  std::function<void(const GangEvent&)> seen = {};  ///< called with each event before it is returned
+  /// Called with each event before it is returned.
+  std::function<void(const GangEvent&)> seen = {};
   std::set<TrialId> ended;
 
  private:
@@ -139,10 +143,13 @@ class FakeLauncher final : public Launcher {
     const auto t = launch.after_t + ++gang.k;
     const auto delay = script_.step(launch);
     if (const auto why = script_.failure(launch, t)) {
-      return schedule(delay,
-                      {.kind = GangEvent::Kind::Failed, .trial = launch.trial, .text = *why, .fault = script_.fault});
+      return schedule(delay, {.kind = GangEvent::Kind::Failed,
+                              .trial = launch.trial,
+                              .text = *why,
+                              .fault = script_.fault});
     }
-    if (t > script_.reports) return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
+    if (t > script_.reports)
+      return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
     GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
     report.metrics = {{script_.metric.c_str(), script_.value(launch, t)}};
     if (script_.checkpoint) report.checkpoint = script_.checkpoint(launch, t);

@@ -34,7 +34,8 @@ GangEvent outcome_of(bool begun, Throws attempt) {
 
 }  // namespace
 
-TEST_CASE("a lost connection, a lost node and a process that cannot start are the cluster's fault", "[tune][fault]") {
+TEST_CASE("a lost connection, a lost node and a process that cannot start are the cluster's fault",
+          "[tune][fault]") {
   const bool begun = GENERATE(false, true);
   CHECK(fault(Kind::Disconnected, 0, 0, begun) == Fault::System);
   CHECK(fault(Kind::Program, 0, 0, begun) == Fault::System);
@@ -67,11 +68,13 @@ TEST_CASE("an attempt ends with the fault of what it threw", "[tune][fault]") {
 
   CHECK(outcome_of(true, [] { die(SIGKILL); }).fault == Fault::Trial);
 
-  const auto never_placed = outcome_of(
-      false, [] { raise({.kind = Kind::Program, .message = "worker process 9 on node 1 did not start: signal 9"}); });
+  const auto never_placed = outcome_of(false, [] {
+    raise({.kind = Kind::Program, .message = "worker process 9 on node 1 did not start: signal 9"});
+  });
   CHECK(never_placed.fault == Fault::System);
 
-  const auto impossible = outcome_of(false, [] { raise({.kind = Kind::Impossible, .message = "no gpu anywhere"}); });
+  const auto impossible =
+      outcome_of(false, [] { raise({.kind = Kind::Impossible, .message = "no gpu anywhere"}); });
   CHECK(impossible.kind == GangEvent::Kind::Impossible);
   CHECK(impossible.text == "no gpu anywhere");
 
@@ -79,7 +82,8 @@ TEST_CASE("an attempt ends with the fault of what it threw", "[tune][fault]") {
   CHECK(threw.fault == Fault::Trial);
   CHECK(threw.text == "no data");
 
-  const auto gone = outcome_of(false, [] { throw tune::detail::CheckpointGone("the checkpoint x is gone"); });
+  const auto gone =
+      outcome_of(false, [] { throw tune::detail::CheckpointGone("the checkpoint x is gone"); });
   CHECK(gone.fault == Fault::Checkpoint);
   CHECK(gone.text == "the checkpoint x is gone");
 

@@ -47,16 +47,17 @@ void interrupts_itself(tune::Context& ctx, const Config& config) {
 
 }  // namespace
 
-TEST_CASE("a search in this process finds the best configuration and gives it back typed", "[tune][run]") {
-  const auto results =
-      tune::run<train>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"batch", tune::choice({32, 64, 128})}},
-                        .trials = 30,
-                        .metric = "accuracy",
-                        .mode = tune::Max,
-                        .scheduler = tune::asha({.max_t = 27, .eta = 3}),
-                        .seed = 1,
-                        .show = tune::Show::None,
-                        .in_process = true});
+TEST_CASE("a search in this process finds the best configuration and gives it back typed",
+          "[tune][run]") {
+  const auto results = tune::run<train>(
+      {.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"batch", tune::choice({32, 64, 128})}},
+       .trials = 30,
+       .metric = "accuracy",
+       .mode = tune::Max,
+       .scheduler = tune::asha({.max_t = 27, .eta = 3}),
+       .seed = 1,
+       .show = tune::Show::None,
+       .in_process = true});
 
   REQUIRE(results.trials().size() == 30);
   for (const auto& trial : results.trials()) CHECK(trial.config.lr <= results.best().config.lr);
@@ -64,7 +65,8 @@ TEST_CASE("a search in this process finds the best configuration and gives it ba
   CHECK(results.best().trial.status == tune::Status::Terminated);
   CHECK(results.ended_early().empty());
   std::size_t stopped = 0, judged_to_stop = 0;
-  for (const auto& trial : results.trials()) stopped += trial.trial.status == tune::Status::Stopped ? 1 : 0;
+  for (const auto& trial : results.trials())
+    stopped += trial.trial.status == tune::Status::Stopped ? 1 : 0;
   for (const auto& rung : results.rungs()) judged_to_stop += rung.stopped;
   CHECK(stopped > 0);
   CHECK(stopped == judged_to_stop);
@@ -93,26 +95,29 @@ TEST_CASE("the same seed gives the same search", "[tune][run]") {
   }
 }
 
-TEST_CASE("a grid says itself how many trials there are, and other fields keep the program's values", "[tune][run]") {
-  const auto results =
-      tune::run<train>({.space = {{"batch", tune::grid({1, 2, 3})}, {&Config::lr, tune::grid({0.1, 0.2})}},
-                        .metric = "accuracy",
-                        .mode = tune::Max,
-                        .config = {.steps = 2},
-                        .show = tune::Show::None,
-                        .in_process = true});
+TEST_CASE(
+    "a grid says itself how many trials there are, and other fields keep the program's values",
+    "[tune][run]") {
+  const auto results = tune::run<train>(
+      {.space = {{"batch", tune::grid({1, 2, 3})}, {&Config::lr, tune::grid({0.1, 0.2})}},
+       .metric = "accuracy",
+       .mode = tune::Max,
+       .config = {.steps = 2},
+       .show = tune::Show::None,
+       .in_process = true});
   REQUIRE(results.trials().size() == 6);
   CHECK(results.trials()[1].config.batch == 2);
   for (const auto& trial : results.trials()) CHECK(trial.trial.t == 2);
 }
 
 TEST_CASE("a trial that throws is errored with its text, and the others go on", "[tune][run]") {
-  const auto results = tune::run<fails_on_large_batches>({.space = {{"batch", tune::grid({32, 64, 128})}},
-                                                          .metric = "accuracy",
-                                                          .mode = tune::Max,
-                                                          .max_failures = 1,
-                                                          .show = tune::Show::None,
-                                                          .in_process = true});
+  const auto results =
+      tune::run<fails_on_large_batches>({.space = {{"batch", tune::grid({32, 64, 128})}},
+                                         .metric = "accuracy",
+                                         .mode = tune::Max,
+                                         .max_failures = 1,
+                                         .show = tune::Show::None,
+                                         .in_process = true});
   CHECK(results.best().config.batch == 64);
   CHECK(results.trials()[2].trial.status == tune::Status::Errored);
   CHECK(results.trials()[2].trial.failures == 2);
@@ -120,8 +125,11 @@ TEST_CASE("a trial that throws is errored with its text, and the others go on", 
 }
 
 TEST_CASE("a function that ignores Stop is thrown out of its next report", "[tune][run]") {
-  const auto results = tune::run<deaf>(
-      {.trials = 1, .metric = "accuracy", .stop = {.reports = 3}, .show = tune::Show::None, .in_process = true});
+  const auto results = tune::run<deaf>({.trials = 1,
+                                        .metric = "accuracy",
+                                        .stop = {.reports = 3},
+                                        .show = tune::Show::None,
+                                        .in_process = true});
   CHECK(results.best().trial.t == 3);
   CHECK(results.best().trial.status == tune::Status::Terminated);
 }
@@ -167,20 +175,28 @@ TEST_CASE("options that can not be are refused before anything runs", "[tune][ru
   CHECK_THROWS_WITH(tune::run<train>({.trials = 1, .in_process = true}),
                     "tune: .metric has to name the metric to look at");
   CHECK_THROWS_WITH(
-      tune::run<train>({.space = {{"batch", 0.5}}, .trials = 1, .metric = "accuracy", .in_process = true}),
+      tune::run<train>(
+          {.space = {{"batch", 0.5}}, .trials = 1, .metric = "accuracy", .in_process = true}),
       "field 'batch' takes an integer, not the real number 0.5");
 }
 
-TEST_CASE("options of the trials' gangs that no gang can have are refused before anything runs", "[tune][run]") {
-  CHECK_THROWS_WITH(
-      tune::run<train>({.trials = 1, .metric = "accuracy", .each = {.each = {.cpus = -1}}, .show = tune::Show::None}),
-      "tune: .each.each: Options::cpus must be between 0 and 10^12, not -1");
+TEST_CASE("options of the trials' gangs that no gang can have are refused before anything runs",
+          "[tune][run]") {
+  CHECK_THROWS_WITH(tune::run<train>({.trials = 1,
+                                      .metric = "accuracy",
+                                      .each = {.each = {.cpus = -1}},
+                                      .show = tune::Show::None}),
+                    "tune: .each.each: Options::cpus must be between 0 and 10^12, not -1");
 }
 
 TEST_CASE("where no trial has a value, asking for the best says why", "[tune][run]") {
-  const auto results = tune::run<fails_on_large_batches>(
-      {.space = {{"batch", 128}}, .trials = 1, .metric = "accuracy", .show = tune::Show::None, .in_process = true});
-  CHECK_THROWS_WITH(results.best(),
-                    Catch::Contains("no best trial: none reported a finite 'accuracy'; trial 0 is errored:") &&
-                        Catch::Contains("batch too large"));
+  const auto results = tune::run<fails_on_large_batches>({.space = {{"batch", 128}},
+                                                          .trials = 1,
+                                                          .metric = "accuracy",
+                                                          .show = tune::Show::None,
+                                                          .in_process = true});
+  CHECK_THROWS_WITH(
+      results.best(),
+      Catch::Contains("no best trial: none reported a finite 'accuracy'; trial 0 is errored:") &&
+          Catch::Contains("batch too large"));
 }

@@ -16,7 +16,8 @@ void own_handler(int) { own_handler_ran = 1; }
 
 }  // namespace
 
-TEST_CASE("a signal is noted while a watch lives, and the handler before it comes back", "[tune][interrupt]") {
+TEST_CASE("a signal is noted while a watch lives, and the handler before it comes back",
+          "[tune][interrupt]") {
   const auto before = std::signal(SIGTERM, own_handler);
   {
     InterruptWatch watch;

@@ -10,7 +10,8 @@ using namespace troupe::tune;
 
 namespace {
 
-/// Trials report once. One that is told to take over another begins only when it is ended for its delay, at that very moment.
+/// Trials report once. One that is told to take over another begins only when it is ended for its
+/// delay, at that very moment.
 class LateLauncher final : public Launcher {
  public:
   void launch(const Launch& launch) override {
@@ -34,7 +35,8 @@ class LateLauncher final : public Launcher {
   void replace(const Launch&, std::int64_t) override {}
   void end(TrialId trial) override {
     events_.push_back({.kind = GangEvent::Kind::Placed, .trial = trial});
-    events_.push_back({.kind = GangEvent::Kind::Failed, .trial = trial, .text = "killed", .fault = Fault::Trial});
+    events_.push_back(
+        {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "killed", .fault = Fault::Trial});
   }
   Seconds now() const override { return now_; }
 
@@ -45,13 +47,15 @@ class LateLauncher final : public Launcher {
 
 }  // namespace
 
-TEST_CASE("a trial that is ended in the moment in which its next attempt begins after all has not failed",
-          "[tune][drive]") {
+TEST_CASE(
+    "a trial that is ended in the moment in which its next attempt begins after all has not failed",
+    "[tune][drive]") {
   const Objective objective{"accuracy", Max};
   bool told = false;
   const auto script = [&](const Trial& trial, const Population&) -> Decision {
     if (trial.id == 0 || std::exchange(told, true)) return GoOn{};
-    return Exploit{.donor = 0, .checkpoint = "checkpoint", .checkpoint_t = 1, .config = {{"lr", 0.5}}};
+    return Exploit{
+        .donor = 0, .checkpoint = "checkpoint", .checkpoint_t = 1, .config = {{"lr", 0.5}}};
   };
   Experiment experiment({.objective = objective},
                         std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 2),
@@ -65,6 +69,7 @@ TEST_CASE("a trial that is ended in the moment in which its next attempt begins 
   CHECK(trial.status == Status::Terminated);
   CHECK(trial.failures == 0);
   CHECK(trial.restarts == 1);
-  CHECK(trial.restart_reason ==
-        "its attempt that was to end had not, 2.0 s after it was told to; its processes were ended");
+  CHECK(
+      trial.restart_reason ==
+      "its attempt that was to end had not, 2.0 s after it was told to; its processes were ended");
 }

@@ -39,7 +39,8 @@ void sums(tune::Context& ctx, const Config& config) {
     out.precision(17);
     out << state.step << ' ' << state.sum << '\n';
     out.close();
-    const auto verdict = ctx.report({{"sum", state.sum}, {"seed", static_cast<double>(ctx.seed())}}, checkpoint);
+    const auto verdict =
+        ctx.report({{"sum", state.sum}, {"seed", static_cast<double>(ctx.seed())}}, checkpoint);
     if (verdict == Verdict::Stop) return;
   }
 }
@@ -49,7 +50,8 @@ tune::Options<Config> population(const std::string& storage) {
           .trials = 4,
           .metric = "sum",
           .mode = tune::Max,
-          .scheduler = tune::pbt({.interval = 2, .quantile = 0.5, .mutate = {{"rate", tune::uniform(0.0, 1.0)}}}),
+          .scheduler = tune::pbt(
+              {.interval = 2, .quantile = 0.5, .mutate = {{"rate", tune::uniform(0.0, 1.0)}}}),
           .storage = storage,
           .seed = 5,
           .show = tune::Show::None,
@@ -58,8 +60,10 @@ tune::Options<Config> population(const std::string& storage) {
 
 }  // namespace
 
-TEST_CASE("a replay trains the schedule that a trial came to, and comes to the same in another data order",
-          "[tune][replay]") {
+TEST_CASE(
+    "a replay trains the schedule that a trial came to, and comes to the same in another data "
+    "order",
+    "[tune][replay]") {
   const tune::TemporaryFolder folder;
   const auto found = tune::run<sums>(population((folder.path() / "pbt").string()));
   const auto best = found.best().trial.id;
@@ -67,9 +71,10 @@ TEST_CASE("a replay trains the schedule that a trial came to, and comes to the s
   CHECK(recorded.segments == found.schedule());
   REQUIRE(recorded.segments.size() > 1);
 
-  const auto again =
-      tune::replay<sums>(found.folder(), best,
-                         {.storage = (folder.path() / "again").string(), .show = tune::Show::None, .in_process = true});
+  const auto again = tune::replay<sums>(found.folder(), best,
+                                        {.storage = (folder.path() / "again").string(),
+                                         .show = tune::Show::None,
+                                         .in_process = true});
 
   CHECK(again.trials().size() == 1);
   CHECK(again.best().trial.t == 12);
@@ -82,15 +87,18 @@ TEST_CASE("a replay trains the schedule that a trial came to, and comes to the s
   }
 }
 
-TEST_CASE("a replay of what is not there, or with a search of its own, is refused with the reason", "[tune][replay]") {
+TEST_CASE("a replay of what is not there, or with a search of its own, is refused with the reason",
+          "[tune][replay]") {
   using Catch::Contains;
   const tune::TemporaryFolder folder;
   const auto storage = (folder.path() / "pbt").string();
   CHECK_THROWS_WITH(tune::replay<sums>(folder.path() / "none", 0),
                     Contains("cannot read") && Contains("results/run-1"));
   const auto found = tune::run<sums>(population(storage));
-  CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 4), Contains("has 4 trials, and none of number 4"));
-  CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 0, {.trials = 3}), Contains("a replay has no .space"));
+  CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 4),
+                    Contains("has 4 trials, and none of number 4"));
+  CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 0, {.trials = 3}),
+                    Contains("a replay has no .space"));
   std::ofstream(found.folder() / "pbt.jsonl", std::ios::app) << "{\"to\":9}\n";
   CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 0), Contains("pbt.jsonl, line "));
 }

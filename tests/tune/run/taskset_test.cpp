@@ -23,7 +23,8 @@ using namespace troupe::tune;
 namespace {
 
 constexpr std::int64_t kSteps = 50;
-using Curves = std::vector<std::vector<double>>;  ///< of a configuration, its loss after 1 .. kSteps steps
+/// Of a configuration, its loss after 1 .. kSteps steps.
+using Curves = std::vector<std::vector<double>>;
 
 Curves parsed(std::istream& csv) {
   Curves curves;
@@ -69,7 +70,8 @@ class TableSearcher final : public Searcher {
   TableSearcher(std::size_t size, std::uint64_t seed) : order_(size) {
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     Random random(seed);
-    for (auto left = size; left > 1; --left) std::swap(order_[left - 1], order_[random.below(left)]);
+    for (auto left = size; left > 1; --left)
+      std::swap(order_[left - 1], order_[random.below(left)]);
   }
   std::optional<Configuration> suggest(TrialId trial) override {
     if (trial >= order_.size()) return std::nullopt;
@@ -82,11 +84,12 @@ class TableSearcher final : public Searcher {
   std::vector<std::int64_t> order_;
 };
 
-double regret(const Curves& curves, double best, const SchedulerFactory& scheduler, std::uint64_t seed,
-              std::size_t workers, double time) {
+double regret(const Curves& curves, double best, const SchedulerFactory& scheduler,
+              std::uint64_t seed, std::size_t workers, double time) {
   const Objective objective{"loss", Min};
   Experiment experiment({.objective = objective, .stop = {.reports = kSteps}},
-                        std::make_unique<TableSearcher>(curves.size(), seed), scheduler(objective, seed));
+                        std::make_unique<TableSearcher>(curves.size(), seed),
+                        scheduler(objective, seed));
   FakeLauncher::Script script{.capacity = workers, .reports = kSteps, .metric = "loss"};
   script.value = [&](const Launch& launch, std::int64_t t) {
     const auto row = std::get<std::int64_t>(launch.config[0].second.value());
@@ -98,21 +101,24 @@ double regret(const Curves& curves, double best, const SchedulerFactory& schedul
   return *experiment.best()->best - best;
 }
 
-double mean_regret(const Curves& curves, const SchedulerFactory& scheduler, std::size_t workers, double time) {
+double mean_regret(const Curves& curves, const SchedulerFactory& scheduler, std::size_t workers,
+                   double time) {
   std::vector<double> bests;
   for (const auto& losses : curves) bests.push_back(lowest(losses));
   const auto best = *std::ranges::min_element(bests);
   constexpr int seeds = 40;
   double sum = 0;
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) sum += regret(curves, best, scheduler, seed, workers, time);
+  for (std::uint64_t seed = 0; seed < seeds; ++seed)
+    sum += regret(curves, best, scheduler, seed, workers, time);
   return sum / seeds;
 }
 
 }  // namespace
 
-// The figures are means over 100 seeds of another simulation of the same rule on the same tables, with other orders of the
-// configurations: they differ by chance, within a third.
-TEST_CASE("ASHA comes as near to the best real learning curve as the reference simulation", "[tune][asha][data]") {
+// The figures are means over 100 seeds of another simulation of the same rule on the same tables,
+// with other orders of the configurations: they differ by chance, within a third.
+TEST_CASE("ASHA comes as near to the best real learning curve as the reference simulation",
+          "[tune][asha][data]") {
   struct Figure {
     const char* task;
     double random, stop_3, stop_4;
@@ -122,7 +128,8 @@ TEST_CASE("ASHA comes as near to the best real learning curve as the reference s
   CAPTURE(figure.task);
   const auto curves = curves_of(figure.task);
   if (curves.empty()) {
-    std::cout << "skipped: no " << figure.task << " in '" << TROUPE_DATA_DIR << "' (CMake's TROUPE_DATA_DIR)\n";
+    std::cout << "skipped: no " << figure.task << " in '" << TROUPE_DATA_DIR
+              << "' (CMake's TROUPE_DATA_DIR)\n";
     return;
   }
   REQUIRE(curves.size() == 1000);
@@ -130,6 +137,8 @@ TEST_CASE("ASHA comes as near to the best real learning curve as the reference s
   constexpr double time = 100;
 
   CHECK(mean_regret(curves, fifo(), workers, time) == Approx(figure.random).epsilon(0.33));
-  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 3}), workers, time) == Approx(figure.stop_3).epsilon(0.33));
-  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 4}), workers, time) == Approx(figure.stop_4).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 3}), workers, time) ==
+        Approx(figure.stop_3).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 4}), workers, time) ==
+        Approx(figure.stop_4).epsilon(0.33));
 }

@@ -18,7 +18,9 @@ constexpr auto kInf = std::numeric_limits<double>::infinity();
 
 Metrics accuracy(double value) { return {{"accuracy", value}}; }
 
-Asha max_accuracy(AshaOptions options, std::uint64_t seed = 1) { return {options, {"accuracy", Max}, seed}; }
+Asha max_accuracy(AshaOptions options, std::uint64_t seed = 1) {
+  return {options, {"accuracy", Max}, seed};
+}
 
 /// The decisions about one report at t=1 of as many trials, as letters: c, s.
 std::string one_rung(int eta, const std::vector<double>& losses) {
@@ -38,7 +40,8 @@ std::vector<std::int64_t> rung_times(const Asha& asha) {
 
 }  // namespace
 
-TEST_CASE("rungs stand at grace * eta^k below max_t, whatever a logarithm would round to", "[tune][asha]") {
+TEST_CASE("rungs stand at grace * eta^k below max_t, whatever a logarithm would round to",
+          "[tune][asha]") {
   using Times = std::vector<std::int64_t>;
   CHECK(rung_times(max_accuracy({.max_t = 100, .eta = 4})) == Times{1, 4, 16, 64});
   CHECK(rung_times(max_accuracy({.max_t = 81, .eta = 3})) == Times{1, 3, 9, 27});
@@ -46,14 +49,17 @@ TEST_CASE("rungs stand at grace * eta^k below max_t, whatever a logarithm would 
   CHECK(rung_times(max_accuracy({.max_t = 243, .eta = 3})) == Times{1, 3, 9, 27, 81});
   CHECK(rung_times(max_accuracy({.max_t = 244, .eta = 3})) == Times{1, 3, 9, 27, 81, 243});
   CHECK(rung_times(max_accuracy({.max_t = 20, .eta = 2, .grace = 5})) == Times{5, 10});
-  CHECK(rung_times(max_accuracy({.max_t = 100, .eta = 4, .brackets = 3})) == Times{1, 4, 16, 64, 4, 16, 64, 16, 64});
-  CHECK(rung_times(max_accuracy({.max_t = INT64_MAX, .eta = 1 << 30})) == Times{1, 1 << 30, std::int64_t{1} << 60});
+  CHECK(rung_times(max_accuracy({.max_t = 100, .eta = 4, .brackets = 3})) ==
+        Times{1, 4, 16, 64, 4, 16, 64, 16, 64});
+  CHECK(rung_times(max_accuracy({.max_t = INT64_MAX, .eta = 1 << 30})) ==
+        Times{1, 1 << 30, std::int64_t{1} << 60});
   CHECK(rung_times(max_accuracy({.max_t = 1})).empty());
 }
 
 TEST_CASE("options that make no rungs to judge in are refused with their values", "[tune][asha]") {
-  CHECK_THROWS_WITH(asha({.eta = 1}),
-                    "asha: max_t 100, eta 1, grace 1, brackets 1: eta is at least 2, the others at least 1");
+  CHECK_THROWS_WITH(
+      asha({.eta = 1}),
+      "asha: max_t 100, eta 1, grace 1, brackets 1: eta is at least 2, the others at least 1");
   CHECK_THROWS_AS(asha({.max_t = 0}), std::invalid_argument);
   CHECK_THROWS_AS(asha({.grace = 0}), std::invalid_argument);
   CHECK_THROWS_AS(asha({.brackets = 0}), std::invalid_argument);
@@ -64,17 +70,20 @@ TEST_CASE("options that make no rungs to judge in are refused with their values"
 TEST_CASE("one rung judges by the quantile of those before, as Ray does", "[tune][asha]") {
   const std::vector losses{.5, .4, .6, .45, .3, .35, .55, .2, .4, .25};
   CHECK(one_rung(2, losses) == "ccscccsccc");
-  CHECK(one_rung(3, losses) == "ccscccscsc");  // Determined, Optuna and Syne Tune each answer something else here
+  // Determined, Optuna and Syne Tune each answer something else here.
+  CHECK(one_rung(3, losses) == "ccscccscsc");
   CHECK(one_rung(4, losses) == "ccscccscsc");
 }
 
-TEST_CASE("losses that only grow stop all but the first, losses that only fall stop none", "[tune][asha]") {
+TEST_CASE("losses that only grow stop all but the first, losses that only fall stop none",
+          "[tune][asha]") {
   CHECK(one_rung(3, {.1, .2, .3, .4, .5, .6}) == "csssss");
   CHECK(one_rung(3, {.6, .5, .4, .3, .2, .1}) == "cccccc");
   CHECK(one_rung(3, {.5, .5, .5, .5}) == "cccc");
 }
 
-TEST_CASE("what is not finite is the worst of its rung and stops, the first trial too", "[tune][asha]") {
+TEST_CASE("what is not finite is the worst of its rung and stops, the first trial too",
+          "[tune][asha]") {
   CHECK(one_rung(3, {.5, kNan, .6, .45, kNan, .3}) == "csscsc");
   CHECK(one_rung(3, {kNan, .9, kInf, .9, -kInf}) == "scscs");
 
@@ -94,7 +103,8 @@ TEST_CASE("a stop says where, by how much and against how many", "[tune][asha]")
 
   CHECK(stops(decision));
   CHECK(rung_of(decision) == 0);
-  CHECK(why_of(decision) == "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.766667, the best 1/3 of 9");
+  CHECK(why_of(decision) ==
+        "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.766667, the best 1/3 of 9");
 }
 
 TEST_CASE("Ray's own vectors hold", "[tune][asha]") {
@@ -149,7 +159,8 @@ TEST_CASE("a report without the metric waits with the rung for the next one", "[
   CHECK(rung_of(on_report(asha, 0, 2, accuracy(0.5))) == 0);
 }
 
-TEST_CASE("brackets are drawn by a softmax over their rungs, from the seed and the trial", "[tune][asha]") {
+TEST_CASE("brackets are drawn by a softmax over their rungs, from the seed and the trial",
+          "[tune][asha]") {
   auto asha = max_accuracy({.max_t = 100, .eta = 4, .brackets = 3}, 3);
   constexpr int trials = 20'000;
   for (TrialId trial = 0; trial < trials; ++trial) on_report(asha, trial, 64, accuracy(0));
@@ -163,8 +174,9 @@ TEST_CASE("at every moment a saved scheduler goes on as the one that saved it", 
   const auto seed = GENERATE(range(1u, 21u));
   CAPTURE(seed);
   Random random(seed);
-  const AshaOptions options{
-      .max_t = 30, .eta = 2 + static_cast<int>(random.below(3)), .brackets = 1 + static_cast<int>(random.below(2))};
+  const AshaOptions options{.max_t = 30,
+                            .eta = 2 + static_cast<int>(random.below(3)),
+                            .brackets = 1 + static_cast<int>(random.below(2))};
   auto original = max_accuracy(options, seed);
   std::map<TrialId, std::int64_t> t;
   std::set<TrialId> over;

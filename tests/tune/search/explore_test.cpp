@@ -53,7 +53,8 @@ TEST_CASE("a choice moves to a neighbour, or is drawn anew", "[tune][pbt]") {
   CHECK(outcomes("adam", choice({"sgd", "adam", "lion"}), 0) == Texts{"sgd", "lion"});
 }
 
-TEST_CASE("a number of a range is multiplied by a factor, and stays inside the range", "[tune][pbt]") {
+TEST_CASE("a number of a range is multiplied by a factor, and stays inside the range",
+          "[tune][pbt]") {
   CHECK(outcomes(100.0, uniform(0, 1000), 0) == Texts{"80", "120"});
   CHECK(outcomes(100.0, uniform(0, 110), 0) == Texts{"80", to_string(std::nextafter(110.0, 0.0))});
   CHECK(outcomes(100.0, loguniform(90, 1000), 0) == Texts{"90", "120"});
@@ -62,7 +63,8 @@ TEST_CASE("a number of a range is multiplied by a factor, and stays inside the r
   CHECK(outcomes(100.0, uniform(0, 1000), 1).size() > 300);
 }
 
-TEST_CASE("an integer is rounded, moves by one at least, and stays inside its range", "[tune][pbt]") {
+TEST_CASE("an integer is rounded, moves by one at least, and stays inside its range",
+          "[tune][pbt]") {
   CHECK(outcomes(100, integer(1, 1000), 0) == Texts{"80", "120"});
   CHECK(outcomes(7, integer(1, 1000), 0) == Texts{"6", "8"});
   CHECK(outcomes(2, integer(1, 1000), 0) == Texts{"1", "3"});
@@ -83,7 +85,8 @@ TEST_CASE("a part of the changes is drawn anew, as often as the probability says
   CHECK(anew < 1100);
 }
 
-TEST_CASE("fields that are not mutated keep the donor's value, and one that it lacks is drawn", "[tune][pbt]") {
+TEST_CASE("fields that are not mutated keep the donor's value, and one that it lacks is drawn",
+          "[tune][pbt]") {
   const SearchSpace mutate{{"lr", uniform(0, 1000)}, {"decay", uniform(2, 3)}};
   const Configuration donor{{"momentum", 0.9}, {"lr", 100.0}, {"name", "net"}};
   const auto config = explored(donor, {mutate, 0, kFactors}, 1, 1);

@@ -19,9 +19,11 @@ const SearchSpace kMutate{{"lr", loguniform(1e-4, 1)}};
 /// Members whose reports a test makes by hand, all of them running.
 class Members {
  public:
-  Members(std::size_t count, PbtOptions options) : pbt_{complete(std::move(options)), {"accuracy", Max}, 1} {
+  Members(std::size_t count, PbtOptions options)
+      : pbt_{complete(std::move(options)), {"accuracy", Max}, 1} {
     for (TrialId id = 0; id < count; ++id)
-      trials_.push_back({.id = id, .config = {{"lr", 0.1}, {"momentum", 0.9}}, .status = Status::Running});
+      trials_.push_back(
+          {.id = id, .config = {{"lr", 0.1}, {"momentum", 0.9}}, .status = Status::Running});
   }
 
   Decision report(TrialId id, std::int64_t t, double accuracy, bool with_checkpoint = true) {
@@ -83,8 +85,10 @@ bool pauses(const Decision& decision) { return std::holds_alternative<Pause>(dec
 
 }  // namespace
 
-TEST_CASE("on the toy problem of the paper, populations that resample reach the optimum and others do not",
-          "[tune][pbt]") {
+TEST_CASE(
+    "on the toy problem of the paper, populations that resample reach the optimum and others do "
+    "not",
+    "[tune][pbt]") {
   const SearchSpace mutate{{"h0", uniform(0, 1)}, {"h1", uniform(0, 1)}};
   const auto best = [&](double resample, double quantile) {
     std::vector<double> results;
@@ -107,7 +111,8 @@ TEST_CASE("on the toy problem of the paper, populations that resample reach the 
 }
 
 TEST_CASE(
-    "a member is judged at its first report an interval after the last judgement, and not before the burn-in (rule 1)",
+    "a member is judged at its first report an interval after the last judgement, and not before "
+    "the burn-in (rule 1)",
     "[tune][pbt]") {
   Members members(2, {.interval = 3, .burn_in = 5});
   for (std::int64_t t = 1; t <= 4; ++t) CHECK(members.report(0, t, 0.9).index() == 0);
@@ -122,8 +127,10 @@ TEST_CASE(
   CHECK(why_of(members.report(0, 8, 0.9)) == "judged at t=8");
 }
 
-TEST_CASE("the worst take over the best as they were judged, and keep what is not mutated (rules 2, 3, 4)",
-          "[tune][pbt]") {
+TEST_CASE(
+    "the worst take over the best as they were judged, and keep what is not mutated (rules 2, 3, "
+    "4)",
+    "[tune][pbt]") {
   Members members(4, {.interval = 2, .resample = 0});
   members.report(0, 2, 0.5);
   members.report(1, 2, 0.9);
@@ -141,7 +148,8 @@ TEST_CASE("the worst take over the best as they were judged, and keep what is no
   CHECK(exploit.config[1] == Configuration::value_type("momentum", 0.9));
 }
 
-TEST_CASE("after a takeover a member is judged an interval after its donor was (rule 3)", "[tune][pbt]") {
+TEST_CASE("after a takeover a member is judged an interval after its donor was (rule 3)",
+          "[tune][pbt]") {
   Members members(2, {.interval = 4});
   members.report(0, 6, 0.9);
   REQUIRE(std::holds_alternative<Exploit>(members.report(1, 4, 0.1)));
@@ -150,7 +158,8 @@ TEST_CASE("after a takeover a member is judged an interval after its donor was (
   CHECK(why_of(members.report(1, 10, 0.95)) == "judged at t=10");
 }
 
-TEST_CASE("a value that is not finite is the worst and never a donor's (rules 1, 3)", "[tune][pbt]") {
+TEST_CASE("a value that is not finite is the worst and never a donor's (rules 1, 3)",
+          "[tune][pbt]") {
   Members members(2, {.interval = 1});
   CHECK(goes_on(members.report(0, 1, kNan)));
   CHECK(goes_on(members.report(1, 1, -1e300)));
@@ -159,10 +168,12 @@ TEST_CASE("a value that is not finite is the worst and never a donor's (rules 1,
   CHECK(goes_on(members.report(0, 2, kNan)));
 }
 
-TEST_CASE("a member without a checkpoint is no donor, and its first report says so once (rule 3)", "[tune][pbt]") {
+TEST_CASE("a member without a checkpoint is no donor, and its first report says so once (rule 3)",
+          "[tune][pbt]") {
   Members members(2, {.interval = 1});
   const auto first = members.report(0, 1, 0.9, false);
-  CHECK(std::get<GoOn>(first).notice.find("ctx.report({...}, ctx.checkpoint(model, optimizer))") != std::string::npos);
+  CHECK(std::get<GoOn>(first).notice.find("ctx.report({...}, ctx.checkpoint(model, optimizer))") !=
+        std::string::npos);
   CHECK(std::get<GoOn>(members.report(0, 2, 0.9, false)).notice.empty());
   CHECK(goes_on(members.report(1, 1, 0.1, false)));
   CHECK(goes_on(members.report(0, 3, 0.9)));
@@ -179,7 +190,8 @@ TEST_CASE("one who is over is neither donor nor counted (rule 2)", "[tune][pbt]"
   CHECK(goes_on(members.report(2, 2, 0.1)));
 }
 
-TEST_CASE("a donor's checkpoint that is gone is replaced by the next best, or by nothing (rule 7)", "[tune][pbt]") {
+TEST_CASE("a donor's checkpoint that is gone is replaced by the next best, or by nothing (rule 7)",
+          "[tune][pbt]") {
   Members members(8, {.interval = 1});
   for (TrialId id = 0; id < 7; ++id) members.report(id, 1, 0.1 * static_cast<double>(id + 2));
   auto exploit = std::get<Exploit>(members.report(7, 1, 0.1));
@@ -214,7 +226,8 @@ TEST_CASE("members take turns where others have no place and are behind (rule 5)
   CHECK_FALSE(members.resume());
 }
 
-TEST_CASE("a takeover waits for its turn where others are behind what it goes on from (rule 5)", "[tune][pbt]") {
+TEST_CASE("a takeover waits for its turn where others are behind what it goes on from (rule 5)",
+          "[tune][pbt]") {
   Members members(3, {.interval = 2});
   members.report(0, 2, 0.9);
   members[2].status = Status::Pending;
@@ -224,7 +237,8 @@ TEST_CASE("a takeover waits for its turn where others are behind what it goes on
   CHECK_FALSE(members.resume()->exploit);
 }
 
-TEST_CASE("a synchronous population waits for its last member, and then goes on together (rule 6)", "[tune][pbt]") {
+TEST_CASE("a synchronous population waits for its last member, and then goes on together (rule 6)",
+          "[tune][pbt]") {
   Members members(4, {.interval = 2, .synchronous = true});
   CHECK(goes_on(members.report(0, 1, 0.4)));
   CHECK(pauses(members.report(0, 2, 0.4)));
@@ -245,7 +259,8 @@ TEST_CASE("a synchronous population waits for its last member, and then goes on 
   CHECK(pauses(members.report(3, 4, 0.9)));  // the next time is t=4
 }
 
-TEST_CASE("a synchronous population does not wait for a member that failed, or is over (rule 6)", "[tune][pbt]") {
+TEST_CASE("a synchronous population does not wait for a member that failed, or is over (rule 6)",
+          "[tune][pbt]") {
   Members members(3, {.interval = 2, .quantile = 0, .synchronous = true});
   CHECK(pauses(members.report(0, 2, 0.4)));
   CHECK(pauses(members.report(1, 2, 0.4)));
@@ -284,20 +299,28 @@ TEST_CASE("the state of a population is taken up whole, and another's is refused
   other.load(members.pbt().save());
   CHECK(other.save() == members.pbt().save());
   Pbt different({.interval = 3, .mutate = kMutate}, {"accuracy", Max}, 1);
-  CHECK_THROWS_WITH(different.load(members.pbt().save()), "saved by another scheduler: interval is 2 there, 3 here");
+  CHECK_THROWS_WITH(different.load(members.pbt().save()),
+                    "saved by another scheduler: interval is 2 there, 3 here");
   CHECK_THROWS_AS(other.load("{}"), std::invalid_argument);
 }
 
 TEST_CASE("options of a population that can not be are refused with what is wrong", "[tune][pbt]") {
   using Catch::Contains;
-  CHECK_THROWS_WITH(pbt({.mutate = kMutate}), Contains("pbt: interval is 0: give the reports between two judgements"));
+  CHECK_THROWS_WITH(pbt({.mutate = kMutate}),
+                    Contains("pbt: interval is 0: give the reports between two judgements"));
   CHECK_THROWS_WITH(pbt({.interval = 1}), Contains("mutate is empty"));
   CHECK_THROWS_WITH(pbt({.interval = 5, .max_t = 5, .mutate = kMutate}),
                     Contains("max_t is 5, so nobody would be judged"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .quantile = 0.6, .mutate = kMutate}), Contains("quantile is 0.6, 0 to 0.5"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .resample = -1, .mutate = kMutate}), Contains("resample is -1, 0 to 1"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .factors = {}, .mutate = kMutate}), Contains("factors is empty"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .factors = {0.0}, .mutate = kMutate}), Contains("a factor is 0"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .burn_in = -1, .mutate = kMutate}), Contains("burn_in is -1"));
-  CHECK_THROWS_WITH(pbt({.interval = 1, .mutate = {kMutate[0], kMutate[0]}}), Contains("field 'lr' stands twice"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .quantile = 0.6, .mutate = kMutate}),
+                    Contains("quantile is 0.6, 0 to 0.5"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .resample = -1, .mutate = kMutate}),
+                    Contains("resample is -1, 0 to 1"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .factors = {}, .mutate = kMutate}),
+                    Contains("factors is empty"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .factors = {0.0}, .mutate = kMutate}),
+                    Contains("a factor is 0"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .burn_in = -1, .mutate = kMutate}),
+                    Contains("burn_in is -1"));
+  CHECK_THROWS_WITH(pbt({.interval = 1, .mutate = {kMutate[0], kMutate[0]}}),
+                    Contains("field 'lr' stands twice"));
 }

@@ -14,7 +14,8 @@ std::vector<Configuration> all_of(Searcher& searcher) {
   return all;
 }
 
-const SearchSpace kSpace{{"lr", loguniform(1e-4, 1)}, {"batch", choice({32, 64})}, {"layers", integer(1, 4)}};
+const SearchSpace kSpace{
+    {"lr", loguniform(1e-4, 1)}, {"batch", choice({32, 64})}, {"layers", integer(1, 4)}};
 
 }  // namespace
 
@@ -28,7 +29,8 @@ TEST_CASE("a random search is a function of its seed and of nothing else", "[tun
   CHECK(all_of(other) != suggested);
 }
 
-TEST_CASE("a field more in the space leaves the values of the others as they were", "[tune][searcher]") {
+TEST_CASE("a field more in the space leaves the values of the others as they were",
+          "[tune][searcher]") {
   auto wider = kSpace;
   wider.insert(wider.begin(), {"momentum", uniform(0, 1)});
   RandomSearcher narrow_search(kSpace, 5, 10), wide_search(wider, 5, 10);
@@ -40,7 +42,8 @@ TEST_CASE("a field more in the space leaves the values of the others as they wer
   }
 }
 
-TEST_CASE("a grid search takes every point of the product once, the first field fastest", "[tune][searcher]") {
+TEST_CASE("a grid search takes every point of the product once, the first field fastest",
+          "[tune][searcher]") {
   GridSearcher searcher({{"a", grid({1, 2, 3})}, {"b", grid({"x", "y"})}, {"c", 7}}, 1, 1);
 
   const auto suggested = all_of(searcher);
@@ -53,7 +56,8 @@ TEST_CASE("a grid search takes every point of the product once, the first field 
   CHECK(to_string(suggested[5]) == "a=3, b=y, c=7");
 }
 
-TEST_CASE("the random fields of a grid are drawn anew at every point and sample", "[tune][searcher]") {
+TEST_CASE("the random fields of a grid are drawn anew at every point and sample",
+          "[tune][searcher]") {
   GridSearcher searcher({{"a", grid({1, 2, 3})}, {"lr", uniform(0, 1)}}, 1, 4);
   std::multiset<std::string> points;
   std::set<std::string> drawn;
@@ -77,7 +81,8 @@ TEST_CASE("a number of trials ends a grid early or walks it again", "[tune][sear
 
 TEST_CASE("a grid that nobody could walk is refused", "[tune][searcher]") {
   const std::vector<Scalar> thousand(1000, Scalar(1));
-  const SearchSpace huge{{"a", grid(thousand)}, {"b", grid(thousand)}, {"c", grid(thousand)}, {"d", grid(thousand)}};
+  const SearchSpace huge{
+      {"a", grid(thousand)}, {"b", grid(thousand)}, {"c", grid(thousand)}, {"d", grid(thousand)}};
   CHECK_THROWS_WITH(GridSearcher(huge, 1, 1), "the grid has more than 1000000000 points");
   CHECK_THROWS_AS(GridSearcher(kSpace, 1, 0), std::invalid_argument);
 }

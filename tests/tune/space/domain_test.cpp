@@ -15,10 +15,13 @@ constexpr auto kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr auto kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
-TEST_CASE("a domain that can not be is refused where it is made, with its values", "[tune][domain]") {
+TEST_CASE("a domain that can not be is refused where it is made, with its values",
+          "[tune][domain]") {
   CHECK_THROWS_WITH(uniform(2, 1), Equals("uniform(2, 1): the lower bound is above the upper one"));
-  CHECK_THROWS_WITH(loguniform(0, 1), Equals("loguniform(0, 1): a logarithm needs a lower bound above 0"));
-  CHECK_THROWS_WITH(loguniform(-1, 1), Equals("loguniform(-1, 1): a logarithm needs a lower bound above 0"));
+  CHECK_THROWS_WITH(loguniform(0, 1),
+                    Equals("loguniform(0, 1): a logarithm needs a lower bound above 0"));
+  CHECK_THROWS_WITH(loguniform(-1, 1),
+                    Equals("loguniform(-1, 1): a logarithm needs a lower bound above 0"));
   CHECK_THROWS_WITH(integer(5, 4), Equals("integer(5, 4): the lower bound is above the upper one"));
   CHECK_THROWS_WITH(choice(std::vector<Scalar>{}), Equals("choice(): there is no value to choose"));
   CHECK_THROWS_WITH(grid(std::vector<Scalar>{}), Equals("grid(): there is no value to choose"));
@@ -26,16 +29,23 @@ TEST_CASE("a domain that can not be is refused where it is made, with its values
   CHECK_THROWS_WITH(uniform(-kInf, 0), Equals("uniform(-inf, 0): every value has to be finite"));
   CHECK_THROWS_WITH(choice({0.1, kNan}), Equals("choice(0.1, nan): every value has to be finite"));
   CHECK_THROWS_WITH(Domain(kNan), Equals("nan: every value has to be finite"));
-  CHECK_THROWS_WITH(uniform(-1e308, 1e308), Equals("uniform(-1e+308, 1e+308): the range is too wide for a double"));
+  CHECK_THROWS_WITH(uniform(-1e308, 1e308),
+                    Equals("uniform(-1e+308, 1e+308): the range is too wide for a double"));
 }
 
 TEST_CASE("every value that is drawn is in its domain and of its kind", "[tune][domain]") {
   const auto seed = GENERATE(1u, 2u, 3u, 4u);
   CAPTURE(seed);
-  const std::vector<Domain> domains{
-      uniform(-3, 3),      uniform(2, 2), loguniform(1e-6, 1e3),         loguniform(1, std::nextafter(1, 2)),
-      integer(-5, 5),      integer(7, 7), integer(INT64_MIN, INT64_MAX), choice({"a", "b"}),
-      grid({true, false}), Domain(42)};
+  const std::vector<Domain> domains{uniform(-3, 3),
+                                    uniform(2, 2),
+                                    loguniform(1e-6, 1e3),
+                                    loguniform(1, std::nextafter(1, 2)),
+                                    integer(-5, 5),
+                                    integer(7, 7),
+                                    integer(INT64_MIN, INT64_MAX),
+                                    choice({"a", "b"}),
+                                    grid({true, false}),
+                                    Domain(42)};
   Random random(seed);
   for (const auto& domain : domains) {
     CAPTURE(to_string(domain));
@@ -51,7 +61,8 @@ TEST_CASE("a log-uniform number falls into every decade equally often", "[tune][
   for (int draw = 0; draw < draws; ++draw) {
     ++decades.at(static_cast<std::size_t>(std::floor(std::log10(real(domain.sample(random))) + 4)));
   }
-  for (int count : decades) CHECK(count == Approx(draws / 4).epsilon(0.04));  // 4 standard deviations are 3.5 %
+  // 4 standard deviations are 3.5 %.
+  for (int count : decades) CHECK(count == Approx(draws / 4).epsilon(0.04));
 }
 
 TEST_CASE("both bounds of an integer range are drawn, all values equally often", "[tune][domain]") {
@@ -60,7 +71,8 @@ TEST_CASE("both bounds of an integer range are drawn, all values equally often",
   std::array<int, 6> counts{};
   constexpr int draws = 60'000;
   for (int draw = 0; draw < draws; ++draw) {
-    ++counts.at(static_cast<std::size_t>(std::get<std::int64_t>(domain.sample(random).value()) - 10));
+    ++counts.at(
+        static_cast<std::size_t>(std::get<std::int64_t>(domain.sample(random).value()) - 10));
   }
   for (int count : counts) CHECK(count == Approx(draws / 6).epsilon(0.04));
 }

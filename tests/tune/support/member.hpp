@@ -17,10 +17,12 @@
 
 #include <troupe/tune.hpp>
 
-/// Members of populations that run in processes of their own. A member trains bytes, and reports what it read and wrote.
+/// Members of populations that run in processes of their own. A member trains bytes, and reports
+/// what it read and wrote.
 namespace troupe::tune {
 
-/// Of all bytes of a file, or of all files below a folder with their names. A double holds it exactly, and the sum of many.
+/// Of all bytes of a file, or of all files below a folder with their names. A double holds it
+/// exactly, and the sum of many.
 inline double digest_of(const std::filesystem::path& path) {
   std::vector<std::filesystem::path> files;
   if (std::filesystem::is_directory(path)) {
@@ -33,7 +35,8 @@ inline double digest_of(const std::filesystem::path& path) {
   }
   std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&](const std::string& bytes) {
-    for (const char byte : bytes) digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    for (const char byte : bytes)
+      digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
   };
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
@@ -53,7 +56,8 @@ struct Weights {
   void train(double lr) {
     ++steps;
     score += lr;
-    for (auto& value : values) value = value * 6364136223846793005 + std::bit_cast<std::uint64_t>(lr) + steps;
+    for (auto& value : values)
+      value = value * 6364136223846793005 + std::bit_cast<std::uint64_t>(lr) + steps;
   }
 };
 
@@ -83,14 +87,16 @@ inline Weights read_weights(const std::filesystem::path& path) {
 inline void wait_for_file(const std::filesystem::path& file) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!std::filesystem::exists(file)) {
-    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited in vain for " + file.string());
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("waited in vain for " + file.string());
     usleep(1'000);
   }
 }
 
 inline void make_file(const std::filesystem::path& file) { std::ofstream{file}; }
 
-/// Trials 0 to members - 1, all of which have places, train in step: none is more than a report ahead of another.
+/// Trials 0 to members - 1, all of which have places, train in step: none is more than a report
+/// ahead of another.
 struct InStep {
   int members = 0;  ///< 0: nobody waits for anybody
   std::string folder = {};
@@ -100,7 +106,8 @@ struct InStep {
 class MemberAttempt {
  public:
   /// Reads the checkpoint that the attempt goes on from.
-  explicit MemberAttempt(Context& ctx, InStep in_step = {}) : ctx_{ctx}, in_step_{std::move(in_step)} {
+  explicit MemberAttempt(Context& ctx, InStep in_step = {})
+      : ctx_{ctx}, in_step_{std::move(in_step)} {
     weights_.values.fill(ctx.seed());
     if (!ctx.restore_from().empty()) {
       weights_ = read_weights(ctx.restore_from());
@@ -113,13 +120,16 @@ class MemberAttempt {
   Context& ctx() { return ctx_; }
   bool goes_on() const { return !ctx_.restore_from().empty(); }
   std::int64_t steps() const { return weights_.steps; }
-  /// Whether the trial has taken over another. Its storage is a folder in the one that it began with since then.
+  /// Whether the trial has taken over another. Its storage is a folder in the one that it began
+  /// with since then.
   bool has_taken_over() const { return storage().filename().string().starts_with("takeover-"); }
   TrialId trial() const {
-    return std::stoull((has_taken_over() ? storage().parent_path() : storage()).filename().string());
+    return std::stoull(
+        (has_taken_over() ? storage().parent_path() : storage()).filename().string());
   }
 
-  /// Trains a step, writes the checkpoint of it, and reports both. Odd trials write folders, even ones a file.
+  /// Trains a step, writes the checkpoint of it, and reports both. Odd trials write folders, even
+  /// ones a file.
   Verdict step(double lr) {
     for (int other = 0; other < in_step_.members && weights_.steps > 0; ++other) {
       wait_for_file(reported(static_cast<TrialId>(other), weights_.steps));
@@ -157,7 +167,9 @@ class MemberAttempt {
   /// Rank 0 learns what the others have read, and who they are.
   void gather() {
     auto& gang = ctx_.gang();
-    const auto key = [](const char* what, int rank) { return std::string(what) + "/" + std::to_string(rank); };
+    const auto key = [](const char* what, int rank) {
+      return std::string(what) + "/" + std::to_string(rank);
+    };
     const auto get = [&](const std::string& name) {
       return std::stod(gang.rendezvous().get(name, std::chrono::seconds(30)));
     };

@@ -21,7 +21,8 @@ namespace troupe::tune {
 inline std::vector<Json> lines_of(const std::filesystem::path& file) {
   std::vector<Json> lines;
   std::ifstream in(file);
-  for (std::string line; std::getline(in, line) && !in.eof();) lines.push_back(parse(line, "a line of JSON"));
+  for (std::string line; std::getline(in, line) && !in.eof();)
+    lines.push_back(parse(line, "a line of JSON"));
   return lines;
 }
 
@@ -39,17 +40,20 @@ inline std::vector<Json> events_of(const std::filesystem::path& run, const std::
   return found;
 }
 
-inline double metric_of(const Json& report, const char* name) { return number_from(report.at("metrics").at(name)); }
+inline double metric_of(const Json& report, const char* name) {
+  return number_from(report.at("metrics").at(name));
+}
 
 /// What attempts that went on from a checkpoint have found there.
 struct Restored {
-  std::size_t attempts = 0;      ///< that went on from a checkpoint, and reported
-  std::size_t of_others = 0;     ///< of them, from another trial's
-  std::size_t across_nodes = 0;  ///< of them, from one that was written on a node where the attempt had no rank
+  std::size_t attempts = 0;   ///< that went on from a checkpoint, and reported
+  std::size_t of_others = 0;  ///< of them, from another trial's
+  /// Of them, from one that was written on a node where the attempt had no rank.
+  std::size_t across_nodes = 0;
 };
 
-/// Checks that every rank of every attempt that went on from a checkpoint has read the very bytes that its writer had
-/// reported, and trains on from that step.
+/// Checks that every rank of every attempt that went on from a checkpoint has read the very bytes
+/// that its writer had reported, and trains on from that step.
 inline Restored check_what_was_restored(const std::filesystem::path& run, int ranks) {
   using Attempt = std::pair<TrialId, int>;
   const auto attempt_of = [](const Json& line) {
@@ -85,14 +89,16 @@ inline Restored check_what_was_restored(const std::filesystem::path& run, int ra
   return restored;
 }
 
-/// Checks that pbt.jsonl and summary.json tell of the same takeovers and of the same schedule as the results.
+/// Checks that pbt.jsonl and summary.json tell of the same takeovers and of the same schedule as
+/// the results.
 template <class Config>
 void check_lineage(const Results<Config>& results) {
   std::map<std::pair<TrialId, std::size_t>, Json> told;
   const auto file = results.folder() / "pbt.jsonl";
   CHECK(std::filesystem::exists(file));
   for (const auto& line : lines_of(file)) {
-    const std::pair key(line.at("to").template get<TrialId>(), line.at("takeover").template get<std::size_t>());
+    const std::pair key(line.at("to").template get<TrialId>(),
+                        line.at("takeover").template get<std::size_t>());
     told.erase(key);
     if (!line.contains("undone")) told[key] = line;
   }

@@ -8,7 +8,8 @@
 
 namespace troupe::tune {
 
-/// What a Python program, written into `folder`, prints about the files there; its traceback if it fails.
+/// What a Python program, written into `folder`, prints about the files there; its traceback if it
+/// fails.
 inline std::string python(const std::filesystem::path& folder, const std::string& program) {
   std::ofstream(folder / "judge.py") << program;
   const auto command = "cd '" + folder.string() + "' && timeout 60 python3 judge.py 2>&1";

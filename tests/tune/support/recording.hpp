@@ -19,7 +19,8 @@ struct Recording {
 };
 
 /// Drives the search to its end. `also` sees each event before it is recorded.
-inline Recording record(Experiment& experiment, FakeLauncher::Script script, Experiment::Observer also = {}) {
+inline Recording record(Experiment& experiment, FakeLauncher::Script script,
+                        Experiment::Observer also = {}) {
   Recording recording;
   const auto add = [&](const std::string& line) {
     recording.journal += line + "\n";

@@ -35,7 +35,9 @@ class ScriptedScheduler final : public TrialScheduler {
   using Script = std::function<Decision(const Trial& trial, const Population& population)>;
   explicit ScriptedScheduler(Script script) : script_{std::move(script)} {}
 
-  Decision on_report(const Trial& trial, const Population& population) override { return script_(trial, population); }
+  Decision on_report(const Trial& trial, const Population& population) override {
+    return script_(trial, population);
+  }
   void on_end(TrialId, const Population&) override {}
   std::string save() const override { return "{}"; }
   void load(std::string_view) override {}

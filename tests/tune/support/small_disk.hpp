@@ -16,8 +16,8 @@ namespace troupe::tune {
 class SmallDisk {
  public:
   explicit SmallDisk(int kibibytes = 64)
-      : mounted_{::mount("tmpfs", path().c_str(), "tmpfs", 0, ("size=" + std::to_string(kibibytes) + "k").c_str()) ==
-                 0} {}
+      : mounted_{::mount("tmpfs", path().c_str(), "tmpfs", 0,
+                         ("size=" + std::to_string(kibibytes) + "k").c_str()) == 0} {}
   ~SmallDisk() {
     if (mounted_) ::umount2(path().c_str(), MNT_DETACH);
   }
@@ -39,6 +39,8 @@ class SmallDisk {
 inline void fill(const std::filesystem::path& disk) {
   std::ofstream(disk / "filler", std::ios::binary) << std::string(4 << 20, 'x') << std::flush;
 }
-inline void make_room(const std::filesystem::path& disk) { std::filesystem::remove(disk / "filler"); }
+inline void make_room(const std::filesystem::path& disk) {
+  std::filesystem::remove(disk / "filler");
+}
 
 }  // namespace troupe::tune

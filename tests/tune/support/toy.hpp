@@ -27,19 +27,21 @@ class ListSearcher final : public Searcher {
   std::vector<Configuration> list_;
 };
 
-/// The toy problem of population-based training (Jaderberg et al., 2017, figure 2): maximise 1.2 - (a^2 + b^2) by the
-/// gradient of h0 a^2 + h1 b^2, from a = b = 0.9, with two members of which each sees half of the problem. In lockstep.
+/// The toy problem of population-based training (Jaderberg et al., 2017, figure 2): maximise 1.2 -
+/// (a^2 + b^2) by the gradient of h0 a^2 + h1 b^2, from a = b = 0.9, with two members of which each
+/// sees half of the problem. In lockstep.
 class Toy {
  public:
   Toy(PbtOptions options, std::uint64_t seed)
       : experiment_{{.objective = {"q", Max}, .seed = seed},
-                    std::make_unique<ListSearcher>(
-                        std::vector<Configuration>{{{"h0", 1.0}, {"h1", 0.0}}, {{"h0", 0.0}, {"h1", 1.0}}}),
+                    std::make_unique<ListSearcher>(std::vector<Configuration>{
+                        {{"h0", 1.0}, {"h1", 0.0}}, {{"h0", 0.0}, {"h1", 1.0}}}),
                     pbt(std::move(options))({"q", Max}, seed)} {}
 
   /// -> the better member's 1.2 - (a^2 + b^2) after so many steps.
   double run(std::int64_t steps) {
-    for (int member = 0; member < 2; ++member) begin(std::get<Launch>(experiment_.next(Seconds(0))));
+    for (int member = 0; member < 2; ++member)
+      begin(std::get<Launch>(experiment_.next(Seconds(0))));
     while (!is_done(steps)) {
       for (TrialId member = 0; member < 2; ++member) {
         if (experiment_.trials()[member].t < steps) step(member);
@@ -57,13 +59,16 @@ class Toy {
   using Weights = std::pair<double, double>;
   static constexpr double kRate = 0.1;
 
-  static double quality(const Weights& at) { return 1.2 - (at.first * at.first + at.second * at.second); }
+  static double quality(const Weights& at) {
+    return 1.2 - (at.first * at.first + at.second * at.second);
+  }
   bool is_done(std::int64_t steps) const {
     return experiment_.trials()[0].t >= steps && experiment_.trials()[1].t >= steps;
   }
 
   void begin(const Launch& launch) {
-    now_[launch.trial] = launch.checkpoint.empty() ? Weights(0.9, 0.9) : kept_.at(launch.checkpoint);
+    now_[launch.trial] =
+        launch.checkpoint.empty() ? Weights(0.9, 0.9) : kept_.at(launch.checkpoint);
     experiment_.started(launch.trial, Seconds(0));
   }
 
@@ -74,8 +79,8 @@ class Toy {
     b -= kRate * 2 * std::get<double>(trial.config[1].second.value()) * b;
     const auto checkpoint = std::to_string(checkpoints_++);
     kept_[checkpoint] = now_[member];
-    const auto decision =
-        experiment_.report(member, trial.t + 1, {{"q", quality(now_[member])}}, checkpoint, Seconds(0));
+    const auto decision = experiment_.report(member, trial.t + 1, {{"q", quality(now_[member])}},
+                                             checkpoint, Seconds(0));
     if (std::holds_alternative<Exploit>(decision)) begin(experiment_.relaunch(member, Seconds(0)));
   }
 

@@ -20,7 +20,8 @@ namespace {
 constexpr std::string_view kPrefix = "checkpoint_";
 
 [[noreturn]] void fail(const std::string& what, const std::string& reason) {
-  throw Error(Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", what, reason)});
+  throw Error(
+      Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", what, reason)});
 }
 
 std::optional<std::uint64_t> number_of(const fs::path& path) {
@@ -59,7 +60,8 @@ void make_durable(const fs::path& path) {
 PendingCheckpoint::PendingCheckpoint(const fs::path& storage) {
   std::error_code error;
   fs::create_directories(storage, error);
-  if (error) fail(fmt::format("no directory {} for checkpoints", storage.string()), error.message());
+  if (error)
+    fail(fmt::format("no directory {} for checkpoints", storage.string()), error.message());
   std::uint64_t number = 0;
   if (!highest(storage, number).empty()) ++number;
   final_ = storage / fmt::format("{}{:06}", kPrefix, number);

@@ -7,12 +7,14 @@
 /// Checkpoints as directories <storage>/checkpoint_<number>: there whole or not at all.
 namespace troupe::train {
 
-/// A checkpoint that is being written: <storage>/checkpoint_<number>.tmp until commit(), which makes files, directory and
-/// name durable, in this order, by fsync and rename. Removed by the destructor unless it was committed; what a killed
-/// process left is removed by the next one. One writer per storage.
+/// A checkpoint that is being written: <storage>/checkpoint_<number>.tmp until commit(), which
+/// makes files, directory and name durable, in this order, by fsync and rename. Removed by the
+/// destructor unless it was committed; what a killed process left is removed by the next one. One
+/// writer per storage.
 class PendingCheckpoint {
  public:
-  /// Numbered one above the highest that is there. Creates the storage. Throws troupe::Error with the system's reason.
+  /// Numbered one above the highest that is there. Creates the storage. Throws troupe::Error with
+  /// the system's reason.
   explicit PendingCheckpoint(const std::filesystem::path& storage);
   ~PendingCheckpoint();
   PendingCheckpoint(const PendingCheckpoint&) = delete;

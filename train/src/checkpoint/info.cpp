@@ -15,7 +15,8 @@ namespace {
 constexpr int kFormat = 1;
 
 [[noreturn]] void fail(const fs::path& file, const std::string& reason) {
-  throw Error(Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", file.string(), reason)});
+  throw Error(Failure{.kind = Failure::Kind::Unknown,
+                      .message = fmt::format("{}: {}", file.string(), reason)});
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ CheckpointInfo read_info(const fs::path& file) {
   const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
   if (!json.is_object()) fail(file, "is no checkpoint of a training run: it holds no JSON object");
   if (const int format = json.value("format", 0); format != kFormat) {
-    fail(file, fmt::format("is a checkpoint of format {}; this program reads format {}", format, kFormat));
+    fail(file, fmt::format("is a checkpoint of format {}; this program reads format {}", format,
+                           kFormat));
   }
   return {.epoch = json.value("epoch", -1),
           .models = json.value("models", 0),
@@ -48,7 +50,8 @@ std::string read_file(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in || !text) fail(file, "cannot be read. Is it a checkpoint's directory, and there on the node of rank 0?");
+  if (!in || !text)
+    fail(file, "cannot be read. Is it a checkpoint's directory, and there on the node of rank 0?");
   return std::move(text).str();
 }
 

@@ -38,7 +38,8 @@ void load_module(torch::nn::Module& module, const fs::path& file, c10::Device de
   });
 }
 
-void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes, c10::Device device) {
+void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes,
+                    c10::Device device) {
   translated("cannot load the checkpoint's state into the optimizer", [&] {
     torch::serialize::InputArchive archive;
     archive.load_from(bytes.data(), bytes.size(), device);

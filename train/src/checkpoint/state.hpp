@@ -14,7 +14,8 @@ namespace torch::optim {
 class Optimizer;
 }
 
-/// Models and optimizers as files of a checkpoint: model0.pt, optimizer0.pt, ... in LibTorch's format, checkpoint.json.
+/// Models and optimizers as files of a checkpoint: model0.pt, optimizer0.pt, ... in LibTorch's
+/// format, checkpoint.json.
 namespace troupe::train {
 
 /// Throws troupe::Error with LibTorch's reason, like all of these.
@@ -23,7 +24,8 @@ void save_optimizer(const torch::optim::Optimizer& optimizer, const std::filesys
 /// In place: the module keeps its parameters.
 void load_module(torch::nn::Module& module, const std::filesystem::path& file, c10::Device device);
 /// `bytes`: of a file that save_optimizer wrote.
-void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes, c10::Device device);
+void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes,
+                    c10::Device device);
 
 struct CheckpointInfo {
   int epoch = -1;  ///< the last one that was begun; -1: none

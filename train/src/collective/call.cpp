@@ -11,7 +11,8 @@
 namespace troupe::train {
 namespace {
 
-// Of a start, when a wait looks whether a rank has declined: late, since a look may take RollCall's time for an end.
+// Of a start, when a wait looks whether a rank has declined: late, since a look may take RollCall's
+// time for an end.
 constexpr std::chrono::milliseconds kFirstLook{500};
 constexpr std::chrono::milliseconds kNextLook{2000};
 
@@ -69,15 +70,16 @@ std::string arguments_of(const Announcement& what) {
 std::string to_string(const Announcement& what) {
   if (what.kind == CallKind::Start) return name_of(what.kind);
   const bool between_two = what.kind == CallKind::Send || what.kind == CallKind::Recv;
-  return fmt::format("{}{}, {} {}", name_of(what.kind), arguments_of(what), between_two ? "message" : "call",
-                     what.sequence);
+  return fmt::format("{}{}, {} {}", name_of(what.kind), arguments_of(what),
+                     between_two ? "message" : "call", what.sequence);
 }
 
 void check_same(int rank, const Announcement& mine, int peer, const Announcement& theirs) {
   if (mine == theirs) return;
-  throw std::invalid_argument(fmt::format(
-      "the ranks made different calls: rank {} {}; rank {} {}. Every rank must make the same calls in the same order",
-      rank, to_string(mine), peer, to_string(theirs)));
+  throw std::invalid_argument(
+      fmt::format("the ranks made different calls: rank {} {}; rank {} {}. Every rank must make "
+                  "the same calls in the same order",
+                  rank, to_string(mine), peer, to_string(theirs)));
 }
 
 void check_match(int rank, const Announcement& mine, int peer, const Announcement& theirs) {
@@ -85,8 +87,9 @@ void check_match(int rank, const Announcement& mine, int peer, const Announcemen
                     (mine.kind == CallKind::Recv && theirs.kind == CallKind::Send);
   if (pair && mine.count == theirs.count && mine.type == theirs.type) return;
   throw std::invalid_argument(
-      fmt::format("rank {} {} and rank {} {} do not fit: one sends, the other receives as many of the same type", rank,
-                  to_string(mine), peer, to_string(theirs)));
+      fmt::format("rank {} {} and rank {} {} do not fit: one sends, the other receives as many of "
+                  "the same type",
+                  rank, to_string(mine), peer, to_string(theirs)));
 }
 
 std::string text_of(const std::exception_ptr& error) {
@@ -102,12 +105,13 @@ std::string text_of(const std::exception_ptr& error) {
 
 Entrance::Inside Entrance::enter(int rank, const Announcement& what) {
   auto running = kNobody;
-  if (!running_.compare_exchange_strong(running, static_cast<std::int32_t>(what.kind), std::memory_order_acquire)) {
-    throw std::logic_error(
-        fmt::format("rank {} called {}{} while another of its threads is in {} of the same communicator. A "
-                    "communicator does one call "
-                    "at a time: call it from one thread, or give each thread a communicator of its own with split()",
-                    rank, name_of(what.kind), arguments_of(what), name_of(static_cast<CallKind>(running))));
+  if (!running_.compare_exchange_strong(running, static_cast<std::int32_t>(what.kind),
+                                        std::memory_order_acquire)) {
+    throw std::logic_error(fmt::format(
+        "rank {} called {}{} while another of its threads is in {} of the same communicator. A "
+        "communicator does one call at a time: call it from one thread, or give each thread a "
+        "communicator of its own with split()",
+        rank, name_of(what.kind), arguments_of(what), name_of(static_cast<CallKind>(running))));
   }
   return Inside(running_);
 }
@@ -116,11 +120,15 @@ void decline(GangContext& gang, const std::string& name, const std::string& why)
   RollCall(gang, "collective/" + name).tell_end(fmt::format("rank {} {}", gang.rank(), why));
 }
 
-std::chrono::milliseconds Patience::silence() const { return std::min(timeout_ / 8, RollCall::kLongestSilence); }
+std::chrono::milliseconds Patience::silence() const {
+  return std::min(timeout_ / 8, RollCall::kLongestSilence);
+}
 
 std::string Patience::place() const {
-  const auto waited = counting_ ? std::chrono::duration<double>(Clock::now() - since_).count() : 0.0;
-  return fmt::format("noticed by rank {} in {}, after {:.1f} s", gang_.rank(), to_string(what_), waited);
+  const auto waited =
+      counting_ ? std::chrono::duration<double>(Clock::now() - since_).count() : 0.0;
+  return fmt::format("noticed by rank {} in {}, after {:.1f} s", gang_.rank(), to_string(what_),
+                     waited);
 }
 
 bool Patience::expired() {
@@ -158,14 +166,16 @@ void Patience::throw_broken() const {
 }
 
 void Patience::throw_gone(const std::string& cause) const {
-  throw GangBroken(Failure{.kind = Failure::Kind::GangBroken, .message = fmt::format("{} ({})", cause, place())});
+  throw GangBroken(Failure{.kind = Failure::Kind::GangBroken,
+                           .message = fmt::format("{} ({})", cause, place())});
 }
 
 void Patience::throw_hung_up(int rank, int error) {
   if (gang_is_broken()) throw_broken();
   check_told_end();
-  throw_gone(error == 0 ? fmt::format("rank {} closed its connection", rank)
-                        : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
+  throw_gone(error == 0
+                 ? fmt::format("rank {} closed its connection", rank)
+                 : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
 }
 
 void Patience::throw_timed_out(const std::vector<int>& missing) {
@@ -173,11 +183,12 @@ void Patience::throw_timed_out(const std::vector<int>& missing) {
   if (absent.empty()) absent = missing;
   const auto who = absent.empty()
                        ? std::string("every rank has come, but the call does not end")
-                       : fmt::format("rank{} {} did not come", absent.size() == 1 ? "" : "s", fmt::join(absent, ", "));
-  throw TimedOut(
-      Failure{.kind = Failure::Kind::TimedOut,
-              .message = fmt::format("rank {} waited {:.1f} s in {}; {}", gang_.rank(),
-                                     std::chrono::duration<double>(timeout_).count(), to_string(what_), who)});
+                       : fmt::format("rank{} {} did not come", absent.size() == 1 ? "" : "s",
+                                     fmt::join(absent, ", "));
+  throw TimedOut(Failure{.kind = Failure::Kind::TimedOut,
+                         .message = fmt::format("rank {} waited {:.1f} s in {}; {}", gang_.rank(),
+                                                std::chrono::duration<double>(timeout_).count(),
+                                                to_string(what_), who)});
 }
 
 std::string Patience::await(const std::string& key, int rank) {
@@ -186,7 +197,8 @@ std::string Patience::await(const std::string& key, int rank) {
     try {
       const auto left = expired() ? Clock::duration::zero() : since_ + timeout_ - Clock::now();
       const auto limit = std::chrono::ceil<std::chrono::milliseconds>(left);
-      return gang_.rendezvous().get(key, std::min({slice, longest, std::max(limit, std::chrono::milliseconds(1))}));
+      return gang_.rendezvous().get(
+          key, std::min({slice, longest, std::max(limit, std::chrono::milliseconds(1))}));
     } catch (const TimedOut&) {
       if (expired()) throw_timed_out({rank});
     } catch (const GangBroken&) {

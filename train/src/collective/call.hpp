@@ -30,7 +30,8 @@ enum class CallKind : std::uint8_t {
 
 /// What a rank says it is about to do. All ranks must say the same.
 struct Announcement {
-  std::uint64_t sequence = 0;  ///< 0, 1, 2, ... over the communicator's collectives, or the messages of two ranks
+  /// 0, 1, 2, ... over the communicator's collectives, or the messages of two ranks.
+  std::uint64_t sequence = 0;
   std::uint64_t count = 0;
   CallKind kind = CallKind::Start;
   DataType type = DataType::UInt8;
@@ -51,8 +52,9 @@ void check_match(int rank, const Announcement& mine, int peer, const Announcemen
 /// What an exception says; empty without one.
 std::string text_of(const std::exception_ptr& error);
 
-/// A communicator does one call at a time: who enters while another thread is inside is refused, before anything is sent
-/// and with the communicator as it was. Both threads would take part in one step otherwise, and averages could cross.
+/// A communicator does one call at a time: who enters while another thread is inside is refused,
+/// before anything is sent and with the communicator as it was. Both threads would take part in one
+/// step otherwise, and averages could cross.
 class Entrance {
  public:
   class [[nodiscard]] Inside {
@@ -73,20 +75,22 @@ class Entrance {
   std::atomic<std::int32_t> running_{kNobody};  // the CallKind of the thread that is inside
 };
 
-/// For a rank that leaves its gang without having made the communicator that its options name `name`: those who make it,
-/// now or later, throw GangBroken: "rank 1 <why>".
+/// For a rank that leaves its gang without having made the communicator that its options name
+/// `name`: those who make it, now or later, throw GangBroken: "rank 1 <why>".
 void decline(GangContext& gang, const std::string& name, const std::string& why);
 
-/// What a wait inside a collective looks at: the deadline and the gang's broken word. Asked only when a wait is slow, so
-/// the clock of a quick call is never read. One per communicator; used by the thread that makes the call.
+/// What a wait inside a collective looks at: the deadline and the gang's broken word. Asked only
+/// when a wait is slow, so the clock of a quick call is never read. One per communicator; used by
+/// the thread that makes the call.
 class Patience {
  public:
   /// How long a wait sleeps at most before it looks at these again.
   static constexpr std::chrono::milliseconds kSlice{50};
 
-  /// `name`: of the communicator, unique in the gang. `sees_all`: who waits knows of every rank whether it has come, so
-  /// that no roll need be called.
-  Patience(GangContext& gang, std::chrono::milliseconds timeout, const std::string& name, bool sees_all)
+  /// `name`: of the communicator, unique in the gang. `sees_all`: who waits knows of every rank
+  /// whether it has come, so that no roll need be called.
+  Patience(GangContext& gang, std::chrono::milliseconds timeout, const std::string& name,
+           bool sees_all)
       : gang_(gang), timeout_(timeout), sees_all_(sees_all), roll_call_(gang, name) {}
 
   /// The next call begins: its time starts to count at the first check().
@@ -98,16 +102,17 @@ class Patience {
   const Announcement& what() const { return what_; }
 
   bool gang_is_broken() const { return gang_.broken().load(std::memory_order_relaxed) != 0; }
-  /// Throws GangBroken if the gang is, or if a rank has declined what is being made. -> whether the deadline has passed.
+  /// Throws GangBroken if the gang is, or if a rank has declined what is being made. -> whether the
+  /// deadline has passed.
   bool expired();
   [[noreturn]] void throw_broken() const;
-  /// Throws TimedOut; `missing`: ranks that this one waits for, as far as it sees. Unless it sees all, the roll is
-  /// called, since those may only wait for others themselves.
+  /// Throws TimedOut; `missing`: ranks that this one waits for, as far as it sees. Unless it sees
+  /// all, the roll is called, since those may only wait for others themselves.
   [[noreturn]] void throw_timed_out(const std::vector<int>& missing);
   /// Throws GangBroken: "<cause> (noticed by rank 0 in all_reduce ..., after 0.3 s)".
   [[noreturn]] void throw_gone(const std::string& cause) const;
-  /// The connection to a rank has ended, by errno `error` or, if 0, by its other side. Throws GangBroken with the reason
-  /// that ranks of that node have told, if they could.
+  /// The connection to a rank has ended, by errno `error` or, if 0, by its other side. Throws
+  /// GangBroken with the reason that ranks of that node have told, if they could.
   [[noreturn]] void throw_hung_up(int rank, int error);
 
   /// What `rank` sets in the rendezvous. Throws TimedOut naming it, GangBroken.
@@ -123,7 +128,9 @@ class Patience {
   std::chrono::milliseconds silence() const;
   /// Throws GangBroken with the reason that a rank has told for the end, if one has.
   void check_told_end();
-  bool calls_roll() const { return !sees_all_ && what_.kind != CallKind::Send && what_.kind != CallKind::Recv; }
+  bool calls_roll() const {
+    return !sees_all_ && what_.kind != CallKind::Send && what_.kind != CallKind::Recv;
+  }
   std::string place() const;
 
   GangContext& gang_;

@@ -10,27 +10,32 @@ namespace {
 
 void check_buffer(const void* data, std::size_t count, DataType type, int ranks, const char* call) {
   if (data == nullptr && count > 0) {
-    throw std::invalid_argument(fmt::format("{}: a null buffer for {} elements of {}", call, count, name_of(type)));
-  }
-  const auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / size_of(type);
-  if (count > most / static_cast<std::size_t>(ranks)) {
     throw std::invalid_argument(
-        fmt::format("{}: {} elements of {} are more than can be addressed", call, count, name_of(type)));
+        fmt::format("{}: a null buffer for {} elements of {}", call, count, name_of(type)));
+  }
+  const auto most =
+      static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / size_of(type);
+  if (count > most / static_cast<std::size_t>(ranks)) {
+    throw std::invalid_argument(fmt::format("{}: {} elements of {} are more than can be addressed",
+                                            call, count, name_of(type)));
   }
 }
 
 void check_op(DataType type, ReduceOp op, const char* call) {
   if (op == ReduceOp::Average && !is_floating(type)) {
     throw std::invalid_argument(
-        fmt::format("{}: an average of {} would be rounded; sum, and divide as you need it", call, name_of(type)));
+        fmt::format("{}: an average of {} would be rounded; sum, and divide as you need it", call,
+                    name_of(type)));
   }
 }
 
 void check_peer(int peer, const Communicator& comm, const char* call) {
   if (peer < 0 || peer >= comm.size()) {
-    throw std::invalid_argument(fmt::format("{}: rank {} is none of the ranks 0 to {}", call, peer, comm.size() - 1));
+    throw std::invalid_argument(
+        fmt::format("{}: rank {} is none of the ranks 0 to {}", call, peer, comm.size() - 1));
   }
-  if (peer == comm.rank()) throw std::invalid_argument(fmt::format("{}: rank {} is this rank itself", call, peer));
+  if (peer == comm.rank())
+    throw std::invalid_argument(fmt::format("{}: rank {} is this rank itself", call, peer));
 }
 
 }  // namespace
@@ -102,7 +107,8 @@ void Communicator::all_reduce(void* data, std::size_t count, DataType type, Redu
 void Communicator::broadcast(void* data, std::size_t count, DataType type, int root) {
   check_buffer(data, count, type, 1, "broadcast");
   if (root < 0 || root >= size()) {
-    throw std::invalid_argument(fmt::format("broadcast: root {} is none of the ranks 0 to {}", root, size() - 1));
+    throw std::invalid_argument(
+        fmt::format("broadcast: root {} is none of the ranks 0 to {}", root, size() - 1));
   }
   do_broadcast(data, count, type, root);
 }
@@ -113,7 +119,8 @@ void Communicator::all_gather(const void* in, void* out, std::size_t count, Data
   do_all_gather(in, out, count, type);
 }
 
-void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                  ReduceOp op) {
   check_buffer(in, count, type, size(), "reduce_scatter");
   check_buffer(out, count, type, size(), "reduce_scatter");
   check_op(type, op, "reduce_scatter");
@@ -141,7 +148,8 @@ void Communicator::recv(void* data, std::size_t count, DataType type, int from) 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   if (color < 0 && color != kNoColor) {
     throw std::invalid_argument(fmt::format(
-        "split: color {} is negative; kNoColor ({}) is for ranks without a new communicator", color, kNoColor));
+        "split: color {} is negative; kNoColor ({}) is for ranks without a new communicator", color,
+        kNoColor));
   }
   return do_split(color, key);
 }

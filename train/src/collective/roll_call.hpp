@@ -10,12 +10,13 @@
 
 namespace troupe::train {
 
-/// Who has come to a call, over all nodes: a rank that has waited for some time says in the rendezvous that it is there,
-/// and one that gives up looks who did not. Costs a quick call nothing. One per communicator, used by its calling thread.
+/// Who has come to a call, over all nodes: a rank that has waited for some time says in the
+/// rendezvous that it is there, and one that gives up looks who did not. Costs a quick call
+/// nothing. One per communicator, used by its calling thread.
 ///
-/// A rank that came shortly before the other's deadline has not said so yet, and is taken for missing: see
-/// kLongestSilence. Where the process of rank 0, which keeps the rendezvous, does not answer, these calls take as long as
-/// the rendezvous lets them.
+/// A rank that came shortly before the other's deadline has not said so yet, and is taken for
+/// missing: see kLongestSilence. Where the process of rank 0, which keeps the rendezvous, does not
+/// answer, these calls take as long as the rendezvous lets them.
 class RollCall {
  public:
   /// How long a rank waits before it says that it is there: an eighth of the timeout, at most this.
@@ -28,8 +29,8 @@ class RollCall {
   /// The ranks that have not answered. Takes up to some seconds where many are missing.
   std::vector<int> absent(std::uint64_t call);
 
-  /// The end of the communicator, for ranks of other nodes, which see only connections that close, and for those that are
-  /// still making it. The first reason stays.
+  /// The end of the communicator, for ranks of other nodes, which see only connections that close,
+  /// and for those that are still making it. The first reason stays.
   void tell_end(const std::string& why);
   /// Waits a moment for it. Throws GangBroken if the gang is.
   std::optional<std::string> told_end();

@@ -21,10 +21,13 @@ SubGang::SubGang(GangContext& whole, const std::vector<int>& members) : whole_(w
 int SubGang::local_rank() const {
   return static_cast<int>(std::count(nodes_.begin(), nodes_.begin() + rank_, node_rank()));
 }
-int SubGang::local_size() const { return static_cast<int>(std::count(nodes_.begin(), nodes_.end(), node_rank())); }
+int SubGang::local_size() const {
+  return static_cast<int>(std::count(nodes_.begin(), nodes_.end(), node_rank()));
+}
 int SubGang::node_count() const { return *std::max_element(nodes_.begin(), nodes_.end()) + 1; }
 
-std::unique_ptr<SubGang> split_gang(Patience& patience, const std::string& name, int color, int key) {
+std::unique_ptr<SubGang> split_gang(Patience& patience, const std::string& name, int color,
+                                    int key) {
   auto& gang = patience.gang();
   gang.rendezvous().set(fmt::format("{}/{}", name, gang.rank()), fmt::format("{} {}", color, key));
   std::vector<std::pair<int, int>> members;  // key, rank

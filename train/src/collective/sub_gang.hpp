@@ -10,11 +10,12 @@
 
 namespace troupe::train {
 
-/// Some of a gang's ranks, numbered anew, as a gang of their own. It breaks with the whole gang. Owned by the communicator
-/// of those ranks; the whole gang outlives it.
+/// Some of a gang's ranks, numbered anew, as a gang of their own. It breaks with the whole gang.
+/// Owned by the communicator of those ranks; the whole gang outlives it.
 class SubGang final : public GangContext {
  public:
-  /// `members`: their ranks in the whole gang, in the order of their new ranks; this rank is one of them.
+  /// `members`: their ranks in the whole gang, in the order of their new ranks; this rank is one of
+  /// them.
   SubGang(GangContext& whole, const std::vector<int>& members);
 
   std::uint64_t id() const override { return whole_.id(); }
@@ -30,7 +31,9 @@ class SubGang final : public GangContext {
   Rendezvous& rendezvous() override { return whole_.rendezvous(); }
   const std::atomic<std::uint32_t>& broken() const override { return whole_.broken(); }
   Failure why_broken() const override { return whole_.why_broken(); }
-  std::shared_ptr<void> on_broken(std::function<void()> then) override { return whole_.on_broken(std::move(then)); }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override {
+    return whole_.on_broken(std::move(then));
+  }
 
  private:
   GangContext& whole_;
@@ -38,8 +41,9 @@ class SubGang final : public GangContext {
   std::vector<int> nodes_;  // by new rank, numbered anew
 };
 
-/// A collective over `patience`'s gang: those who give one color become a gang, in the order of (key, rank). `name` is
-/// unique in the gang. nullptr for Communicator::kNoColor.
-std::unique_ptr<SubGang> split_gang(Patience& patience, const std::string& name, int color, int key);
+/// A collective over `patience`'s gang: those who give one color become a gang, in the order of
+/// (key, rank). `name` is unique in the gang. nullptr for Communicator::kNoColor.
+std::unique_ptr<SubGang> split_gang(Patience& patience, const std::string& name, int color,
+                                    int key);
 
 }  // namespace troupe::train

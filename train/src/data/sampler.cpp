@@ -21,8 +21,12 @@ std::uint64_t below(std::uint64_t bound, std::mt19937_64& random) {
 
 }  // namespace
 
-DistributedSampler::DistributedSampler(std::size_t rows, int rank, int ranks, SamplerOptions options)
-    : rows_(rows), rank_(static_cast<std::size_t>(rank)), ranks_(static_cast<std::size_t>(ranks)), options_(options) {
+DistributedSampler::DistributedSampler(std::size_t rows, int rank, int ranks,
+                                       SamplerOptions options)
+    : rows_(rows),
+      rank_(static_cast<std::size_t>(rank)),
+      ranks_(static_cast<std::size_t>(ranks)),
+      options_(options) {
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw std::invalid_argument(fmt::format("a sampler for rank {} of {} ranks", rank, ranks));
   }

@@ -25,12 +25,15 @@ std::string describe(const NamedTensor& of, bool is_parameter) {
 /// One line for each thing to compare: what it is one of, a tab, and what it is.
 std::string describe(const ModelLayout& model, const DataParallelOptions& options) {
   std::string text;
-  for (const auto& parameter : model.parameters) text += "parameter\t" + describe(parameter, true) + "\n";
+  for (const auto& parameter : model.parameters)
+    text += "parameter\t" + describe(parameter, true) + "\n";
   for (const auto& buffer : model.buffers) text += "buffer\t" + describe(buffer, false) + "\n";
   const auto buckets = assign_buckets(model.trained, options);
   for (std::size_t i = 0; i < buckets.size(); ++i)
-    text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name, buckets[i]);
-  return text + fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters);
+    text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name,
+                        buckets[i]);
+  return text +
+         fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters);
 }
 
 using Lines = std::vector<std::string>;
@@ -46,7 +49,8 @@ Lines lines_of(const std::string& text, const std::string& kind) {
 }
 
 /// "" if they are the same.
-std::string first_difference(const std::string& theirs, const std::string& mine, const std::string& kind) {
+std::string first_difference(const std::string& theirs, const std::string& mine,
+                             const std::string& kind) {
   const auto there = lines_of(theirs, kind);
   const auto here = lines_of(mine, kind);
   for (std::size_t i = 0; i < std::max(there.size(), here.size()); ++i) {
@@ -54,8 +58,8 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
     const auto& a = i < there.size() ? there[i] : nothing;
     const auto& b = i < here.size() ? here[i] : nothing;
     if (a != b) {
-      return fmt::format("{} {} is \"{}\", on rank 0 it is \"{}\" ({} {}s, on rank 0 {})", kind, i, b, a, here.size(),
-                         kind, there.size());
+      return fmt::format("{} {} is \"{}\", on rank 0 it is \"{}\" ({} {}s, on rank 0 {})", kind, i,
+                         b, a, here.size(), kind, there.size());
     }
   }
   return "";
@@ -63,13 +67,15 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
 
 std::string first_difference(const std::string& theirs, const std::string& mine) {
   for (const auto* kind : {"parameter", "buffer", "gradient", "option"}) {
-    if (auto difference = first_difference(theirs, mine, kind); !difference.empty()) return difference;
+    if (auto difference = first_difference(theirs, mine, kind); !difference.empty())
+      return difference;
   }
   return "";
 }
 
 at::Tensor bytes_on(const std::string& bytes, c10::Device device) {
-  return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte)
+  return at::from_blob(const_cast<char*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())},
+                       at::kByte)
       .clone()
       .to(device);
 }
@@ -79,8 +85,8 @@ std::string bytes_from(const at::Tensor& tensor) {
   return {static_cast<const char*>(here.const_data_ptr()), static_cast<std::size_t>(here.numel())};
 }
 
-std::vector<std::string> gather_bytes(Communicator& communicator, std::string bytes, std::size_t width,
-                                      c10::Device device) {
+std::vector<std::string> gather_bytes(Communicator& communicator, std::string bytes,
+                                      std::size_t width, c10::Device device) {
   bytes.resize(width);
   const auto mine = bytes_on(bytes, device);
   auto all = at::empty({communicator.size(), static_cast<std::int64_t>(width)}, mine.options());
@@ -93,7 +99,8 @@ std::vector<std::string> gather_bytes(Communicator& communicator, std::string by
 
 }  // namespace
 
-std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device, int root) {
+std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device,
+                            int root) {
   std::uint64_t length = bytes.size();
   std::string header(reinterpret_cast<const char*>(&length), sizeof length);
   auto header_there = bytes_on(header, device);
@@ -107,29 +114,32 @@ std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::
   return bytes_from(there);
 }
 
-void check_models_agree(Communicator& communicator, const ModelLayout& model, const DataParallelOptions& options,
-                        c10::Device device) {
+void check_models_agree(Communicator& communicator, const ModelLayout& model,
+                        const DataParallelOptions& options, c10::Device device) {
   if (communicator.size() == 1) return;
   const auto mine = describe(model, options);
   const auto theirs = broadcast_bytes(communicator, mine, device, 0);
-  const auto differences = gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
+  const auto differences =
+      gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].front() == '\0') continue;
-    throw std::invalid_argument(
-        fmt::format("the ranks prepared different models: on rank {} {}", rank, differences[rank].c_str()));
+    throw std::invalid_argument(fmt::format("the ranks prepared different models: on rank {} {}",
+                                            rank, differences[rank].c_str()));
   }
 }
 
-void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device,
-                       int root) {
+void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
+                       c10::Device device, int root) {
   if (communicator.size() == 1) return;
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
     if (tensor.numel() == 0) continue;
     auto there = tensor.detach().to(device).contiguous();
-    communicator.broadcast(there.data_ptr(), static_cast<std::size_t>(there.numel()) * there.element_size(),
+    communicator.broadcast(there.data_ptr(),
+                           static_cast<std::size_t>(there.numel()) * there.element_size(),
                            DataType::UInt8, root);
-    if (communicator.rank() != root && there.const_data_ptr() != tensor.const_data_ptr()) tensor.detach().copy_(there);
+    if (communicator.rank() != root && there.const_data_ptr() != tensor.const_data_ptr())
+      tensor.detach().copy_(there);
   }
 }
 

@@ -10,7 +10,8 @@
 
 #include "parallel/buckets.hpp"
 
-/// What the ranks of a gang tell each other before they train: collectives, over tensors of the communicator's device.
+/// What the ranks of a gang tell each other before they train: collectives, over tensors of the
+/// communicator's device.
 namespace troupe::train {
 
 /// What of a model must be the same on all ranks.
@@ -20,16 +21,18 @@ struct ModelLayout {
   std::vector<NamedTensor> trained;  ///< parameters whose gradients are averaged
 };
 
-/// Throws std::invalid_argument on every rank, naming the first rank that differs from rank 0 and the first parameter,
-/// buffer or gradient in which it does: in name, shape, type, number, whether it wants a gradient, and its bucket.
-void check_models_agree(Communicator& communicator, const ModelLayout& model, const DataParallelOptions& options,
-                        c10::Device device);
+/// Throws std::invalid_argument on every rank, naming the first rank that differs from rank 0 and
+/// the first parameter, buffer or gradient in which it does: in name, shape, type, number, whether
+/// it wants a gradient, and its bucket.
+void check_models_agree(Communicator& communicator, const ModelLayout& model,
+                        const DataParallelOptions& options, c10::Device device);
 
 /// Afterwards every rank has root's values.
-void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors, c10::Device device,
-                       int root);
+void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
+                       c10::Device device, int root);
 
 /// Root's bytes, on every rank.
-std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device, int root);
+std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device,
+                            int root);
 
 }  // namespace troupe::train

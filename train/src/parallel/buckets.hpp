@@ -15,9 +15,10 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-/// Which bucket each parameter's gradient goes to, in the order in which backward is expected to come to them: the reverse
-/// of `parameters`. A bucket ends where the next parameter would make it too large, or is of another type or device. Pure,
-/// so that ranks can compare it.
-std::vector<std::size_t> assign_buckets(const std::vector<NamedTensor>& parameters, const DataParallelOptions& options);
+/// Which bucket each parameter's gradient goes to, in the order in which backward is expected to
+/// come to them: the reverse of `parameters`. A bucket ends where the next parameter would make it
+/// too large, or is of another type or device. Pure, so that ranks can compare it.
+std::vector<std::size_t> assign_buckets(const std::vector<NamedTensor>& parameters,
+                                        const DataParallelOptions& options);
 
 }  // namespace troupe::train

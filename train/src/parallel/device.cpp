@@ -13,8 +13,8 @@ bool load_torch_cuda() {
   if (at::hasCUDA()) return true;
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     spdlog::warn(
-        "GPUs are visible, and LibTorch's CUDA library cannot be loaded ({}); training on the CPU. `./run setup` on a "
-        "machine with GPUs installs what is missing",
+        "GPUs are visible, and LibTorch's CUDA library cannot be loaded ({}); training on the CPU. "
+        "`./run setup` on a machine with GPUs installs what is missing",
         ::dlerror());
     return false;
   }
@@ -25,7 +25,8 @@ bool load_torch_cuda() {
 
 c10::Device device_of_rank(int local_rank) {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1 || !load_torch_cuda()) return c10::Device(c10::kCPU);
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1 || !load_torch_cuda())
+    return c10::Device(c10::kCPU);
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % devices));
 }
 

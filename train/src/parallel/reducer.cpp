@@ -20,8 +20,8 @@
 namespace troupe::train {
 namespace {
 
-/// One backward of a queue's models. Autograd drops it when its own work is over: without a call before, an exception has
-/// left the backward.
+/// One backward of a queue's models. Autograd drops it when its own work is over: without a call
+/// before, an exception has left the backward.
 class EndOfBackward {
  public:
   explicit EndOfBackward(std::weak_ptr<ReductionQueue> queue) : queue_(std::move(queue)) {}
@@ -44,7 +44,8 @@ class EndOfBackward {
 /// Runs after a parameter's gradient was accumulated.
 class Reducer::Hook final : public torch::autograd::FunctionPostHook {
  public:
-  Hook(std::weak_ptr<Reducer> reducer, std::size_t index) : reducer_(std::move(reducer)), index_(index) {}
+  Hook(std::weak_ptr<Reducer> reducer, std::size_t index)
+      : reducer_(std::move(reducer)), index_(index) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
                                             const torch::autograd::variable_list&) override {
     if (auto reducer = reducer_.lock()) reducer->on_gradient(index_);
@@ -56,19 +57,24 @@ class Reducer::Hook final : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
-                                       std::vector<NamedTensor> parameters, const DataParallelOptions& options,
-                                       Trace trace) {
-  std::shared_ptr<Reducer> reducer(new Reducer(std::move(queue), communicator, options, std::move(trace)));
+std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue,
+                                       Communicator& communicator,
+                                       std::vector<NamedTensor> parameters,
+                                       const DataParallelOptions& options, Trace trace) {
+  std::shared_ptr<Reducer> reducer(
+      new Reducer(std::move(queue), communicator, options, std::move(trace)));
   reducer->fill_buckets(std::move(parameters));
   reducer->ordinal_ = reducer->queue_->add(*reducer);
   reducer->install_hooks();
   return reducer;
 }
 
-Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator, const DataParallelOptions& options,
-                 Trace trace)
-    : queue_(std::move(queue)), communicator_(communicator), options_(options), trace_(std::move(trace)) {}
+Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
+                 const DataParallelOptions& options, Trace trace)
+    : queue_(std::move(queue)),
+      communicator_(communicator),
+      options_(options),
+      trace_(std::move(trace)) {}
 
 Reducer::~Reducer() {
   for (auto& parameter : parameters_) parameter.accumulator->del_post_hook(parameter.hook);
@@ -85,8 +91,11 @@ void Reducer::fill_buckets(std::vector<NamedTensor> parameters) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     auto& [name, tensor] = parameters[i];
     buckets_[assigned[i]].members.push_back(i);
-    parameters_.push_back(
-        {.name = std::move(name), .variable = tensor, .part = {}, .bucket = assigned[i], .accumulator = {}});
+    parameters_.push_back({.name = std::move(name),
+                           .variable = tensor,
+                           .part = {},
+                           .bucket = assigned[i],
+                           .accumulator = {}});
   }
   for (auto& bucket : buckets_) allocate(bucket);
 }
@@ -98,15 +107,19 @@ void Reducer::allocate(Bucket& bucket) {
   const auto options = first.options().requires_grad(false);
   data_type_of(first);  // refuses what cannot be reduced
   if (first.device().is_cpu())
-    bucket.memory = communicator_.allocate(static_cast<std::size_t>(elements) * first.element_size());
+    bucket.memory =
+        communicator_.allocate(static_cast<std::size_t>(elements) * first.element_size());
   bucket.flat = bucket.memory ? at::from_blob(
-                                    bucket.memory.get(), {elements}, [kept = bucket.memory](void*) {}, options)
+                                    bucket.memory.get(), {elements},
+                                    [kept = bucket.memory](void*) {}, options)
                               : at::zeros({elements}, options);
   std::int64_t at = 0;
   for (auto index : bucket.members) {
     auto& parameter = parameters_[index];
-    // The same memory, but no view of `flat` to autograd: Optimizer::zero_grad detaches gradients in place, which views refuse.
-    auto* memory = static_cast<char*>(bucket.flat.data_ptr()) + static_cast<std::size_t>(at) * first.element_size();
+    // The same memory, but no view of `flat` to autograd: Optimizer::zero_grad detaches gradients
+    // in place, which views refuse.
+    auto* memory = static_cast<char*>(bucket.flat.data_ptr()) +
+                   static_cast<std::size_t>(at) * first.element_size();
     parameter.part = at::from_blob(
         memory, parameter.variable.sizes(), [kept = bucket.flat](void*) {}, options);
     at += parameter.variable.numel();
@@ -117,7 +130,8 @@ void Reducer::install_hooks() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
     parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.variable);
-    parameter.hook = parameter.accumulator->add_post_hook(std::make_unique<Hook>(weak_from_this(), i));
+    parameter.hook =
+        parameter.accumulator->add_post_hook(std::make_unique<Hook>(weak_from_this(), i));
   }
 }
 
@@ -127,8 +141,8 @@ void Reducer::on_gradient(std::size_t index) {
   auto& parameter = parameters_[index];
   if (parameter.ready) {
     throw std::logic_error(
-        fmt::format("parameter {} got its gradient twice in one backward (a backward inside of it?); "
-                    "run all but the last under no_sync()",
+        fmt::format("parameter {} got its gradient twice in one backward (a backward inside of "
+                    "it?); run all but the last under no_sync()",
                     parameter.name));
   }
   mark_ready(parameter);
@@ -145,15 +159,16 @@ void Reducer::begin_backward() {
       [end = std::make_shared<EndOfBackward>(queue_)] { end->come(); });
 }
 
-// A gradient that autograd made itself, which it does whenever there was none, moves into its part of the bucket.
+// A gradient that autograd made itself, which it does whenever there was none, moves into its part
+// of the bucket.
 void Reducer::mark_ready(Parameter& parameter) {
   const at::NoGradGuard no_grad;
   auto& gradient = parameter.variable.mutable_grad();
   if (!gradient.defined()) {
     parameter.part.zero_();
   } else if (gradient.layout() != at::kStrided) {
-    throw std::invalid_argument(
-        fmt::format("the gradient of {} is sparse; only dense gradients are averaged", parameter.name));
+    throw std::invalid_argument(fmt::format(
+        "the gradient of {} is sparse; only dense gradients are averaged", parameter.name));
   } else if (gradient.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl()) {
     parameter.part.copy_(gradient);
     gradient = parameter.part;
@@ -164,7 +179,8 @@ void Reducer::mark_ready(Parameter& parameter) {
 
 void Reducer::submit_full_buckets() {
   const auto before = full_;
-  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_) trace(Event::Submitted, full_);
+  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_)
+    trace(Event::Submitted, full_);
   if (full_ > before) queue_->on_full(ordinal_, full_);
 }
 
@@ -200,12 +216,13 @@ void Reducer::add_unused() {
 void Reducer::refuse_unused() const {
   constexpr std::size_t kNamed = 10;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kNamed, unused_.size()); ++i) names.push_back(parameters_[unused_[i]].name);
+  for (std::size_t i = 0; i < std::min(kNamed, unused_.size()); ++i)
+    names.push_back(parameters_[unused_[i]].name);
   if (unused_.size() > kNamed) names.push_back(fmt::format("and {} more", unused_.size() - kNamed));
-  throw std::logic_error(fmt::format(
-      "{} of {} parameters got no gradient in this backward: {}. The loss must depend on all of them, or set "
-      "DataParallelOptions::find_unused_parameters",
-      unused_.size(), parameters_.size(), fmt::join(names, ", ")));
+  throw std::logic_error(
+      fmt::format("{} of {} parameters got no gradient in this backward: {}. The loss must depend "
+                  "on all of them, or set DataParallelOptions::find_unused_parameters",
+                  unused_.size(), parameters_.size(), fmt::join(names, ", ")));
 }
 
 // Ranks may have used different parameters. What somebody used has an average now, on every rank.
@@ -228,8 +245,8 @@ void Reducer::reset() {
 
 void Reducer::reduce(std::size_t bucket) {
   auto& flat = buckets_[bucket].flat;
-  communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()), data_type_of(flat),
-                           ReduceOp::Average);
+  communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()),
+                           data_type_of(flat), ReduceOp::Average);
   trace(Event::Reduced, bucket);
 }
 

@@ -21,26 +21,30 @@ struct Node;
 
 namespace troupe::train {
 
-/// Averages gradients over the ranks while backward still runs (Li et al., PyTorch Distributed, VLDB 2020).
+/// Averages gradients over the ranks while backward still runs (Li et al., PyTorch Distributed,
+/// VLDB 2020).
 ///
-/// Parameters are put, in reverse order, since backward comes to the last ones first, into buckets: flat buffers whose
-/// parts the gradients become. A hook behind each parameter's accumulation copies a gradient that is elsewhere into its
-/// part; the hook that fills a bucket tells the queue of the context, which reduces the buckets of all models in an order
-/// that the ranks share, while backward goes on. When backward() returns, all gradients are averages.
+/// Parameters are put, in reverse order, since backward comes to the last ones first, into buckets:
+/// flat buffers whose parts the gradients become. A hook behind each parameter's accumulation
+/// copies a gradient that is elsewhere into its part; the hook that fills a bucket tells the queue
+/// of the context, which reduces the buckets of all models in an order that the ranks share, while
+/// backward goes on. When backward() returns, all gradients are averages.
 ///
-/// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer. Used by the thread
-/// that runs backward, but for reduce().
+/// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer.
+/// Used by the thread that runs backward, but for reduce().
 class Reducer final : public Reducible, public std::enable_shared_from_this<Reducer> {
  public:
   /// For tests: what happened, in order, from two threads.
   enum class Event { Submitted, Reduced, BackwardEnded };
   using Trace = std::function<void(Event, std::size_t bucket)>;
 
-  /// `parameters`: those that want gradients, each once, the same on every rank. A collective: `queue` gets its models, and
-  /// `communicator` allocates, in one order on all ranks. `communicator` outlives the reducer.
-  static std::shared_ptr<Reducer> make(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
-                                       std::vector<NamedTensor> parameters, const DataParallelOptions& options,
-                                       Trace trace = {});
+  /// `parameters`: those that want gradients, each once, the same on every rank. A collective:
+  /// `queue` gets its models, and `communicator` allocates, in one order on all ranks.
+  /// `communicator` outlives the reducer.
+  static std::shared_ptr<Reducer> make(std::shared_ptr<ReductionQueue> queue,
+                                       Communicator& communicator,
+                                       std::vector<NamedTensor> parameters,
+                                       const DataParallelOptions& options, Trace trace = {});
   ~Reducer() override;
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -75,8 +79,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   };
   class Hook;
 
-  Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator, const DataParallelOptions& options,
-          Trace trace);
+  Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
+          const DataParallelOptions& options, Trace trace);
   void fill_buckets(std::vector<NamedTensor> parameters);
   void allocate(Bucket& bucket);
   void install_hooks();
@@ -100,7 +104,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<Bucket> buckets_;
   bool synchronized_ = true;
   bool in_backward_ = false;
-  std::size_t full_ = 0;             // buckets of this backward that are full, up to the first that is not
+  // Buckets of this backward that are full, up to the first that is not.
+  std::size_t full_ = 0;
   std::vector<std::size_t> unused_;  // parameters that got no gradient in this backward
 };
 

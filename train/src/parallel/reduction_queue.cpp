@@ -35,7 +35,8 @@ ReductionQueue::~ReductionQueue() {
 std::size_t ReductionQueue::add(Reducible& model) {
   const Lock lock(mutex_);
   if (open_)
-    throw std::logic_error("a model is prepared while a backward runs: prepare all models before the first one");
+    throw std::logic_error(
+        "a model is prepared while a backward runs: prepare all models before the first one");
   models_.push_back({.reducible = &model});
   return models_.size() - 1;
 }
@@ -46,8 +47,8 @@ bool ReductionQueue::begin(std::size_t model) {
   return !std::exchange(open_, true);
 }
 
-// The last bucket of a model does not wake the thread: mostly nothing is left to overlap with, and so a small model needs
-// no second thread.
+// The last bucket of a model does not wake the thread: mostly nothing is left to overlap with, and
+// so a small model needs no second thread.
 void ReductionQueue::on_full(std::size_t model, std::size_t buckets) {
   const Lock lock(mutex_);
   models_[model].full = buckets;
@@ -88,7 +89,8 @@ void ReductionQueue::run_to_the_end(Lock& lock) {
 // Whether advance() need not wait for autograd.
 bool ReductionQueue::is_ready() const {
   if (!agreed_.empty()) return models_[agreed_.front().model].full > agreed_.front().bucket;
-  return std::any_of(models_.begin(), models_.end(), [](auto& m) { return !m.agreed && m.full > 0; });
+  return std::any_of(models_.begin(), models_.end(),
+                     [](auto& m) { return !m.agreed && m.full > 0; });
 }
 
 void ReductionQueue::advance(Lock& lock) {
@@ -143,7 +145,8 @@ std::vector<int> ReductionQueue::ranks_that_began(std::size_t model) const {
   const auto words = words_for(models_.size());
   std::vector<int> ranks;
   for (std::size_t at = 0; at < rows_.size(); at += words) {
-    if ((rows_[at + 1 + model / kBits] >> (model % kBits) & 1) != 0) ranks.push_back(static_cast<int>(at / words));
+    if ((rows_[at + 1 + model / kBits] >> (model % kBits) & 1) != 0)
+      ranks.push_back(static_cast<int>(at / words));
   }
   return ranks;
 }
@@ -206,22 +209,26 @@ void ReductionQueue::tell_failure(const std::vector<int>& failed, const std::exc
   const std::string why = all.c_str() + static_cast<std::size_t>(failed.front()) * kReasonBytes;
   throw GangBroken(Failure{
       .kind = Failure::Kind::GangBroken,
-      .message = fmt::format("rank{} {} left this backward by an exception{}{}. The gradients of this step are no "
-                             "averages on any rank: drop them (zero_grad), and the next backward works",
-                             failed.size() == 1 ? "" : "s", fmt::join(failed, ", "), why.empty() ? "" : ": ", why)});
+      .message = fmt::format(
+          "rank{} {} left this backward by an exception{}{}. The gradients of this step are no "
+          "averages on any rank: drop them (zero_grad), and the next backward works",
+          failed.size() == 1 ? "" : "s", fmt::join(failed, ", "), why.empty() ? "" : ": ", why)});
 }
 
 void ReductionQueue::check_models() const {
   for (std::size_t model = 0; model < models_.size(); ++model) {
     const auto with = ranks_that_began(model);
     const auto& reducible = *models_[model].reducible;
-    if (with.empty() || static_cast<int>(with.size()) == control_.size() || reducible.zero_where_unused()) continue;
+    if (with.empty() || static_cast<int>(with.size()) == control_.size() ||
+        reducible.zero_where_unused())
+      continue;
     int without = 0;
     while (std::binary_search(with.begin(), with.end(), without)) ++without;
-    throw std::logic_error(fmt::format(
-        "model {} ({}) got gradients on rank {}, and none on rank {}, in this backward. The losses of all ranks must "
-        "depend on the same models, or set DataParallelOptions::find_unused_parameters",
-        model, reducible.name(), with.front(), without));
+    throw std::logic_error(
+        fmt::format("model {} ({}) got gradients on rank {}, and none on rank {}, in this "
+                    "backward. The losses of all ranks must depend on the same models, or set "
+                    "DataParallelOptions::find_unused_parameters",
+                    model, reducible.name(), with.front(), without));
   }
 }
 

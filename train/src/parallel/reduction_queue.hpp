@@ -27,9 +27,11 @@ class Reducible {
   /// Whether a rank that has no gradients of this model adds zeros, which is an error otherwise.
   virtual bool zero_where_unused() const = 0;
 
-  /// Averages a bucket over the ranks. A collective, on a thread of the queue or on that of close() and abandon().
+  /// Averages a bucket over the ranks. A collective, on a thread of the queue or on that of close()
+  /// and abandon().
   virtual void reduce(std::size_t bucket) = 0;
-  /// The backward in which this model took part has all its gradients: fills the buckets that are not full. May throw.
+  /// The backward in which this model took part has all its gradients: fills the buckets that are
+  /// not full. May throw.
   virtual void fill() = 0;
   /// As fill(), of a model that took no part here, but on another rank.
   virtual void fill_with_zeros() = 0;
@@ -42,45 +44,53 @@ class Reducible {
   Reducible() = default;
 };
 
-/// The reductions of all models of a context, one after the other and in one order on all ranks, although their threads of
-/// autograd fill the buckets of several models in orders of their own. Lives in one rank's process, one per context.
+/// The reductions of all models of a context, one after the other and in one order on all ranks,
+/// although their threads of autograd fill the buckets of several models in orders of their own.
+/// Lives in one rank's process, one per context.
 ///
-/// A backward is open from the first gradient of a model until close() or abandon(). Meanwhile the ranks agree in rounds: each
-/// tells which models have begun on it, whether its backward has ended, and whether an exception left it. All then reduce
-/// what models have begun anywhere and were not agreed on before: the model that was prepared last comes first, since
-/// backward of a chain of models comes to it first; its buckets follow in their order. The backward is over once all
-/// ranks had ended in a round and what was agreed on is reduced.
+/// A backward is open from the first gradient of a model until close() or abandon(). Meanwhile the
+/// ranks agree in rounds: each tells which models have begun on it, whether its backward has ended,
+/// and whether an exception left it. All then reduce what models have begun anywhere and were not
+/// agreed on before: the model that was prepared last comes first, since backward of a chain of
+/// models comes to it first; its buckets follow in their order. The backward is over once all ranks
+/// had ended in a round and what was agreed on is reduced.
 ///
 /// What must hold:
-/// 1. All ranks make the same calls of the communicators in the same order: what follows a round depends on its result
-///    alone, which is the same everywhere.
-/// 2. Nobody waits for ever: to take part in a round, or to reduce a bucket, a rank waits for its own autograd only, which
-///    waits for nobody before it has ended; then every bucket counts as full.
-/// 3. One thread at a time is inside the communicators: the queue's own until the backward has ended, then its caller's.
-/// 4. A backward that an exception left on one rank fails on all: that rank goes through what the others do, and the last
-///    round tells them. None of them is in another backward than the others afterwards.
+/// 1. All ranks make the same calls of the communicators in the same order: what follows a round
+///    depends on its result alone, which is the same everywhere.
+/// 2. Nobody waits for ever: to take part in a round, or to reduce a bucket, a rank waits for its
+///    own autograd only, which waits for nobody before it has ended; then every bucket counts as
+///    full.
+/// 3. One thread at a time is inside the communicators: the queue's own until the backward has
+///    ended, then its caller's.
+/// 4. A backward that an exception left on one rank fails on all: that rank goes through what the
+///    others do, and the last round tells them. None of them is in another backward than the others
+///    afterwards.
 ///
-/// A backward that an exception leaves before any gradient has come has not begun, and nobody is told of it.
+/// A backward that an exception leaves before any gradient has come has not begun, and nobody is
+/// told of it.
 class ReductionQueue {
  public:
-  /// `control`: over main memory, for the rounds; used by nobody else while a backward is open. Outlives the queue.
+  /// `control`: over main memory, for the rounds; used by nobody else while a backward is open.
+  /// Outlives the queue.
   explicit ReductionQueue(Communicator& control);
   ~ReductionQueue();
   ReductionQueue(const ReductionQueue&) = delete;
   ReductionQueue& operator=(const ReductionQueue&) = delete;
 
-  /// -> the model's ordinal, which all ranks give it: they add alike. The model lives as long as backwards run. Throws
-  /// std::logic_error while one does.
+  /// -> the model's ordinal, which all ranks give it: they add alike. The model lives as long as
+  /// backwards run. Throws std::logic_error while one does.
   std::size_t add(Reducible& model);
 
-  /// A model's first gradient has come. -> whether it is the first model of this backward, whose caller sees to it that
-  /// close() or abandon() is called.
+  /// A model's first gradient has come. -> whether it is the first model of this backward, whose
+  /// caller sees to it that close() or abandon() is called.
   bool begin(std::size_t model);
   /// The first `buckets` buckets of a model are full.
   void on_full(std::size_t model, std::size_t buckets);
-  /// The backward has ended on this rank. Returns once all its models are averages. Throws what Reducible::fill threw, the
-  /// errors of the communicators, GangBroken naming ranks that an exception left, std::logic_error naming a model that
-  /// took part on some ranks only. But for those of the communicators, the next backward works after them, on all ranks.
+  /// The backward has ended on this rank. Returns once all its models are averages. Throws what
+  /// Reducible::fill threw, the errors of the communicators, GangBroken naming ranks that an
+  /// exception left, std::logic_error naming a model that took part on some ranks only. But for
+  /// those of the communicators, the next backward works after them, on all ranks.
   void close();
   /// An exception has left the backward on this rank. Returns once the other ranks can know.
   void abandon() noexcept;

@@ -55,7 +55,8 @@ Exploit exploit_from(const Json& json) {
 Decision decision_from(const Json& json) {
   const auto name = json.at("decision").get<std::string>();
   const auto why = json.value("reason", "");
-  const auto rung = json.contains("rung") ? std::optional(json.at("rung").get<int>()) : std::nullopt;
+  const auto rung =
+      json.contains("rung") ? std::optional(json.at("rung").get<int>()) : std::nullopt;
   if (name == "continue") return GoOn{why, rung, json.value("notice", "")};
   if (name == "stop") return Stop{why, rung};
   if (name == "finish") return Finish{why};

@@ -9,7 +9,8 @@
 namespace troupe::tune {
 
 Json to_json(const Exploit& exploit);
-/// {"decision": "stop", "reason": "...", ...}: what is empty is left out. Stands beside the other keys of an event.
+/// {"decision": "stop", "reason": "...", ...}: what is empty is left out. Stands beside the other
+/// keys of an event.
 Json to_json(const Decision& decision);
 Json to_json(const Takeover& takeover);
 

@@ -13,7 +13,8 @@ namespace troupe::tune {
 namespace {
 
 std::string never_reported(const Trial& trial, const std::string& metric) {
-  if (trial.t == 0) return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
+  if (trial.t == 0)
+    return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
   return fmt::format("it never reported '{}'; its reports have {}", metric, names_of(trial.last));
 }
 
@@ -60,15 +61,16 @@ void Experiment::ended(TrialId id, Seconds now) {
   }
   const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
-    add_notice(fmt::format("a trial ended after {}, and none is judged before t={}: make the interval shorter",
-                           counted(static_cast<std::size_t>(trial.t), "report"), first));
+    add_notice(fmt::format(
+        "a trial ended after {}, and none is judged before t={}: make the interval shorter",
+        counted(static_cast<std::size_t>(trial.t), "report"), first));
   }
   conclude(trial, now);
   tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
 }
 
-/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it takes over another, or
-/// goes back to what it had.
+/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it
+/// takes over another, or goes back to what it had.
 Decision Experiment::go_on_without_checkpoint(Trial& trial) {
   const auto gone = trial.launched_from;
   const auto instead = scheduler_->on_checkpoint_gone(trial, gone, population());
@@ -78,14 +80,16 @@ Decision Experiment::go_on_without_checkpoint(Trial& trial) {
     take_over(trial, *instead);
     return *instead;
   }
-  return GoOn{.why = trial.checkpoint.empty() ? "it goes on from the start"
-                                              : fmt::format("it goes on from its own t={}", trial.checkpoint_t)};
+  return GoOn{.why = trial.checkpoint.empty()
+                         ? "it goes on from the start"
+                         : fmt::format("it goes on from its own t={}", trial.checkpoint_t)};
 }
 
 /// A takeover of a checkpoint that no report came of has not been.
 void Experiment::undo_takeover_of(const std::string& gone, Trial& trial) {
   const bool is_last = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
-  if (!is_last || trial.checkpoint != gone || trial.t != trial.takeovers.back().checkpoint_t) return;
+  if (!is_last || trial.checkpoint != gone || trial.t != trial.takeovers.back().checkpoint_t)
+    return;
   const auto last = trial.takeovers.back();
   trial.takeovers.pop_back();
   trial.config = last.before;
@@ -99,7 +103,8 @@ void Experiment::go_back(Trial& trial) {
   const auto gone = trial.checkpoint;
   const bool was_taken_over = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
   const auto before = was_taken_over ? trial.takeovers.back() : Takeover{};
-  const bool has_own = was_taken_over && !before.own_checkpoint.empty() && before.own_checkpoint != gone;
+  const bool has_own =
+      was_taken_over && !before.own_checkpoint.empty() && before.own_checkpoint != gone;
   trial.checkpoint.clear();
   trial.checkpoint_t = 0;
   if (trial.takeovers.empty()) return;  // its first configuration trains once more
@@ -135,8 +140,12 @@ Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Secon
 void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds now) {
   auto& trial = known(id);
   take_back(trial);
-  Event event{
-      .kind = Event::Kind::Failed, .trial = id, .attempt = trial.attempt, .text = why, .fault = fault, .now = now};
+  Event event{.kind = Event::Kind::Failed,
+              .trial = id,
+              .attempt = trial.attempt,
+              .text = why,
+              .fault = fault,
+              .now = now};
   if (trial.stopping) {
     event.fault = Fault::Ended;
     conclude(trial, now);
@@ -149,8 +158,9 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
     again_.push_front(id);
     event.decision = go_on_without_checkpoint(trial);
     const auto* exploit = std::get_if<Exploit>(&event.decision);
-    add_notice(fmt::format("trial {} lost its checkpoint ({}); {}", id, why,
-                           exploit ? describe(trial.takeovers.back(), id) : why_of(event.decision)));
+    add_notice(
+        fmt::format("trial {} lost its checkpoint ({}); {}", id, why,
+                    exploit ? describe(trial.takeovers.back(), id) : why_of(event.decision)));
   } else {
     event.fault = count(trial, why, fault, now);
   }

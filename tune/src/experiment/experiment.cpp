@@ -15,15 +15,19 @@ namespace troupe::tune {
 namespace {
 
 void check(const ExperimentOptions& options) {
-  if (options.objective.metric.empty()) throw std::invalid_argument("tune: .metric has to name the metric to look at");
+  if (options.objective.metric.empty())
+    throw std::invalid_argument("tune: .metric has to name the metric to look at");
   if (options.max_failures < 0) {
-    throw std::invalid_argument(fmt::format("tune: max_failures is {}, at least 0", options.max_failures));
+    throw std::invalid_argument(
+        fmt::format("tune: max_failures is {}, at least 0", options.max_failures));
   }
   if (options.system_retries < 0) {
-    throw std::invalid_argument(fmt::format("tune: system_retries is {}, at least 0", options.system_retries));
+    throw std::invalid_argument(
+        fmt::format("tune: system_retries is {}, at least 0", options.system_retries));
   }
   if (options.stop.reports < 0) {
-    throw std::invalid_argument(fmt::format("tune: stop.reports is {}, at least 0", options.stop.reports));
+    throw std::invalid_argument(
+        fmt::format("tune: stop.reports is {}, at least 0", options.stop.reports));
   }
 }
 
@@ -45,7 +49,8 @@ Experiment::Experiment(ExperimentOptions options, std::unique_ptr<Searcher> sear
 }
 
 Trial& Experiment::known(TrialId trial) {
-  if (trial >= trials_.size()) throw std::invalid_argument(fmt::format("there is no trial {}", trial));
+  if (trial >= trials_.size())
+    throw std::invalid_argument(fmt::format("there is no trial {}", trial));
   return trials_[trial];
 }
 
@@ -61,7 +66,7 @@ Population Experiment::population() const {
   return {trials_, size ? *size - std::min<std::uint64_t>(*size, trials_.size()) : 1};
 }
 
-// ---- launches ------------------------------------------------------------------------------------------------------
+// ---- launches -----------------------------------------------------------------------------------
 
 TrialId Experiment::begin(Configuration config) {
   const TrialId id = trials_.size();
@@ -81,8 +86,8 @@ std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
   if (const auto* resume = std::get_if<Resume>(&turn)) {
     const auto& trial = known(resume->trial);
     if (trial.status != Status::Paused) {
-      throw std::logic_error(
-          fmt::format("the scheduler resumes trial {}, which is {}", trial.id, to_string(trial.status)));
+      throw std::logic_error(fmt::format("the scheduler resumes trial {}, which is {}", trial.id,
+                                         to_string(trial.status)));
     }
     exploit = resume->exploit;
     return trial.id;
@@ -105,8 +110,8 @@ Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, S
   trial.launch = ++launches_;
   trial.launched_from = trial.checkpoint;
   ++trial.attempt;
-  const bool reconfigured =
-      !trial.checkpoint.empty() && !trial.takeovers.empty() && trial.takeovers.back().checkpoint == trial.checkpoint;
+  const bool reconfigured = !trial.checkpoint.empty() && !trial.takeovers.empty() &&
+                            trial.takeovers.back().checkpoint == trial.checkpoint;
   const Launch launch{.trial = trial.id,
                       .attempt = trial.attempt,
                       .config = trial.config,
@@ -143,7 +148,8 @@ Next Experiment::next(Seconds now) {
 
 Launch Experiment::relaunch(TrialId id, Seconds now) {
   auto& trial = known(id);
-  if (!trial.replaced) throw std::invalid_argument(fmt::format("trial {} was not told to take over another", id));
+  if (!trial.replaced)
+    throw std::invalid_argument(fmt::format("trial {} was not told to take over another", id));
   trial.replaced = false;
   return launch(trial, std::nullopt, now);
 }
@@ -156,11 +162,12 @@ void Experiment::started(TrialId id, Seconds now) {
   tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt, .now = now});
 }
 
-// ---- reports -------------------------------------------------------------------------------------------------------
+// ---- reports ------------------------------------------------------------------------------------
 
 Decision Experiment::decide(const Trial& trial) {
   if (closed_) return Stop{"the run ended: " + why_closed_, std::nullopt};
-  auto judged = scheduler_->on_report(trial, population());  // is told of every report, whatever comes of it here
+  // Is told of every report, whatever comes of it here.
+  auto judged = scheduler_->on_report(trial, population());
   const auto& [metric, mode] = options_.objective;
   const auto value = options_.objective.value_in(trial.last);
   if (const auto goal = options_.stop.reaches; goal && value && std::isfinite(*value)) {
@@ -184,10 +191,10 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.last = report.metrics;
   if (!report.checkpoint.empty()) {
     if (needs_.checkpoints && report.checkpoint == trial.checkpoint) {
-      add_notice(fmt::format(
-          "trial {} reports the checkpoint {} of t={} again at t={}: another trial may be going on from it; "
-          "write each checkpoint to a folder of its own",
-          trial.id, report.checkpoint, trial.checkpoint_t, report.t));
+      add_notice(
+          fmt::format("trial {} reports the checkpoint {} of t={} again at t={}: another trial may "
+                      "be going on from it; write each checkpoint to a folder of its own",
+                      trial.id, report.checkpoint, trial.checkpoint_t, report.t));
     }
     trial.checkpoint = report.checkpoint;
     trial.checkpoint_t = report.t;
@@ -195,27 +202,30 @@ void Experiment::note(Trial& trial, const Event& report) {
   const auto value = options_.objective.value_in(report.metrics);
   if (!value) return;
   trial.history.push_back({report.t, *value});
-  if (!std::isfinite(*value) || (trial.best && !options_.objective.better(*value, *trial.best))) return;
+  if (!std::isfinite(*value) || (trial.best && !options_.objective.better(*value, *trial.best)))
+    return;
   trial.best = value;
   trial.best_t = report.t;
   trial.best_takeovers = trial.takeovers.size();
   const auto* leader = best();
-  if (!leader || leader == &trial || options_.objective.better(*value, *leader->best)) best_ = trial.id;
+  if (!leader || leader == &trial || options_.objective.better(*value, *leader->best))
+    best_ = trial.id;
 }
 
 void Experiment::take_over(Trial& trial, const Exploit& exploit) {
   assert(exploit.donor < trials_.size());
-  trial.takeovers.push_back({.t = trial.t,
-                             .donor = exploit.donor,
-                             .checkpoint_t = exploit.checkpoint_t,
-                             .donor_takeovers = exploit.donor_takeovers,
-                             .checkpoint = exploit.checkpoint,
-                             .donor_config = config_after(trials_[exploit.donor], exploit.donor_takeovers),
-                             .before = trial.config,
-                             .after = exploit.config,
-                             .why = exploit.why,
-                             .own_checkpoint = trial.checkpoint,
-                             .own_checkpoint_t = trial.checkpoint_t});
+  trial.takeovers.push_back(
+      {.t = trial.t,
+       .donor = exploit.donor,
+       .checkpoint_t = exploit.checkpoint_t,
+       .donor_takeovers = exploit.donor_takeovers,
+       .checkpoint = exploit.checkpoint,
+       .donor_config = config_after(trials_[exploit.donor], exploit.donor_takeovers),
+       .before = trial.config,
+       .after = exploit.config,
+       .why = exploit.why,
+       .own_checkpoint = trial.checkpoint,
+       .own_checkpoint_t = trial.checkpoint_t});
   trial.config = exploit.config;
   trial.checkpoint = exploit.checkpoint;
   trial.checkpoint_t = exploit.checkpoint_t;
@@ -244,8 +254,8 @@ void Experiment::act_on(Trial& trial, const Decision& decision) {
                                                              : Status::Paused;
 }
 
-Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics, const std::string& checkpoint,
-                            Seconds now) {
+Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
+                            const std::string& checkpoint, Seconds now) {
   auto& trial = known(id);
   if (trial.stopping || trial.replaced || trial.over()) return Stop{trial.reason, std::nullopt};
   if (t <= trial.t && !closed_) return GoOn{};
@@ -261,14 +271,15 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics, 
   event.decision = decide(trial);
   act_on(trial, event.decision);
   const auto goal = options_.stop.reaches;
-  const bool reached = goal && !closed_ && trial.best && !options_.objective.better(*goal, *trial.best);
+  const bool reached =
+      goal && !closed_ && trial.best && !options_.objective.better(*goal, *trial.best);
   if (reached) shut(fmt::format("trial {}: {}", id, trial.reason), now);
   tell(event);
   if (reached) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
   return event.decision;
 }
 
-// ---- questions -----------------------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------
 
 const Trial* Experiment::best() const { return best_ ? &trials_[*best_] : nullptr; }
 
@@ -278,7 +289,8 @@ std::vector<std::string> Experiment::pinned() const {
     if (trial.over()) continue;
     if (!trial.checkpoint.empty()) names.push_back(trial.checkpoint);
     // To go back to where the donor's turns out to be gone before there is another.
-    const bool has_own = trial.takeovers.empty() || trial.takeovers.back().checkpoint != trial.checkpoint;
+    const bool has_own =
+        trial.takeovers.empty() || trial.takeovers.back().checkpoint != trial.checkpoint;
     if (!has_own && !trial.takeovers.back().own_checkpoint.empty())
       names.push_back(trial.takeovers.back().own_checkpoint);
   }

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
                                                   "failed",   "requeued", "closed"};
-constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint", "ended"};
+constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
+                                                  "ended"};
 constexpr int kVersion = 2;
 
 template <class Enum, std::size_t size>
@@ -90,15 +91,17 @@ Json to_json(const Trial& trial) {
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler) {
   const auto& stop = options.stop;
-  return dump({{"journal", kVersion},
-               {"metric", options.objective.metric},
-               {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
-               {"seed", options.seed},
-               {"max_failures", options.max_failures},
-               {"system_retries", options.system_retries},
-               {"stop", {{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}}},
-               {"searcher", parse(searcher.save(), "a searcher's state")},
-               {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+  return dump(
+      {{"journal", kVersion},
+       {"metric", options.objective.metric},
+       {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
+       {"seed", options.seed},
+       {"max_failures", options.max_failures},
+       {"system_retries", options.system_retries},
+       {"stop",
+        {{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}}},
+       {"searcher", parse(searcher.save(), "a searcher's state")},
+       {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
 }
 
 std::string to_line(const Event& event) {
@@ -135,25 +138,30 @@ Event event_from(std::string_view line) {
   try {
     return parsed(parse(line, "an event of a journal"));
   } catch (const Json::exception& broken) {
-    throw std::invalid_argument(fmt::format("not an event of a journal ({}): '{}'", broken.what(), line.substr(0, 80)));
+    throw std::invalid_argument(
+        fmt::format("not an event of a journal ({}): '{}'", broken.what(), line.substr(0, 80)));
   }
 }
 
 std::size_t replay(std::string_view journal, Experiment& experiment) {
-  const auto header = journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  const auto header =
+      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
   std::size_t start = 0, number = 0;
-  for (auto end = journal.find('\n'); end != std::string_view::npos; end = journal.find('\n', start)) {
+  for (auto end = journal.find('\n'); end != std::string_view::npos;
+       end = journal.find('\n', start)) {
     const auto line = journal.substr(start, end - start);
     start = end + 1;
     ++number;
     if (number == 1 && line != header) {
-      throw std::invalid_argument(fmt::format("the journal is of another search: {} there, {} here", line, header));
+      throw std::invalid_argument(
+          fmt::format("the journal is of another search: {} there, {} here", line, header));
     }
     if (number == 1) continue;
     try {
       experiment.apply(event_from(line));
     } catch (const std::invalid_argument& refused) {
-      throw std::invalid_argument(fmt::format("line {} of the journal: {}", number, refused.what()));
+      throw std::invalid_argument(
+          fmt::format("line {} of the journal: {}", number, refused.what()));
     }
   }
   return start;

@@ -20,7 +20,8 @@ const Configuration& config_of_best(const Trial& trial) {
   return config_after(trial, std::min(trial.best_takeovers, trial.takeovers.size()));
 }
 
-std::vector<Segment> schedule_of(const std::vector<Trial>& trials, TrialId trial, std::size_t takeovers) {
+std::vector<Segment> schedule_of(const std::vector<Trial>& trials, TrialId trial,
+                                 std::size_t takeovers) {
   std::vector<Segment> segments;  // the last one first
   auto until = std::numeric_limits<std::int64_t>::max();
   while (true) {
@@ -48,15 +49,20 @@ std::vector<Segment> schedule_to_best(const std::vector<Trial>& trials, TrialId 
 }
 
 std::string describe(const Segment& segment) {
-  const auto from = segment.from_t == 0 ? std::string("from the start") : fmt::format("after t={}", segment.from_t);
+  const auto from = segment.from_t == 0 ? std::string("from the start")
+                                        : fmt::format("after t={}", segment.from_t);
   return fmt::format("{}: {} (trial {})", from, short_text(segment.config), segment.trial);
 }
 
 std::string describe(const Takeover& takeover, TrialId trial) {
   const auto change = describe_change(takeover.donor_config, takeover.after);
-  if (takeover.donor == trial) return fmt::format("trial {} changes at t={}: {}", trial, takeover.checkpoint_t, change);
-  const auto at = takeover.checkpoint_t == takeover.t ? "" : fmt::format(" (from its t={})", takeover.checkpoint_t);
-  return fmt::format("trial {} takes over trial {} at t={}{}: {}", trial, takeover.donor, takeover.t, at, change);
+  if (takeover.donor == trial)
+    return fmt::format("trial {} changes at t={}: {}", trial, takeover.checkpoint_t, change);
+  const auto at = takeover.checkpoint_t == takeover.t
+                      ? ""
+                      : fmt::format(" (from its t={})", takeover.checkpoint_t);
+  return fmt::format("trial {} takes over trial {} at t={}{}: {}", trial, takeover.donor,
+                     takeover.t, at, change);
 }
 
 std::string describe_change(const Configuration& before, const Configuration& after) {
@@ -67,7 +73,8 @@ std::string describe_change(const Configuration& before, const Configuration& af
       kept += (kept.empty() ? "" : ", ") + name;
     } else {
       const auto from = old == before.end() ? std::string("none") : short_text(old->second);
-      changed += fmt::format("{}{} {} -> {}", changed.empty() ? "" : ", ", name, from, short_text(value));
+      changed +=
+          fmt::format("{}{} {} -> {}", changed.empty() ? "" : ", ", name, from, short_text(value));
     }
   }
   if (changed.empty()) return "nothing changed";

@@ -33,7 +33,8 @@ void Experiment::requeue_running(Seconds now) {
   for (const auto& trial : trials_) {
     if (trial.in_flight) running.push_back(trial.id);
   }
-  // Each goes to the front of the queue: the last launched first, so that the launches come in the old order.
+  // Each goes to the front of the queue: the last launched first, so that the launches come in the
+  // old order.
   std::ranges::sort(running, std::greater{}, [&](TrialId id) { return trials_[id].launch; });
   for (const auto id : running) requeue(id, now);
 }
@@ -48,25 +49,27 @@ void Experiment::apply_launch(const Event& event) {
   } else if (auto again = next(event.now); std::holds_alternative<Launch>(again)) {
     launch = std::get<Launch>(std::move(again));
   }
-  if (launch && launch->trial == event.trial && launch->attempt == event.attempt && launch->config == event.config &&
-      launch->checkpoint == event.checkpoint && launch->after_t == event.t && launch->takeovers == event.takeovers &&
+  if (launch && launch->trial == event.trial && launch->attempt == event.attempt &&
+      launch->config == event.config && launch->checkpoint == event.checkpoint &&
+      launch->after_t == event.t && launch->takeovers == event.takeovers &&
       mine == event.decision) {
     return;
   }
-  throw std::invalid_argument(
-      fmt::format("the journal launched trial {} (attempt {}, after t={}) with {}; this search {}", event.trial,
-                  event.attempt, event.t, to_string(event.config),
-                  launch ? fmt::format("launches trial {} (attempt {}, after t={}) with {}", launch->trial,
-                                       launch->attempt, launch->after_t, to_string(launch->config))
-                         : "launches nothing"));
+  throw std::invalid_argument(fmt::format(
+      "the journal launched trial {} (attempt {}, after t={}) with {}; this search {}", event.trial,
+      event.attempt, event.t, to_string(event.config),
+      launch ? fmt::format("launches trial {} (attempt {}, after t={}) with {}", launch->trial,
+                           launch->attempt, launch->after_t, to_string(launch->config))
+             : "launches nothing"));
 }
 
 void Experiment::apply_report(const Event& event) {
   const auto decision = report(event.trial, event.t, event.metrics, event.checkpoint, event.now);
   if (decision == event.decision) return;
   throw std::invalid_argument(
-      fmt::format("trial {}, t={}: the journal's decision was {} '{}', this search's is {} '{}'", event.trial, event.t,
-                  name_of(event.decision), why_of(event.decision), name_of(decision), why_of(decision)));
+      fmt::format("trial {}, t={}: the journal's decision was {} '{}', this search's is {} '{}'",
+                  event.trial, event.t, name_of(event.decision), why_of(event.decision),
+                  name_of(decision), why_of(decision)));
 }
 
 void Experiment::apply_failure(const Event& event) {
@@ -74,8 +77,9 @@ void Experiment::apply_failure(const Event& event) {
   observer_ = [&](const Event& own, const Trial*) { mine = own.decision; };
   failed(event.trial, event.text, event.fault, event.now);
   if (mine == event.decision) return;
-  throw std::invalid_argument(fmt::format("trial {}, whose checkpoint is gone: in the journal {}, in this search {}",
-                                          event.trial, why_of(event.decision), why_of(mine)));
+  throw std::invalid_argument(
+      fmt::format("trial {}, whose checkpoint is gone: in the journal {}, in this search {}",
+                  event.trial, why_of(event.decision), why_of(mine)));
 }
 
 void Experiment::apply(const Event& event) {
@@ -89,7 +93,8 @@ void Experiment::apply(const Event& event) {
 
   const bool about_gang = event.kind != Event::Kind::Launched && event.kind != Event::Kind::Closed;
   if (about_gang && !known(event.trial).in_flight) {
-    throw std::invalid_argument(fmt::format("trial {} is in no gang at this place of the journal", event.trial));
+    throw std::invalid_argument(
+        fmt::format("trial {} is in no gang at this place of the journal", event.trial));
   }
   switch (event.kind) {
     case Event::Kind::Launched:

@@ -61,8 +61,9 @@ void AppendFile::append(std::string_view record) {
 bool AppendFile::flush() {
   if (!kept_.empty()) kept_.erase(0, write(kept_));
   if (is_overflown_ && trouble_.empty()) {
-    trouble_ = fmt::format("{} ends early: {} MiB waited for room on the disk, and what came after is lost",
-                           path_.string(), kMostKept >> 20);
+    trouble_ = fmt::format(
+        "{} ends early: {} MiB waited for room on the disk, and what came after is lost",
+        path_.string(), kMostKept >> 20);
   }
   return kept_.empty() && !is_overflown_;
 }
@@ -76,7 +77,9 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   const auto trouble = file.flush() ? std::string() : file.trouble();
   if (trouble.empty()) std::filesystem::rename(beside, path, failed);
   if (trouble.empty() && !failed) return;
-  const auto why = trouble.empty() ? fmt::format("cannot write {}: {}", path.string(), failed.message()) : trouble;
+  const auto why = trouble.empty()
+                       ? fmt::format("cannot write {}: {}", path.string(), failed.message())
+                       : trouble;
   std::filesystem::remove(beside, failed);
   throw std::runtime_error(why);
 }

@@ -7,12 +7,13 @@
 
 namespace troupe::tune {
 
-/// A file that grows by whole records, each with one write(2): a process that dies loses at most the record in flight.
-/// (A machine that loses power may lose more: nothing is synced.) What a full disk does not take is kept in memory and
-/// follows when there is room. Owns the descriptor.
+/// A file that grows by whole records, each with one write(2): a process that dies loses at most
+/// the record in flight. (A machine that loses power may lose more: nothing is synced.) What a full
+/// disk does not take is kept in memory and follows when there is room. Owns the descriptor.
 class AppendFile {
  public:
-  /// Of what is kept in memory. What comes after that is lost, so that the file ends there and has no gap.
+  /// Of what is kept in memory. What comes after that is lost, so that the file ends there and has
+  /// no gap.
   static constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
   AppendFile() = default;
@@ -27,7 +28,8 @@ class AppendFile {
   bool flush();
   /// What is not written yet.
   const std::string& kept() const { return kept_; }
-  /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept or lost.
+  /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept or
+  /// lost.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -40,8 +42,8 @@ class AppendFile {
   bool is_overflown_ = false;
 };
 
-/// Writes the file beside itself and renames: a reader sees the old one or the new one, whole. Throws std::runtime_error with
-/// the path and the cause.
+/// Writes the file beside itself and renames: a reader sees the old one or the new one, whole.
+/// Throws std::runtime_error with the path and the cause.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace troupe::tune

@@ -26,11 +26,13 @@ std::string content_of(const std::filesystem::path& path) {
 
 std::string csv_record(const std::vector<std::string>& fields) {
   std::string record;
-  for (const auto& field : fields) record += (record.empty() && &field == &fields.front() ? "" : ",") + quoted(field);
+  for (const auto& field : fields)
+    record += (record.empty() && &field == &fields.front() ? "" : ",") + quoted(field);
   return record + '\n';
 }
 
-std::string widened_csv(std::string_view csv, const std::vector<std::string>& header, std::size_t more) {
+std::string widened_csv(std::string_view csv, const std::vector<std::string>& header,
+                        std::size_t more) {
   std::string widened = csv_record(header);
   const std::string empty(more, ',');
   bool in_quotes = false, in_header = true;
@@ -49,7 +51,8 @@ CsvFile::CsvFile(std::filesystem::path path, std::vector<std::string> columns)
   file_.append(csv_record(columns_));
 }
 
-/// Adds the columns of the record that the file lacks. Throws std::runtime_error, and changes nothing, where it cannot.
+/// Adds the columns of the record that the file lacks. Throws std::runtime_error, and changes
+/// nothing, where it cannot.
 void CsvFile::widen(const std::vector<Cell>& record) {
   const auto known = columns_.size();
   for (const auto& [name, value] : record) {
@@ -57,7 +60,8 @@ void CsvFile::widen(const std::vector<Cell>& record) {
   }
   if (columns_.size() == known) return;
   try {
-    replace_file(path_, widened_csv(content_of(path_) + file_.kept(), columns_, columns_.size() - known));
+    replace_file(path_,
+                 widened_csv(content_of(path_) + file_.kept(), columns_, columns_.size() - known));
   } catch (...) {
     columns_.resize(known);
     throw;

@@ -11,26 +11,31 @@
 
 namespace troupe::tune {
 
-/// A record as RFC 4180 has it: fields with a comma, a quote or a line end are quoted, quotes in them doubled. Ends in
-/// "\n", not "\r\n", which every reader takes and line tools like better.
+/// A record as RFC 4180 has it: fields with a comma, a quote or a line end are quoted, quotes in
+/// them doubled. Ends in "\n", not "\r\n", which every reader takes and line tools like better.
 std::string csv_record(const std::vector<std::string>& fields);
 
-/// The text of a CSV file with another header and `more` empty fields at the end of each of its other records.
-std::string widened_csv(std::string_view csv, const std::vector<std::string>& header, std::size_t more);
+/// The text of a CSV file with another header and `more` empty fields at the end of each of its
+/// other records.
+std::string widened_csv(std::string_view csv, const std::vector<std::string>& header,
+                        std::size_t more);
 
-/// A CSV file that grows by records, and to the right when a record has a column that the file lacks: then it is written
-/// anew, with empty fields in the records before. Records that a full disk does not take are kept and follow, like those
-/// of an AppendFile.
+/// A CSV file that grows by records, and to the right when a record has a column that the file
+/// lacks: then it is written anew, with empty fields in the records before. Records that a full
+/// disk does not take are kept and follow, like those of an AppendFile.
 class CsvFile {
  public:
   using Cell = std::pair<std::string, std::string>;  ///< column, value
 
   CsvFile(std::filesystem::path path, std::vector<std::string> columns);
-  /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value counts.
+  /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value
+  /// counts.
   void append(std::vector<Cell> record);
   /// Tries to write what is kept. -> true if nothing is left.
   bool flush();
-  const std::string& trouble() const { return wide_trouble_.empty() ? file_.trouble() : wide_trouble_; }
+  const std::string& trouble() const {
+    return wide_trouble_.empty() ? file_.trouble() : wide_trouble_;
+  }
 
  private:
   void widen(const std::vector<Cell>& record);

@@ -67,7 +67,8 @@ void Display::note(const std::string& notice, Seconds now) {
 void Display::draw(const Experiment& experiment, Seconds now) {
   const auto [columns, rows] = size_of(fd_);
   // A table as high as the terminal would scroll, and the cursor could not go back to its top.
-  const auto most = rows > kLinesAboveRows + 2 ? std::min(rows - kLinesAboveRows - 2, kMostRows) : 1;
+  const auto most =
+      rows > kLinesAboveRows + 2 ? std::min(rows - kLinesAboveRows - 2, kMostRows) : 1;
   const auto table = render_table(overview_of(experiment, now, most), {columns, colour_});
   const auto up = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r", lines_drawn_) : "";
   write(up + "\x1b[J" + table);

@@ -7,14 +7,16 @@
 
 namespace troupe::tune {
 
-/// Shows a run on a file descriptor while it goes on: a table drawn in place on a terminal, elsewhere a line for each
-/// trial that started or ended. Owned by the run, used by its thread. What cannot be written is dropped: nobody reads it.
+/// Shows a run on a file descriptor while it goes on: a table drawn in place on a terminal,
+/// elsewhere a line for each trial that started or ended. Owned by the run, used by its thread.
+/// What cannot be written is dropped: nobody reads it.
 class Display {
  public:
   enum class Kind : unsigned char { Table, Lines, None };
 
   Display(Kind kind, int fd, bool colour) : kind_{kind}, fd_{fd}, colour_{colour} {}
-  /// A table if the descriptor is a terminal that can move its cursor, else lines; colour unless NO_COLOR is set.
+  /// A table if the descriptor is a terminal that can move its cursor, else lines; colour unless
+  /// NO_COLOR is set.
   static Display for_descriptor(int fd);
 
   void show(const Event& event, const Trial* trial, const Experiment& experiment);

@@ -11,8 +11,11 @@ namespace troupe::tune {
 namespace {
 
 Overview::Row row_of(const Trial& trial, const Objective& objective) {
-  Overview::Row row{
-      .trial = trial.id, .status = trial.status, .t = trial.t, .best = trial.best, .best_t = trial.best_t};
+  Overview::Row row{.trial = trial.id,
+                    .status = trial.status,
+                    .t = trial.t,
+                    .best = trial.best,
+                    .best_t = trial.best_t};
   row.last = objective.value_in(trial.last);
   for (const auto& [name, value] : trial.config) row.values.push_back(short_text(value));
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
@@ -43,7 +46,9 @@ std::vector<const Trial*> shown(const std::vector<Trial>& trials, std::size_t mo
 
 }  // namespace
 
-std::size_t Overview::trials() const { return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0}); }
+std::size_t Overview::trials() const {
+  return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0});
+}
 
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows) {
   const auto& objective = experiment.options().objective;
@@ -51,24 +56,29 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   for (const auto& trial : experiment.trials()) {
     ++overview.by_status[static_cast<std::size_t>(trial.status)];
     const bool room = overview.errored.size() < Overview::kMostErrors;
-    if (trial.status == Status::Errored && room) overview.errored.push_back(row_of(trial, objective));
+    if (trial.status == Status::Errored && room)
+      overview.errored.push_back(row_of(trial, objective));
     const auto is_other = [&](const Takeover& takeover) { return takeover.donor != trial.id; };
-    overview.takeovers += static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
+    overview.takeovers +=
+        static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
     overview.pauses += static_cast<std::size_t>(trial.pauses);
     if (trial.restarts == 0) continue;
     overview.restarts += static_cast<std::size_t>(trial.restarts);
     overview.restarted = {trial.id, trial.restart_reason};
   }
   if (!experiment.trials().empty()) {
-    for (const auto& [name, value] : experiment.trials().front().config) overview.fields.push_back(name);
+    for (const auto& [name, value] : experiment.trials().front().config)
+      overview.fields.push_back(name);
   }
-  for (const auto* trial : shown(experiment.trials(), most_rows)) overview.rows.push_back(row_of(*trial, objective));
+  for (const auto* trial : shown(experiment.trials(), most_rows))
+    overview.rows.push_back(row_of(*trial, objective));
   if (const auto* best = experiment.best()) {
     overview.best = row_of(*best, objective);
     const auto takeovers = std::min(best->best_takeovers, best->takeovers.size());
     // What it has now may be another configuration than the one that its best report came from.
     overview.best->values.clear();
-    for (const auto& [name, value] : config_of_best(*best)) overview.best->values.push_back(short_text(value));
+    for (const auto& [name, value] : config_of_best(*best))
+      overview.best->values.push_back(short_text(value));
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
   overview.notices = experiment.notices();

@@ -20,7 +20,8 @@ struct Overview {
     std::optional<double> best = {};
     std::int64_t best_t = 0;
     std::vector<std::string> values = {};  ///< in the order of `fields`
-    std::string note = {};                 ///< why it was stopped or paused, its error, or whom it took over
+    /// Why it was stopped or paused, its error, or whom it took over.
+    std::string note = {};
   };
 
   Objective objective = {};
@@ -39,7 +40,8 @@ struct Overview {
   std::vector<RungSummary> rungs = {};
   std::size_t takeovers = 0;  ///< of one trial's checkpoint by another trial
   std::size_t pauses = 0;
-  std::vector<Segment> schedule = {};     ///< that led to the best trial's best report; empty: it never changed
+  /// That led to the best trial's best report; empty: it never changed.
+  std::vector<Segment> schedule = {};
   std::vector<std::string> notices = {};  ///< what people should know
   std::string ended_early = {};           ///< why; empty: it did not
   std::string folder = {};                ///< of the results; empty: none
@@ -49,8 +51,8 @@ struct Overview {
   std::size_t trials() const;
 };
 
-/// The rows: first the trials that run or wait for their gang, then the ones that ended last, at most `most_rows`.
-/// Cost: O(trials).
+/// The rows: first the trials that run or wait for their gang, then the ones that ended last, at
+/// most `most_rows`. Cost: O(trials).
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows);
 
 }  // namespace troupe::tune

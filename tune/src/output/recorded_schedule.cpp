@@ -17,11 +17,13 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Calls `take` with every whole line of the file that starts with `beginning`.
-void for_lines(const fs::path& file, std::string_view beginning, const std::function<void(const Json&)>& take) {
+void for_lines(const fs::path& file, std::string_view beginning,
+               const std::function<void(const Json&)>& take) {
   std::ifstream in(file);
   if (!in)
-    throw std::runtime_error(fmt::format("cannot read {}: {}; name the folder of a run, as results/run-1",
-                                         file.string(), std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("cannot read {}: {}; name the folder of a run, as results/run-1", file.string(),
+                    std::strerror(errno)));
   int number = 0;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     ++number;
@@ -29,7 +31,8 @@ void for_lines(const fs::path& file, std::string_view beginning, const std::func
     try {
       take(parse(line, "a line of JSON"));
     } catch (const std::exception& broken) {
-      throw std::runtime_error(fmt::format("{}, line {}: {}", file.string(), number, broken.what()));
+      throw std::runtime_error(
+          fmt::format("{}, line {}: {}", file.string(), number, broken.what()));
     }
   }
 }
@@ -37,7 +40,8 @@ void for_lines(const fs::path& file, std::string_view beginning, const std::func
 void add_takeover(std::vector<Trial>& trials, const Json& line) {
   auto& takeovers = trials.at(line.at("to").get<TrialId>()).takeovers;
   const auto number = line.at("takeover").get<std::size_t>();
-  if (number < 1 || number > takeovers.size() + 1) throw std::runtime_error("a takeover before it is missing");
+  if (number < 1 || number > takeovers.size() + 1)
+    throw std::runtime_error("a takeover before it is missing");
   takeovers.resize(number - 1);  // this one is instead of an earlier one of its number
   if (line.contains("undone")) return;
   takeovers.push_back({.t = line.at("t").get<std::int64_t>(),
@@ -48,7 +52,8 @@ void add_takeover(std::vector<Trial>& trials, const Json& line) {
                        .after = configuration_from(line.at("new"))});
 }
 
-/// What the journal says of each trial: its first configuration, and how often it had taken over when it reported its best.
+/// What the journal says of each trial: its first configuration, and how often it had taken over
+/// when it reported its best.
 class Reader {
  public:
   void header(const Json& header) {
@@ -57,7 +62,8 @@ class Reader {
   }
   void launched(const Json& event) {
     const auto id = event.at("trial").get<TrialId>();
-    if (id == trials.size()) trials.push_back({.id = id, .config = configuration_from(event.at("config"))});
+    if (id == trials.size())
+      trials.push_back({.id = id, .config = configuration_from(event.at("config"))});
     takeovers_.resize(trials.size());
     takeovers_.at(id) = event.value("takeovers", std::size_t{0});
   }
@@ -65,7 +71,8 @@ class Reader {
     const auto id = event.at("trial").get<TrialId>();
     auto& trial = trials.at(id);
     const auto value = objective.value_in(metrics_from(event.at("metrics")));
-    if (!value || !std::isfinite(*value) || (trial.best && !objective.better(*value, *trial.best))) return;
+    if (!value || !std::isfinite(*value) || (trial.best && !objective.better(*value, *trial.best)))
+      return;
     trial.best = value;
     trial.best_takeovers = takeovers_.at(id);
   }
@@ -90,8 +97,8 @@ RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
   });
   auto& trials = reader.trials;
   if (trial >= trials.size()) {
-    throw std::invalid_argument(
-        fmt::format("{} has {} trials, and none of number {}", folder.string(), trials.size(), trial));
+    throw std::invalid_argument(fmt::format("{} has {} trials, and none of number {}",
+                                            folder.string(), trials.size(), trial));
   }
   if (fs::exists(folder / "pbt.jsonl"))
     for_lines(folder / "pbt.jsonl", "{", [&](const Json& line) { add_takeover(trials, line); });

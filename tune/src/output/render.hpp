@@ -6,7 +6,8 @@
 
 #include "output/overview.hpp"
 
-/// What people see of a run, as functions from values to text. Every line ends in "\n" and is at most `width` columns.
+/// What people see of a run, as functions from values to text. Every line ends in "\n" and is at
+/// most `width` columns.
 namespace troupe::tune {
 
 struct Look {
@@ -14,15 +15,17 @@ struct Look {
   bool colour = false;
 };
 
-/// The table that is drawn again and again on a terminal: a head line, the best trial, a line a row.
+/// The table that is drawn again and again on a terminal: a head line, the best trial, a line a
+/// row.
 std::string render_table(const Overview& overview, const Look& look);
 
-/// One line about an event where there is no terminal; none for an event of no note. `best` is the experiment's so far.
+/// One line about an event where there is no terminal; none for an event of no note. `best` is the
+/// experiment's so far.
 std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
                                         const Objective& objective);
 
-/// The end of a run: the best configuration, how many trials ended how, what stopped how many at each rung.
-/// `look.width` limits no line here: nothing is cut.
+/// The end of a run: the best configuration, how many trials ended how, what stopped how many at
+/// each rung. `look.width` limits no line here: nothing is cut.
 std::string render_summary(const Overview& overview, const Look& look);
 
 }  // namespace troupe::tune

@@ -8,7 +8,8 @@ namespace {
 
 std::string best_so_far(const Trial* best, const Objective& objective) {
   if (!best) return "No best yet.";
-  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric, short_number(*best->best));
+  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric,
+                     short_number(*best->best));
 }
 
 std::string how_it_ended(const Trial& trial, const Objective& objective) {
@@ -16,34 +17,39 @@ std::string how_it_ended(const Trial& trial, const Objective& objective) {
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
-    text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best), trial.best_t);
+    text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best),
+                        trial.best_t);
   return text;
 }
 
-std::string text_of(const Event& event, const Trial& trial, const Trial* best, const Objective& objective) {
+std::string text_of(const Event& event, const Trial& trial, const Trial* best,
+                    const Objective& objective) {
   using Kind = Event::Kind;
   if (event.kind == Kind::Started) {
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
     return fmt::format("started{}: {}", attempt, short_text(trial.config));
   }
   if (event.kind == Kind::Failed && event.fault == Fault::System && !trial.over()) {
-    return fmt::format("was lost by the cluster (attempt {}), will be started again: {}", event.attempt,
-                       clipped(event.text, 500));
+    return fmt::format("was lost by the cluster (attempt {}), will be started again: {}",
+                       event.attempt, clipped(event.text, 500));
   }
   if (event.kind == Kind::Failed && event.fault == Fault::Checkpoint && !trial.over()) {
     const auto* exploit = std::get_if<Exploit>(&event.decision);
-    const auto instead = exploit ? describe(trial.takeovers.back(), trial.id) : why_of(event.decision);
+    const auto instead =
+        exploit ? describe(trial.takeovers.back(), trial.id) : why_of(event.decision);
     return fmt::format("lost its checkpoint ({}); {}", clipped(event.text, 500), instead);
   }
   if (event.kind == Kind::Failed && !trial.over()) {
-    return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt, clipped(event.text, 500));
+    return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt,
+                       clipped(event.text, 500));
   }
   return how_it_ended(trial, objective) + ". " + best_so_far(best, objective);
 }
 
 /// A line about a report, of those that people are shown.
 std::optional<std::string> about_report(const Event& event, const Trial& trial) {
-  if (std::holds_alternative<Exploit>(event.decision)) return describe(trial.takeovers.back(), trial.id);
+  if (std::holds_alternative<Exploit>(event.decision))
+    return describe(trial.takeovers.back(), trial.id);
   const auto* go_on = std::get_if<GoOn>(&event.decision);
   if (!go_on || go_on->notice.empty()) return std::nullopt;
   return fmt::format("trial {}: {}", trial.id, go_on->notice);
@@ -63,22 +69,26 @@ std::string schedule_text(const std::vector<Segment>& schedule) {
 
 std::string rung_line(const RungSummary& rung, const Objective& objective, bool many_brackets) {
   const auto bracket = many_brackets ? fmt::format("bracket {} ", rung.bracket) : "";
-  auto line = fmt::format("    {}rung {} (t={}): {} judged, {} stopped", bracket, rung.rung, rung.t, rung.reached,
-                          rung.stopped + rung.not_finite);
+  auto line = fmt::format("    {}rung {} (t={}): {} judged, {} stopped", bracket, rung.rung, rung.t,
+                          rung.reached, rung.stopped + rung.not_finite);
   const auto* side = objective.mode == Mode::Max ? "below" : "above";
   std::string why;
   if (rung.stopped > 0) why = fmt::format("{} {} the cutoff", rung.stopped, side);
-  if (rung.not_finite > 0) why += fmt::format("{}{} not finite", why.empty() ? "" : ", ", rung.not_finite);
+  if (rung.not_finite > 0)
+    why += fmt::format("{}{} not finite", why.empty() ? "" : ", ", rung.not_finite);
   if (!why.empty()) line += ": " + why;
-  if (rung.cutoff && rung.reached > 0) line += fmt::format("; the cutoff is {} now", short_number(*rung.cutoff));
+  if (rung.cutoff && rung.reached > 0)
+    line += fmt::format("; the cutoff is {} now", short_number(*rung.cutoff));
   return line + '\n';
 }
 
 std::string best_text(const Overview& overview) {
-  if (!overview.best) return fmt::format("  best: none; no trial reported a finite '{}'\n", overview.objective.metric);
+  if (!overview.best)
+    return fmt::format("  best: none; no trial reported a finite '{}'\n",
+                       overview.objective.metric);
   const auto& best = *overview.best;
-  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial, overview.objective.metric,
-                                 short_number(*best.best), best.best_t);
+  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial,
+                                 overview.objective.metric, short_number(*best.best), best.best_t);
   for (std::size_t i = 0; i < overview.fields.size(); ++i) {
     text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);
   }
@@ -101,32 +111,38 @@ std::optional<std::string> render_event(const Event& event, const Trial* trial, 
 }
 
 std::string render_summary(const Overview& overview, const Look& look) {
-  auto text = coloured(fmt::format("tune: {} in {}", counted(overview.trials(), "trial"), short_time(overview.elapsed)),
+  auto text = coloured(fmt::format("tune: {} in {}", counted(overview.trials(), "trial"),
+                                   short_time(overview.elapsed)),
                        Colour::Bold, look.colour) +
               '\n';
-  if (!overview.ended_early.empty()) text += fmt::format("  ended early: {}\n", overview.ended_early);
+  if (!overview.ended_early.empty())
+    text += fmt::format("  ended early: {}\n", overview.ended_early);
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
-  text += fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
-                      overview.count(Status::Stopped), overview.count(Status::Errored));
+  text +=
+      fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
+                  overview.count(Status::Stopped), overview.count(Status::Errored));
   if (overview.restarts > 0) {
     text += fmt::format("  {} after failures of the cluster; the last of trial {}: {}\n",
                         counted(overview.restarts, "restart"), overview.restarted.trial,
                         clipped(overview.restarted.why, 500));
   }
   if (overview.takeovers + overview.pauses > 0) {
-    text += fmt::format("  {}, {}\n", counted(overview.takeovers, "takeover"), counted(overview.pauses, "pause"));
+    text += fmt::format("  {}, {}\n", counted(overview.takeovers, "takeover"),
+                        counted(overview.pauses, "pause"));
   }
   for (const auto& notice : overview.notices) text += fmt::format("  note: {}\n", notice);
   const bool many_brackets = !overview.rungs.empty() && overview.rungs.back().bracket > 0;
-  for (const auto& rung : overview.rungs) text += rung_line(rung, overview.objective, many_brackets);
+  for (const auto& rung : overview.rungs)
+    text += rung_line(rung, overview.objective, many_brackets);
   for (const auto& row : overview.errored) {
-    text +=
-        coloured(fmt::format("    trial {} errored: {}", row.trial, clipped(row.note, 500)), Colour::Red, look.colour) +
-        '\n';
+    text += coloured(fmt::format("    trial {} errored: {}", row.trial, clipped(row.note, 500)),
+                     Colour::Red, look.colour) +
+            '\n';
   }
   if (overview.count(Status::Errored) > overview.errored.size()) {
-    text += fmt::format("    and {} more\n", overview.count(Status::Errored) - overview.errored.size());
+    text +=
+        fmt::format("    and {} more\n", overview.count(Status::Errored) - overview.errored.size());
   }
   if (!overview.folder.empty()) text += fmt::format("  results: {}\n", overview.folder);
   return text;

@@ -36,17 +36,24 @@ Colour colour_of(Status status) {
   return Colour::Dim;
 }
 
-std::string number_or_dash(const std::optional<double>& number) { return number ? short_number(*number) : "-"; }
+std::string number_or_dash(const std::optional<double>& number) {
+  return number ? short_number(*number) : "-";
+}
 
 std::vector<Column> columns_of(const Overview& overview) {
-  std::vector<Column> columns{
-      {"trial", {}, true}, {"status", {}}, {"t", {}, true}, {overview.objective.metric, {}, true}, {"best", {}, true}};
+  std::vector<Column> columns{{"trial", {}, true},
+                              {"status", {}},
+                              {"t", {}, true},
+                              {overview.objective.metric, {}, true},
+                              {"best", {}, true}};
   for (const auto& field : overview.fields) columns.push_back({field, {}, true});
   for (const auto& row : overview.rows) {
-    std::vector<std::string> cells{std::to_string(row.trial), std::string(to_string(row.status)), std::to_string(row.t),
-                                   number_or_dash(row.last), number_or_dash(row.best)};
+    std::vector<std::string> cells{std::to_string(row.trial), std::string(to_string(row.status)),
+                                   std::to_string(row.t), number_or_dash(row.last),
+                                   number_or_dash(row.best)};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
-    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back(i < cells.size() ? cells[i] : "");
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      columns[i].cells.push_back(i < cells.size() ? cells[i] : "");
   }
   for (auto& column : columns) {
     column.width = width_of(column.title);
@@ -77,7 +84,8 @@ void add_note_column(std::vector<Column>& columns, const Overview& overview, std
 
 /// One line of the table: cell `row` of each column, or the titles.
 template <class CellOf, class ToneOf>
-std::string line_of(const std::vector<Column>& columns, CellOf cell_of, ToneOf tone_of, bool colour) {
+std::string line_of(const std::vector<Column>& columns, CellOf cell_of, ToneOf tone_of,
+                    bool colour) {
   std::string line;
   std::size_t gap = 0;
   for (const auto& column : columns) {
@@ -90,13 +98,15 @@ std::string line_of(const std::vector<Column>& columns, CellOf cell_of, ToneOf t
 }
 
 std::string head_line(const Overview& overview) {
-  auto line = fmt::format("tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
-                          overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
+  auto line = fmt::format(
+      "tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
+      overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
   std::string counts;
-  for (auto status :
-       {Status::Running, Status::Pending, Status::Paused, Status::Terminated, Status::Stopped, Status::Errored}) {
+  for (auto status : {Status::Running, Status::Pending, Status::Paused, Status::Terminated,
+                      Status::Stopped, Status::Errored}) {
     if (overview.count(status) == 0) continue;
-    counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status), to_string(status));
+    counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status),
+                          to_string(status));
   }
   return line + counts;
 }
@@ -127,7 +137,8 @@ std::string render_table(const Overview& overview, const Look& look) {
   fit(columns, look.width);
   add_note_column(columns, overview, look.width);
   text += line_of(
-      columns, [](const Column& column) { return column.title; }, [](auto&) { return Colour::Dim; }, look.colour);
+      columns, [](const Column& column) { return column.title; }, [](auto&) { return Colour::Dim; },
+      look.colour);
   for (std::size_t row = 0; row < overview.rows.size(); ++row) {
     const auto cell = [row](const Column& column) { return column.cells[row]; };
     const auto tone = [&](const Column& column) {

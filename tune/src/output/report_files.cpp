@@ -17,7 +17,8 @@
 namespace troupe::tune {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOwnColumns{"trial", "attempt", "t", "time_s", "decision", "rung", "reason"};
+constexpr std::array<std::string_view, 7> kOwnColumns{"trial",    "attempt", "t",     "time_s",
+                                                      "decision", "rung",    "reason"};
 constexpr int kMostRuns = 100'000;
 
 std::vector<std::string> columns(const SearchSpace& space) {
@@ -27,8 +28,8 @@ std::vector<std::string> columns(const SearchSpace& space) {
 }
 
 std::string metric_column(const std::string& name) {
-  const bool taken = std::ranges::find(kOwnColumns, name) != kOwnColumns.end() || name.starts_with("config/") ||
-                     name.starts_with("metric/") || name.empty();
+  const bool taken = std::ranges::find(kOwnColumns, name) != kOwnColumns.end() ||
+                     name.starts_with("config/") || name.starts_with("metric/") || name.empty();
   return taken ? "metric/" + name : name;
 }
 
@@ -45,14 +46,17 @@ Json to_json(const std::vector<Segment>& schedule) {
 std::filesystem::path make_run_folder(const std::filesystem::path& storage) {
   std::error_code failed;
   std::filesystem::create_directories(storage, failed);
-  if (failed) throw std::runtime_error(fmt::format("cannot make {}: {}", storage.string(), failed.message()));
+  if (failed)
+    throw std::runtime_error(fmt::format("cannot make {}: {}", storage.string(), failed.message()));
   for (int number = 1; number < kMostRuns; ++number) {
     auto folder = storage / fmt::format("run-{}", number);
     if (::mkdir(folder.c_str(), 0755) == 0) return folder;
     if (errno != EEXIST)
-      throw std::runtime_error(fmt::format("cannot make {}: {}", folder.string(), std::strerror(errno)));
+      throw std::runtime_error(
+          fmt::format("cannot make {}: {}", folder.string(), std::strerror(errno)));
   }
-  throw std::runtime_error(fmt::format("{} holds {} runs already; give another .storage", storage.string(), kMostRuns));
+  throw std::runtime_error(
+      fmt::format("{} holds {} runs already; give another .storage", storage.string(), kMostRuns));
 }
 
 ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params,
@@ -61,7 +65,8 @@ ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space,
       journal_{folder_ / "journal.jsonl"},
       lines_{folder_ / "reports.jsonl"},
       table_{folder_ / "reports.csv", columns(space)} {
-  replace_file(folder_ / "params.json", params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  replace_file(folder_ / "params.json",
+               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   journal_.append(header + "\n");
 }
 
@@ -87,7 +92,9 @@ void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
   const auto& before = at == written_.end() ? nothing : at->second;
   if (now.size() == before.count && (now.empty() || now.back() == before.last)) return;
   const bool is_undone = now.size() < before.count;
-  Json line{{"to", trial.id}, {"takeover", now.size() + (is_undone ? 1 : 0)}, {"time_s", event.now.count()}};
+  Json line{{"to", trial.id},
+            {"takeover", now.size() + (is_undone ? 1 : 0)},
+            {"time_s", event.now.count()}};
   if (is_undone) {
     line["undone"] = event.text;
   } else {
@@ -119,17 +126,20 @@ void ReportFiles::write_report(const Event& event) {
             {"config", tune::to_json(event.config)},
             {"metrics", to_json(event.metrics)},
             {"decision", action}};
-  std::vector<CsvFile::Cell> cells{{"trial", std::to_string(event.trial)}, {"attempt", std::to_string(event.attempt)},
-                                   {"t", std::to_string(event.t)},         {"time_s", to_string(event.now.count())},
-                                   {"decision", std::string(action)},      {"reason", why}};
+  std::vector<CsvFile::Cell> cells{
+      {"trial", std::to_string(event.trial)}, {"attempt", std::to_string(event.attempt)},
+      {"t", std::to_string(event.t)},         {"time_s", to_string(event.now.count())},
+      {"decision", std::string(action)},      {"reason", why}};
   if (const auto rung = rung_of(event.decision)) {
     line["rung"] = *rung;
     cells.emplace_back("rung", std::to_string(*rung));
   }
   if (!why.empty()) line["reason"] = why;
   if (!event.checkpoint.empty()) line["checkpoint"] = event.checkpoint;
-  for (const auto& [name, value] : event.config) cells.emplace_back("config/" + name, to_string(value));
-  for (const auto& metric : event.metrics) cells.emplace_back(metric_column(metric.name), to_string(metric.value));
+  for (const auto& [name, value] : event.config)
+    cells.emplace_back("config/" + name, to_string(value));
+  for (const auto& metric : event.metrics)
+    cells.emplace_back(metric_column(metric.name), to_string(metric.value));
   lines_.append(dump(line) + "\n");
   table_.append(std::move(cells));
 }
@@ -149,15 +159,17 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
   }
   const auto& objective = experiment.options().objective;
   const auto* best = experiment.best();
-  const Json summary{{"metric", objective.metric},
-                     {"mode", objective.mode == Mode::Max ? "max" : "min"},
-                     {"seconds", now.count()},
-                     {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
-                     {"best", best ? to_json(*best) : Json()},
-                     {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
-                     {"rungs", rungs},
-                     {"trials", trials}};
-  replace_file(folder_ / "summary.json", summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  const Json summary{
+      {"metric", objective.metric},
+      {"mode", objective.mode == Mode::Max ? "max" : "min"},
+      {"seconds", now.count()},
+      {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
+      {"best", best ? to_json(*best) : Json()},
+      {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
+      {"rungs", rungs},
+      {"trials", trials}};
+  replace_file(folder_ / "summary.json",
+               summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace troupe::tune

@@ -14,8 +14,9 @@
 
 namespace troupe::tune {
 
-/// Makes `storage`/run-1, or the first of run-2, run-3, ... that is not there yet: a run never writes into another's
-/// folder, two at the same time neither. Throws std::runtime_error with the path and the cause.
+/// Makes `storage`/run-1, or the first of run-2, run-3, ... that is not there yet: a run never
+/// writes into another's folder, two at the same time neither. Throws std::runtime_error with the
+/// path and the cause.
 std::filesystem::path make_run_folder(const std::filesystem::path& storage);
 
 /// What a run leaves in its folder. Owned by the run, used by its thread.
@@ -32,12 +33,13 @@ std::filesystem::path make_run_folder(const std::filesystem::path& storage);
 ///   summary.json   at the end: the best trial and its schedule, and each trial with status, reason, error
 class ReportFiles {
  public:
-  ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params, const std::string& header);
+  ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params,
+              const std::string& header);
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
   std::string flush();
-  /// Appends; the journal last, so that what it says has been written is there. What a full disk does not take is kept, and
-  /// follows with what is written later, or with flush().
+  /// Appends; the journal last, so that what it says has been written is there. What a full disk
+  /// does not take is kept, and follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
   void write_summary(const Experiment& experiment, Seconds now);
 

@@ -40,7 +40,8 @@ Array<std::uint8_t> bytes_of(const fs::path& file) {
 void write(const fs::path& file, const Array<std::uint8_t>& bytes) {
   fs::create_directories(file.parent_path());
   std::ofstream out(file, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
   if (!out.flush()) throw std::runtime_error(fmt::format("cannot write {}", file.string()));
 }
 
@@ -48,10 +49,12 @@ void write(const fs::path& file, const Array<std::uint8_t>& bytes) {
 
 PackedFolder pack_folder(const std::string& path) {
   if (fs::is_regular_file(path)) return {{"", bytes_of(path)}};
-  if (!fs::is_directory(path)) throw std::runtime_error(fmt::format("there is no checkpoint {}", path));
+  if (!fs::is_directory(path))
+    throw std::runtime_error(fmt::format("there is no checkpoint {}", path));
   PackedFolder folder;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) folder.push_back({fs::relative(entry.path(), path).string(), bytes_of(entry.path())});
+    if (entry.is_regular_file())
+      folder.push_back({fs::relative(entry.path(), path).string(), bytes_of(entry.path())});
   }
   return folder;
 }
@@ -64,7 +67,8 @@ void unpack_folder(const PackedFolder& folder, const std::string& path) {
   for (const auto& [name, bytes] : folder) {
     const auto relative = fs::path(name).lexically_normal();
     if (relative.is_absolute() || (!relative.empty() && *relative.begin() == ".."))
-      throw std::runtime_error(fmt::format("a checkpoint holds a file '{}', which is outside of it", name));
+      throw std::runtime_error(
+          fmt::format("a checkpoint holds a file '{}', which is outside of it", name));
     write(is_file ? fs::path(beside) : fs::path(beside) / relative, bytes);
   }
   fs::remove_all(path);
@@ -98,7 +102,8 @@ std::optional<std::uint32_t> CheckpointOrigins::node_of(const std::string& name)
   return sharing_node_;
 }
 
-bool CheckpointOrigins::is_visible(const std::string& name, const troupe::detail::Surroundings& rank) {
+bool CheckpointOrigins::is_visible(const std::string& name,
+                                   const troupe::detail::Surroundings& rank) {
   if (!rank.sees_checkpoint) return false;
   const auto found = with_node(name);
   return found ? found->first == rank.node : rank.sees_marker;
@@ -106,11 +111,12 @@ bool CheckpointOrigins::is_visible(const std::string& name, const troupe::detail
 
 bool CheckpointOrigins::should_say_unshared() { return !std::exchange(said_unshared_, true); }
 
-CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang, const std::string& storage,
-                               const CheckpointOrigins& origins) {
+CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang,
+                               const std::string& storage, const CheckpointOrigins& origins) {
   const auto path = CheckpointOrigins::path_of(name);
   const auto sees = [&](const auto& rank) { return CheckpointOrigins::is_visible(name, rank); };
-  const bool enough = gang.is_shared() ? sees(gang.ranks.front()) : std::ranges::all_of(gang.ranks, sees);
+  const bool enough =
+      gang.is_shared() ? sees(gang.ranks.front()) : std::ranges::all_of(gang.ranks, sees);
   if (enough) return {.paths = std::vector(gang.ranks.size(), path)};
   CheckpointPlan plan{.from = origins.node_of(name)};
   if (!plan.from || (gang.is_shared() && path == name))
@@ -125,7 +131,8 @@ CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang, co
 }
 
 Ref<PackedFolder> pack_on(std::uint32_t node, const std::string& path) {
-  return with({.cpus = 0, .labels = {{"troupe.node", std::to_string(node)}}}).task<pack_folder>(path);
+  return with({.cpus = 0, .labels = {{"troupe.node", std::to_string(node)}}})
+      .task<pack_folder>(path);
 }
 
 void check_packed(const Ref<PackedFolder>& packed, std::uint32_t node, const std::string& path) {
@@ -135,15 +142,16 @@ void check_packed(const Ref<PackedFolder>& packed, std::uint32_t node, const std
   // The task could not read it, or its node is not there. Whatever else it was may pass.
   const bool is_gone = failure->kind == Kind::Task || failure->kind == Kind::Impossible;
   if (!is_gone) raise(*failure);
-  throw CheckpointGone(fmt::format("the checkpoint {} on node {} is gone: {}", path, node, failure->message));
+  throw CheckpointGone(
+      fmt::format("the checkpoint {} on node {} is gone: {}", path, node, failure->message));
 }
 
 std::string unshared_notice(const GangView& gang, const std::string& marker) {
-  const auto away = std::ranges::find(gang.ranks, false, &troupe::detail::Surroundings::sees_marker);
+  const auto away =
+      std::ranges::find(gang.ranks, false, &troupe::detail::Surroundings::sees_marker);
   return fmt::format(
-      "node {} does not share the folder {} with this program: checkpoints stay on the node where they are written, "
-      "and "
-      "move through the object store to where they are needed",
+      "node {} does not share the folder {} with this program: checkpoints stay on the node where "
+      "they are written, and move through the object store to where they are needed",
       away->node, fs::path(marker).parent_path().string());
 }
 

@@ -16,24 +16,28 @@ constexpr Seconds kTick{0.25};
 
 class Driver {
  public:
-  Driver(Experiment& experiment, Launcher& launcher, const DriveLimits& limits, const DriveHooks& hooks)
+  Driver(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
+         const DriveHooks& hooks)
       : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {}
 
   void run() {
     while (true) {
       if (!launch_if_wanted()) break;
       const auto event = launcher_.wait(kTick);
-      check_time();  // an interrupt that ended gangs too is the reason for their end, not a fault of theirs
+      // An interrupt that ended gangs too is the reason for their end, not a fault of theirs.
+      check_time();
       if (event) take(*event);
       if (hooks_.tick) hooks_.tick(launcher_.now());
     }
-    if (impossible_) raise({.kind = Failure::Kind::Impossible, .message = *impossible_, .type = {}, .where = {}});
+    if (impossible_)
+      raise({.kind = Failure::Kind::Impossible, .message = *impossible_, .type = {}, .where = {}});
   }
 
  private:
   /// False once all is done.
   bool launch_if_wanted() {
-    const bool full = limits_.max_concurrent > 0 && experiment_.in_flight() >= limits_.max_concurrent;
+    const bool full =
+        limits_.max_concurrent > 0 && experiment_.in_flight() >= limits_.max_concurrent;
     if (unplaced_ || full) return true;
     const auto next = experiment_.next(launcher_.now());
     if (std::holds_alternative<Done>(next)) return false;
@@ -47,12 +51,14 @@ class Driver {
 
   void check_time() {
     const auto now = launcher_.now();
-    if (const auto why = hooks_.interrupted ? hooks_.interrupted() : std::nullopt; why && !ended_all_) {
+    if (const auto why = hooks_.interrupted ? hooks_.interrupted() : std::nullopt;
+        why && !ended_all_) {
       experiment_.close(*why, now);
       end_all();
     }
     if (limits_.time_budget.count() > 0 && now >= limits_.time_budget) {
-      experiment_.close(fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
+      experiment_.close(
+          fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
     }
     end_deaf_trials(now);
     if (!experiment_.closed()) return;
@@ -114,9 +120,9 @@ class Driver {
     const bool was_deaf = deaf_.contains(event.trial);
     forget(event.trial);
     if (!was_deaf) return experiment_.failed(event.trial, event.text, event.fault, now);
-    const auto why =
-        fmt::format("its attempt that was to end had not, {} after it was told to; its processes were ended",
-                    short_time(limits_.stop_grace));
+    const auto why = fmt::format(
+        "its attempt that was to end had not, {} after it was told to; its processes were ended",
+        short_time(limits_.stop_grace));
     experiment_.failed(event.trial, why, Fault::System, now);
   }
 
@@ -148,8 +154,8 @@ class Driver {
   std::optional<TrialId> unplaced_;
   std::map<TrialId, std::int64_t> after_t_;
   std::map<TrialId, Seconds> told_to_stop_;
-  // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or, once stop_grace is over, deaf_
-  // -> Failed of the next one, which is the system's fault.
+  // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or,
+  // once stop_grace is over, deaf_ -> Failed of the next one, which is the system's fault.
   std::set<TrialId> replaced_;
   std::set<TrialId> deaf_;
   std::optional<Seconds> closed_at_;
@@ -159,7 +165,8 @@ class Driver {
 
 }  // namespace
 
-void drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits, const DriveHooks& hooks) {
+void drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
+           const DriveHooks& hooks) {
   Driver(experiment, launcher, limits, hooks).run();
 }
 

@@ -7,7 +7,9 @@
 namespace troupe::tune {
 namespace {
 
-bool was_killed(int signal) { return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP; }
+bool was_killed(int signal) {
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
 
 }  // namespace
 
@@ -24,7 +26,8 @@ Fault fault_of(const Failure& failure, bool begun) {
     case Kind::ProcessDied:
     case Kind::ActorDied:
     case Kind::GangBroken:
-      if (failure.exit_code == kLostWithNode || (!begun && was_killed(failure.signal))) return Fault::System;
+      if (failure.exit_code == kLostWithNode || (!begun && was_killed(failure.signal)))
+        return Fault::System;
       return Fault::Trial;
     default:
       return Fault::Trial;
@@ -53,8 +56,10 @@ GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool be
 }
 
 GangEvent ended_by_search(TrialId trial) {
-  return {
-      .kind = GangEvent::Kind::Failed, .trial = trial, .text = "the search ended its processes", .fault = Fault::Ended};
+  return {.kind = GangEvent::Kind::Failed,
+          .trial = trial,
+          .text = "the search ended its processes",
+          .fault = Fault::Ended};
 }
 
 }  // namespace troupe::tune

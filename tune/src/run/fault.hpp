@@ -11,11 +11,12 @@ namespace troupe::tune {
 
 /// Whose fault it is that an attempt ended with `failure`. `begun`: the function ran on all ranks.
 ///
-/// The system's are: the connection to the cluster or to a process was lost, a node went away with a rank, a worker
-/// process could not be started, and, before the function began, one that somebody killed, and a checkpoint that was lost or
-/// found no memory on its way. A process that ends by itself
-/// (a segmentation fault, an exit) is the program's doing whenever it does; so is one that is killed while the function
-/// runs, since that is how a machine without memory ends the trial that took it.
+/// The system's are: the connection to the cluster or to a process was lost, a node went away with
+/// a rank, a worker process could not be started, and, before the function began, one that somebody
+/// killed, and a checkpoint that was lost or found no memory on its way. A process that ends by
+/// itself (a segmentation fault, an exit) is the program's doing whenever it does; so is one that
+/// is killed while the function runs, since that is how a machine without memory ends the trial
+/// that took it.
 Fault fault_of(const Failure& failure, bool begun);
 
 /// The last event of a trial whose attempt threw that.

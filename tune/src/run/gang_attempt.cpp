@@ -75,7 +75,8 @@ bool GangAttempt::on_placed() {
     return true;
   }
   for (std::size_t rank = 0; rank < workers_->size(); ++rank) {
-    looks_.push_back(workers_->look(rank, work_.marker, CheckpointOrigins::path_of(work_.info.restore_from)));
+    looks_.push_back(
+        workers_->look(rank, work_.marker, CheckpointOrigins::path_of(work_.info.restore_from)));
     calls_.add(object_of(looks_.back()));
   }
   stage_ = Stage::Looking;
@@ -91,7 +92,8 @@ bool GangAttempt::on_looking() {
     event_->text = detail::unshared_notice(view_, work_.marker);
   }
   const auto& name = work_.info.restore_from;
-  if (!name.empty()) checkpoint_ = detail::plan_checkpoint(name, view_, work_.info.storage, origins_);
+  if (!name.empty())
+    checkpoint_ = detail::plan_checkpoint(name, view_, work_.info.storage, origins_);
   if (!checkpoint_.from) {
     begin_run();
   } else {
@@ -103,7 +105,8 @@ bool GangAttempt::on_looking() {
 
 bool GangAttempt::on_packing() {
   if (!packed_.ready()) return false;
-  detail::check_packed(packed_, *checkpoint_.from, CheckpointOrigins::path_of(work_.info.restore_from));
+  detail::check_packed(packed_, *checkpoint_.from,
+                       CheckpointOrigins::path_of(work_.info.restore_from));
   for (const auto rank : checkpoint_.receivers) {
     calls_.add(object_of(workers_->receive(rank, packed_, checkpoint_.paths[rank])));
   }
@@ -120,8 +123,8 @@ bool GangAttempt::on_receiving() {
 }
 
 void GangAttempt::begin_run() {
-  const bool as_made =
-      fresh_ && std::ranges::count(checkpoint_.paths, work_.info.restore_from) == std::ssize(checkpoint_.paths);
+  const bool as_made = fresh_ && std::ranges::count(checkpoint_.paths, work_.info.restore_from) ==
+                                     std::ssize(checkpoint_.paths);
   for (std::size_t rank = 0; rank < workers_->size() && !as_made; ++rank) {
     auto own = work_;
     own.info.restore_from = checkpoint_.paths[rank];
@@ -135,7 +138,8 @@ bool GangAttempt::on_run() {
   try {
     return look_at_run();
   } catch (const TaskError&) {
-    // What was thrown on the way out of an attempt that is given up, or out of a report after its Stop, counts for nothing.
+    // What was thrown on the way out of an attempt that is given up, or out of a report after its
+    // Stop, counts for nothing.
     if (next_) {
       stage_ = Stage::Settling;
     } else if (stage_ == Stage::Finishing && !returned_) {
@@ -171,7 +175,8 @@ bool GangAttempt::look_at_run() {
   return true;
 }
 
-/// A rank that failed is known before the others have ended, and the next attempt needs all of them.
+/// A rank that failed is known before the others have ended, and the next attempt needs all of
+/// them.
 bool GangAttempt::on_settling() {
   if (!run_->is_settled()) return false;
   run_.reset();

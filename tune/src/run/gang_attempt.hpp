@@ -13,8 +13,9 @@
 
 namespace troupe::tune {
 
-/// A trial in its gang, from the request for it to the end of the last attempt that runs in it. A state machine that never
-/// waits: the launcher calls step() whenever something that it waits for has come.
+/// A trial in its gang, from the request for it to the end of the last attempt that runs in it. A
+/// state machine that never waits: the launcher calls step() whenever something that it waits for
+/// has come.
 ///
 ///   [Asked] --placed--> [Placed] --> [Looking] --> [Packing] --> [Receiving] --> [Running] --Finished--> [Finishing] --> ended
 ///                          |            |                                         ^  |  |                   |
@@ -23,7 +24,8 @@ namespace troupe::tune {
 ///                          ^                                                                    v           v
 ///                          +-------- the next attempt, in the same processes --------------- [Settling] <---+
 ///
-/// A failure ends it from anywhere. Used by the search's thread; what it holds of the cluster ends with it.
+/// A failure ends it from anywhere. Used by the search's thread; what it holds of the cluster ends
+/// with it.
 class GangAttempt {
  public:
   using TimePoint = troupe::detail::RankCalls::TimePoint;
@@ -34,8 +36,8 @@ class GangAttempt {
   GangAttempt(const GangAttempt&) = delete;
   GangAttempt& operator=(const GangAttempt&) = delete;
 
-  /// Goes on as far as it can, or to the first thing that the search is to hear of. -> that; none: it waits. Throws what the
-  /// trial failed with.
+  /// Goes on as far as it can, or to the first thing that the search is to hear of. -> that; none:
+  /// it waits. Throws what the trial failed with.
   std::optional<GangEvent> step();
   /// Adds what step() waits for.
   void collect(std::vector<troupe::detail::ObjectPtr>& objects) const;
@@ -43,14 +45,25 @@ class GangAttempt {
   std::optional<TimePoint> look_again() const;
 
   void answer(Verdict verdict);
-  /// Tells the attempt that waits with a report to end, and begins `next` in its processes as soon as it has.
+  /// Tells the attempt that waits with a report to end, and begins `next` in its processes as soon
+  /// as it has.
   void replace(detail::Work next);
 
-  /// Whether the function ran on all ranks, and nobody told it to end for another: what happens from then on is its doing.
+  /// Whether the function ran on all ranks, and nobody told it to end for another: what happens
+  /// from then on is its doing.
   bool begun() const { return run_ && run_->begun() && !next_; }
 
  private:
-  enum class Stage : std::uint8_t { Asked, Placed, Looking, Packing, Receiving, Running, Finishing, Settling };
+  enum class Stage : std::uint8_t {
+    Asked,
+    Placed,
+    Looking,
+    Packing,
+    Receiving,
+    Running,
+    Finishing,
+    Settling
+  };
 
   bool advance();
   bool on_asked();

@@ -12,7 +12,8 @@
 
 namespace troupe::tune {
 
-GangLauncher::GangLauncher(detail::AskForWorkers ask_for_workers, std::function<detail::Work(const Launch&)> work_of)
+GangLauncher::GangLauncher(detail::AskForWorkers ask_for_workers,
+                           std::function<detail::Work(const Launch&)> work_of)
     : ask_for_workers_{std::move(ask_for_workers)}, work_of_{std::move(work_of)} {}
 
 GangLauncher::~GangLauncher() = default;
@@ -46,8 +47,8 @@ std::optional<GangEvent> GangLauncher::wait(Seconds timeout) {
 void GangLauncher::look_at_cluster() {
   if (cluster_ended_ || !cluster_end_ || !troupe::detail::is_ready(*cluster_end_)) return;
   cluster_ended_ = true;
-  events_.push_back(
-      {.kind = GangEvent::Kind::ClusterEnded, .text = troupe::detail::failure_of(*cluster_end_)->message});
+  events_.push_back({.kind = GangEvent::Kind::ClusterEnded,
+                     .text = troupe::detail::failure_of(*cluster_end_)->message});
 }
 
 void GangLauncher::step_all() {
@@ -75,7 +76,8 @@ void GangLauncher::sleep_until(Clock::time_point deadline) const {
     if (const auto at = attempt->look_again()) deadline = std::min(deadline, *at);
   }
   if (cluster_end_ && !cluster_ended_) objects.push_back(cluster_end_);
-  if (objects.empty()) return std::this_thread::sleep_until(deadline);  // it is in no cluster, and nothing runs
+  // It is in no cluster, and nothing runs.
+  if (objects.empty()) return std::this_thread::sleep_until(deadline);
   troupe::detail::wait_for_any(objects, deadline, troupe::detail::CpuMeanwhile::Kept);
 }
 
@@ -84,7 +86,8 @@ void GangLauncher::answer(TrialId trial, std::int64_t /*k*/, Verdict verdict) {
 }
 
 void GangLauncher::replace(const Launch& launch, std::int64_t /*k*/) {
-  if (const auto at = attempts_.find(launch.trial); at != attempts_.end()) at->second->replace(work_of_(launch));
+  if (const auto at = attempts_.find(launch.trial); at != attempts_.end())
+    at->second->replace(work_of_(launch));
 }
 
 void GangLauncher::end(TrialId trial) {

@@ -14,13 +14,14 @@ namespace troupe::tune {
 
 class GangAttempt;
 
-/// Every launch is a gang on the cluster. Drives all of them on the search's thread: wait() sleeps until a call on any gang has
-/// come, and takes the gangs as far as they go. A request for a gang keeps its place in the cluster's queue until it is placed or
-/// end() takes it back.
+/// Every launch is a gang on the cluster. Drives all of them on the search's thread: wait() sleeps
+/// until a call on any gang has come, and takes the gangs as far as they go. A request for a gang
+/// keeps its place in the cluster's queue until it is placed or end() takes it back.
 class GangLauncher final : public Launcher {
  public:
   /// `work_of` says what a launch runs.
-  GangLauncher(detail::AskForWorkers ask_for_workers, std::function<detail::Work(const Launch&)> work_of);
+  GangLauncher(detail::AskForWorkers ask_for_workers,
+               std::function<detail::Work(const Launch&)> work_of);
   /// Ends what still runs.
   ~GangLauncher() override;
 

@@ -7,8 +7,9 @@
 
 namespace troupe::tune {
 
-/// While one lives, SIGINT and SIGTERM are noted instead of ending the program; a second one ends it. One at a time in a
-/// process: a second watch notes nothing. The handlers from before come back with its end.
+/// While one lives, SIGINT and SIGTERM are noted instead of ending the program; a second one ends
+/// it. One at a time in a process: a second watch notes nothing. The handlers from before come back
+/// with its end.
 class InterruptWatch {
  public:
   InterruptWatch();

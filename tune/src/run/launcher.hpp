@@ -33,20 +33,23 @@ inline bool is_last(const GangEvent& event) {
   return event.kind == Kind::Ended || event.kind == Kind::Failed || event.kind == Kind::Impossible;
 }
 
-/// Turns launches into gangs: the cluster in a program, virtual time in a test. Used by one thread. Every launch is
-/// answered by Placed and then Ended or Failed, or by Failed or Impossible alone, at any later time. One that replaces
-/// another answers for both: the one that it replaces has no end of its own.
+/// Turns launches into gangs: the cluster in a program, virtual time in a test. Used by one thread.
+/// Every launch is answered by Placed and then Ended or Failed, or by Failed or Impossible alone,
+/// at any later time. One that replaces another answers for both: the one that it replaces has no
+/// end of its own.
 class Launcher {
  public:
   virtual ~Launcher() = default;
 
-  /// Asks for a gang. Not called again before the last one's Placed, Failed or Impossible was returned by wait().
+  /// Asks for a gang. Not called again before the last one's Placed, Failed or Impossible was
+  /// returned by wait().
   virtual void launch(const Launch& launch) = 0;
   /// The next event; none if there is none within `timeout`.
   virtual std::optional<GangEvent> wait(Seconds timeout) = 0;
   /// The verdict about the report that the trial's gang waits with.
   virtual void answer(TrialId trial, std::int64_t k, Verdict verdict) = 0;
-  /// Tells the attempt that waits with report k to end, and begins `launch`, of the same trial, in its place as soon as it has.
+  /// Tells the attempt that waits with report k to end, and begins `launch`, of the same trial, in
+  /// its place as soon as it has.
   virtual void replace(const Launch& launch, std::int64_t k) = 0;
   /// Ends the gang now, or takes the request for it back.
   virtual void end(TrialId trial) = 0;

@@ -27,7 +27,8 @@ class LocalLauncher::Attempt final : public detail::LocalAttempt {
 
   Verdict judge(const detail::TrialEvent& report) override {
     const auto k = static_cast<std::int64_t>(report.index) + 1;
-    launcher_.push({GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}, {}});
+    launcher_.push(
+        {GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}, {}});
     std::unique_lock lock(launcher_.mutex_);
     answered_.wait(lock, [&] { return verdict_ || over_; });
     return std::exchange(verdict_, std::nullopt).value_or(Verdict::Stop);
@@ -65,7 +66,10 @@ class LocalLauncher::Attempt final : public detail::LocalAttempt {
 
  private:
   [[noreturn]] static void refuse_to_begin() {
-    raise({.kind = Failure::Kind::Cancelled, .message = "the search ended before it began", .type = {}, .where = {}});
+    raise({.kind = Failure::Kind::Cancelled,
+           .message = "the search ended before it began",
+           .type = {},
+           .where = {}});
   }
 
   LocalLauncher& launcher_;
@@ -76,7 +80,8 @@ class LocalLauncher::Attempt final : public detail::LocalAttempt {
   bool over_ = false;
 };
 
-LocalLauncher::LocalLauncher(detail::RunHere run_here, std::function<detail::Work(const Launch&)> work_of)
+LocalLauncher::LocalLauncher(detail::RunHere run_here,
+                             std::function<detail::Work(const Launch&)> work_of)
     : run_here_{std::move(run_here)}, work_of_{std::move(work_of)} {}
 
 LocalLauncher::~LocalLauncher() {
@@ -105,7 +110,8 @@ void LocalLauncher::run(const detail::Work& work, Attempt& attempt) {
 void LocalLauncher::launch(const Launch& launch) {
   assert(!attempt_);
   attempt_ = std::make_unique<Attempt>(*this, launch.trial);
-  attempt_->thread = std::thread([this, work = work_of_(launch), at = attempt_.get()] { run(work, *at); });
+  attempt_->thread =
+      std::thread([this, work = work_of_(launch), at = attempt_.get()] { run(work, *at); });
 }
 
 std::optional<GangEvent> LocalLauncher::wait(Seconds timeout) {
@@ -121,7 +127,9 @@ std::optional<GangEvent> LocalLauncher::wait(Seconds timeout) {
   return event;
 }
 
-bool LocalLauncher::is_running(TrialId trial) const { return attempt_ && attempt_->trial() == trial; }
+bool LocalLauncher::is_running(TrialId trial) const {
+  return attempt_ && attempt_->trial() == trial;
+}
 
 void LocalLauncher::answer(TrialId trial, std::int64_t /*k*/, Verdict verdict) {
   if (is_running(trial)) attempt_->answer(verdict, std::nullopt);

@@ -14,8 +14,9 @@
 
 namespace troupe::tune {
 
-/// Runs one trial at a time in this process, on a thread of its own: the function calls report() wherever it likes, and waits
-/// there. The search's thread owns this; the trial's thread touches only what the lock guards.
+/// Runs one trial at a time in this process, on a thread of its own: the function calls report()
+/// wherever it likes, and waits there. The search's thread owns this; the trial's thread touches
+/// only what the lock guards.
 class LocalLauncher final : public Launcher {
  public:
   /// `work_of` says what a launch runs.

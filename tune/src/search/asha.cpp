@@ -14,13 +14,14 @@ namespace {
 
 void check(const AshaOptions& options) {
   if (options.max_t < 1 || options.eta < 2 || options.grace < 1 || options.brackets < 1) {
-    throw std::invalid_argument(
-        fmt::format("asha: max_t {}, eta {}, grace {}, brackets {}: eta is at least 2, the others at least 1",
-                    options.max_t, options.eta, options.grace, options.brackets));
+    throw std::invalid_argument(fmt::format(
+        "asha: max_t {}, eta {}, grace {}, brackets {}: eta is at least 2, the others at least 1",
+        options.max_t, options.eta, options.grace, options.brackets));
   }
 }
 
-/// The t of every rung of bracket 0, lowest first. In integers: a quotient of logarithms loses the top rung to rounding.
+/// The t of every rung of bracket 0, lowest first. In integers: a quotient of logarithms loses the
+/// top rung to rounding.
 std::vector<std::int64_t> rung_times(const AshaOptions& options) {
   std::vector<std::int64_t> times;
   for (auto t = options.grace; t < options.max_t; t *= options.eta) {
@@ -37,7 +38,8 @@ std::size_t drawn_bracket(std::size_t brackets, std::uint64_t seed, TrialId tria
   for (std::size_t b = 0; b < brackets; ++b) sum += std::exp(-static_cast<double>(b));
   auto left = Random(seed, trial, "asha bracket").unit() * sum;
   std::size_t bracket = 0;
-  while (bracket + 1 < brackets && (left -= std::exp(-static_cast<double>(bracket))) >= 0) ++bracket;
+  while (bracket + 1 < brackets && (left -= std::exp(-static_cast<double>(bracket))) >= 0)
+    ++bracket;
   return bracket;
 }
 
@@ -50,8 +52,9 @@ Asha::Asha(AshaOptions options, Objective objective, std::uint64_t seed)
   check(options);
   const auto times = rung_times(options);
   if (options.brackets > 1 && static_cast<std::size_t>(options.brackets) > times.size()) {
-    throw std::invalid_argument(fmt::format("asha: {} brackets, but max_t {}, eta {} and grace {} make {} rungs only",
-                                            options.brackets, options.max_t, options.eta, options.grace, times.size()));
+    throw std::invalid_argument(
+        fmt::format("asha: {} brackets, but max_t {}, eta {} and grace {} make {} rungs only",
+                    options.brackets, options.max_t, options.eta, options.grace, times.size()));
   }
   for (std::size_t lowest = 0; lowest < static_cast<std::size_t>(options.brackets); ++lowest) {
     auto& rungs = brackets_.emplace_back();
@@ -86,14 +89,16 @@ Decision Asha::judge(int index, Rung& rung, double value) {
   const auto place = fmt::format("rung {} (t={})", index, rung.t);
   if (!std::isfinite(value)) {
     ++rung.not_finite;
-    return Stop{fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)), index};
+    return Stop{fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)),
+                index};
   }
   if (needed && score < *needed) {
     ++rung.stopped;
-    return Stop{fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
-                            objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
-                            value_of(*needed, objective_.mode), options_.eta, before),
-                index};
+    return Stop{
+        fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
+                    objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
+                    value_of(*needed, objective_.mode), options_.eta, before),
+        index};
   }
   return GoOn{fmt::format("passed {}", place), index, {}};
 }
@@ -122,8 +127,9 @@ std::vector<RungSummary> Asha::rungs() const {
     for (std::size_t index = 0; index < brackets_[bracket].size(); ++index) {
       const auto& rung = brackets_[bracket][index];
       const auto needed = cutoff(rung);
-      all.push_back({static_cast<int>(bracket), static_cast<int>(index), rung.t, rung.scores.size(), rung.stopped,
-                     rung.not_finite, needed ? std::optional(value_of(*needed, objective_.mode)) : std::nullopt});
+      all.push_back({static_cast<int>(bracket), static_cast<int>(index), rung.t, rung.scores.size(),
+                     rung.stopped, rung.not_finite,
+                     needed ? std::optional(value_of(*needed, objective_.mode)) : std::nullopt});
     }
   }
   return all;
@@ -136,11 +142,15 @@ std::string Asha::save() const {
     for (const auto& rung : rungs) {
       auto scores = Json::array();
       for (double score : rung.scores) scores.push_back(to_json(score));
-      saved.push_back({{"t", rung.t}, {"scores", scores}, {"stopped", rung.stopped}, {"not_finite", rung.not_finite}});
+      saved.push_back({{"t", rung.t},
+                       {"scores", scores},
+                       {"stopped", rung.stopped},
+                       {"not_finite", rung.not_finite}});
     }
   }
   Json running = Json::array();
-  for (const auto& [trial, at] : running_) running.push_back(Json{trial, at.bracket, at.judged, at.last_t});
+  for (const auto& [trial, at] : running_)
+    running.push_back(Json{trial, at.bracket, at.judged, at.last_t});
   return dump({{"scheduler", "asha"},
                {"max_t", options_.max_t},
                {"eta", options_.eta},
@@ -165,7 +175,8 @@ void Asha::take_up(std::string_view saved) {
   check_same_scheduler(json, parse(Asha(options_, objective_, seed_).save(), "a scheduler's state"),
                        {"scheduler", "max_t", "eta", "grace", "metric", "mode", "seed"});
   auto brackets = Asha(options_, objective_, seed_).brackets_;
-  if (json.at("brackets").size() != brackets.size()) throw std::invalid_argument("saved with other brackets");
+  if (json.at("brackets").size() != brackets.size())
+    throw std::invalid_argument("saved with other brackets");
   for (std::size_t b = 0; b < brackets.size(); ++b) {
     for (std::size_t r = 0; r < brackets[b].size(); ++r) {
       const auto& from = json.at("brackets").at(b).at(r);
@@ -180,14 +191,16 @@ void Asha::take_up(std::string_view saved) {
   for (const auto& each : json.at("running")) {
     const auto bracket = each.at(1).get<std::size_t>();
     if (bracket >= brackets.size()) throw std::invalid_argument("saved with other brackets");
-    running[each.at(0).get<TrialId>()] = {bracket, each.at(2).get<int>(), each.at(3).get<std::int64_t>()};
+    running[each.at(0).get<TrialId>()] = {bracket, each.at(2).get<int>(),
+                                          each.at(3).get<std::int64_t>()};
   }
   brackets_ = std::move(brackets);
   running_ = std::move(running);
 }
 
 SchedulerFactory asha(AshaOptions options) {
-  [[maybe_unused]] const Asha refused(options, {}, 0);  // refuses bad options here, where they were written
+  // Refuses bad options here, where they were written.
+  [[maybe_unused]] const Asha refused(options, {}, 0);
   return [options](const Objective& objective, std::uint64_t seed) {
     return std::make_unique<Asha>(options, objective, seed);
   };

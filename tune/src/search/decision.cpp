@@ -15,8 +15,8 @@ std::optional<int> rung_of(const Decision& decision) {
 }
 
 std::string_view name_of(const Decision& decision) {
-  constexpr std::array<std::string_view, std::variant_size_v<Decision>> names{"continue", "stop", "finish", "pause",
-                                                                              "exploit"};
+  constexpr std::array<std::string_view, std::variant_size_v<Decision>> names{
+      "continue", "stop", "finish", "pause", "exploit"};
   return names[decision.index()];
 }
 

@@ -15,7 +15,8 @@ Scalar neighbour(const Scalar& value, const Domain& domain, Random& random) {
   return values[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(moved, 0, last))];
 }
 
-Scalar multiplied(const Scalar& value, const Domain& domain, const std::vector<double>& factors, Random& random) {
+Scalar multiplied(const Scalar& value, const Domain& domain, const std::vector<double>& factors,
+                  Random& random) {
   const auto factor = factors[random.below(factors.size())];
   if (const auto* real = std::get_if<double>(&value.value())) return domain.nearest(*real * factor);
   const auto* whole = std::get_if<std::int64_t>(&value.value());
@@ -34,11 +35,13 @@ Scalar explored(const Scalar& value, const Domain& domain, const Explore& how, R
   using Kind = Domain::Kind;
   if (domain.kind() == Kind::Constant) return domain.values().front();
   if (random.unit() < how.resample) return domain.sample(random);
-  if (domain.kind() == Kind::Choice || domain.kind() == Kind::Grid) return neighbour(value, domain, random);
+  if (domain.kind() == Kind::Choice || domain.kind() == Kind::Grid)
+    return neighbour(value, domain, random);
   return multiplied(value, domain, how.factors, random);
 }
 
-Configuration explored(Configuration donor, const Explore& how, std::uint64_t seed, std::uint64_t draw) {
+Configuration explored(Configuration donor, const Explore& how, std::uint64_t seed,
+                       std::uint64_t draw) {
   for (const auto& [name, domain] : how.mutate) {
     Random random(seed, draw, "explore " + name);
     const auto field = std::ranges::find(donor, name, &Configuration::value_type::first);

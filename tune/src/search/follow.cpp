@@ -18,9 +18,12 @@ class Only final : public Searcher {
     return trial == 0 ? std::optional(configuration_) : std::nullopt;
   }
   std::optional<std::uint64_t> size() const override { return 1; }
-  std::string save() const override { return dump({{"searcher", "only"}, {"config", to_json(configuration_)}}); }
+  std::string save() const override {
+    return dump({{"searcher", "only"}, {"config", to_json(configuration_)}});
+  }
   void load(std::string_view saved) override {
-    if (saved != save()) throw std::invalid_argument(fmt::format("saved by another search: {}", saved));
+    if (saved != save())
+      throw std::invalid_argument(fmt::format("saved by another search: {}", saved));
   }
 
  private:
@@ -38,10 +41,9 @@ class Follow final : public TrialScheduler {
     const auto& config = segments_[part].config;
     if (trial.config == config) return GoOn{};
     if (trial.checkpoint.empty() || trial.checkpoint_t != trial.t) {
-      return GoOn{
-          .notice = fmt::format("follow: the configuration changes after t={}, at the first report with a checkpoint; "
-                                "this one has none",
-                                segments_[part].from_t)};
+      return GoOn{.notice = fmt::format("follow: the configuration changes after t={}, at the "
+                                        "first report with a checkpoint; this one has none",
+                                        segments_[part].from_t)};
     }
     return Exploit{.donor = trial.id,
                    .checkpoint = trial.checkpoint,
@@ -59,7 +61,8 @@ class Follow final : public TrialScheduler {
     return dump({{"scheduler", "follow"}, {"segments", segments}});
   }
   void load(std::string_view saved) override {
-    if (saved != save()) throw std::invalid_argument(fmt::format("saved by another scheduler: {}", saved));
+    if (saved != save())
+      throw std::invalid_argument(fmt::format("saved by another scheduler: {}", saved));
   }
 
  private:
@@ -70,14 +73,16 @@ class Follow final : public TrialScheduler {
 
 SchedulerFactory follow(std::vector<Segment> segments) {
   if (segments.empty()) throw std::invalid_argument("follow: the schedule is empty");
-  return
-      [segments = std::move(segments)](const Objective&, std::uint64_t) { return std::make_unique<Follow>(segments); };
+  return [segments = std::move(segments)](const Objective&, std::uint64_t) {
+    return std::make_unique<Follow>(segments);
+  };
 }
 
 SearcherFactory only(Configuration configuration) {
-  return [configuration = std::move(configuration)](const SearchSpace&, std::uint64_t, std::uint64_t) {
-    return std::make_unique<Only>(configuration);
-  };
+  return
+      [configuration = std::move(configuration)](const SearchSpace&, std::uint64_t, std::uint64_t) {
+        return std::make_unique<Only>(configuration);
+      };
 }
 
 }  // namespace troupe::tune

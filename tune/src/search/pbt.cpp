@@ -16,33 +16,39 @@ namespace troupe::tune {
 namespace {
 
 constexpr std::string_view kNoCheckpoint =
-    "pbt: the first report has no checkpoint; nobody can take over a trial that has none at its interval. Report it "
-    "with "
-    "ctx.report({...}, ctx.checkpoint(model, optimizer)), or under tune::Context with the directory that was written";
+    "pbt: the first report has no checkpoint; nobody can take over a trial that has none at its "
+    "interval. Report it with ctx.report({...}, ctx.checkpoint(model, optimizer)), or under "
+    "tune::Context with the directory that was written";
 
 void check(const PbtOptions& options) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("pbt: " + what); };
   if (options.interval < 1)
-    refuse(fmt::format("interval is {}: give the reports between two judgements, at least 1", options.interval));
+    refuse(fmt::format("interval is {}: give the reports between two judgements, at least 1",
+                       options.interval));
   if (options.burn_in < 0) refuse(fmt::format("burn_in is {}, at least 0", options.burn_in));
   if (options.max_t < 0) refuse(fmt::format("max_t is {}, at least 0", options.max_t));
   const auto first = std::max(options.interval, options.burn_in);
   if (options.max_t > 0 && first >= options.max_t) {
-    refuse(fmt::format("max_t is {}, so nobody would be judged: the first time is at t={} (interval {}, burn_in {})",
-                       options.max_t, first, options.interval, options.burn_in));
+    refuse(
+        fmt::format("max_t is {}, so nobody would be judged: the first time is at t={} (interval "
+                    "{}, burn_in {})",
+                    options.max_t, first, options.interval, options.burn_in));
   }
   if (!(options.quantile >= 0 && options.quantile <= 0.5))
     refuse(fmt::format("quantile is {}, 0 to 0.5", options.quantile));
   if (!(options.resample >= 0 && options.resample <= 1))
     refuse(fmt::format("resample is {}, 0 to 1", options.resample));
-  if (options.factors.empty()) refuse("factors is empty: give what a number is multiplied by, as {1.2, 0.8}");
+  if (options.factors.empty())
+    refuse("factors is empty: give what a number is multiplied by, as {1.2, 0.8}");
   for (const double factor : options.factors) {
-    if (!(factor > 0) || !std::isfinite(factor)) refuse(fmt::format("a factor is {}: above 0 and finite", factor));
+    if (!(factor > 0) || !std::isfinite(factor))
+      refuse(fmt::format("a factor is {}: above 0 and finite", factor));
   }
   if (options.mutate.empty())
     refuse("mutate is empty: name the fields that change, as {{\"lr\", loguniform(1e-4, 1)}}");
   for (auto field = options.mutate.begin(); field != options.mutate.end(); ++field) {
-    if (std::any_of(options.mutate.begin(), field, [&](const auto& other) { return other.name == field->name; }))
+    if (std::any_of(options.mutate.begin(), field,
+                    [&](const auto& other) { return other.name == field->name; }))
       refuse(fmt::format("field '{}' stands twice in mutate", field->name));
   }
 }
@@ -95,20 +101,24 @@ Decision Pbt::on_report(const Trial& trial, const Population& population) {
   if (options_.max_t > 0 && trial.t >= options_.max_t)
     return Finish{fmt::format("trained to max_t={}", options_.max_t)};
   auto decision = [&]() -> Decision {
-    if (member.due) return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+    if (member.due)
+      return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
     const auto value = objective_.value_in(trial.last);
     if (value && is_due(trial, member)) {
       judge(trial, member, *value);
-      return options_.synchronous ? judged_together(trial, population) : judged_alone(trial, population);
+      return options_.synchronous ? judged_together(trial, population)
+                                  : judged_alone(trial, population);
     }
     if (!member.pausing) return GoOn{};
     if (options_.synchronous || is_somebody_behind(population, trial.id, member.judged_t)) {
-      return pause_or_go_on(trial, member, options_.synchronous ? "waits for the population" : "others are behind");
+      return pause_or_go_on(
+          trial, member, options_.synchronous ? "waits for the population" : "others are behind");
     }
     member.pausing = false;
     return GoOn{};
   }();
-  if (auto* go_on = std::get_if<GoOn>(&decision); go_on && trial.checkpoint.empty() && !told_checkpoint_is_missing_) {
+  if (auto* go_on = std::get_if<GoOn>(&decision);
+      go_on && trial.checkpoint.empty() && !told_checkpoint_is_missing_) {
     told_checkpoint_is_missing_ = true;
     go_on->notice = kNoCheckpoint;
   }
@@ -132,7 +142,8 @@ Pbt::Quantiles Pbt::quantiles() const {
 
 bool Pbt::can_donate(TrialId trial) const {
   const auto at = members_.find(trial);
-  return at != members_.end() && !at->second.checkpoint.empty() && at->second.value && std::isfinite(*at->second.value);
+  return at != members_.end() && !at->second.checkpoint.empty() && at->second.value &&
+         std::isfinite(*at->second.value);
 }
 
 Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
@@ -159,15 +170,16 @@ std::optional<Exploit> Pbt::draw_exploit(TrialId trial, const Quantiles& quantil
   return make_exploit(trial, donors[random.below(donors.size())]);
 }
 
-Exploit Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population) {
+Exploit Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit,
+                      const Population& population) {
   const auto donor = members_.find(exploit.donor);
   member.before_takeover = member.judged_t;
   member.judged_t = donor == members_.end() ? exploit.checkpoint_t : donor->second.noted_t;
   member.pausing = false;
-  // Who waits at the same t waits longer. A member that is thrown back time and again must not keep its donor from its
-  // turn.
-  // A synchronous population waits at the next interval in any case.
-  exploit.in_turn = !options_.synchronous && is_somebody_behind(population, trial.id, exploit.checkpoint_t + 1);
+  // Who waits at the same t waits longer. A member that is thrown back time and again must not keep
+  // its donor from its turn. A synchronous population waits at the next interval in any case.
+  exploit.in_turn =
+      !options_.synchronous && is_somebody_behind(population, trial.id, exploit.checkpoint_t + 1);
   return exploit;
 }
 
@@ -181,16 +193,18 @@ Decision Pbt::judged_alone(const Trial& trial, const Population& population) {
   auto& member = members_.at(trial.id);
   const auto found = quantiles();
   if (std::ranges::count(found.lowest, trial.id) > 0) {
-    if (auto exploit = draw_exploit(trial.id, found)) return hand_out(trial, member, *std::move(exploit), population);
+    if (auto exploit = draw_exploit(trial.id, found))
+      return hand_out(trial, member, *std::move(exploit), population);
   }
   if (!is_somebody_behind(population, trial.id, trial.t)) {
     member.pausing = false;
     return GoOn{.why = fmt::format("judged at t={}", trial.t)};
   }
-  return pause_or_go_on(trial, member, fmt::format("others wait for a place, and are behind t={}", trial.t));
+  return pause_or_go_on(trial, member,
+                        fmt::format("others wait for a place, and are behind t={}", trial.t));
 }
 
-// ---- synchronous ---------------------------------------------------------------------------------------------------
+// ---- synchronous --------------------------------------------------------------------------------
 
 bool Pbt::all_arrived(const Population& population) const {
   if (population.to_come > 0) return false;
@@ -208,7 +222,8 @@ void Pbt::go_on_together(const Population& population) {
     const auto at = members_.find(trial.id);
     if (at == members_.end() || !at->second.arrived) continue;
     highest_t = std::max(highest_t, trial.t);
-    if (std::ranges::count(found.lowest, trial.id) > 0) at->second.due = draw_exploit(trial.id, found);
+    if (std::ranges::count(found.lowest, trial.id) > 0)
+      at->second.due = draw_exploit(trial.id, found);
   }
   for (auto& [trial, member] : members_) {
     member.arrived = false;
@@ -224,11 +239,12 @@ Decision Pbt::judged_together(const Trial& trial, const Population& population) 
     return pause_or_go_on(trial, member, fmt::format("waits for the population at t={}", sync_t_));
   }
   go_on_together(population);
-  if (member.due) return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
+  if (member.due)
+    return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
   return GoOn{.why = fmt::format("the population is at t={}", trial.t)};
 }
 
-// ---- what else happens ---------------------------------------------------------------------------------------------
+// ---- what else happens --------------------------------------------------------------------------
 
 void Pbt::on_end(TrialId trial, const Population& population) {
   members_.erase(trial);
@@ -238,13 +254,15 @@ void Pbt::on_end(TrialId trial, const Population& population) {
 void Pbt::on_failure(TrialId trial, const Population& population) {
   auto& member = members_[trial];
   member.failed = true;
-  member.pausing = options_.synchronous && member.arrived;  // it has been judged, and is not to run ahead
+  // It has been judged, and is not to run ahead.
+  member.pausing = options_.synchronous && member.arrived;
   go_on_without(population);
 }
 
 /// The last one that the population waited for may be gone.
 void Pbt::go_on_without(const Population& population) {
-  const bool any_arrived = std::ranges::any_of(members_, [](const auto& each) { return each.second.arrived; });
+  const bool any_arrived =
+      std::ranges::any_of(members_, [](const auto& each) { return each.second.arrived; });
   if (options_.synchronous && any_arrived && all_arrived(population)) go_on_together(population);
 }
 
@@ -273,8 +291,9 @@ std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::st
   for (auto& [id, member] : members_) {
     if (member.due && member.due->checkpoint == gone) member.due = draw_exploit(id, found);
   }
-  const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(),
-                                  [&](TrialId each) { return each != trial.id && can_donate(each); });
+  const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(), [&](TrialId each) {
+    return each != trial.id && can_donate(each);
+  });
   auto& member = members_[trial.id];
   if (member.before_takeover < member.judged_t) member.judged_t = member.before_takeover;
   if (donor == found.highest.rend()) return std::nullopt;
@@ -293,7 +312,8 @@ std::vector<std::string> Pbt::checkpoints() const {
 }
 
 SchedulerFactory pbt(PbtOptions options) {
-  [[maybe_unused]] const Pbt refused(options, {}, 0);  // refuses bad options here, where they were written
+  // Refuses bad options here, where they were written.
+  [[maybe_unused]] const Pbt refused(options, {}, 0);
   return [options](const Objective& objective, std::uint64_t seed) {
     return std::make_unique<Pbt>(options, objective, seed);
   };

@@ -58,8 +58,8 @@ void Pbt::load(std::string_view saved) {
 void Pbt::take_up(std::string_view saved) {
   const auto json = parse(saved, "a scheduler's state");
   check_same_scheduler(json, parse(Pbt(options_, objective_, seed_).save(), "a scheduler's state"),
-                       {"scheduler", "interval", "burn_in", "max_t", "quantile", "resample", "factors", "synchronous",
-                        "mutate", "metric", "mode", "seed"});
+                       {"scheduler", "interval", "burn_in", "max_t", "quantile", "resample",
+                        "factors", "synchronous", "mutate", "metric", "mode", "seed"});
   std::map<TrialId, Member> members;
   for (const auto& each : json.at("members")) {
     auto& member = members[each.at("trial").get<TrialId>()];

@@ -27,11 +27,13 @@ Turn TrialScheduler::on_place(const Population& population) {
   return Resume{trial->id, std::nullopt};
 }
 
-const Trial* furthest_behind(const std::vector<Trial>& trials, const std::function<bool(const Trial&)>& may) {
+const Trial* furthest_behind(const std::vector<Trial>& trials,
+                             const std::function<bool(const Trial&)>& may) {
   const Trial* found = nullptr;
   for (const auto& trial : trials) {
     if (trial.status != Status::Paused || trial.in_flight || (may && !may(trial))) continue;
-    if (!found || std::pair(trial.t, trial.launch) < std::pair(found->t, found->launch)) found = &trial;
+    if (!found || std::pair(trial.t, trial.launch) < std::pair(found->t, found->launch))
+      found = &trial;
   }
   return found;
 }
@@ -44,7 +46,8 @@ class Fifo final : public TrialScheduler {
   void on_end(TrialId, const Population&) override {}
   std::string save() const override { return R"({"scheduler":"fifo"})"; }
   void load(std::string_view saved) override {
-    if (saved != save()) throw std::invalid_argument("saved by another scheduler than fifo: " + std::string(saved));
+    if (saved != save())
+      throw std::invalid_argument("saved by another scheduler than fifo: " + std::string(saved));
   }
 };
 

@@ -11,14 +11,17 @@ namespace {
 
 constexpr std::uint64_t kMostPoints = 1'000'000'000;
 
-Json described(std::string_view kind, const SearchSpace& space, std::uint64_t seed, std::uint64_t trials) {
+Json described(std::string_view kind, const SearchSpace& space, std::uint64_t seed,
+               std::uint64_t trials) {
   return {{"searcher", kind}, {"seed", seed}, {"trials", trials}, {"space", to_json(space)}};
 }
 
-/// Both searchers are functions of their parameters, so all there is to load is that these are the same.
+/// Both searchers are functions of their parameters, so all there is to load is that these are the
+/// same.
 void check_same(const std::string& own, std::string_view saved) {
   if (dump(parse(saved, "a searcher's state")) == own) return;
-  throw std::invalid_argument(fmt::format("saved by another search: {} there, {} here", saved, own));
+  throw std::invalid_argument(
+      fmt::format("saved by another search: {} there, {} here", saved, own));
 }
 
 std::uint64_t grid_points(const SearchSpace& space) {
@@ -26,7 +29,8 @@ std::uint64_t grid_points(const SearchSpace& space) {
   for (const auto& [name, domain] : space) {
     if (domain.kind() != Domain::Kind::Grid) continue;
     points *= domain.values().size();
-    if (points > kMostPoints) throw std::invalid_argument(fmt::format("the grid has more than {} points", kMostPoints));
+    if (points > kMostPoints)
+      throw std::invalid_argument(fmt::format("the grid has more than {} points", kMostPoints));
   }
   return points;
 }
@@ -46,10 +50,13 @@ std::optional<Configuration> RandomSearcher::suggest(TrialId trial) {
   return configuration;
 }
 
-std::string RandomSearcher::save() const { return dump(described("random", space_, seed_, trials_)); }
+std::string RandomSearcher::save() const {
+  return dump(described("random", space_, seed_, trials_));
+}
 void RandomSearcher::load(std::string_view saved) { check_same(save(), saved); }
 
-GridSearcher::GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples, std::uint64_t trials)
+GridSearcher::GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples,
+                           std::uint64_t trials)
     : space_{std::move(space)},
       seed_{seed},
       points_{grid_points(space_)},

@@ -33,9 +33,12 @@ Domain::Domain(Kind kind, std::vector<Scalar> values) : kind_{kind}, values_{std
   if (values_.empty()) refuse(*this, "there is no value to choose");
   if (!std::ranges::all_of(values_, is_finite)) refuse(*this, "every value has to be finite");
   if (kind == Kind::Uniform || kind == Kind::LogUniform) {
-    if (real(values_[0]) > real(values_[1])) refuse(*this, "the lower bound is above the upper one");
-    if (kind == Kind::LogUniform && real(values_[0]) <= 0) refuse(*this, "a logarithm needs a lower bound above 0");
-    if (!std::isfinite(real(values_[1]) - real(values_[0]))) refuse(*this, "the range is too wide for a double");
+    if (real(values_[0]) > real(values_[1]))
+      refuse(*this, "the lower bound is above the upper one");
+    if (kind == Kind::LogUniform && real(values_[0]) <= 0)
+      refuse(*this, "a logarithm needs a lower bound above 0");
+    if (!std::isfinite(real(values_[1]) - real(values_[0])))
+      refuse(*this, "the range is too wide for a double");
   }
   if (kind == Kind::Integer && whole(values_[0]) > whole(values_[1])) {
     refuse(*this, "the lower bound is above the upper one");
@@ -55,7 +58,8 @@ Scalar Domain::sample(Random& random) const {
     }
     case Kind::LogUniform: {
       const double low = real(values_[0]), high = real(values_[1]);
-      return clamped(std::exp(std::log(low) + random.unit() * (std::log(high) - std::log(low))), low, high);
+      return clamped(std::exp(std::log(low) + random.unit() * (std::log(high) - std::log(low))),
+                     low, high);
     }
     case Kind::Integer:
       break;
@@ -98,7 +102,8 @@ std::string to_string(const Domain& domain) {
   constexpr std::string_view names[] = {"", "uniform", "loguniform", "integer", "choice", "grid"};
   if (domain.kind() == Domain::Kind::Constant) return to_string(domain.values().front());
   std::string values;
-  for (const auto& value : domain.values()) values += (values.empty() ? "" : ", ") + to_string(value);
+  for (const auto& value : domain.values())
+    values += (values.empty() ? "" : ", ") + to_string(value);
   return fmt::format("{}({})", names[static_cast<std::size_t>(domain.kind())], values);
 }
 

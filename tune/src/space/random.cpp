@@ -33,7 +33,8 @@ double Random::unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 std::uint64_t Random::below(std::uint64_t bound) {
   assert(bound > 0);
   auto product = static_cast<Wide>(next()) * bound;
-  for (const auto smallest_fair = -bound % bound; static_cast<std::uint64_t>(product) < smallest_fair;) {
+  for (const auto smallest_fair = -bound % bound;
+       static_cast<std::uint64_t>(product) < smallest_fair;) {
     product = static_cast<Wide>(next()) * bound;
   }
   return static_cast<std::uint64_t>(product >> 64);

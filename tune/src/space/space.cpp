@@ -5,17 +5,19 @@
 namespace troupe::tune::detail {
 
 void refuse_value(std::string_view field, std::string_view takes, const Scalar& value) {
-  throw std::invalid_argument(
-      fmt::format("field '{}' takes {}, not the {} {}", field, takes, kind_of(value), to_string(value)));
+  throw std::invalid_argument(fmt::format("field '{}' takes {}, not the {} {}", field, takes,
+                                          kind_of(value), to_string(value)));
 }
 
-void refuse_range(std::string_view field, std::string_view low, std::string_view high, const Scalar& value) {
-  throw std::invalid_argument(fmt::format("field '{}' takes {} to {}, not {}", field, low, high, to_string(value)));
+void refuse_range(std::string_view field, std::string_view low, std::string_view high,
+                  const Scalar& value) {
+  throw std::invalid_argument(
+      fmt::format("field '{}' takes {} to {}, not {}", field, low, high, to_string(value)));
 }
 
 void refuse_field(std::string_view field) {
-  throw std::invalid_argument(
-      fmt::format("field '{}' can not be searched: it is no number, truth value or std::string", field));
+  throw std::invalid_argument(fmt::format(
+      "field '{}' can not be searched: it is no number, truth value or std::string", field));
 }
 
 void refuse_twice(std::string_view field) {

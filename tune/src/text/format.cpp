@@ -25,7 +25,8 @@ std::string short_text(const Scalar& value) {
 
 std::string short_text(const Configuration& configuration) {
   std::string text;
-  for (const auto& [name, value] : configuration) text += (text.empty() ? "" : ", ") + name + "=" + short_text(value);
+  for (const auto& [name, value] : configuration)
+    text += (text.empty() ? "" : ", ") + name + "=" + short_text(value);
   return text;
 }
 

@@ -10,7 +10,8 @@
 /// Text for people on a terminal. Widths are counted in code points, one column each.
 namespace troupe::tune {
 
-/// Four significant digits, or all of them where that is no longer: "0.9813", "1e-05", "123456", "nan".
+/// Four significant digits, or all of them where that is no longer: "0.9813", "1e-05", "123456",
+/// "nan".
 std::string short_number(double number);
 /// "lr=0.0278, batch=64": real numbers with short_number.
 std::string short_text(const Scalar& value);
@@ -23,7 +24,8 @@ std::string short_time(Seconds time);
 std::string counted(std::size_t count, std::string_view what);
 
 std::size_t width_of(std::string_view utf8);
-/// At most `width` columns, on one line: line ends and control characters become spaces, a cut is marked with "...".
+/// At most `width` columns, on one line: line ends and control characters become spaces, a cut is
+/// marked with "...".
 std::string clipped(std::string_view utf8, std::size_t width);
 /// Filled with spaces, on the left if `right` aligned.
 std::string padded(std::string_view utf8, std::size_t width, bool right);

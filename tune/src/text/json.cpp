@@ -61,23 +61,28 @@ Scalar scalar_from(const Json& json) {
 Configuration configuration_from(const Json& json) {
   if (!json.is_object()) refuse(json, "a configuration");
   Configuration configuration;
-  for (const auto& [name, value] : json.items()) configuration.emplace_back(name, scalar_from(value));
+  for (const auto& [name, value] : json.items())
+    configuration.emplace_back(name, scalar_from(value));
   return configuration;
 }
 
 Metrics metrics_from(const Json& json) {
   if (!json.is_object()) refuse(json, "a report's metrics");
   Metrics metrics;
-  for (const auto& [name, value] : json.items()) metrics.emplace_back(name.c_str(), number_from(value));
+  for (const auto& [name, value] : json.items())
+    metrics.emplace_back(name.c_str(), number_from(value));
   return metrics;
 }
 
 Json parse(std::string_view text, std::string_view what) {
   auto json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw std::invalid_argument(fmt::format("not {}: '{}'", what, text.substr(0, 80)));
+  if (json.is_discarded())
+    throw std::invalid_argument(fmt::format("not {}: '{}'", what, text.substr(0, 80)));
   return json;
 }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace troupe::tune

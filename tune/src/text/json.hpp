@@ -6,8 +6,8 @@
 
 #include <troupe/tune/scheduler.hpp>
 
-/// How tune's values are written as JSON. Objects keep their order. A number that is not finite, which JSON lacks, is
-/// the string "nan", "inf" or "-inf".
+/// How tune's values are written as JSON. Objects keep their order. A number that is not finite,
+/// which JSON lacks, is the string "nan", "inf" or "-inf".
 namespace troupe::tune {
 
 using Json = nlohmann::ordered_json;

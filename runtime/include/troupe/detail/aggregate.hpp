@@ -15,8 +15,8 @@ namespace troupe::detail {
 class OutArchive;
 class InArchive;
 
-/// Stands for any archive, so that an author's free `serialize` is found and ours, which is for our archives only, is
-/// not.
+/// Stands for any archive, so that an author's free `serialize` is found and ours, which is for our
+/// archives only, is not.
 struct ProbeArchive {
   template <class... T>
   void operator()(T&&...);
@@ -30,7 +30,8 @@ concept FreeSerialized = requires(ProbeArchive& archive, T& value) {
 
 /// Brings its own cereal functions.
 template <class T>
-concept UserSerialized = FreeSerialized<T> || cereal::traits::has_member_serialize<T, OutArchive>::value ||
+concept UserSerialized =
+    FreeSerialized<T> || cereal::traits::has_member_serialize<T, OutArchive>::value ||
     cereal::traits::has_member_save<T, OutArchive>::value ||
     cereal::traits::has_member_save_minimal<T, OutArchive>::value ||
     cereal::traits::has_non_member_save<T, OutArchive>::value ||
@@ -47,7 +48,8 @@ struct Anything {
 template <class Derived>
 struct AnyBaseOf {
   template <class Base>
-  requires(std::is_base_of_v<Base, Derived> && !std::is_same_v<Base, Derived>) operator Base() const;
+  requires(std::is_base_of_v<Base, Derived> && !std::is_same_v<Base, Derived>) operator Base()
+      const;
 };
 
 template <class T>
@@ -58,20 +60,23 @@ inline constexpr bool has_base = requires {
 template <std::size_t>
 using AnythingAt = Anything;
 
-/// Do all `sizeof...(After)` initializers that follow still fit, when the member at Before takes two in braces?
+/// Do all `sizeof...(After)` initializers that follow still fit, when the member at Before takes
+/// two in braces?
 template <class T, std::size_t... Before, std::size_t... After>
 constexpr bool takes_pair(std::index_sequence<Before...>, std::index_sequence<After...>) {
   return requires { T{AnythingAt<Before>{}..., {Anything{}, Anything{}}, AnythingAt<After>{}...}; };
 }
 
-/// True if T has a C array of two or more elements. Initializers without braces go one to an element, so the count of
-/// them (PFR's) exceeds the members: a braced pair at an array's place then leaves one initializer too many.
+/// True if T has a C array of two or more elements. Initializers without braces go one to an
+/// element, so the count of them (PFR's) exceeds the members: a braced pair at an array's place
+/// then leaves one initializer too many.
 template <class T>
 constexpr bool has_c_array() {
   constexpr auto count = boost::pfr::tuple_size_v<T>;
   constexpr auto any = []<std::size_t... I>(std::index_sequence<I...>) {
     return ((takes_pair<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
-             !takes_pair<T>(std::make_index_sequence<I>{}, std::make_index_sequence<count - I - 1>{})) ||
+             !takes_pair<T>(std::make_index_sequence<I>{},
+                            std::make_index_sequence<count - I - 1>{})) ||
             ...);
   };
   return any(std::make_index_sequence<count>{});
@@ -95,8 +100,8 @@ constexpr std::size_t packed_fields(std::index_sequence<I...>) {
   }
 }
 
-/// Bytes of T where every byte is part of a number and any value of it is valid: such a T is copied as it lies.
-/// Otherwise 0: bools and enums are checked, padding would leak what lay there before.
+/// Bytes of T where every byte is part of a number and any value of it is valid: such a T is copied
+/// as it lies. Otherwise 0: bools and enums are checked, padding would leak what lay there before.
 template <class T>
 constexpr std::size_t packed_size() {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -123,12 +128,15 @@ inline constexpr bool packed = packed_size<T>() == sizeof(T);
 
 namespace cereal {
 
-/// An empty aggregate takes one byte, so that the count of elements in a message never exceeds its bytes.
+/// An empty aggregate takes one byte, so that the count of elements in a message never exceeds its
+/// bytes.
 template <class Archive, class T>
-requires(troupe::detail::Plain<T> &&
-         (std::is_same_v<Archive, troupe::detail::OutArchive> ||
-          std::is_same_v<Archive, troupe::detail::InArchive>)) void CEREAL_SERIALIZE_FUNCTION_NAME(Archive& archive,
-                                                                                                   T& value) {
+requires(
+    troupe::detail::Plain<T> &&
+    (std::is_same_v<Archive, troupe::detail::OutArchive> ||
+     std::is_same_v<
+         Archive, troupe::detail::InArchive>)) void CEREAL_SERIALIZE_FUNCTION_NAME(Archive& archive,
+                                                                                   T& value) {
   if constexpr (std::is_empty_v<T>) {
     std::uint8_t nothing = 0;
     archive(nothing);

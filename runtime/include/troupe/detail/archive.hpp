@@ -25,13 +25,14 @@
 
 namespace troupe {
 
-/// Bytes that are not a value of the type that they should be. Bytes come from a peer, so this is no bug of the reader.
+/// Bytes that are not a value of the type that they should be. Bytes come from a peer, so this is
+/// no bug of the reader.
 struct DecodeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Enumerators of E that may arrive, both inclusive. Specialize it to have them checked; by default any value of the
-/// underlying type may.
+/// Enumerators of E that may arrive, both inclusive. Specialize it to have them checked; by default
+/// any value of the underlying type may.
 ///   template <> struct troupe::EnumRange<Color> { static constexpr auto first = Color::Red, last = Color::Blue; };
 template <class E>
 struct EnumRange {};
@@ -96,9 +97,12 @@ inline constexpr std::size_t kArrayAlignment = 64;
 /// cereal archive that writes a Payload: little endian, no names, no alignment but that of arrays.
 class OutArchive : public cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision> {
  public:
-  /// Collects up to `most` bytes in the payload; of a larger value it only counts the rest, and complete() is false.
+  /// Collects up to `most` bytes in the payload; of a larger value it only counts the rest, and
+  /// complete() is false.
   explicit OutArchive(Payload& out, std::size_t most = std::numeric_limits<std::size_t>::max())
-      : cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision>(this), out_(out), most_(most) {}
+      : cereal::OutputArchive<OutArchive, cereal::AllowEmptyClassElision>(this),
+        out_(out),
+        most_(most) {}
   /// Writes a value that was counted before into `room`. The payload gets its refs.
   OutArchive(Payload& out, std::span<char> room) : OutArchive(out) {
     room_ = room;
@@ -132,7 +136,8 @@ class OutArchive : public cereal::OutputArchive<OutArchive, cereal::AllowEmptyCl
   }
 
   void enter() {
-    if (++depth_ > kMaxDepth) throw std::length_error("the value nests deeper than 64 containers or pointers");
+    if (++depth_ > kMaxDepth)
+      throw std::length_error("the value nests deeper than 64 containers or pointers");
   }
   void leave() { --depth_; }
 
@@ -155,8 +160,9 @@ class OutArchive : public cereal::OutputArchive<OutArchive, cereal::AllowEmptyCl
   std::unordered_multimap<const void*, std::pair<std::type_index, std::uint32_t>> shared_;
 };
 
-/// cereal archive that reads a Payload written by anyone. Throws DecodeError on bytes that cannot be; never allocates
-/// more than kDecodeBase + kDecodePerByte * bytes, never recurses deeper than kMaxDepth.
+/// cereal archive that reads a Payload written by anyone. Throws DecodeError on bytes that cannot
+/// be; never allocates more than kDecodeBase + kDecodePerByte * bytes, never recurses deeper than
+/// kMaxDepth.
 class InArchive : public cereal::InputArchive<InArchive, cereal::AllowEmptyClassElision> {
  public:
   explicit InArchive(const Payload& in)
@@ -256,7 +262,9 @@ void epilogue(InArchive& archive, const T&) {
 
 template <class T>
 requires std::is_arithmetic_v<T>
-void CEREAL_SAVE_FUNCTION_NAME(OutArchive& archive, const T& number) { archive.write(&number, sizeof number); }
+void CEREAL_SAVE_FUNCTION_NAME(OutArchive& archive, const T& number) {
+  archive.write(&number, sizeof number);
+}
 template <class T>
 requires std::is_arithmetic_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, T& number) {
@@ -272,7 +280,9 @@ void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, T& number) {
 
 template <class T>
 requires std::is_enum_v<T>
-void CEREAL_SAVE_FUNCTION_NAME(OutArchive& archive, const T& value) { archive.write(&value, sizeof value); }
+void CEREAL_SAVE_FUNCTION_NAME(OutArchive& archive, const T& value) {
+  archive.write(&value, sizeof value);
+}
 template <class T>
 requires std::is_enum_v<T>
 void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, T& value) {
@@ -288,9 +298,11 @@ void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, T& value) {
 }
 
 template <class Archive, class T>
-requires(std::is_same_v<Archive, OutArchive> ||
-         std::is_same_v<Archive, InArchive>) void CEREAL_SERIALIZE_FUNCTION_NAME(Archive& archive,
-                                                                                 cereal::NameValuePair<T>& pair) {
+requires(
+    std::is_same_v<Archive, OutArchive> ||
+    std::is_same_v<Archive,
+                   InArchive>) void CEREAL_SERIALIZE_FUNCTION_NAME(Archive& archive,
+                                                                   cereal::NameValuePair<T>& pair) {
   archive(pair.value);
 }
 
@@ -327,10 +339,12 @@ namespace cereal {
 // Our functions for enums rather than cereal's, which do not check.
 template <class E>
 requires std::is_enum_v<E>
-struct specialize<troupe::detail::OutArchive, E, specialization::non_member_load_save> : std::true_type {
+struct specialize<troupe::detail::OutArchive, E, specialization::non_member_load_save>
+    : std::true_type {
 };
 template <class E>
 requires std::is_enum_v<E>
-struct specialize<troupe::detail::InArchive, E, specialization::non_member_load_save> : std::true_type {
+struct specialize<troupe::detail::InArchive, E, specialization::non_member_load_save>
+    : std::true_type {
 };
 }  // namespace cereal

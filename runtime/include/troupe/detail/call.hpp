@@ -17,10 +17,11 @@
 #include <troupe/detail/signature.hpp>
 #include <troupe/ref.hpp>
 
-/// Both ends of a call: arguments are checked and packed at the caller's, unpacked and passed at the callee's.
+/// Both ends of a call: arguments are checked and packed at the caller's, unpacked and passed at
+/// the callee's.
 namespace troupe::detail {
 
-// ---- the callee's end --------------------------------------------------------------------------------------------
+// ---- the callee's end ---------------------------------------------------------------------------
 
 template <class P>
 decltype(auto) pass(Stored<P>& value) {
@@ -36,9 +37,9 @@ decltype(auto) pass(Stored<P>& value) {
 /// Throws DecodeError: the caller's program has another function of that name.
 void require_arguments(std::string_view function, std::size_t expected, std::size_t got);
 
-/// F as the runtime calls it. `Actor` is the class of the actor (void of a task), which may derive from the method's.
-/// Its type is the identity of the function: naming `key` anywhere instantiates a static object that registers `run`
-/// before main(), in every process of the program.
+/// F as the runtime calls it. `Actor` is the class of the actor (void of a task), which may derive
+/// from the method's. Its type is the identity of the function: naming `key` anywhere instantiates
+/// a static object that registers `run` before main(), in every process of the program.
 template <auto F, class Actor, class S>
 struct Invoker;
 template <auto F, class Actor, class R, class Self, class... P>
@@ -49,7 +50,8 @@ struct Invoker<F, Actor, Signature<R, Self, P...>> {
   }
 
   template <std::size_t... I>
-  static Payload run_with(void* self, [[maybe_unused]] std::span<Payload> arguments, std::index_sequence<I...>) {
+  static Payload run_with(void* self, [[maybe_unused]] std::span<Payload> arguments,
+                          std::index_sequence<I...>) {
     std::tuple<Stored<P>...> values{decode<Stored<P>>(arguments[I])...};
     if constexpr (std::is_void_v<R>) {
       call(self, std::get<I>(values)...);
@@ -71,7 +73,8 @@ struct Invoker<F, Actor, Signature<R, Self, P...>> {
     }
   }
 
-  static inline const FunctionKey key = register_function(typeid(Invoker).name(), function_name<F>, &run, nullptr);
+  static inline const FunctionKey key =
+      register_function(typeid(Invoker).name(), function_name<F>, &run, nullptr);
 };
 
 /// Likewise the constructor of an actor, by the types of its arguments as they travel.
@@ -83,19 +86,22 @@ struct Maker {
   }
 
   template <std::size_t... I>
-  static std::shared_ptr<void> run_with([[maybe_unused]] std::span<Payload> arguments, std::index_sequence<I...>) {
+  static std::shared_ptr<void> run_with([[maybe_unused]] std::span<Payload> arguments,
+                                        std::index_sequence<I...>) {
     std::tuple<Values...> values{decode<Values>(arguments[I])...};
     return std::make_shared<Actor>(std::move(std::get<I>(values))...);
   }
 
-  static inline const FunctionKey key = register_function(typeid(Maker).name(), type_name<Actor>, nullptr, &run);
+  static inline const FunctionKey key =
+      register_function(typeid(Maker).name(), type_name<Actor>, nullptr, &run);
 };
 
-// ---- the caller's end --------------------------------------------------------------------------------------------
+// ---- the caller's end ---------------------------------------------------------------------------
 
 /// A Ref<V> stands in for a V, unless the parameter is that Ref itself.
 template <class A, class Value>
-inline constexpr bool stands_in = is_ref<std::remove_cvref_t<A>> && !std::is_same_v<std::remove_cvref_t<A>, Value>;
+inline constexpr bool stands_in =
+    is_ref<std::remove_cvref_t<A>> && !std::is_same_v<std::remove_cvref_t<A>, Value>;
 
 template <class P, class A>
 constexpr bool accepts() {
@@ -144,14 +150,14 @@ struct CheckCall<Signature<R, Self, P...>, A...> {
 
   static constexpr bool good() {
     static_assert(!writable,
-                  "troupe: a parameter is a non-const reference, and a call from afar cannot write to its argument; "
-                  "take it by value or const&");
+                  "troupe: a parameter is a non-const reference, and a call from afar cannot write "
+                  "to its argument; take it by value or const&");
     static_assert(count,
-                  "troupe: wrong number of arguments (default ones are not seen through a function pointer; wrap the "
-                  "call in a lambda)");
-    static_assert(
-        convertible(),
-        "troupe: an argument does not convert to its parameter (a Ref must be to exactly the parameter's type)");
+                  "troupe: wrong number of arguments (default ones are not seen through a function "
+                  "pointer; wrap the call in a lambda)");
+    static_assert(convertible(),
+                  "troupe: an argument does not convert to its parameter (a Ref must be to exactly "
+                  "the parameter's type)");
     constexpr bool send = (require_sendable<Stored<P>>() && ... && true);
     constexpr bool back = require_sendable<Returned<R>>();
     return !writable && count && convertible() && send && back;
@@ -162,7 +168,8 @@ struct CheckCall<Signature<R, Self, P...>, A...> {
 template <auto F, class Actor, class R, class Self, class... P, class... A>
 CallSpec make_call(Signature<R, Self, P...>, A&&... arguments) {
   if constexpr (CheckCall<Signature<R, Self, P...>, A...>::good()) {
-    return pack_call<Stored<P>...>(Invoker<F, Actor, Signature<R, Self, P...>>::key, std::forward<A>(arguments)...);
+    return pack_call<Stored<P>...>(Invoker<F, Actor, Signature<R, Self, P...>>::key,
+                                   std::forward<A>(arguments)...);
   } else {
     return {};
   }
@@ -197,17 +204,20 @@ CallSpec make_constructor(Types<Values...>, A&&... arguments) {
   }
 }
 
-/// Refs among the arguments are resolved first, unless only a constructor that takes the refs themselves fits.
+/// Refs among the arguments are resolved first, unless only a constructor that takes the refs
+/// themselves fits.
 template <class Actor, class... A>
 CallSpec make_constructor_call(A&&... arguments) {
   using Plainly = Types<typename TravelsAs<A>::type...>;
   if constexpr (std::is_constructible_v<Actor, typename Resolved<A>::type...>) {
-    return make_constructor<Actor>(Types<typename Resolved<A>::type...>{}, std::forward<A>(arguments)...);
+    return make_constructor<Actor>(Types<typename Resolved<A>::type...>{},
+                                   std::forward<A>(arguments)...);
   } else if constexpr (std::is_constructible_v<Actor, typename TravelsAs<A>::type...>) {
     return make_constructor<Actor>(Plainly{}, std::forward<A>(arguments)...);
   } else {
-    static_assert(std::is_constructible_v<Actor, typename TravelsAs<A>::type...>,
-                  "troupe: the actor has no constructor for these arguments, which arrive as values");
+    static_assert(
+        std::is_constructible_v<Actor, typename TravelsAs<A>::type...>,
+        "troupe: the actor has no constructor for these arguments, which arrive as values");
     return {};
   }
 }

@@ -23,10 +23,12 @@ inline void encode_bytes(Payload& into, const void* bytes, std::size_t size, Own
   into.bytes.assign(static_cast<const char*>(bytes), size);
 }
 
-/// A value is written to where it will lie, without a copy between: a large one is counted first, then written.
+/// A value is written to where it will lie, without a copy between: a large one is counted first,
+/// then written.
 template <class T>
 void encode_archive(Payload& into, const T& value, Owner owner) {
-  OutArchive archive(into, has_store() ? kStoredBytes - 1 : std::numeric_limits<std::size_t>::max());
+  OutArchive archive(into,
+                     has_store() ? kStoredBytes - 1 : std::numeric_limits<std::size_t>::max());
   archive(value);
   if (archive.complete()) return;
   into = {};
@@ -41,8 +43,8 @@ void encode_archive(Payload& into, const T& value, Owner owner) {
   }
 }
 
-/// The value as bytes and refs. Throws std::length_error if it nests too deep, what a user's own `save` throws, and for a
-/// large value what store_room does. A user's `save` may be called twice.
+/// The value as bytes and refs. Throws std::length_error if it nests too deep, what a user's own
+/// `save` throws, and for a large value what store_room does. A user's `save` may be called twice.
 template <class T>
 Payload encode(const T& value, Owner owner = Owner::Self) {
   Payload payload;
@@ -64,7 +66,8 @@ Payload encode(const T& value, Owner owner = Owner::Self) {
   throw DecodeError("these bytes are no " + std::string(type) + ": " + std::string(why));
 }
 
-/// The value that was encoded. Throws DecodeError, naming the type, if the payload is not exactly one T.
+/// The value that was encoded. Throws DecodeError, naming the type, if the payload is not exactly
+/// one T.
 template <class T>
 T decode(const Payload& payload) {
   T value{};

@@ -21,13 +21,14 @@
 
 #include <troupe/detail/archive.hpp>
 
-/// The standard library in our archives: cereal's functions where they are safe on a peer's bytes, ours where they are
-/// not (vectors are resized before an element is seen; a shared pointer is cast to whatever type is asked for).
+/// The standard library in our archives: cereal's functions where they are safe on a peer's bytes,
+/// ours where they are not (vectors are resized before an element is seen; a shared pointer is cast
+/// to whatever type is asked for).
 namespace cereal {
 
 template <class T, class A>
-requires(!std::is_same_v<T, bool>) void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive,
-                                                                  const std::vector<T, A>& values) {
+requires(!std::is_same_v<T, bool>) void CEREAL_SAVE_FUNCTION_NAME(
+    troupe::detail::OutArchive& archive, const std::vector<T, A>& values) {
   archive(make_size_tag(static_cast<size_type>(values.size())));
   if constexpr (troupe::detail::packed<T>) {
     archive.write(values.data(), values.size() * sizeof(T));
@@ -37,13 +38,14 @@ requires(!std::is_same_v<T, bool>) void CEREAL_SAVE_FUNCTION_NAME(troupe::detail
 }
 
 template <class T, class A>
-requires(!std::is_same_v<T, bool>) void CEREAL_LOAD_FUNCTION_NAME(troupe::detail::InArchive& archive,
-                                                                  std::vector<T, A>& values) {
+requires(!std::is_same_v<T, bool>) void CEREAL_LOAD_FUNCTION_NAME(
+    troupe::detail::InArchive& archive, std::vector<T, A>& values) {
   size_type count = 0;
   archive(make_size_tag(count));
   values.clear();
   if constexpr (troupe::detail::packed<T>) {
-    if (count > archive.remaining() / sizeof(T)) throw troupe::DecodeError("it has a length beyond its end");
+    if (count > archive.remaining() / sizeof(T))
+      throw troupe::DecodeError("it has a length beyond its end");
     values.resize(count);
     archive.read(values.data(), count * sizeof(T));
   } else {
@@ -54,7 +56,8 @@ requires(!std::is_same_v<T, bool>) void CEREAL_LOAD_FUNCTION_NAME(troupe::detail
 }
 
 template <class T>
-void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive, const std::unique_ptr<T>& pointer) {
+void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive,
+                               const std::unique_ptr<T>& pointer) {
   archive(pointer != nullptr);
   if (pointer) archive(*pointer);
 }
@@ -70,10 +73,11 @@ void CEREAL_LOAD_FUNCTION_NAME(troupe::detail::InArchive& archive, std::unique_p
   pointer = std::move(value);
 }
 
-/// Pointers that share a value within one message share it again when it arrives. 0: empty; 1: a value follows;
-/// 2 + n: the n-th value of this message.
+/// Pointers that share a value within one message share it again when it arrives. 0: empty; 1: a
+/// value follows; 2 + n: the n-th value of this message.
 template <class T>
-void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive, const std::shared_ptr<T>& pointer) {
+void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive,
+                               const std::shared_ptr<T>& pointer) {
   if (!pointer) {
     archive(std::uint32_t{0});
     return;

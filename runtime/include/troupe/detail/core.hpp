@@ -15,8 +15,9 @@
 #include <troupe/errors.hpp>
 #include <troupe/options.hpp>
 
-/// What the templates of the public headers ask of the process they run in. Implemented in runtime/src/session.
-/// Every function may be called from any thread of a process after troupe::init, unless it says otherwise.
+/// What the templates of the public headers ask of the process they run in. Implemented in
+/// runtime/src/session. Every function may be called from any thread of a process after
+/// troupe::init, unless it says otherwise.
 namespace troupe::detail {
 
 class Object;  ///< the state behind a ref; private to the runtime
@@ -33,14 +34,16 @@ struct Payload {
   StoredPtr stored = nullptr;  ///< where set, the bytes lie there instead
 };
 
-/// An argument of a call: a value, or a ref whose value is to be put in its place before the call is sent.
+/// An argument of a call: a value, or a ref whose value is to be put in its place before the call
+/// is sent.
 using Argument = std::variant<Payload, ObjectPtr>;
 
 /// Names a function of the program in every process that runs the same program.
 struct FunctionKey {
-  std::uint64_t name = 0;    ///< hash of the mangled name of its tag type
-  std::uint64_t offset = 0;  ///< of its invoker from the start of the image, where two names are the same
-  std::string_view label;    ///< for people: "Counter::add"; static storage
+  std::uint64_t name = 0;  ///< hash of the mangled name of its tag type
+  /// Of its invoker from the start of the image, where two names are the same.
+  std::uint64_t offset = 0;
+  std::string_view label;  ///< for people: "Counter::add"; static storage
 };
 
 struct CallSpec {
@@ -50,59 +53,69 @@ struct CallSpec {
 
 using ActorId = std::uint64_t;
 
-/// One share in an actor that this process made or was handed; the last one of an unshared, unnamed actor ends it.
+/// One share in an actor that this process made or was handed; the last one of an unshared, unnamed
+/// actor ends it.
 class ActorState;
 using ActorPtr = std::shared_ptr<ActorState>;
 
 ObjectPtr submit_task(CallSpec call, const RequestOptions& options);
 ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options);
 ObjectPtr call_actor(const ActorPtr& actor, CallSpec call);
-ObjectPtr actor_ready(const ActorPtr& actor);  ///< resolves to nothing once constructed; fails with the actor's death
+/// Resolves to nothing once constructed; fails with the actor's death.
+ObjectPtr actor_ready(const ActorPtr& actor);
 /// Throws Refused if there is no such actor within the timeout, or its type is not `type`.
-ActorPtr find_actor(std::string_view name, std::string_view type, std::chrono::milliseconds timeout);
+ActorPtr find_actor(std::string_view name, std::string_view type,
+                    std::chrono::milliseconds timeout);
 ActorPtr adopt_actor(ActorId id, std::string_view type);  ///< a handle that arrived in a value
 ActorId share_actor(
-    const ActorPtr& actor);  ///< a handle that leaves in a value: the actor now lives until its job ends
+    /// A handle that leaves in a value: the actor now lives until its job ends.
+    const ActorPtr& actor);
 void kill_actor(const ActorPtr& actor);
 
 struct GangRequest {
   std::uint32_t size = 0;
   Strategy strategy = Strategy::Pack;
 };
-/// A gang that was asked for. It ends, or its request is taken back, with the last share in its ranks once it is no longer
-/// pending.
+/// A gang that was asked for. It ends, or its request is taken back, with the last share in its
+/// ranks once it is no longer pending.
 struct GangPlacement {
-  ObjectPtr placed;  ///< nothing, once it is placed; fails with Impossible, TimedOut, Cancelled or Disconnected
+  /// Nothing, once it is placed; fails with Impossible, TimedOut, Cancelled or Disconnected.
+  ObjectPtr placed;
   std::vector<ActorPtr> ranks = {};
 };
-/// Asks for all ranks or none; returns at once. Every rank's constructor call is `constructor`, with the same arguments. The
-/// request keeps its place in the head's queue until it is placed, refused or withdrawn, or `timeout` is over.
+/// Asks for all ranks or none; returns at once. Every rank's constructor call is `constructor`,
+/// with the same arguments. The request keeps its place in the head's queue until it is placed,
+/// refused or withdrawn, or `timeout` is over.
 GangPlacement place_gang(CallSpec constructor, std::string_view type, const GangRequest& gang,
-                         const RequestOptions& each, std::optional<std::chrono::milliseconds> timeout);
+                         const RequestOptions& each,
+                         std::optional<std::chrono::milliseconds> timeout);
 /// Takes the request back; a gang that has been placed already ends. Returns at once.
 void withdraw_gang(const GangPlacement& gang);
 
-// ---- large values ----------------------------------------------------------------------------------------------
+// ---- large values -------------------------------------------------------------------------------
 
 /// Values of this size and above lie in the object store, where the process has one.
 inline constexpr std::size_t kStoredBytes = 100 * 1024;
 
-/// Encoded bytes that are here, and what keeps them where they are: nothing where they are the payload's own.
+/// Encoded bytes that are here, and what keeps them where they are: nothing where they are the
+/// payload's own.
 struct Block {
   std::string_view bytes;
   std::shared_ptr<const void> keep;
 };
-/// Brings a stored value to this process, which pins it as long as the block lives. Blocks. Throws ObjectLost, StoreFull,
-/// TimedOut, Disconnected.
+/// Brings a stored value to this process, which pins it as long as the block lives. Blocks. Throws
+/// ObjectLost, StoreFull, TimedOut, Disconnected.
 Block open_stored(const Payload& payload);
 inline Block block_of(const Payload& payload) {
   return payload.stored ? open_stored(payload) : Block{payload.bytes, nullptr};
 }
 
-/// Who frees a value: this process, or the one whose call is running here and that will have it as a result.
+/// Who frees a value: this process, or the one whose call is running here and that will have it as
+/// a result.
 enum class Owner : std::uint8_t { Self, Caller };
 
-/// Memory of the object store, shared with other processes once it is sealed. Not sealed, it is given back.
+/// Memory of the object store, shared with other processes once it is sealed. Not sealed, it is
+/// given back.
 class Room {
  public:
   virtual ~Room() = default;
@@ -119,24 +132,28 @@ bool is_ready(const Object& object);
 /// Of one that is ready: what it failed with.
 std::optional<Failure> failure_of(const Object& object);
 /// Blocks. Throws what the call failed with, or TimedOut. The payload lives as long as the object.
-const Payload& get_object(const ObjectPtr& object, std::optional<std::chrono::milliseconds> timeout);
-/// What becomes of the CPU of a task, or of an actor's method, while it waits. It is given back by default; then it goes on
-/// once one is free again, or half a second later, which is too long for whoever waits for one short event after another.
+const Payload& get_object(const ObjectPtr& object,
+                          std::optional<std::chrono::milliseconds> timeout);
+/// What becomes of the CPU of a task, or of an actor's method, while it waits. It is given back by
+/// default; then it goes on once one is free again, or half a second later, which is too long for
+/// whoever waits for one short event after another.
 enum class CpuMeanwhile : std::uint8_t { GivenBack, Kept };
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
-                         std::optional<std::chrono::milliseconds> timeout, CpuMeanwhile cpu = CpuMeanwhile::GivenBack);
-/// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have values.
+                         std::optional<std::chrono::milliseconds> timeout,
+                         CpuMeanwhile cpu = CpuMeanwhile::GivenBack);
+/// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have
+/// values.
 std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects);
 void cancel_object(const ObjectPtr& object);
-/// Never has a value; fails once the cluster has ended for this process, with how, before anything fails for that reason.
-/// nullptr where this process is in no cluster.
+/// Never has a value; fails once the cluster has ended for this process, with how, before anything
+/// fails for that reason. nullptr where this process is in no cluster.
 ObjectPtr cluster_end();
 
-// ---- what the process asks of the program ----------------------------------------------------------------------
+// ---- what the process asks of the program -------------------------------------------------------
 
-/// Decodes the arguments, calls, encodes the result. `self` is the actor (nullptr for a task). User exceptions pass
-/// through.
+/// Decodes the arguments, calls, encodes the result. `self` is the actor (nullptr for a task). User
+/// exceptions pass through.
 using Invoke = Payload (*)(void* self, std::span<Payload> arguments);
 /// Decodes the arguments and makes the actor.
 using Construct = std::shared_ptr<void> (*)(std::span<Payload> arguments);
@@ -146,8 +163,10 @@ struct Function {
   Invoke invoke = nullptr;        ///< of a task or a method
   Construct construct = nullptr;  ///< of an actor
 };
-/// Called while static objects are constructed, once for each function that the program can be asked for.
-FunctionKey register_function(const char* mangled_tag, std::string_view label, Invoke invoke, Construct construct);
+/// Called while static objects are constructed, once for each function that the program can be
+/// asked for.
+FunctionKey register_function(const char* mangled_tag, std::string_view label, Invoke invoke,
+                              Construct construct);
 /// nullptr if the program has no such function.
 const Function* find_function(std::uint64_t name, std::uint64_t offset);
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string_view>
 
-/// Names for people, taken from what the compiler writes into __PRETTY_FUNCTION__. Not an identity: two lambdas in one
-/// function have the same. All have static storage.
+/// Names for people, taken from what the compiler writes into __PRETTY_FUNCTION__. Not an identity:
+/// two lambdas in one function have the same. All have static storage.
 namespace troupe::detail {
 
 /// What stands between `before` and the `;` or `]` that ends the first template argument.

@@ -8,15 +8,16 @@
 
 namespace troupe::detail {
 
-/// Calls on the ranks of one gang that are under way. Of several that fail it finds the failure to blame: a rank's own error or
-/// death rather than that the gang is broken, which its other ranks report. Used by one thread; never blocks.
+/// Calls on the ranks of one gang that are under way. Of several that fail it finds the failure to
+/// blame: a rank's own error or death rather than that the gang is broken, which its other ranks
+/// report. Used by one thread; never blocks.
 class RankCalls {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
   void add(ObjectPtr call) { calls_.push_back(std::move(call)); }
-  /// Looks at what has come. Throws the failure to blame, once it is known, or has not been found within two seconds after the
-  /// first failure.
+  /// Looks at what has come. Throws the failure to blame, once it is known, or has not been found
+  /// within two seconds after the first failure.
   void look();
   /// Whether none is under way any more, whatever became of it. Throws nothing.
   bool have_ended();
@@ -27,7 +28,9 @@ class RankCalls {
   /// Adds what look() has not seen come.
   void collect(std::vector<ObjectPtr>& objects) const;
   /// When look() has something to say though nothing comes.
-  std::optional<TimePoint> look_again() const { return failure_ ? std::optional(blame_at_) : std::nullopt; }
+  std::optional<TimePoint> look_again() const {
+    return failure_ ? std::optional(blame_at_) : std::nullopt;
+  }
 
  private:
   void sift();

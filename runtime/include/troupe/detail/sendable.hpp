@@ -22,7 +22,8 @@
 
 #include <troupe/detail/codec.hpp>
 
-/// Can a type travel, and if not, which part of it cannot and why: one sentence from the compiler instead of a page.
+/// Can a type travel, and if not, which part of it cannot and why: one sentence from the compiler
+/// instead of a page.
 namespace troupe::detail {
 
 template <class... T>
@@ -50,11 +51,14 @@ TROUPE_INSIDE(class... T, std::tuple<T...>, T...)
 TROUPE_INSIDE(class... T, std::variant<T...>, T...)
 TROUPE_INSIDE(TROUPE_LIST(class K, class C, class A), TROUPE_LIST(std::set<K, C, A>), K)
 TROUPE_INSIDE(TROUPE_LIST(class K, class C, class A), TROUPE_LIST(std::multiset<K, C, A>), K)
-TROUPE_INSIDE(TROUPE_LIST(class K, class V, class C, class A), TROUPE_LIST(std::map<K, V, C, A>), K, V)
-TROUPE_INSIDE(TROUPE_LIST(class K, class V, class C, class A), TROUPE_LIST(std::multimap<K, V, C, A>), K, V)
-TROUPE_INSIDE(TROUPE_LIST(class K, class H, class E, class A), TROUPE_LIST(std::unordered_set<K, H, E, A>), K)
-TROUPE_INSIDE(TROUPE_LIST(class K, class V, class H, class E, class A), TROUPE_LIST(std::unordered_map<K, V, H, E, A>),
-              K, V)
+TROUPE_INSIDE(TROUPE_LIST(class K, class V, class C, class A), TROUPE_LIST(std::map<K, V, C, A>), K,
+              V)
+TROUPE_INSIDE(TROUPE_LIST(class K, class V, class C, class A),
+              TROUPE_LIST(std::multimap<K, V, C, A>), K, V)
+TROUPE_INSIDE(TROUPE_LIST(class K, class H, class E, class A),
+              TROUPE_LIST(std::unordered_set<K, H, E, A>), K)
+TROUPE_INSIDE(TROUPE_LIST(class K, class V, class H, class E, class A),
+              TROUPE_LIST(std::unordered_map<K, V, H, E, A>), K, V)
 #undef TROUPE_LIST
 #undef TROUPE_INSIDE
 
@@ -118,7 +122,8 @@ constexpr auto inspect_plain() {
   } else if constexpr (has_c_array<T>()) {
     return Finding<Obstacle::CArray, T>{};
   } else {
-    return first_finding(fields_of<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{}), Types<T, Seen...>{});
+    return first_finding(fields_of<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{}),
+                         Types<T, Seen...>{});
   }
 }
 
@@ -135,7 +140,8 @@ template <class T, class... Seen>
 constexpr auto inspect() {
   if constexpr (std::is_void_v<T> || (std::is_same_v<T, Seen> || ...)) {
     return Fine{};
-  } else if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>) {
+  } else if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T> ||
+                       std::is_null_pointer_v<T>) {
     return Finding<Obstacle::Pointer, T>{};
   } else if constexpr (std::is_reference_v<T>) {
     return Finding<Obstacle::Reference, T>{};
@@ -161,19 +167,25 @@ constexpr auto inspect() {
 /// The error below shows both types: `Culprit` is the part of `Value` that cannot travel.
 template <class Value, class Culprit, Obstacle What>
 constexpr bool explain() {
-  static_assert(What != Obstacle::Pointer,
-                "troupe: a raw pointer cannot travel; send the value, a std::unique_ptr to it, or an Actor");
+  static_assert(
+      What != Obstacle::Pointer,
+      "troupe: a raw pointer cannot travel; send the value, a std::unique_ptr to it, or an Actor");
   static_assert(What != Obstacle::Reference, "troupe: a reference cannot travel; send the value");
   static_assert(What != Obstacle::View,
-                "troupe: a view does not own what it shows and cannot travel; use std::string or std::vector");
+                "troupe: a view does not own what it shows and cannot travel; use std::string or "
+                "std::vector");
   static_assert(What != Obstacle::CArray, "troupe: a C array cannot travel; use std::array");
-  static_assert(What != Obstacle::Base,
-                "troupe: an aggregate with a base class needs a cereal serialize(Archive&) to travel");
-  static_assert(What != Obstacle::Virtual,
-                "troupe: a pointer to a class with virtual functions cannot travel; use std::variant");
-  static_assert(What != Obstacle::NoDefault, "troupe: a value that travels needs a default constructor");
+  static_assert(
+      What != Obstacle::Base,
+      "troupe: an aggregate with a base class needs a cereal serialize(Archive&) to travel");
+  static_assert(
+      What != Obstacle::Virtual,
+      "troupe: a pointer to a class with virtual functions cannot travel; use std::variant");
+  static_assert(What != Obstacle::NoDefault,
+                "troupe: a value that travels needs a default constructor");
   static_assert(What != Obstacle::NoCode,
-                "troupe: this type cannot travel; make it a plain aggregate, or give it a cereal serialize(Archive&)");
+                "troupe: this type cannot travel; make it a plain aggregate, or give it a cereal "
+                "serialize(Archive&)");
   return What == Obstacle::None;
 }
 

@@ -86,12 +86,14 @@ constexpr auto task_signature() {
     static_assert(SignatureOf<Type>::known,
                   "troupe: this is not a function; an overload is chosen by troupe::pick<R(A)>(f)");
     using S = typename SignatureOf<Type>::type;
-    static_assert(std::is_void_v<typename S::Self>, "troupe: a method needs its object; spawn an actor and call<> it");
+    static_assert(std::is_void_v<typename S::Self>,
+                  "troupe: a method needs its object; spawn an actor and call<> it");
     return S{};
   }
 }
 
-/// Signature of M as a method: a member function, or a function or lambda that takes the actor first.
+/// Signature of M as a method: a member function, or a function or lambda that takes the actor
+/// first.
 template <auto M>
 constexpr auto method_signature() {
   using Type = std::remove_cv_t<decltype(M)>;
@@ -99,7 +101,9 @@ constexpr auto method_signature() {
     return typename SignatureOf<Type>::type{};
   } else {
     using Free = AsMethod<decltype(task_signature<M>())>;
-    static_assert(Free::known, "troupe: this function takes no actor: its first parameter must be a reference to one");
+    static_assert(
+        Free::known,
+        "troupe: this function takes no actor: its first parameter must be a reference to one");
     return typename Free::type{};
   }
 }
@@ -120,7 +124,7 @@ using Stored = typename StoredType<P>::type;
 
 /// What a call gives to its caller: R as a value.
 template <class R>
-using Returned =
-    std::conditional_t<std::is_same_v<std::remove_cvref_t<R>, std::string_view>, std::string, std::remove_cvref_t<R>>;
+using Returned = std::conditional_t<std::is_same_v<std::remove_cvref_t<R>, std::string_view>,
+                                    std::string, std::remove_cvref_t<R>>;
 
 }  // namespace troupe::detail

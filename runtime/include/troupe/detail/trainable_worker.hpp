@@ -15,8 +15,8 @@
 #include <troupe/detail/trial_session.hpp>
 #include <troupe/gang_context.hpp>
 
-/// A trainable is `R f(Context&, const Config&)`, where Context is constructible from a Member&: what train::run and
-/// tune::run make of it.
+/// A trainable is `R f(Context&, const Config&)`, where Context is constructible from a Member&:
+/// what train::run and tune::run make of it.
 namespace troupe::detail {
 
 template <class S>
@@ -24,9 +24,11 @@ struct TrainableTypes {
   static constexpr bool known = false;
 };
 template <class R, class C, class Config>
-requires(!std::is_const_v<C> &&
-         std::is_constructible_v<C, Member&>) struct TrainableTypes<Signature<R, void, C&, Config>> {
-  static constexpr bool known = !std::is_lvalue_reference_v<Config> || std::is_const_v<std::remove_reference_t<Config>>;
+requires(
+    !std::is_const_v<C> &&
+    std::is_constructible_v<C, Member&>) struct TrainableTypes<Signature<R, void, C&, Config>> {
+  static constexpr bool known =
+      !std::is_lvalue_reference_v<Config> || std::is_const_v<std::remove_reference_t<Config>>;
   using ContextType = C;
   using ConfigType = std::remove_cvref_t<Config>;
   using ResultType = Returned<R>;
@@ -35,9 +37,9 @@ requires(!std::is_const_v<C> &&
 template <auto F>
 constexpr auto trainable_types() {
   using Found = TrainableTypes<decltype(task_signature<F>())>;
-  static_assert(
-      Found::known,
-      "troupe: a trainable is a function `R f(Context&, const Config&)` with train::Context or tune::Context");
+  static_assert(Found::known,
+                "troupe: a trainable is a function `R f(Context&, const Config&)` with "
+                "train::Context or tune::Context");
   return Found{};
 }
 
@@ -53,7 +55,8 @@ template <class R>
 using ResultSlot = std::optional<std::conditional_t<std::is_void_v<R>, std::monostate, R>>;
 
 template <auto F>
-void run_trainable(Member& member, const trainable_config<F>& config, ResultSlot<trainable_result<F>>& result) {
+void run_trainable(Member& member, const trainable_config<F>& config,
+                   ResultSlot<trainable_result<F>>& result) {
   trainable_context<F> context(member);
   if constexpr (std::is_void_v<trainable_result<F>>) {
     F(context, config);
@@ -63,8 +66,8 @@ void run_trainable(Member& member, const trainable_config<F>& config, ResultSlot
   }
 }
 
-/// The actor that is one rank of a run, or of several runs that follow one another in the processes of one gang. The
-/// methods from start() to result() are called by the driver's TrialRun only.
+/// The actor that is one rank of a run, or of several runs that follow one another in the processes
+/// of one gang. The methods from start() to result() are called by the driver's TrialRun only.
 template <auto F>
 class TrainableWorker {
  public:
@@ -77,23 +80,26 @@ class TrainableWorker {
   }
 
   void start() {
-    session_->start([work = work_](Member& member) { run_trainable<F>(member, work->config, work->result); });
+    session_->start(
+        [work = work_](Member& member) { run_trainable<F>(member, work->config, work->result); });
   }
   TrialEvent next(std::optional<Verdict> verdict) { return session_->next(verdict); }
   void finish() { session_->finish(); }
 
   /// Of rank 0, once it has finished with a value.
   decltype(auto) result() const {
-    if (!work_->result) throw std::logic_error("the function was stopped before it returned a value");
+    if (!work_->result)
+      throw std::logic_error("the function was stopped before it returned a value");
     if constexpr (!std::is_void_v<Result>) return static_cast<const Result&>(*work_->result);
   }
 
-  /// Makes this worker as it was when it was constructed, with these, for another run in the same process. The last run
-  /// has ended on every rank: TrialRun::result() has waited for that. The session of the last run is destroyed first, and
-  /// waits for a function that has not ended as ~TrialSession says. All ranks are renewed the same number of times: the
-  /// number of the run stands before every key of the rendezvous that a later run than the first uses through
-  /// Member::gang(), so that run meets no communicator, verdict or key of an earlier one. this_gang() has the keys of the
-  /// first run, in every run.
+  /// Makes this worker as it was when it was constructed, with these, for another run in the same
+  /// process. The last run has ended on every rank: TrialRun::result() has waited for that. The
+  /// session of the last run is destroyed first, and waits for a function that has not ended as
+  /// ~TrialSession says. All ranks are renewed the same number of times: the number of the run
+  /// stands before every key of the rendezvous that a later run than the first uses through
+  /// Member::gang(), so that run meets no communicator, verdict or key of an earlier one.
+  /// this_gang() has the keys of the first run, in every run.
   void renew(Config config, RunInfo info) {
     session_.reset();
     work_ = std::make_shared<Work>(Work{std::move(config), {}});
@@ -142,7 +148,9 @@ LocalResult<trainable_result<F>> run_locally(const trainable_config<F>& config, 
   } catch (const Stopped&) {
     // The function went on after Stop; it is over all the same.
   }
-  result.finished = {.kind = TrialEvent::Kind::Finished, .index = member.reports(), .elapsed_s = member.elapsed_s()};
+  result.finished = {.kind = TrialEvent::Kind::Finished,
+                     .index = member.reports(),
+                     .elapsed_s = member.elapsed_s()};
   result.finished.stopped = member.stopped();
   result.finished.returned = result.value.has_value();
   return result;

@@ -11,10 +11,12 @@
 #include <troupe/detail/trainable_worker.hpp>
 #include <troupe/gang.hpp>
 
-/// The driver's end of one run of a trainable. train::run has one, tune::run one for each trial that is under way.
+/// The driver's end of one run of a trainable. train::run has one, tune::run one for each trial
+/// that is under way.
 namespace troupe::detail {
 
-/// The workers of one gang, as a run calls them, whatever function they run. Every call returns at once.
+/// The workers of one gang, as a run calls them, whatever function they run. Every call returns at
+/// once.
 class TrialRanks {
  public:
   virtual ~TrialRanks() = default;
@@ -24,26 +26,30 @@ class TrialRanks {
   virtual Ref<TrialEvent> next(std::optional<Verdict> verdict) const = 0;  ///< of rank 0
 };
 
-/// One run on the ranks of a gang: starts the function on every rank, and hands out what rank 0 reports, one report at a time.
-/// Used by one thread; never blocks. Whoever has several collect()s what they wait for, waits for any of it or for the first
-/// look_again(), and poll()s each.
+/// One run on the ranks of a gang: starts the function on every rank, and hands out what rank 0
+/// reports, one report at a time. Used by one thread; never blocks. Whoever has several collect()s
+/// what they wait for, waits for any of it or for the first look_again(), and poll()s each.
 class RunProgress {
  public:
-  /// The workers are not started yet: they are new, or have been renewed since their last run. `ranks` outlives this.
+  /// The workers are not started yet: they are new, or have been renewed since their last run.
+  /// `ranks` outlives this.
   explicit RunProgress(const TrialRanks& ranks);
 
-  /// The next event, if it is there. After a report nothing follows until answer(). Throws the failure to blame among those of
-  /// all ranks, up to two seconds after the first one.
+  /// The next event, if it is there. After a report nothing follows until answer(). Throws the
+  /// failure to blame among those of all ranks, up to two seconds after the first one.
   std::optional<TrialEvent> poll();
   /// The verdict on the report that was handed out last.
   void answer(Verdict verdict) { ask(verdict); }
   /// Whether the other ranks have finished too, which they do after rank 0. Throws as poll().
   bool is_over();
-  /// Whether no rank has a call of this run under way, whatever became of it: the function has ended everywhere, or the gang has.
+  /// Whether no rank has a call of this run under way, whatever became of it: the function has
+  /// ended everywhere, or the gang has.
   bool is_settled() { return calls_.have_ended(); }
-  /// Whether an event is to come: false after a report that waits for its verdict, and after the last event.
+  /// Whether an event is to come: false after a report that waits for its verdict, and after the
+  /// last event.
   bool expects_event() const { return static_cast<bool>(pending_); }
-  /// Whether the function is known to have begun on every rank. Until then a rank that dies did so before it.
+  /// Whether the function is known to have begun on every rank. Until then a rank that dies did so
+  /// before it.
   bool begun() const;
 
   void collect(std::vector<ObjectPtr>& objects) const { calls_.collect(objects); }
@@ -68,8 +74,12 @@ class RanksOf final : public TrialRanks {
   const Gang<Worker>& gang() const { return gang_; }
 
   std::size_t size() const override { return gang_.size(); }
-  Ref<void> start(std::size_t rank) const override { return gang_.rank(rank).template call<&Worker::start>(); }
-  Ref<void> finish(std::size_t rank) const override { return gang_.rank(rank).template call<&Worker::finish>(); }
+  Ref<void> start(std::size_t rank) const override {
+    return gang_.rank(rank).template call<&Worker::start>();
+  }
+  Ref<void> finish(std::size_t rank) const override {
+    return gang_.rank(rank).template call<&Worker::finish>();
+  }
   Ref<TrialEvent> next(std::optional<Verdict> verdict) const override {
     return gang_.rank(0).template call<&Worker::next>(verdict);
   }
@@ -84,16 +94,18 @@ class RanksOf final : public TrialRanks {
 ///   for (auto event = run.wait(); event.kind == Kind::Report; event = run.wait()) run.answer(verdict on event);
 ///   auto value = run.result();
 ///
-/// Another run in the processes of the same gang is another TrialRun, made once this one's result() is over and
-/// TrainableWorker::renew was called on every rank.
+/// Another run in the processes of the same gang is another TrialRun, made once this one's result()
+/// is over and TrainableWorker::renew was called on every rank.
 template <auto F>
 class TrialRun {
  public:
   using Worker = TrainableWorker<F>;
 
-  /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info), or have been renewed since.
+  /// The gang's workers are not started yet: they are TrainableWorker<F>(config, info), or have
+  /// been renewed since.
   explicit TrialRun(Gang<Worker> gang)
-      : ranks_(std::make_unique<RanksOf<F>>(std::move(gang))), progress_(std::make_unique<RunProgress>(*ranks_)) {}
+      : ranks_(std::make_unique<RanksOf<F>>(std::move(gang))),
+        progress_(std::make_unique<RunProgress>(*ranks_)) {}
 
   const Gang<Worker>& gang() const { return ranks_->gang(); }
   RunProgress& progress() { return *progress_; }
@@ -111,8 +123,9 @@ class TrialRun {
   /// The verdict on the report that was handed out last.
   void answer(Verdict verdict) { progress_->answer(verdict); }
 
-  /// Rank 0's value, once it has finished: waits until the other ranks have, too. Throws the first error of any rank,
-  /// or TaskError (std::logic_error) where the function was stopped before it returned.
+  /// Rank 0's value, once it has finished: waits until the other ranks have, too. Throws the first
+  /// error of any rank, or TaskError (std::logic_error) where the function was stopped before it
+  /// returned.
   trainable_result<F> result() {
     while (!progress_->is_over()) wait_for_more();
     return gang().rank(0).template call<&Worker::result>().get();

@@ -38,38 +38,42 @@ struct TrialEvent {
   std::string checkpoint = {};  ///< directory; empty: none
   double elapsed_s = 0;         ///< since the function began on rank 0
   bool stopped = false;         ///< finished: after a Stop
-  bool returned = false;  ///< finished: with a value; false where it had to be thrown out of a report after the Stop
+  /// Finished: with a value; false where it had to be thrown out of a report after the Stop.
+  bool returned = false;
 };
 
-/// Thrown by `report` into a function that goes on after Stop. No std::exception, so that a catch clause for those lets
-/// it pass.
+/// Thrown by `report` into a function that goes on after Stop. No std::exception, so that a catch
+/// clause for those lets it pass.
 struct Stopped {};
 
-/// One rank of a trainable between two threads: that of the function, which reports, and the actor's, whose calls come
-/// from the driver. One per rank and run. All methods are the actor's thread's; the function sees a Member.
+/// One rank of a trainable between two threads: that of the function, which reports, and the
+/// actor's, whose calls come from the driver. One per rank and run. All methods are the actor's
+/// thread's; the function sees a Member.
 ///
 ///   [new] --start--> [running] --report--> [reported] --next hands it out--> [judging] --next(verdict)--> [running]
 ///                        |---------------- function returns or throws ----------------> [ended]
 ///
-/// Rank 0's report waits for the verdict and publishes it to the other ranks, whose reports wait for that. Every wait
-/// ends as soon as the gang is broken, and has no other deadline: how long a step or a driver's judgement takes is
-/// theirs to say.
+/// Rank 0's report waits for the verdict and publishes it to the other ranks, whose reports wait
+/// for that. Every wait ends as soon as the gang is broken, and has no other deadline: how long a
+/// step or a driver's judgement takes is theirs to say.
 class TrialSession {
  public:
-  /// `gang` outlives the function. `run` numbers the runs that follow one another in the gang, from 1, and is the same on
-  /// every rank. A later run than the first meets no key of the rendezvous that an earlier one has set: its function sees
-  /// a gang that puts "run <number>/" before each key.
+  /// `gang` outlives the function. `run` numbers the runs that follow one another in the gang, from
+  /// 1, and is the same on every rank. A later run than the first meets no key of the rendezvous
+  /// that an earlier one has set: its function sees a gang that puts "run <number>/" before each
+  /// key.
   TrialSession(GangContext& gang, RunInfo info, std::uint32_t run = 1);
   TrialSession(const TrialSession&) = delete;
   TrialSession& operator=(const TrialSession&) = delete;
-  /// Waits up to three seconds for the function to leave its next report; one that does not is left to the end of its
-  /// process.
+  /// Waits up to three seconds for the function to leave its next report; one that does not is left
+  /// to the end of its process.
   ~TrialSession();
 
   /// Runs `body` on a thread of its own. Once.
   void start(std::function<void(Member&)> body);
-  /// Rank 0: hands the verdict on the last report to the function, and waits for its next report or its end. Throws
-  /// what the function threw, GangBroken, or std::logic_error where a verdict is missing or was not asked for.
+  /// Rank 0: hands the verdict on the last report to the function, and waits for its next report or
+  /// its end. Throws what the function threw, GangBroken, or std::logic_error where a verdict is
+  /// missing or was not asked for.
   TrialEvent next(std::optional<Verdict> verdict);
   /// Waits until the function has ended. Throws what it threw, or GangBroken.
   void finish();

@@ -29,7 +29,8 @@ OutChannelPtr Channels::to(ProcessId process) const {
 }
 
 void Channels::connected(ProcessId process, const transport::ConnectionPtr& connection) {
-  if (connection->peer_pid() == 0) return;  // of another machine, or of a place whose processes have no number here
+  // Of another machine, or of a place whose processes have no number here.
+  if (connection->peer_pid() == 0) return;
   auto& peer = peers_[process];
   if (peer.life_number == 0) peer.life_number = ++lives_;
   if (peer.connection.expired()) peer.connection = connection;
@@ -47,7 +48,7 @@ void Channels::disconnected(ProcessId process, const transport::ConnectionPtr& c
   peer.offered.reset();
 }
 
-// ---- opening -----------------------------------------------------------------------------------------------------
+// ---- opening ------------------------------------------------------------------------------------
 
 void Channels::talked(ProcessId process) {
   auto found = peers_.find(process);
@@ -79,14 +80,16 @@ void Channels::offer(Peer& peer) {
   connection->send_with_descriptors(std::move(message), std::move(descriptors));
 }
 
-void Channels::receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message) {
+void Channels::receive(const transport::ConnectionPtr& connection, ProcessId process,
+                       wire::Message::Reader message) {
   if (message.isChannelOffer()) return offered(process, connection);
   if (message.isChannelReady()) return ready(process, connection, message.getChannelReady());
 }
 
 void Channels::started(ProcessId process) {
   const auto found = peers_.find(process);
-  if (found == peers_.end() || !found->second.in || std::exchange(found->second.in_started, true)) return;
+  if (found == peers_.end() || !found->second.in || std::exchange(found->second.in_started, true))
+    return;
   ways_.executor.attach(found->second.in);
 }
 
@@ -110,23 +113,25 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
   auto bell = ring::Bell::adopt(descriptors[1]);
   if (!bell) return "the second descriptor is no bell";
   if (peer.connection.expired()) peer.connection = connection;
-  peer.in = std::make_shared<InChannel>(
-      InChannel::Ways{.caller = process,
-                      .segment = std::move(std::get<ring::Segment>(segment)),
-                      .caller_bell = std::move(bell),
-                      .caller_loop = std::move(descriptors[2]),
-                      .send_through_socket =
-                          [this, process](std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
-                            boost::asio::post(ways_.loop, [this, process, id, run_time, outcome = std::move(outcome)] {
-                              ways_.send_outcome(process, id, outcome, run_time);
-                            });
-                          },
-                      .damaged = tell_damaged(process, peer)});
+  peer.in = std::make_shared<InChannel>(InChannel::Ways{
+      .caller = process,
+      .segment = std::move(std::get<ring::Segment>(segment)),
+      .caller_bell = std::move(bell),
+      .caller_loop = std::move(descriptors[2]),
+      .send_through_socket =
+          [this, process](std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
+            boost::asio::post(ways_.loop,
+                              [this, process, id, run_time, outcome = std::move(outcome)] {
+                                ways_.send_outcome(process, id, outcome, run_time);
+                              });
+          },
+      .damaged = tell_damaged(process, peer)});
   watch_life(process, peer);
   return {};
 }
 
-void Channels::ready(ProcessId process, const transport::ConnectionPtr& connection, const std::string& why_not) {
+void Channels::ready(ProcessId process, const transport::ConnectionPtr& connection,
+                     const std::string& why_not) {
   auto descriptors = connection->take_descriptors();
   auto found = peers_.find(process);
   if (found == peers_.end() || found->second.stage != Stage::Offered) return;
@@ -142,8 +147,8 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   message.root().setChannelStart();
   ways_.send(process, std::move(message));
   peer.stage = Stage::Open;
-  peer.out =
-      std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell), tell_damaged(process, peer));
+  peer.out = std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell),
+                                          tell_damaged(process, peer));
   peer.offered.reset();
   watch_life(process, peer);
   ways_.opened(peer.out);
@@ -158,20 +163,23 @@ std::function<void()> Channels::tell_damaged(ProcessId process, const Peer& peer
   };
 }
 
-// ---- the other's end ---------------------------------------------------------------------------------------------
+// ---- the other's end ----------------------------------------------------------------------------
 
 void Channels::watch_life(ProcessId process, Peer& peer) {
   const auto connection = peer.connection.lock();
   if (peer.life || !connection) return;
   const int life = static_cast<int>(::syscall(SYS_pidfd_open, connection->peer_pid(), 0));
-  if (life < 0) return;  // it has ended, and its socket says so; or this kernel has no pidfd, and the socket is all
+  // It has ended, and its socket says so; or this kernel has no pidfd, and the socket is all.
+  if (life < 0) return;
   peer.life = std::make_unique<stream_descriptor>(ways_.loop, life);
-  peer.life->async_wait(stream_descriptor::wait_read, [this, process](const boost::system::error_code& error) {
-    if (!error) ways_.ended(process);
-  });
+  peer.life->async_wait(stream_descriptor::wait_read,
+                        [this, process](const boost::system::error_code& error) {
+                          if (!error) ways_.ended(process);
+                        });
 }
 
-void Channels::answer(ProcessId process, std::uint64_t call, Outcome outcome, std::chrono::nanoseconds run_time) {
+void Channels::answer(ProcessId process, std::uint64_t call, Outcome outcome,
+                      std::chrono::nanoseconds run_time) {
   if (auto channel = to(process)) channel->answer(call, std::move(outcome), run_time);
 }
 
@@ -189,7 +197,7 @@ void Channels::lost(ProcessId process, const Failure& how, bool ended) {
   if (peer.out) peer.out->close(how, ended);
 }
 
-// ---- the loop's turn to look for replies --------------------------------------------------------------------------
+// ---- the loop's turn to look for replies --------------------------------------------------------
 
 void Channels::open_wake() {
   if (wake_.is_open()) return;

@@ -17,9 +17,9 @@
 
 namespace troupe::runtime {
 
-/// The channels between this process and others of its machine: made once two of them talk much, closed with either. Both
-/// sides watch the other's process by a pidfd: a socket's end is not seen while some child of it holds the socket.
-/// Belongs to the loop.
+/// The channels between this process and others of its machine: made once two of them talk much,
+/// closed with either. Both sides watch the other's process by a pidfd: a socket's end is not seen
+/// while some child of it holds the socket. Belongs to the loop.
 ///
 ///   caller                                          callee
 ///     channelOffer (memory, bell, eventfd)    ──▶   maps it
@@ -30,7 +30,8 @@ class Channels {
  public:
   /// Calls to a process through its socket before a channel is offered.
   static constexpr int kTalksMuch = 8;
-  /// After a turn that found much, how long the loop waits before it looks again instead of being told.
+  /// After a turn that found much, how long the loop waits before it looks again instead of being
+  /// told.
   static constexpr std::chrono::microseconds kRest{500};
 
   struct Ways {
@@ -39,7 +40,8 @@ class Channels {
     /// The next message to it, behind all that was sent before.
     std::function<void(ProcessId, transport::Outgoing&&)> send;
     /// An outcome that goes to a caller through its socket. The loop.
-    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&, std::chrono::nanoseconds run_time)>
+    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&,
+                       std::chrono::nanoseconds run_time)>
         send_outcome;
     /// The other process has ended, as the kernel says.
     std::function<void(ProcessId)> ended;
@@ -58,12 +60,15 @@ class Channels {
   /// A call went to it through the socket.
   void talked(ProcessId process);
   /// An offer or the answer to it, whose descriptors are taken from the connection.
-  void receive(const transport::ConnectionPtr& connection, ProcessId process, wire::Message::Reader message);
+  void receive(const transport::ConnectionPtr& connection, ProcessId process,
+               wire::Message::Reader message);
   /// The caller uses the channel that it has offered from here on.
   void started(ProcessId process);
   /// A reply that came through the socket to a call of a channel.
-  void answer(ProcessId process, std::uint64_t call, Outcome outcome, std::chrono::nanoseconds run_time);
-  /// No more of it: what is in flight there is lost with `how`. `ended`: the process has, and is not merely out of reach.
+  void answer(ProcessId process, std::uint64_t call, Outcome outcome,
+              std::chrono::nanoseconds run_time);
+  /// No more of it: what is in flight there is lost with `how`. `ended`: the process has, and is
+  /// not merely out of reach.
   void lost(ProcessId process, const Failure& how, bool ended);
   /// Calls through its channel that have no answer.
   std::size_t in_flight(ProcessId process) const;
@@ -84,7 +89,8 @@ class Channels {
   };
 
   void offer(Peer& peer);
-  void ready(ProcessId process, const transport::ConnectionPtr& connection, const std::string& why_not);
+  void ready(ProcessId process, const transport::ConnectionPtr& connection,
+             const std::string& why_not);
   void offered(ProcessId process, const transport::ConnectionPtr& connection);
   std::string adopt(ProcessId process, const transport::ConnectionPtr& connection);
   void watch_life(ProcessId process, Peer& peer);
@@ -94,7 +100,8 @@ class Channels {
   void turn();
 
   Ways ways_;
-  boost::asio::posix::stream_descriptor wake_;  // an eventfd that callees write; made for the first of them
+  // An eventfd that callees write; made for the first of them.
+  boost::asio::posix::stream_descriptor wake_;
   boost::asio::steady_timer rest_;
   bool resting_ = false;
   std::uint64_t lives_ = 0;

@@ -21,7 +21,8 @@ InChannel::InChannel(Ways ways)
 std::optional<InChannel::Call> InChannel::front() {
   bool revoked = false;
   auto next = next_call(revoked);
-  // No reply says that there is room again where calls were passed over: what the caller keeps until then waits for that.
+  // No reply says that there is room again where calls were passed over: what the caller keeps
+  // until then waits for that.
   if (revoked) published();
   return next;
 }
@@ -36,7 +37,8 @@ std::optional<InChannel::Call> InChannel::next_call(bool& revoked) {
     }
     // Taken once more after a stall, by who has taken it before: that is no revocation.
     std::uint32_t expected = CallHead::Queued;
-    if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) || expected == CallHead::Taken) {
+    if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) ||
+        expected == CallHead::Taken) {
       auto& control = ways_.segment.calls();
       return Call{*head, reader, {&control.begun, &control.finished, calls_.position() + 1}};
     }
@@ -51,7 +53,8 @@ bool InChannel::broken() {
   return calls_.broken();
 }
 
-/// Replies need no order: one that finds no room takes the socket too, so that an executor never waits for its caller.
+/// Replies need no order: one that finds no room takes the socket too, so that an executor never
+/// waits for its caller.
 void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time) {
   auto* value = std::get_if<detail::Payload>(&outcome);
   const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};
@@ -67,7 +70,8 @@ void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseco
 
 void InChannel::published() {
   auto watch = replies_.seen_watch();
-  // Who has just made a call mostly begins to wait for it in this moment: that is cheaper than to wake its loop.
+  // Who has just made a call mostly begins to wait for it in this moment: that is cheaper than to
+  // wake its loop.
   for (int i = 0; i < kPatience && watch == ring::Watch::Loop; ++i) {
     os::relax();
     watch = replies_.seen_watch();

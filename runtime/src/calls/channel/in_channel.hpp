@@ -14,8 +14,8 @@
 
 namespace troupe::runtime {
 
-/// The callee's end of a channel: the executor's thread takes calls and puts replies. Made by the loop, then the executor's
-/// alone, but for send_through_socket, which goes to the loop.
+/// The callee's end of a channel: the executor's thread takes calls and puts replies. Made by the
+/// loop, then the executor's alone, but for send_through_socket, which goes to the loop.
 class InChannel {
  public:
   struct Ways {
@@ -24,8 +24,10 @@ class InChannel {
     std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
     os::UniqueFd caller_loop;                 // an eventfd, written where nobody there looks
     /// For outcomes that a ring cannot carry. Any thread.
-    std::function<void(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time)> send_through_socket;
-    std::function<void()> damaged = {};  // the ring of calls holds what no caller writes. Any thread.
+    std::function<void(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time)>
+        send_through_socket;
+    // The ring of calls holds what no caller writes. Any thread.
+    std::function<void()> damaged = {};
   };
   explicit InChannel(Ways ways);
 

@@ -32,7 +32,8 @@ std::optional<std::size_t> record_bytes(std::span<const detail::Argument> argume
   return bytes;
 }
 
-void write_record(std::byte* at, const CallHead& head, std::span<const detail::Argument> arguments) {
+void write_record(std::byte* at, const CallHead& head,
+                  std::span<const detail::Argument> arguments) {
   std::memcpy(at, &head, sizeof head);
   at += sizeof head;
   for (const auto& argument : arguments) {
@@ -66,8 +67,8 @@ constexpr std::size_t kBatch = 128;
 
 }  // namespace
 
-OutChannel::OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<ring::Bell> callee_bell,
-                       std::function<void()> damaged)
+OutChannel::OutChannel(ProcessId callee, ring::Segment segment,
+                       std::unique_ptr<ring::Bell> callee_bell, std::function<void()> damaged)
     : callee_(callee),
       segment_(std::move(segment)),
       callee_bell_(std::move(callee_bell)),
@@ -75,12 +76,15 @@ OutChannel::OutChannel(ProcessId callee, ring::Segment segment, std::unique_ptr<
       calls_(segment_.calls(), segment_.call_memory()),
       replies_(segment_.replies(), segment_.reply_memory()) {}
 
-bool OutChannel::carries(std::span<const detail::Argument> arguments) { return record_bytes(arguments).has_value(); }
+bool OutChannel::carries(std::span<const detail::Argument> arguments) {
+  return record_bytes(arguments).has_value();
+}
 
-// ---- sending -----------------------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::FunctionKey& function,
-                                              std::span<const detail::Argument> arguments, DirectCall& call) {
+                                              std::span<const detail::Argument> arguments,
+                                              DirectCall& call) {
   const auto bytes = record_bytes(arguments);
   if (!bytes) return std::nullopt;
   CallHead head{.name = function.name,
@@ -190,10 +194,12 @@ std::optional<DirectCall> OutChannel::revoke(std::uint64_t id) {
     overflow_[slot->position - overflow_begin_] = {};
     return free_slot(*slot);
   }
-  // While it has not been passed its memory is not written again: this side would do that, and holds the lock.
+  // While it has not been passed its memory is not written again: this side would do that, and
+  // holds the lock.
   if (calls_.passed(slot->position)) return std::nullopt;
   std::uint32_t expected = CallHead::Queued;
-  if (!state_of(calls_.at(slot->position)).compare_exchange_strong(expected, CallHead::Revoked)) return std::nullopt;
+  if (!state_of(calls_.at(slot->position)).compare_exchange_strong(expected, CallHead::Revoked))
+    return std::nullopt;
   return free_slot(*slot);
 }
 
@@ -202,10 +208,11 @@ void OutChannel::cancel(std::uint64_t id) {
   if (!call) return;
   auto* receiver = call->receiver;
   const auto message = fmt::format("{} was cancelled before it started", call->label);
-  receiver->answered(std::move(*call), Failure{.kind = Failure::Kind::Cancelled, .message = message}, {});
+  receiver->answered(std::move(*call),
+                     Failure{.kind = Failure::Kind::Cancelled, .message = message}, {});
 }
 
-// ---- replies -----------------------------------------------------------------------------------------------------
+// ---- replies ------------------------------------------------------------------------------------
 
 /// Before a call is made: somebody must see its reply.
 void OutChannel::watch_replies() {
@@ -270,7 +277,8 @@ void OutChannel::answer(std::uint64_t id, Outcome outcome, std::chrono::nanoseco
 void OutChannel::start_waiting() {
   const std::lock_guard lock(mutex_);
   ++waiters_;
-  if (loop_looks_.exchange(false, std::memory_order_relaxed)) replies_.set_watch(ring::Watch::Active);
+  if (loop_looks_.exchange(false, std::memory_order_relaxed))
+    replies_.set_watch(ring::Watch::Active);
 }
 
 void OutChannel::before_sleep() { replies_.set_watch(ring::Watch::Asleep); }
@@ -302,7 +310,7 @@ bool OutChannel::loop_turn() {
   return much;
 }
 
-// ---- the end -----------------------------------------------------------------------------------------------------
+// ---- the end ------------------------------------------------------------------------------------
 
 Progress OutChannel::progress(const Slot& slot, bool ended) const {
   if (!slot.in_ring) return Progress::NotBegun;

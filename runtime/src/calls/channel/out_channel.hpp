@@ -28,7 +28,8 @@ struct DirectCall {
   CallReceiver* receiver = nullptr;
   std::shared_ptr<void> context = {};  // the receiver's
   std::string_view label = {};         // of the function, for messages; static storage
-  std::shared_ptr<void> held = {};     // stored arguments: they must not be freed before the callee has seen them
+  // Stored arguments: they must not be freed before the callee has seen them.
+  std::shared_ptr<void> held = {};
 };
 
 /// Who made a call: what becomes of it.
@@ -43,17 +44,19 @@ class CallReceiver {
   ~CallReceiver() = default;
 };
 
-/// The caller's end of a channel to one worker process of this machine: a ring of calls there, a ring of replies back.
-/// Any thread sends, and any thread that waits takes the replies, so that no other thread stands between a caller and its
-/// callee. What a ring cannot hold now waits in memory; what it can never hold (refs, large values) goes through the
-/// socket, and only its place in the order stands in the ring.
+/// The caller's end of a channel to one worker process of this machine: a ring of calls there, a
+/// ring of replies back. Any thread sends, and any thread that waits takes the replies, so that no
+/// other thread stands between a caller and its callee. What a ring cannot hold now waits in
+/// memory; what it can never hold (refs, large values) goes through the socket, and only its place
+/// in the order stands in the ring.
 ///
 ///   a call: [in flight] --reply--> [answered];  --revoke(), if it was not taken--> [revoked];  --close()--> [lost]
 ///   the channel: [open] --close()--> [closed]
 ///   who looks for replies: a waiting thread while there is one, else the loop, which is told by its eventfd
 class OutChannel : public std::enable_shared_from_this<OutChannel> {
  public:
-  static constexpr std::size_t kInlineBytes = ring::Segment::kRecordBytes;  ///< of one call, its head too
+  /// Of one call, its head too.
+  static constexpr std::size_t kInlineBytes = ring::Segment::kRecordBytes;
   static constexpr std::uint32_t kNowAndThen = 32;
   static constexpr std::uint64_t kMuch = 16;  ///< calls or replies between two turns of the loop
 
@@ -65,13 +68,14 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// True if a record of a ring can hold them: plain small values that are all here.
   static bool carries(std::span<const detail::Argument> arguments);
 
-  /// Any thread. -> the call's id; nullopt, and `call` as it was, if the channel is closed, or the arguments are not plain
-  /// small values that are all here.
+  /// Any thread. -> the call's id; nullopt, and `call` as it was, if the channel is closed, or the
+  /// arguments are not plain small values that are all here.
   std::optional<std::uint64_t> send(Work::Kind kind, const detail::FunctionKey& function,
                                     std::span<const detail::Argument> arguments, DirectCall& call);
   /// The loop, which sends the content through the socket under this id. nullopt: closed.
   std::optional<std::uint64_t> send_elsewhere(DirectCall& call);
-  /// Any thread: takes the call back if it has not started. A call whose content went elsewhere is never given back.
+  /// Any thread: takes the call back if it has not started. A call whose content went elsewhere is
+  /// never given back.
   std::optional<DirectCall> revoke(std::uint64_t id);
   /// Any thread: the call, if revoked, is answered with Cancelled.
   void cancel(std::uint64_t id);
@@ -80,16 +84,17 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
 
   /// Hands over the replies that are there. Any thread; -> how many.
   std::size_t drain();
-  /// A thread begins to wait for replies of this channel: it will drain(), before_sleep() each time before it sleeps on
-  /// the doorbell, and stop_waiting().
+  /// A thread begins to wait for replies of this channel: it will drain(), before_sleep() each time
+  /// before it sleeps on the doorbell, and stop_waiting().
   void start_waiting();
   void before_sleep();
   void stop_waiting();
 
-  /// The loop's turn to look, after its eventfd was written or a while later. -> true: much goes on here, so that it is
-  /// not told again but is to come back after a rest.
+  /// The loop's turn to look, after its eventfd was written or a while later. -> true: much goes on
+  /// here, so that it is not told again but is to come back after a rest.
   bool loop_turn();
-  /// For a thread that has sent and holds no lock: now and then it takes what has been answered, which it has in its cache.
+  /// For a thread that has sent and holds no lock: now and then it takes what has been answered,
+  /// which it has in its cache.
   void drain_now_and_then(std::uint64_t id) {
     if (DirectId::of(id).slot % kNowAndThen == 0) drain();
   }
@@ -99,8 +104,8 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// Only of a closed one, on the loop.
   const Failure& why_closed() const { return why_closed_; }
 
-  /// The loop: no more calls or replies. What is in flight is lost with `how`; how far each had come stands in the ring's
-  /// memory, which is believed where the callee has `ended`.
+  /// The loop: no more calls or replies. What is in flight is lost with `how`; how far each had
+  /// come stands in the ring's memory, which is believed where the callee has `ended`.
   void close(const Failure& how, bool ended);
 
  private:
@@ -142,7 +147,8 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   ring::Consumer replies_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
-  /// Calls that the ring had no room for, by id; 0: revoked. A slot's position counts them from the first ever.
+  /// Calls that the ring had no room for, by id; 0: revoked. A slot's position counts them from the
+  /// first ever.
   std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> overflow_;
   std::uint64_t overflow_begin_ = 0;
   int waiters_ = 0;

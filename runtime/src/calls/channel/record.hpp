@@ -10,8 +10,9 @@
 
 namespace troupe::runtime {
 
-/// What stands in the rings between two processes that run the same program. Both ends are of one build on one machine, so
-/// these are plain structs; the reader copies them before it believes them.
+/// What stands in the rings between two processes that run the same program. Both ends are of one
+/// build on one machine, so these are plain structs; the reader copies them before it believes
+/// them.
 ///
 ///   call:  CallHead, then for each argument its length (u32) and its bytes
 ///   reply: ReplyHead, then the bytes of the value
@@ -26,7 +27,8 @@ struct CallHead {
   std::uint64_t offset = 0;
   std::uint32_t state = Queued;  ///< atomic in the ring: taking and revoking exclude each other
   std::uint8_t kind = 0;         ///< Work::Kind
-  std::uint8_t elsewhere = 0;    ///< its content comes through the socket; this is its place in the order
+  /// Its content comes through the socket; this is its place in the order.
+  std::uint8_t elsewhere = 0;
   std::uint16_t arguments = 0;
 };
 static_assert(sizeof(CallHead) == 32);
@@ -36,15 +38,18 @@ struct ReplyHead {
   std::uint64_t run_ns = 0;  ///< how long a task ran; 0: not measured
 };
 
-/// The id of a call through a ring: an index into what its caller has in flight, and how often that was used before.
+/// The id of a call through a ring: an index into what its caller has in flight, and how often that
+/// was used before.
 struct DirectId {
-  static constexpr std::uint64_t kMark = std::uint64_t{1} << 63;  ///< tells it apart from calls through a socket
+  /// Tells it apart from calls through a socket.
+  static constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
   std::uint32_t slot = 0;
   std::uint32_t use = 0;  // 31 bits
 
   std::uint64_t packed() const { return kMark | std::uint64_t{use} << 32 | slot; }
   static DirectId of(std::uint64_t packed) {
-    return {.slot = static_cast<std::uint32_t>(packed), .use = static_cast<std::uint32_t>((packed & ~kMark) >> 32)};
+    return {.slot = static_cast<std::uint32_t>(packed),
+            .use = static_cast<std::uint32_t>((packed & ~kMark) >> 32)};
   }
   static bool is(std::uint64_t id) { return (id & kMark) != 0; }
 };
@@ -73,7 +78,9 @@ class RecordReader {
     rest_ = rest_.subspan(*length);
     return found;
   }
-  std::string_view rest() const { return {reinterpret_cast<const char*>(rest_.data()), rest_.size()}; }
+  std::string_view rest() const {
+    return {reinterpret_cast<const char*>(rest_.data()), rest_.size()};
+  }
 
  private:
   std::span<const std::byte> rest_;

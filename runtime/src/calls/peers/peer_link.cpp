@@ -12,7 +12,7 @@ namespace troupe::runtime {
 PeerLink::PeerLink(ProcessId process, const Callbacks& callbacks)
     : process_(process), callbacks_(callbacks), retry_(callbacks.loop) {}
 
-// ---- connections -----------------------------------------------------------------------------------------------
+// ---- connections --------------------------------------------------------------------------------
 
 void PeerLink::reach(const AddressPtr& address) {
   if (address_) return;
@@ -87,7 +87,8 @@ void PeerLink::closed(const transport::ConnectionPtr& connection, const std::str
   if (!used) return;
   if (Clock::now() - opened_at_ >= callbacks_.longest_pause) pause_ = kFirstPause;
   count_in_vain(why);
-  const auto other = std::ranges::find_if(connections_, [](const auto& open) { return open->is_open(); });
+  const auto other =
+      std::ranges::find_if(connections_, [](const auto& open) { return open->is_open(); });
   if (other != connections_.end()) return use(*other);
   broke(why);
 }
@@ -140,7 +141,7 @@ void PeerLink::close() {
   for (const auto& connection : std::exchange(connections_, {})) connection->close();
 }
 
-// ---- messages --------------------------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 void PeerLink::send(transport::Outgoing&& message, std::uint64_t request) {
   sender_.push(KeptMessage(std::move(message), request));
@@ -177,11 +178,14 @@ void PeerLink::acknowledged(std::uint64_t received) {
   transmit();
 }
 
-/// What had arrived before is said at once, so that it counts even where this connection breaks soon.
-void PeerLink::begin_stream(const transport::ConnectionPtr& connection, wire::StreamStart::Reader start) {
+/// What had arrived before is said at once, so that it counts even where this connection breaks
+/// soon.
+void PeerLink::begin_stream(const transport::ConnectionPtr& connection,
+                            wire::StreamStart::Reader start) {
   if (!receiver_.start(connection.get(), {.number = start.getNumber(), .from = start.getFrom()})) {
     connection->close();
-    return closed(connection, "the other process went on with its messages behind some that have not arrived");
+    return closed(connection,
+                  "the other process went on with its messages behind some that have not arrived");
   }
   acknowledged(start.getReceived());
   if (!receiver_.owes()) return;
@@ -189,7 +193,8 @@ void PeerLink::begin_stream(const transport::ConnectionPtr& connection, wire::St
   if (through_) through_->flush();
 }
 
-void PeerLink::receive_counted(const transport::ConnectionPtr& connection, wire::Message::Reader message) {
+void PeerLink::receive_counted(const transport::ConnectionPtr& connection,
+                               wire::Message::Reader message) {
   const bool owed = receiver_.owes();
   const bool fresh = receiver_.receive(connection.get(), connection->message_bytes());
   if (receiver_.ack_is_due()) {
@@ -208,12 +213,13 @@ void PeerLink::acknowledge() {
   through->send(message);
 }
 
-// ---- giving up -------------------------------------------------------------------------------------------------
+// ---- giving up ----------------------------------------------------------------------------------
 
 void PeerLink::give_up_requests(const Failure& why) {
   for (auto& kept : sender_.kept()) {
     if (kept.request() == 0) continue;
-    if (auto instead = given_up(kept.body(), why)) sender_.replace(kept, KeptMessage(std::move(*instead), 0));
+    if (auto instead = given_up(kept.body(), why))
+      sender_.replace(kept, KeptMessage(std::move(*instead), 0));
   }
 }
 

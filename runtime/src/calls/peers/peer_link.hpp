@@ -18,8 +18,9 @@
 
 namespace troupe::runtime {
 
-/// The connections between this process and another one, and the streams that they carry in both directions. Messages go
-/// through one connection, and come through the one that the other process has chosen. Belongs to the loop.
+/// The connections between this process and another one, and the streams that they carry in both
+/// directions. Messages go through one connection, and come through the one that the other process
+/// has chosen. Belongs to the loop.
 ///
 ///   [idle] --reach()--> [dialling] --opened--> [open] --closed, no other one is left--> [broken]
 ///              adopt() of a connection that the other process made: [any] --> [open]
@@ -27,27 +28,32 @@ namespace troupe::runtime {
 ///   [any] --stop()--> [stopped]: what has arrived is still read, and nothing is dialled any more
 class PeerLink : public std::enable_shared_from_this<PeerLink> {
  public:
-  /// Between a broken connection and the next attempt; doubles until something has arrived at the other process again.
+  /// Between a broken connection and the next attempt; doubles until something has arrived at the
+  /// other process again.
   static constexpr std::chrono::milliseconds kFirstPause{50};
   static constexpr std::chrono::milliseconds kLongestPause{2000};
   /// How long calls wait for a process that lives and cannot be reached.
   static constexpr std::chrono::seconds kPatience{20};
-  /// Connections in a row that broke before the first message had arrived, after which that message is given up.
+  /// Connections in a row that broke before the first message had arrived, after which that message
+  /// is given up.
   static constexpr int kMostInVain = 8;
 
   using Opened = std::function<void(transport::ConnectionPtr)>;
   using Denied = std::function<void(const std::string& why)>;
-  /// What a link asks of its user; of all links of this process, and outlives them. Each may end the link.
+  /// What a link asks of its user; of all links of this process, and outlives them. Each may end
+  /// the link.
   struct Callbacks {
     boost::asio::io_context& loop;
     std::function<void(const AddressPtr&, Opened, Denied)> dial;
     /// A message of the stream: called once for each, in order.
     std::function<void(ProcessId, wire::Message::Reader)> deliver;
     /// A message that belongs to its connection.
-    std::function<void(ProcessId, const transport::ConnectionPtr&, wire::Message::Reader)> on_opening;
+    std::function<void(ProcessId, const transport::ConnectionPtr&, wire::Message::Reader)>
+        on_opening;
     std::function<void(ProcessId, const transport::ConnectionPtr&)> on_opened;
     std::function<void(ProcessId, const transport::ConnectionPtr&)> on_closed;
-    /// No connection is left, or none could be made: has the process ended? Called again while that lasts.
+    /// No connection is left, or none could be made: has the process ended? Called again while that
+    /// lasts.
     std::function<void(ProcessId, const std::string& why)> on_broken;
     /// That has lasted for kPatience. Called again after the same time.
     std::function<void(ProcessId, const std::string& why)> on_unreachable;

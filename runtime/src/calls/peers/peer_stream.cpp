@@ -29,7 +29,7 @@ void KeptMessage::send_through(transport::Connection& connection) const {
   connection.send_frame(frame_);
 }
 
-// ---- sender ----------------------------------------------------------------------------------------------------
+// ---- sender -------------------------------------------------------------------------------------
 
 void StreamSender::push(KeptMessage message) {
   kept_bytes_ += message.bytes();
@@ -75,7 +75,7 @@ void StreamSender::replace(KeptMessage& kept, KeptMessage with) {
   kept = std::move(with);
 }
 
-// ---- receiver --------------------------------------------------------------------------------------------------
+// ---- receiver -----------------------------------------------------------------------------------
 
 bool StreamReceiver::start(Connection connection, const StreamStart& begin) {
   if (begin.from == 0 || begin.from > received_ + 1) return false;

@@ -12,9 +12,10 @@
 
 namespace troupe::runtime {
 
-/// Messages from one process to another one, each delivered once and in order, whatever becomes of the connections that
-/// carry them: the sender keeps what has not been acknowledged, and sends it again through the next connection. Pure: no
-/// sockets, no clock. What holds of the two ends together:
+/// Messages from one process to another one, each delivered once and in order, whatever becomes of
+/// the connections that carry them: the sender keeps what has not been acknowledged, and sends it
+/// again through the next connection. Pure: no sockets, no clock. What holds of the two ends
+/// together:
 ///
 ///   1. What is delivered is a prefix of what was pushed, in that order, and no message is delivered twice.
 ///   2. While connections are made anew and one lives long enough, everything that was pushed is delivered.
@@ -25,11 +26,13 @@ namespace troupe::runtime {
 ///     messages from, from + 1, ...                 ──▶   delivers those that it has not had
 ///     drops what has arrived                       ◀──   streamAck(received): now and then, on any connection
 struct StreamStart {
-  std::uint64_t number = 0;  ///< of the connection, among those that the sender has used for this stream
-  std::uint64_t from = 0;    ///< the place of the first message that follows
+  /// Of the connection, among those that the sender has used for this stream.
+  std::uint64_t number = 0;
+  std::uint64_t from = 0;  ///< the place of the first message that follows
 };
 
-/// One message of a stream, as it goes onto the wire. A large one is shared with the outbox of a connection.
+/// One message of a stream, as it goes onto the wire. A large one is shared with the outbox of a
+/// connection.
 class KeptMessage {
  public:
   /// Messages up to this size are copied into memory of their own size.
@@ -51,7 +54,8 @@ class KeptMessage {
 
 class StreamSender {
  public:
-  /// What is handed to one connection without being acknowledged, but for one message: far below the limit of an outbox.
+  /// What is handed to one connection without being acknowledged, but for one message: far below
+  /// the limit of an outbox.
   static constexpr std::size_t kWindowBytes = std::size_t{512} << 20;
 
   void push(KeptMessage message);
@@ -59,8 +63,8 @@ class StreamSender {
   StreamStart start();
   /// The next message to be handed to the connection; nullptr: none for now.
   const KeptMessage* next();
-  /// So many messages have arrived at the receiver. -> true: some of them were not known to have. A number that no receiver
-  /// can have counted is ignored.
+  /// So many messages have arrived at the receiver. -> true: some of them were not known to have. A
+  /// number that no receiver can have counted is ignored.
   bool acknowledged(std::uint64_t received);
 
   /// The messages that are not acknowledged, in order.
@@ -85,7 +89,8 @@ class StreamSender {
 
 class StreamReceiver {
  public:
-  /// An acknowledgement is due after so many messages or bytes; before that it is owed, and given within a while.
+  /// An acknowledgement is due after so many messages or bytes; before that it is owed, and given
+  /// within a while.
   static constexpr std::uint64_t kAckMessages = 64;
   static constexpr std::size_t kAckBytes = std::size_t{256} << 10;
 
@@ -107,7 +112,8 @@ class StreamReceiver {
  private:
   Connection heard_ = nullptr;
   std::uint64_t number_ = 0;
-  std::uint64_t next_ = 0;  // place of the message that comes next through the connection that is heard
+  // Place of the message that comes next through the connection that is heard.
+  std::uint64_t next_ = 0;
   std::uint64_t received_ = 0;
   std::uint64_t owed_messages_ = 0;
   std::size_t owed_bytes_ = 0;

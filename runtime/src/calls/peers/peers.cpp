@@ -18,15 +18,17 @@ namespace {
 std::optional<Failure> why_not_sent(ProcessId to, std::size_t bytes, std::size_t kept) {
   if (bytes > transport::Limits{}.frame_bytes) {
     return Failure{.kind = Failure::Kind::TooLarge,
-                   .message = fmt::format("a message of {} bytes was to be sent to process {}, and the limit is {}: "
-                                          "pass the values in pieces",
+                   .message = fmt::format("a message of {} bytes was to be sent to process {}, and "
+                                          "the limit is {}: pass the values in pieces",
                                           bytes, to, transport::Limits{}.frame_bytes)};
   }
   if (kept + bytes <= Peers::kMostKept) return std::nullopt;
-  return Failure{.kind = Failure::Kind::Disconnected,
-                 .message = fmt::format("process {} does not keep up: {} bytes wait to be received there, and {} more "
-                                        "were to be sent; the limit is {}: wait for results before more calls are made",
-                                        to, kept, bytes, Peers::kMostKept)};
+  return Failure{
+      .kind = Failure::Kind::Disconnected,
+      .message = fmt::format(
+          "process {} does not keep up: {} bytes wait to be received there, and {} more were to be "
+          "sent; the limit is {}: wait for results before more calls are made",
+          to, kept, bytes, Peers::kMostKept)};
 }
 
 }  // namespace
@@ -36,7 +38,8 @@ Peers::Peers(Ways ways)
       channels_(
           {.loop = ways_.loop,
            .executor = ways_.executor,
-           .send = [this](ProcessId process, transport::Outgoing&& message) { post(process, std::move(message)); },
+           .send = [this](ProcessId process,
+                          transport::Outgoing&& message) { post(process, std::move(message)); },
            .send_outcome = ways_.send_outcome,
            .ended =
                [this](ProcessId process) {
@@ -54,13 +57,20 @@ PeerLink::Callbacks Peers::link_callbacks() {
       .loop = ways_.loop,
       .dial = [this](const AddressPtr& to, const PeerLink::Opened& opened,
                      const PeerLink::Denied& denied) { dial(to, opened, denied); },
-      .deliver = [this](ProcessId process, wire::Message::Reader message) { deliver(process, message); },
-      .on_opening = [this](ProcessId process, const ConnectionPtr& connection,
-                           wire::Message::Reader message) { channels_.receive(connection, process, message); },
-      .on_opened = [this](ProcessId process, const ConnectionPtr& opened) { channels_.connected(process, opened); },
-      .on_closed = [this](ProcessId process, const ConnectionPtr& closed) { channels_.disconnected(process, closed); },
+      .deliver = [this](ProcessId process,
+                        wire::Message::Reader message) { deliver(process, message); },
+      .on_opening =
+          [this](ProcessId process, const ConnectionPtr& connection,
+                 wire::Message::Reader message) {
+            channels_.receive(connection, process, message);
+          },
+      .on_opened = [this](ProcessId process,
+                          const ConnectionPtr& opened) { channels_.connected(process, opened); },
+      .on_closed = [this](ProcessId process,
+                          const ConnectionPtr& closed) { channels_.disconnected(process, closed); },
       .on_broken = [this](ProcessId process, const std::string& why) { broken(process, why); },
-      .on_unreachable = [this](ProcessId process, const std::string& why) { unreachable(process, why); },
+      .on_unreachable = [this](ProcessId process,
+                               const std::string& why) { unreachable(process, why); },
       .on_stuck = [this](ProcessId process, const std::string& why) { stuck(process, why); },
       .on_owed = [this] { acknowledge_soon(); },
   };
@@ -84,7 +94,7 @@ const Failure* Peers::why_gone(ProcessId process) {
   return known->dying ? &known->dying->how : nullptr;
 }
 
-// ---- sending ---------------------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) {
   const auto id = ++last_id_;
@@ -114,7 +124,8 @@ void Peers::send(const AddressPtr& to, const Fill& fill) {
   target.link->reach(to);
 }
 
-bool Peers::answer_to(ProcessId process, std::size_t bytes, const std::function<void(wire::Message::Builder)>& fill) {
+bool Peers::answer_to(ProcessId process, std::size_t bytes,
+                      const std::function<void(wire::Message::Builder)>& fill) {
   auto* asking = find(process);
   if (!asking || asking->dying || ended_) return false;
   transport::Outgoing message(bytes);
@@ -127,9 +138,10 @@ void Peers::post(ProcessId to, transport::Outgoing&& message) {
   if (auto* target = find(to)) target->link->send(std::move(message), 0);
 }
 
-// ---- connections -----------------------------------------------------------------------------------------------
+// ---- connections --------------------------------------------------------------------------------
 
-void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened, const PeerLink::Denied& denied) {
+void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened,
+                 const PeerLink::Denied& denied) {
   transport::Endpoint endpoint;
   if (to->machine == ways_.self->machine && !to->unix_name.empty()) {
     endpoint.unix_name = to->unix_name;
@@ -148,7 +160,9 @@ void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened, const Pee
   options.awaits_welcome = false;
   transport::connect(
       ways_.loop, endpoint, options,
-      [opened](transport::ConnectionPtr connection, const transport::Accepted&) { opened(std::move(connection)); },
+      [opened](transport::ConnectionPtr connection, const transport::Accepted&) {
+        opened(std::move(connection));
+      },
       [denied](const transport::Denied& why) { denied(why.why); });
 }
 
@@ -171,7 +185,7 @@ void Peers::acknowledge_soon() {
   });
 }
 
-// ---- the end of a process --------------------------------------------------------------------------------------
+// ---- the end of a process -----------------------------------------------------------------------
 
 void Peers::broken(ProcessId process, const std::string& why) {
   const auto* known = find(process);
@@ -193,8 +207,9 @@ void Peers::ask_fate(ProcessId process, const std::string& symptom) {
     how.message += " (" + symptom + ")";
     lost(process, Death(std::move(how)), false);
   };
-  ways_.head.ask([process](wire::Ask::Builder ask) { ask.setFate(process); },
-                 [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); }, refused);
+  ways_.head.ask(
+      [process](wire::Ask::Builder ask) { ask.setFate(process); },
+      [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); }, refused);
 }
 
 /// Its report travels beside what it sent: an answer that lies unread in a socket is an answer.
@@ -243,16 +258,18 @@ void Peers::end(const Failure& why) {
   for (const auto process : all) lost(process, Death(why), false);
 }
 
-// ---- processes that live ---------------------------------------------------------------------------------------
+// ---- processes that live ------------------------------------------------------------------------
 
-/// What was asked of it may have been done or may be under way, and its answers would come too late. Refs stay.
+/// What was asked of it may have been done or may be under way, and its answers would come too
+/// late. Refs stay.
 void Peers::unreachable(ProcessId process, const std::string& why) {
   auto* far = find(process);
   if (!far) return;
   const Failure how{.kind = Failure::Kind::Disconnected,
-                    .message = fmt::format("process {} has not been reached for {} s, though it is not known to have "
-                                           "ended ({}): check the network and the firewalls between the two machines",
-                                           process, PeerLink::kPatience.count(), why)};
+                    .message = fmt::format(
+                        "process {} has not been reached for {} s, though it is not known to have "
+                        "ended ({}): check the network and the firewalls between the two machines",
+                        process, PeerLink::kPatience.count(), why)};
   far->link->give_up_requests(how);
   const auto last_sent = far->link->last_request_handed();
   for (auto& [id, done] : std::exchange(far->in_flight, {})) {
@@ -263,10 +280,11 @@ void Peers::unreachable(ProcessId process, const std::string& why) {
 void Peers::stuck(ProcessId process, const std::string& why) {
   auto* far = find(process);
   if (!far) return;
-  const Failure how{.kind = Failure::Kind::Disconnected,
-                    .message = fmt::format("a message between process {} and process {} was sent through {} "
-                                           "connections, each of which broke before it had arrived; the last: {}",
-                                           ways_.self->process, process, PeerLink::kMostInVain, why)};
+  const Failure how{
+      .kind = Failure::Kind::Disconnected,
+      .message = fmt::format("a message between process {} and process {} was sent through {} "
+                             "connections, each of which broke before it had arrived; the last: {}",
+                             ways_.self->process, process, PeerLink::kMostInVain, why)};
   const auto first = far->link->give_up_first(how);
   if (!first) return;
   log::warn(how.message);
@@ -279,24 +297,27 @@ void Peers::close_channels(ProcessId process, const std::string& why) {
   channels_.lost(process, Failure{.kind = Failure::Kind::Disconnected, .message = why}, false);
 }
 
-/// It lives: what was in the rings has no answer that could be believed, and all else goes on through the socket.
+/// It lives: what was in the rings has no answer that could be believed, and all else goes on
+/// through the socket.
 void Peers::damaged(ProcessId process) {
   transport::Outgoing message;
   message.root().setChannelEnd();
   post(process, std::move(message));
-  close_channels(process, fmt::format("the memory shared with process {} holds what neither side writes there: one of "
-                                      "the two programs writes where it must not",
-                                      process));
+  close_channels(process,
+                 fmt::format("the memory shared with process {} holds what neither side writes "
+                             "there: one of the two programs writes where it must not",
+                             process));
 }
 
-// ---- messages --------------------------------------------------------------------------------------------------
+// ---- messages -----------------------------------------------------------------------------------
 
 /// A message that cannot be read counts as received: sent again it would be no better.
 void Peers::deliver(ProcessId process, wire::Message::Reader message) {
   try {
     dispatch(process, message);
   } catch (const kj::Exception& error) {
-    const auto why = fmt::format("process {} sent a malformed message: {}", process, error.getDescription().cStr());
+    const auto why = fmt::format("process {} sent a malformed message: {}", process,
+                                 error.getDescription().cStr());
     log::warn(why);
     refuse(process, message, why);
   }
@@ -317,9 +338,10 @@ void Peers::dispatch(ProcessId process, wire::Message::Reader message) {
     case wire::Message::CHANNEL_START:
       return channels_.started(process);
     case wire::Message::CHANNEL_END:
-      return close_channels(process, fmt::format("process {} has found the memory that is shared with it damaged: one "
-                                                 "of the two programs writes where it must not",
-                                                 process));
+      return close_channels(process,
+                            fmt::format("process {} has found the memory that is shared with it "
+                                        "damaged: one of the two programs writes where it must not",
+                                        process));
     default:
       return ways_.on_request(process, message);
   }
@@ -332,7 +354,8 @@ void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::
       case wire::Message::CALL:
         return ways_.send_outcome(process, message.getCall().getId(), how, {});
       case wire::Message::REPLY:
-        if (const auto id = message.getReply().getId(); DirectId::is(id)) return channels_.answer(process, id, how, {});
+        if (const auto id = message.getReply().getId(); DirectId::is(id))
+          return channels_.answer(process, id, how, {});
         return answer(process, message.getReply().getId(), how);
       case wire::Message::FETCHED:
         return answer(process, message.getFetched().getId(), how);
@@ -344,7 +367,8 @@ void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::
   }
 }
 
-void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
+void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome,
+                   std::chrono::nanoseconds run_time) {
   auto* from = find(process);
   if (!from) return;
   auto pending = from->in_flight.extract(id);
@@ -357,9 +381,11 @@ Outcome Peers::read(wire::Outcome::Reader from) {
 }
 
 Outcome Peers::read(wire::RendezvousReply::Reader from) {
-  if (from.getFailure().size() != 0) return Failure{.kind = Failure::Kind::Refused, .message = from.getFailure()};
+  if (from.getFailure().size() != 0)
+    return Failure{.kind = Failure::Kind::Refused, .message = from.getFailure()};
   detail::Payload value;
-  value.bytes.assign(reinterpret_cast<const char*>(from.getValue().begin()), from.getValue().size());
+  value.bytes.assign(reinterpret_cast<const char*>(from.getValue().begin()),
+                     from.getValue().size());
   return value;
 }
 

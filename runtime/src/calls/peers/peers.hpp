@@ -20,13 +20,14 @@ class Exception;
 
 namespace troupe::runtime {
 
-/// For the handshake of two processes of one job. Longer than with a head: that one of them lives is known from its node,
-/// and hundreds that start at once share a few cores.
+/// For the handshake of two processes of one job. Longer than with a head: that one of them lives
+/// is known from its node, and hundreds that start at once share a few cores.
 inline constexpr std::chrono::seconds kPeerHandshake{10};
 
-/// The other processes of the same job that run user code, and the requests in flight to them. Messages to a process go
-/// through its link, which outlives connections: only the death of a process, as the head confirms it, ends what is in
-/// flight there and forgets the refs that it held. Belongs to the loop.
+/// The other processes of the same job that run user code, and the requests in flight to them.
+/// Messages to a process go through its link, which outlives connections: only the death of a
+/// process, as the head confirms it, ends what is in flight there and forgets the refs that it
+/// held. Belongs to the loop.
 ///
 ///   [linked] --no connection--> [asking the head how it died] --"it lives"--> [linked]: the link connects anew
 ///      |                                    '--it died--.
@@ -46,7 +47,8 @@ class Peers {
     /// A message that asks something of this process.
     std::function<void(ProcessId caller, wire::Message::Reader)> on_request;
     /// The outcome of a call that came through a channel, for its caller's socket.
-    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&, std::chrono::nanoseconds run_time)>
+    std::function<void(ProcessId caller, std::uint64_t call, const Outcome&,
+                       std::chrono::nanoseconds run_time)>
         send_outcome;
     /// Nothing more comes from it.
     std::function<void(ProcessId)> on_lost;
@@ -54,9 +56,12 @@ class Peers {
     std::function<void(const OutChannelPtr&)> on_channel;
   };
   using Fill = std::function<void(wire::Message::Builder, std::uint64_t id)>;
-  /// `lost`: there is no answer, and this is how far the process had come with it; the outcome is then how it ended.
-  using Done = std::function<void(Outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time)>;
-  /// How long what a process sent before its end is waited for: its socket's end is not seen while a child of it lives.
+  /// `lost`: there is no answer, and this is how far the process had come with it; the outcome is
+  /// then how it ended.
+  using Done =
+      std::function<void(Outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time)>;
+  /// How long what a process sent before its end is waited for: its socket's end is not seen while
+  /// a child of it lives.
   static constexpr std::chrono::seconds kLastWords{1};
   /// Bytes that wait to be received by one process, above which nothing more is asked of it.
   static constexpr std::size_t kMostKept = transport::Limits{}.outbox_bytes;
@@ -69,9 +74,10 @@ class Peers {
   std::uint64_t request(const AddressPtr& to, const Fill& fill, Done done);
   /// Sends something that has no answer; lost with the process.
   void send(const AddressPtr& to, const Fill& fill);
-  /// Answers a process that has asked something, through whichever connection there will be. `bytes`: about how many. False
-  /// where the process has ended: then `fill` is not called.
-  bool answer_to(ProcessId process, std::size_t bytes, const std::function<void(wire::Message::Builder)>& fill);
+  /// Answers a process that has asked something, through whichever connection there will be.
+  /// `bytes`: about how many. False where the process has ended: then `fill` is not called.
+  bool answer_to(ProcessId process, std::size_t bytes,
+                 const std::function<void(wire::Message::Builder)>& fill);
   /// A process has connected to this one.
   void adopt(const transport::ConnectionPtr& connection, ProcessId caller);
   /// The head knows that the process has ended. What it sent before still counts.
@@ -114,7 +120,8 @@ class Peers {
   void deliver(ProcessId process, wire::Message::Reader message);
   void dispatch(ProcessId process, wire::Message::Reader message);
   void refuse(ProcessId process, wire::Message::Reader message, const std::string& why);
-  void answer(ProcessId process, std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time = {});
+  void answer(ProcessId process, std::uint64_t id, Outcome outcome,
+              std::chrono::nanoseconds run_time = {});
   void wait_for_last_words(ProcessId process, Peer& peer);
   void acknowledge_soon();
   Outcome read(wire::Outcome::Reader from);

@@ -25,15 +25,16 @@ namespace {
 constexpr std::chrono::seconds kEndLimit{10};  // for killed processes to be gone
 
 [[noreturn]] void cannot_start(const char* what) {
-  throw Error(
-      Failure{.kind = Failure::Kind::Unknown,
-              .message = fmt::format("cannot start the node under a guardian: {}: {}", what, std::strerror(errno))});
+  throw Error(Failure{.kind = Failure::Kind::Unknown,
+                      .message = fmt::format("cannot start the node under a guardian: {}: {}", what,
+                                             std::strerror(errno))});
 }
 
 sigset_t awaited_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::sigaddset(&signals, number);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    ::sigaddset(&signals, number);
   return signals;
 }
 

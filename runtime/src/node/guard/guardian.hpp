@@ -4,17 +4,18 @@
 
 namespace troupe::node {
 
-/// Forks, and returns in the child, which is to be the node. The process that called becomes the child's guardian: it
-/// passes signals on to it, ends what the node has left once that is gone, however the node ended, and ends as the node
-/// did. Of the node it keeps nothing open. -> the end of a pipe that can be read once the guardian is gone: then the node
-/// is to end everything itself. To be called with one thread. Throws Error where there can be no child.
+/// Forks, and returns in the child, which is to be the node. The process that called becomes the
+/// child's guardian: it passes signals on to it, ends what the node has left once that is gone,
+/// however the node ended, and ends as the node did. Of the node it keeps nothing open. -> the end
+/// of a pipe that can be read once the guardian is gone: then the node is to end everything itself.
+/// To be called with one thread. Throws Error where there can be no child.
 ///
 ///   guardian ── node ──┬── zygote                      Both are child subreapers: a process that user code leaves behind,
 ///   (this process)     ├── worker process ── child     whatever its session, becomes a child of the node, and with all
 ///                      └── child of one that ended     others a child of the guardian once the node is gone.
 ///
-/// The child leads a session of its own, so that no signal to the group of its guardian ends both. Children that this process
-/// had before, as one that a shell executed may have, are left alone.
+/// The child leads a session of its own, so that no signal to the group of its guardian ends both.
+/// Children that this process had before, as one that a shell executed may have, are left alone.
 os::UniqueFd run_under_guardian();
 
 }  // namespace troupe::node

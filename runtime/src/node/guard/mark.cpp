@@ -10,7 +10,9 @@ namespace {
 /// Of a process without a limit: as many worker processes as there will ever be fit below that.
 constexpr std::uint64_t kUnmarked = std::uint64_t{1} << 62;
 
-std::uint64_t mark_in(const rlimit& limit) { return std::min<std::uint64_t>(limit.rlim_max, kUnmarked); }
+std::uint64_t mark_in(const rlimit& limit) {
+  return std::min<std::uint64_t>(limit.rlim_max, kUnmarked);
+}
 
 std::uint64_t own_mark() {
   rlimit limit{};

@@ -20,11 +20,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenRounds{5};
 
-/// Of this process's first thread, which is whom the kernel gives orphans to. One that is given to it while this looks may be
-/// missed: the end of that one's parent is another signal, and another look.
+/// Of this process's first thread, which is whom the kernel gives orphans to. One that is given to
+/// it while this looks may be missed: the end of that one's parent is another signal, and another
+/// look.
 std::vector<pid_t> children() {
   const auto pid = std::to_string(::getpid());
-  const os::UniqueFd file(::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(), O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd file(
+      ::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   std::array<char, 4096> part;
   for (ssize_t got = 0; (got = ::read(file.get(), part.data(), part.size())) > 0;) {
@@ -53,7 +55,9 @@ std::size_t kill_orphans(const std::function<bool(pid_t child)>& is_orphan) {
 }
 
 void end_children(std::chrono::milliseconds limit) {
-  const auto is_left = [](pid_t child) { return mark_of_child(child) > 0 && ::waitpid(child, nullptr, WNOHANG) == 0; };
+  const auto is_left = [](pid_t child) {
+    return mark_of_child(child) > 0 && ::waitpid(child, nullptr, WNOHANG) == 0;
+  };
   const auto end = std::chrono::steady_clock::now() + limit;
   while (kill_orphans(is_left) > 0 && std::chrono::steady_clock::now() < end) {
     ::poll(nullptr, 0, static_cast<int>(kBetweenRounds.count()));

@@ -9,12 +9,13 @@
 
 namespace troupe::node {
 
-Reaper::Reaper(asio::io_context& loop, Unknown unknown) : signals_(loop, SIGCHLD), unknown_(unknown) {
+Reaper::Reaper(asio::io_context& loop, Unknown unknown)
+    : signals_(loop, SIGCHLD), unknown_(unknown) {
   wait_for_signal();
 }
 Reaper::~Reaper() = default;
 
-// ---- announcements ---------------------------------------------------------------------------------------------
+// ---- announcements ------------------------------------------------------------------------------
 
 Reaper::Announcement Reaper::announce() {
   Announcement announcement;
@@ -48,7 +49,7 @@ bool Reaper::may_reap_unknown(pid_t child) {
   return true;
 }
 
-// ---- children --------------------------------------------------------------------------------------------------
+// ---- children -----------------------------------------------------------------------------------
 
 void Reaper::watch(pid_t child, Group group, OnEnded ended) {
   children_.emplace(child, Child{group, std::move(ended)});
@@ -89,7 +90,8 @@ void Reaper::sweep() {
 }
 
 void Reaper::reap_ended() {
-  // Signals of several children may come as one, and asking each child is slow with thousands of them.
+  // Signals of several children may come as one, and asking each child is slow with thousands of
+  // them.
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
@@ -113,7 +115,8 @@ void Reaper::sweep_known() {
 
 bool Reaper::ended(pid_t child) {
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
 }
 
 void Reaper::reap(pid_t child) {

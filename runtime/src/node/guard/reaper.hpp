@@ -14,10 +14,10 @@ namespace troupe::node {
 
 namespace asio = boost::asio;
 
-/// Reaps the children of this process that it was told of. Of the others it reaps those that nobody can tell it of any more,
-/// as of a zygote that was killed between its fork and its report: where it owns all children of its process, which a
-/// node's does. Belongs to one loop. SIGCHLD reaches every Reaper of a process, but only the one that watches a child
-/// reaps it.
+/// Reaps the children of this process that it was told of. Of the others it reaps those that nobody
+/// can tell it of any more, as of a zygote that was killed between its fork and its report: where
+/// it owns all children of its process, which a node's does. Belongs to one loop. SIGCHLD reaches
+/// every Reaper of a process, but only the one that watches a child reaps it.
 class Reaper {
  public:
   /// Called on the loop, once, with the status as waitpid gives it.
@@ -31,8 +31,8 @@ class Reaper {
   explicit Reaper(asio::io_context& loop, Unknown unknown = Unknown::Left);
   ~Reaper();
 
-  /// Somebody may make a child of this process, and it will be watched then: as long as this lives, no child is taken for
-  /// one that nobody tells of. May outlive the Reaper.
+  /// Somebody may make a child of this process, and it will be watched then: as long as this lives,
+  /// no child is taken for one that nobody tells of. May outlive the Reaper.
   class Announcement {
    public:
     Announcement() = default;
@@ -56,13 +56,15 @@ class Reaper {
   void watch(pid_t child, Group group, OnEnded ended);
   bool watches(pid_t child) const { return children_.contains(child); }
   std::size_t size() const { return children_.size(); }
-  /// Called after each look at the children that have ended: others of this process may have become its own by that.
+  /// Called after each look at the children that have ended: others of this process may have become
+  /// its own by that.
   void on_swept(std::function<void()> swept) { on_swept_ = std::move(swept); }
 
   /// Takes no further signals, so that the loop can run out of work.
   void stop();
 
-  /// SIGKILL to everything that it watches, and waits for it. For a destructor that finds children still running.
+  /// SIGKILL to everything that it watches, and waits for it. For a destructor that finds children
+  /// still running.
   void kill_all();
 
  private:
@@ -86,10 +88,12 @@ class Reaper {
   std::function<void()> on_swept_;
   const Unknown unknown_;
   std::uint64_t last_announcement_ = 0;
-  std::set<std::uint64_t> announcements_;              // open
-  std::unordered_map<pid_t, std::uint64_t> not_told_;  // ended children; the last announcement of that time
+  std::set<std::uint64_t> announcements_;  // open
+  // Ended children; the last announcement of that time.
+  std::unordered_map<pid_t, std::uint64_t> not_told_;
   bool stopped_ = false;
-  std::shared_ptr<Reaper*> alive_ = std::make_shared<Reaper*>(this);  // a handler may be queued when this object goes
+  // A handler may be queued when this object goes.
+  std::shared_ptr<Reaper*> alive_ = std::make_shared<Reaper*>(this);
 };
 
 /// As waitpid(), until that child has ended, whatever signals come meanwhile. -> its status.

@@ -27,7 +27,9 @@ struct Nvml {
   int (*memory)(Device, Memory*) = load<int(Device, Memory*)>("nvmlDeviceGetMemoryInfo");
 
   explicit Nvml(const char* path) : library(::dlopen(path, RTLD_LAZY | RTLD_LOCAL)) {}
-  bool complete() const { return library && init && shutdown && count && handle && uuid && name && memory; }
+  bool complete() const {
+    return library && init && shutdown && count && handle && uuid && name && memory;
+  }
 
   template <class Function>
   Function* load(const char* symbol) {
@@ -76,14 +78,16 @@ std::vector<Gpu> find_gpus(const char* visible, const char* library) {
   std::istringstream words(visible);
   for (std::string word; std::getline(words, word, ',');) {
     word.erase(std::remove(word.begin(), word.end(), ' '), word.end());
-    const auto found = std::ranges::find_if(all, [&](const Gpu& gpu) { return !word.empty() && is_named(gpu, word); });
+    const auto found = std::ranges::find_if(
+        all, [&](const Gpu& gpu) { return !word.empty() && is_named(gpu, word); });
     if (found == all.end()) break;
     chosen.push_back(*found);
   }
   return chosen;
 }
 
-std::string visible_devices(const std::vector<Gpu>& of_node, const std::vector<std::uint32_t>& indices) {
+std::string visible_devices(const std::vector<Gpu>& of_node,
+                            const std::vector<std::uint32_t>& indices) {
   std::string list;
   for (auto index : indices) {
     const auto gpu = std::ranges::find(of_node, index, &Gpu::index);

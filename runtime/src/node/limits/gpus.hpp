@@ -13,12 +13,14 @@ struct Gpu {
   std::uint64_t memory_bytes = 0;
 };
 
-/// The GPUs that NVIDIA's management library finds, which is loaded now; none where it is not there or has no driver.
-/// Touches no CUDA. Of them, those that `visible` names, as CUDA_VISIBLE_DEVICES does (indices or starts of UUIDs, up
-/// to the first that is neither); nullptr: all.
+/// The GPUs that NVIDIA's management library finds, which is loaded now; none where it is not there
+/// or has no driver. Touches no CUDA. Of them, those that `visible` names, as CUDA_VISIBLE_DEVICES
+/// does (indices or starts of UUIDs, up to the first that is neither); nullptr: all.
 std::vector<Gpu> find_gpus(const char* visible, const char* library = "libnvidia-ml.so.1");
 
-/// The value of CUDA_VISIBLE_DEVICES that shows these of the node's GPUs; an index that it has not stands for itself.
-std::string visible_devices(const std::vector<Gpu>& of_node, const std::vector<std::uint32_t>& indices);
+/// The value of CUDA_VISIBLE_DEVICES that shows these of the node's GPUs; an index that it has not
+/// stands for itself.
+std::string visible_devices(const std::vector<Gpu>& of_node,
+                            const std::vector<std::uint32_t>& indices);
 
 }  // namespace troupe::node

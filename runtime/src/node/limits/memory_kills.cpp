@@ -26,10 +26,13 @@ std::vector<MemoryKills::Counter> counters_here() {
   const auto groups = os::own_memory_cgroup();
   const std::string in_group =
       "the kernel has just ended a process of this node's cgroup because that was out of memory";
-  if (!groups.version_2.empty()) found.push_back({groups.version_2 + "/memory.events", "oom_kill", in_group});
-  if (!groups.version_1.empty()) found.push_back({groups.version_1 + "/memory.oom_control", "oom_kill", in_group});
+  if (!groups.version_2.empty())
+    found.push_back({groups.version_2 + "/memory.events", "oom_kill", in_group});
+  if (!groups.version_1.empty())
+    found.push_back({groups.version_1 + "/memory.oom_control", "oom_kill", in_group});
   found.push_back({"/proc/vmstat", "oom_kill",
-                   "the kernel has just ended a process of this machine because memory ran out, most likely this one"});
+                   "the kernel has just ended a process of this machine because memory ran out, "
+                   "most likely this one"});
   return found;
 }
 

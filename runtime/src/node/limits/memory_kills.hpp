@@ -9,9 +9,9 @@
 
 namespace troupe::node {
 
-/// How often the kernel has ended processes because memory ran out (its OOM killer), from the counters that it keeps, the
-/// narrower ones first. A signal does not say who sent it; these say whether it may have been the kernel. Lives in the
-/// node, on its loop.
+/// How often the kernel has ended processes because memory ran out (its OOM killer), from the
+/// counters that it keeps, the narrower ones first. A signal does not say who sent it; these say
+/// whether it may have been the kernel. Lives in the node, on its loop.
 class MemoryKills {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,8 +31,8 @@ class MemoryKills {
 
   /// Reads the counters; to be called every second or so.
   void look(Clock::time_point now);
-  /// Of a process that was killed by SIGKILL, and not by its node: what a counter says to that. Each kill explains one
-  /// death. Empty: no counter has risen.
+  /// Of a process that was killed by SIGKILL, and not by its node: what a counter says to that.
+  /// Each kill explains one death. Empty: no counter has risen.
   std::string explain(Clock::time_point now);
 
  private:

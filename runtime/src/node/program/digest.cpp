@@ -28,7 +28,9 @@ Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
-void Sha256::update(const void* data, std::size_t size) { must(EVP_DigestUpdate(context_->evp, data, size)); }
+void Sha256::update(const void* data, std::size_t size) {
+  must(EVP_DigestUpdate(context_->evp, data, size));
+}
 
 Digest Sha256::finish() {
   Digest digest;

@@ -45,7 +45,8 @@ std::string machine_name(std::uint16_t machine) {
 
 std::optional<std::string> read_at(int file, std::uint64_t offset, std::size_t size) {
   std::string bytes(size, '\0');
-  if (::pread(file, bytes.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) return std::nullopt;
+  if (::pread(file, bytes.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size))
+    return std::nullopt;
   return bytes;
 }
 
@@ -73,7 +74,8 @@ std::uint32_t isa_in_notes(const std::string& notes) {
     const std::size_t name = at + sizeof header;
     const std::size_t data = name + (std::size_t{header.n_namesz} + 3) / 4 * 4;
     if (data > notes.size() || header.n_descsz > notes.size() - data) return 0;
-    if (header.n_type == NT_GNU_PROPERTY_TYPE_0 && notes.compare(name, 4, std::string("GNU\0", 4)) == 0) {
+    if (header.n_type == NT_GNU_PROPERTY_TYPE_0 &&
+        notes.compare(name, 4, std::string("GNU\0", 4)) == 0) {
       return isa_in_properties(notes.substr(data, header.n_descsz));
     }
     at = data + (std::size_t{header.n_descsz} + 7) / 8 * 8;
@@ -85,7 +87,8 @@ void read_segment(int file, const Elf64_Phdr& segment, ElfNeeds& needs) {
   if (segment.p_type == PT_INTERP && segment.p_filesz <= kLongestPath) {
     if (auto path = read_at(file, segment.p_offset, segment.p_filesz)) needs.loader = path->c_str();
   } else if (segment.p_type == PT_GNU_PROPERTY && segment.p_filesz <= kLongestNotes) {
-    if (auto notes = read_at(file, segment.p_offset, segment.p_filesz)) needs.isa_needed = isa_in_notes(*notes);
+    if (auto notes = read_at(file, segment.p_offset, segment.p_filesz))
+      needs.isa_needed = isa_in_notes(*notes);
   }
 }
 
@@ -109,7 +112,8 @@ int highest_level(std::uint32_t levels) {
 
 std::variant<ElfNeeds, NotElf> read_elf(int file) {
   auto start = read_at(file, 0, EI_NIDENT + 4);
-  if (!start || start->compare(0, SELFMAG, ELFMAG) != 0) return NotElf{"it is not an ELF executable"};
+  if (!start || start->compare(0, SELFMAG, ELFMAG) != 0)
+    return NotElf{"it is not an ELF executable"};
   ElfNeeds needs;
   needs.bits = (*start)[EI_CLASS] == ELFCLASS64 ? 64 : 32;
   std::memcpy(&needs.machine, start->data() + EI_NIDENT + 2, sizeof needs.machine);
@@ -134,20 +138,21 @@ std::variant<ElfNeeds, NotElf> read_elf(int file) {
 std::string why_not_here(const ElfNeeds& needs) {
   if (needs.machine != kHere || needs.bits != 64) {
     return fmt::format(
-        "it is built for {} ({} bits), this node is {} (64 bits); build it for {}, or use labels to keep it off "
-        "this node",
+        "it is built for {} ({} bits), this node is {} (64 bits); build it for {}, or use labels "
+        "to keep it off this node",
         machine_name(needs.machine), needs.bits, machine_name(kHere), machine_name(kHere));
   }
   if (!needs.loader.empty() && ::access(needs.loader.c_str(), X_OK) != 0) {
     return fmt::format(
-        "its dynamic loader {} is not on this node; build it with this node's C library, or link it statically",
+        "its dynamic loader {} is not on this node; build it with this node's C library, or link "
+        "it statically",
         needs.loader);
   }
   const auto lacking = needs.isa_needed & ~isa_levels_here();
   if (kHere == EM_X86_64 && lacking != 0) {
     return fmt::format(
-        "it needs the instruction set x86-64-v{}, this node's processor has x86-64-v{}; build it with "
-        "-march=x86-64-v{}",
+        "it needs the instruction set x86-64-v{}, this node's processor has x86-64-v{}; build it "
+        "with -march=x86-64-v{}",
         highest_level(lacking), highest_level(isa_levels_here()), highest_level(isa_levels_here()));
   }
   return {};

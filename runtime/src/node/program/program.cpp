@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kSelf = "/proc/self/exe";
 
 [[noreturn]] void fail_with_errno(const std::string& what) {
-  throw Error(failure_of(Failure::Kind::Program, fmt::format("{}: {}", what, std::strerror(errno))));
+  throw Error(
+      failure_of(Failure::Kind::Program, fmt::format("{}: {}", what, std::strerror(errno))));
 }
 
 std::uint64_t mtime_ns(const struct stat& status) {
@@ -67,7 +68,8 @@ void write_program(wire::Program::Builder to, const Program& program) {
   to.setInode(program.inode);
   to.setSize(program.size);
   to.setMtimeNs(program.mtime_ns);
-  if (program.sha256) to.setSha256(capnp::Data::Reader(program.sha256->data(), program.sha256->size()));
+  if (program.sha256)
+    to.setSha256(capnp::Data::Reader(program.sha256->data(), program.sha256->size()));
   auto arguments = to.initArguments(static_cast<unsigned>(program.arguments.size()));
   for (unsigned i = 0; i < arguments.size(); ++i) arguments.set(i, program.arguments[i]);
   to.setDirectory(program.directory);
@@ -94,15 +96,18 @@ Program describe_program(int argc, const char* const* argv) {
 std::string why_changed(const Program& program) {
   struct stat status {};
   if (::stat(program.path.c_str(), &status) != 0) {
-    return fmt::format("the program {} cannot be found any more ({}); restore it, or start the driver again",
-                       program.path, std::strerror(errno));
+    return fmt::format(
+        "the program {} cannot be found any more ({}); restore it, or start the driver again",
+        program.path, std::strerror(errno));
   }
   if (status.st_dev == program.device && status.st_ino == program.inode &&
-      static_cast<std::uint64_t>(status.st_size) == program.size && mtime_ns(status) == program.mtime_ns) {
+      static_cast<std::uint64_t>(status.st_size) == program.size &&
+      mtime_ns(status) == program.mtime_ns) {
     return {};
   }
   return fmt::format(
-      "the program {} was rebuilt since the driver started ({} bytes then, {} now); start the driver again",
+      "the program {} was rebuilt since the driver started ({} bytes then, {} now); start the "
+      "driver again",
       program.path, program.size, status.st_size);
 }
 
@@ -141,7 +146,8 @@ void serve_program_request(ProgramImage& image, wire::ProgramRequest::Reader req
       return;
     }
     const auto data = image.read(request.getOffset(), kProgramChunkBytes);
-    chunk.setData(capnp::Data::Reader(reinterpret_cast<const unsigned char*>(data.data()), data.size()));
+    chunk.setData(
+        capnp::Data::Reader(reinterpret_cast<const unsigned char*>(data.data()), data.size()));
   } catch (const Error& error) {
     chunk.setFailure(error.failure().message);
   }

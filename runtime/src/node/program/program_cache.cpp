@@ -23,7 +23,9 @@ constexpr std::size_t kNameLength = 64;
 constexpr auto kPartPrefix = ".part-";
 constexpr auto kAbandonedAfter = std::chrono::hours(24);
 
-[[noreturn]] void fail(std::string message) { throw Error(failure_of(Failure::Kind::Program, std::move(message))); }
+[[noreturn]] void fail(std::string message) {
+  throw Error(failure_of(Failure::Kind::Program, std::move(message)));
+}
 
 os::UniqueFd open_program(const std::string& path) {
   return os::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -42,8 +44,11 @@ ProgramCache::ProgramCache(std::string directory, std::uint64_t limit)
     fail(fmt::format("cannot make the program cache {}: {}", directory_, std::strerror(errno)));
   }
   struct stat status {};
-  if (::lstat(directory_.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid()) {
-    fail(fmt::format("the program cache {} is not a directory of this user; remove it, or name another", directory_));
+  if (::lstat(directory_.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != ::geteuid()) {
+    fail(fmt::format(
+        "the program cache {} is not a directory of this user; remove it, or name another",
+        directory_));
   }
   if ((status.st_mode & 0077) != 0) ::chmod(directory_.c_str(), 0700);
 }
@@ -81,28 +86,36 @@ std::string ProgramCache::Entry::append(const void* data, std::size_t size) {
 ProgramCache::Entry ProgramCache::begin() {
   auto path = fmt::format("{}/{}XXXXXX", directory_, kPartPrefix);
   os::UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
-  if (!file) fail(fmt::format("cannot write to the program cache {}: {}", directory_, std::strerror(errno)));
+  if (!file)
+    fail(fmt::format("cannot write to the program cache {}: {}", directory_, std::strerror(errno)));
   return Entry(std::move(path), std::move(file));
 }
 
 CachedProgram ProgramCache::commit(Entry entry, const Digest& expected) {
   const auto actual = entry.hash_.finish();
   if (actual != expected) {
-    fail(fmt::format("the program arrived damaged: its SHA-256 is {}, the driver's says {}; start again",
-                     to_hex(actual), to_hex(expected)));
+    fail(fmt::format(
+        "the program arrived damaged: its SHA-256 is {}, the driver's says {}; start again",
+        to_hex(actual), to_hex(expected)));
   }
   CachedProgram program{{}, path_of(expected)};
-  if (::fchmod(entry.file_.get(), 0500) != 0 || ::rename(entry.path_.c_str(), program.path.c_str()) != 0) {
-    fail(fmt::format("cannot put the program into the cache {}: {}", directory_, std::strerror(errno)));
+  if (::fchmod(entry.file_.get(), 0500) != 0 ||
+      ::rename(entry.path_.c_str(), program.path.c_str()) != 0) {
+    fail(fmt::format("cannot put the program into the cache {}: {}", directory_,
+                     std::strerror(errno)));
   }
-  // A file that is open for writing cannot be executed, so the way to the same inode is a second open.
+  // A file that is open for writing cannot be executed, so the way to the same inode is a second
+  // open.
   struct stat written {
   }, opened{};
   ::fstat(entry.file_.get(), &written);
   entry.file_.reset();
   program.file = open_program(program.path);
-  if (!program.file || ::fstat(program.file.get(), &opened) != 0 || written.st_ino != opened.st_ino) {
-    fail(fmt::format("the program was removed from the cache {} while it was put there; start again", directory_));
+  if (!program.file || ::fstat(program.file.get(), &opened) != 0 ||
+      written.st_ino != opened.st_ino) {
+    fail(
+        fmt::format("the program was removed from the cache {} while it was put there; start again",
+                    directory_));
   }
   trim(program.path);
   return program;
@@ -135,6 +148,8 @@ void ProgramCache::trim(const std::string& keep) {
   }
 }
 
-std::string default_cache_directory() { return fmt::format("/var/tmp/troupe-programs-{}", ::geteuid()); }
+std::string default_cache_directory() {
+  return fmt::format("/var/tmp/troupe-programs-{}", ::geteuid());
+}
 
 }  // namespace troupe::node

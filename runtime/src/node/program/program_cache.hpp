@@ -15,18 +15,22 @@ struct CachedProgram {
   std::string path;
 };
 
-/// Programs that were shipped to this machine, by digest: DIRECTORY/<64 hex digits>, mode 0500, in a directory that
-/// only this user may enter. Never holds more than `limit` bytes, but for the one added last: the least recently used
-/// go first. May be used by several nodes at once. Belongs to one thread.
+/// Programs that were shipped to this machine, by digest: DIRECTORY/<64 hex digits>, mode 0500, in
+/// a directory that only this user may enter. Never holds more than `limit` bytes, but for the one
+/// added last: the least recently used go first. May be used by several nodes at once. Belongs to
+/// one thread.
 class ProgramCache {
  public:
-  /// Makes the directory. Throws Error (Program) where it cannot, or where it belongs to somebody else.
+  /// Makes the directory. Throws Error (Program) where it cannot, or where it belongs to somebody
+  /// else.
   ProgramCache(std::string directory, std::uint64_t limit);
 
-  /// Reads the file, since a disk or a hand may have changed it; one that does not match is removed.
+  /// Reads the file, since a disk or a hand may have changed it; one that does not match is
+  /// removed.
   std::optional<CachedProgram> find(const Digest& digest);
 
-  /// A file that is written front to back, and becomes an entry only if its digest is the expected one.
+  /// A file that is written front to back, and becomes an entry only if its digest is the expected
+  /// one.
   class Entry {
    public:
     Entry(Entry&&) noexcept = default;
@@ -53,8 +57,8 @@ class ProgramCache {
   std::uint64_t limit_;
 };
 
-/// Where programs go if nobody says: straight in /var/tmp, where nobody else can exchange the directory; one for each
-/// user.
+/// Where programs go if nobody says: straight in /var/tmp, where nobody else can exchange the
+/// directory; one for each user.
 std::string default_cache_directory();
 
 }  // namespace troupe::node

@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::size_t kLongestListing = std::size_t{1} << 20;
 
-/// One run of the loader: reads what it prints until it ends, the time is over or it has printed too much.
+/// One run of the loader: reads what it prints until it ends, the time is over or it has printed
+/// too much.
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   Listing(asio::io_context& loop, std::function<void(std::string)> done)
@@ -33,7 +34,8 @@ class Listing : public std::enable_shared_from_this<Listing> {
   void start(Reaper& reaper, pid_t child, os::UniqueFd output, std::chrono::milliseconds timeout) {
     child_ = child;
     output_.assign(output.release());
-    reaper.watch(child, Reaper::Group::Killed, [self = shared_from_this()](int) { self->child_ = 0; });
+    reaper.watch(child, Reaper::Group::Killed,
+                 [self = shared_from_this()](int) { self->child_ = 0; });
     timer_.expires_after(timeout);
     timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
       if (!error) self->finish();
@@ -43,12 +45,13 @@ class Listing : public std::enable_shared_from_this<Listing> {
 
  private:
   void read() {
-    output_.async_read_some(asio::buffer(buffer_),
-                            [self = shared_from_this()](boost::system::error_code error, std::size_t got) {
-                              self->text_.append(self->buffer_.data(), got);
-                              if (error || self->text_.size() > kLongestListing) return self->finish();
-                              self->read();
-                            });
+    output_.async_read_some(
+        asio::buffer(buffer_),
+        [self = shared_from_this()](boost::system::error_code error, std::size_t got) {
+          self->text_.append(self->buffer_.data(), got);
+          if (error || self->text_.size() > kLongestListing) return self->finish();
+          self->read();
+        });
   }
 
   void finish() {
@@ -80,7 +83,8 @@ std::string loader_of(const std::string& path) {
 }  // namespace
 
 void find_missing_libraries(asio::io_context& loop, Reaper& reaper, const std::string& path,
-                            std::chrono::milliseconds timeout, std::function<void(std::string)> done) {
+                            std::chrono::milliseconds timeout,
+                            std::function<void(std::string)> done) {
   const auto loader = loader_of(path);
   int ends[2];
   if (loader.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {

@@ -24,11 +24,16 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
  public:
   Fetch(asio::io_context& loop, std::shared_ptr<ProgramCache> cache, ProgramFetch what,
         std::function<void(Result)> done)
-      : loop_(loop), cache_(std::move(cache)), what_(std::move(what)), done_(std::move(done)), timer_(loop) {}
+      : loop_(loop),
+        cache_(std::move(cache)),
+        what_(std::move(what)),
+        done_(std::move(done)),
+        timer_(loop) {}
 
   void start() {
     expect_within_silence();
-    // A driver that hashes a large program for another node is busy for about a second for each GB of it.
+    // A driver that hashes a large program for another node is busy for about a second for each GB
+    // of it.
     transport::connect_patiently(
         loop_, what_.driver, what_.client,
         {.again = [self = shared_from_this()](auto&&) { return self->done_ != nullptr; }},
@@ -37,8 +42,8 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
         },
         [self = shared_from_this()](transport::Denied denied) {
           self->fail(
-              fmt::format("cannot fetch the program from its driver at {}: {}; the driver must be reachable from this "
-                          "node (see the option host)",
+              fmt::format("cannot fetch the program from its driver at {}: {}; the driver must be "
+                          "reachable from this node (see the option host)",
                           self->driver(), denied.why));
         });
   }
@@ -52,10 +57,12 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
     connection_->hand_over(
         {.frame_bytes = 2 * kProgramChunkBytes},
         [self = shared_from_this()](wire::Message::Reader message) {
-          if (message.which() == wire::Message::PROGRAM_CHUNK) self->on_chunk(message.getProgramChunk());
+          if (message.which() == wire::Message::PROGRAM_CHUNK)
+            self->on_chunk(message.getProgramChunk());
         },
         [self = shared_from_this()](const std::string& why) {
-          self->fail(fmt::format("the driver at {} left while its program was fetched: {}", self->driver(), why));
+          self->fail(fmt::format("the driver at {} left while its program was fetched: {}",
+                                 self->driver(), why));
         });
     request(kDigestOnly);
   }
@@ -81,9 +88,11 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
   }
 
   void on_digest(capnp::Data::Reader bytes) {
-    if (entry_ || bytes.size() != sizeof(Digest)) return fail("the driver's answer has no SHA-256 of its program");
+    if (entry_ || bytes.size() != sizeof(Digest))
+      return fail("the driver's answer has no SHA-256 of its program");
     std::copy(bytes.begin(), bytes.end(), digest_.begin());
-    if (what_.digest && *what_.digest != digest_) return fail("the driver's program is not the one that it announced");
+    if (what_.digest && *what_.digest != digest_)
+      return fail("the driver's program is not the one that it announced");
     if (auto cached = cache_->find(digest_)) return finish(std::move(*cached));
     entry_.emplace(cache_->begin());
     if (what_.size == 0) return fail("the driver's program is an empty file");
@@ -99,8 +108,8 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
     const auto data = chunk.getData();
     const auto expected = std::min<std::uint64_t>(kProgramChunkBytes, what_.size - received_);
     if (!entry_ || chunk.getOffset() != received_ || data.size() != expected) {
-      return fail(fmt::format("the driver sent {} bytes of its program from {}, not {} from {}", data.size(),
-                              chunk.getOffset(), expected, received_));
+      return fail(fmt::format("the driver sent {} bytes of its program from {}, not {} from {}",
+                              data.size(), chunk.getOffset(), expected, received_));
     }
     if (auto why = entry_->append(data.begin(), data.size()); !why.empty()) {
       return fail("cannot store the program in the cache of this node: " + why);
@@ -113,7 +122,9 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
   void expect_within_silence() {
     timer_.expires_after(what_.silence);
     timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
-      if (!error) self->fail(fmt::format("the driver at {} is silent while its program is fetched", self->driver()));
+      if (!error)
+        self->fail(
+            fmt::format("the driver at {} is silent while its program is fetched", self->driver()));
     });
   }
 

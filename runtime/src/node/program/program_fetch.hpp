@@ -19,16 +19,17 @@ namespace asio = boost::asio;
 
 struct ProgramFetch {
   transport::Endpoint driver;
-  transport::ClientOptions client;  ///< role node, the cluster's token, subject: the driver's process
+  /// Role node, the cluster's token, subject: the driver's process.
+  transport::ClientOptions client;
   std::uint64_t job = 0;
   std::uint64_t size = 0;                    ///< that the driver announced; another one is refused
   std::optional<Digest> digest;              ///< nullopt: the driver is asked
   std::chrono::milliseconds silence{10000};  ///< of the driver, after which it is given up
 };
 
-/// Finds a program in the cache, or fetches it from the driver's process into it, hashing it as it arrives. `done` is
-/// called once, on the loop, never from within. Failures are of kind Program and say what to do. A file arrives in
-/// chunks of 1 MiB, a few of them on their way at a time.
+/// Finds a program in the cache, or fetches it from the driver's process into it, hashing it as it
+/// arrives. `done` is called once, on the loop, never from within. Failures are of kind Program and
+/// say what to do. A file arrives in chunks of 1 MiB, a few of them on their way at a time.
 void fetch_program(asio::io_context& loop, std::shared_ptr<ProgramCache> cache, ProgramFetch what,
                    std::function<void(std::variant<CachedProgram, Failure>)> done);
 

@@ -58,7 +58,8 @@ bool redirect_output(const char* file) {
 
 std::string describe_status(int status) {
   if (WIFSIGNALED(status)) {
-    return fmt::format("was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status),
+                       ::strsignal(WTERMSIG(status)));
   }
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }

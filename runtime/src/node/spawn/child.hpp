@@ -6,12 +6,15 @@
 
 namespace troupe::node {
 
-/// What a fresh child does with itself before anything else. Every function is async-signal-safe, so that it may run
-/// between fork and exec, and ends the child (exit code 127) where going on would leave it unowned.
+/// What a fresh child does with itself before anything else. Every function is async-signal-safe,
+/// so that it may run between fork and exec, and ends the child (exit code 127) where going on
+/// would leave it unowned.
 
-/// Dies with the parent, and at once if `parent` is not the parent any more. Then leads a process group of its own.
+/// Dies with the parent, and at once if `parent` is not the parent any more. Then leads a process
+/// group of its own.
 void belong_to(pid_t parent);
-/// Default dispositions and an empty mask, but for the signals of a fault, which sanitizers and crash reporters own.
+/// Default dispositions and an empty mask, but for the signals of a fault, which sanitizers and
+/// crash reporters own.
 void default_signals();
 /// stdin from /dev/null: a background process that reads a terminal would be stopped by it.
 void detach_stdin();

@@ -22,15 +22,24 @@ namespace troupe::node {
 namespace {
 
 constexpr auto kJobEnded = "its job has ended";
-constexpr std::chrono::seconds kAnswerLimit(1);  // of a zygote that is to end, for the forks it was asked for
-constexpr int kLoaderFailed = 127;  // exit code of the dynamic loader, and of a shell, that cannot start a program
+// Of a zygote that is to end, for the forks it was asked for.
+constexpr std::chrono::seconds kAnswerLimit(1);
+// Exit code of the dynamic loader, and of a shell, that cannot start a program.
+constexpr int kLoaderFailed = 127;
 
 }  // namespace
 
-Launcher::Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache, LauncherOptions options)
-    : loop_(loop), reaper_(reaper), cache_(std::move(cache)), options_(std::move(options)), start_timer_(loop) {}
+Launcher::Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache,
+                   LauncherOptions options)
+    : loop_(loop),
+      reaper_(reaper),
+      cache_(std::move(cache)),
+      options_(std::move(options)),
+      start_timer_(loop) {}
 
-void Launcher::adopt(os::UniqueFd control, pid_t zygote) { watch_zygote(std::move(control), zygote); }
+void Launcher::adopt(os::UniqueFd control, pid_t zygote) {
+  watch_zygote(std::move(control), zygote);
+}
 
 void Launcher::start(LaunchRequest request, OnLaunched done) {
   if (closed_) return done(failure_of(Failure::Kind::Program, kJobEnded));
@@ -45,8 +54,8 @@ void Launcher::close() {
   fail_pending(failure_of(Failure::Kind::Program, kJobEnded));
 }
 
-/// A process that it forks just now is a child of this one, to be watched and to be ended: it must say which that is.
-/// So it may answer first, and its socket stays open until it is reaped.
+/// A process that it forks just now is a child of this one, to be watched and to be ended: it must
+/// say which that is. So it may answer first, and its socket stays open until it is reaped.
 void Launcher::end_zygote() {
   if (zygote_pid_ == 0) return;
   if (!zygote_ || !zygote_->is_ready() || !zygote_->owes_answers()) {
@@ -55,9 +64,11 @@ void Launcher::end_zygote() {
   }
   zygote_->finish();
   start_timer_.expires_after(kAnswerLimit);
-  start_timer_.async_wait([weak = weak_from_this(), pid = zygote_pid_](boost::system::error_code error) {
-    if (auto self = weak.lock(); !error && self && self->zygote_pid_ == pid) ::kill(pid, SIGKILL);
-  });
+  start_timer_.async_wait(
+      [weak = weak_from_this(), pid = zygote_pid_](boost::system::error_code error) {
+        if (auto self = weak.lock(); !error && self && self->zygote_pid_ == pid)
+          ::kill(pid, SIGKILL);
+      });
 }
 
 void Launcher::advance() {
@@ -78,16 +89,18 @@ void Launcher::fail_pending(const Failure& failure) {
   for (auto pending = std::exchange(pending_, {}); auto& one : pending) one.done(failure);
 }
 
-// ---- the program -------------------------------------------------------------------------------------------------
+// ---- the program --------------------------------------------------------------------------------
 
 void Launcher::resolve() {
   const auto& program = options_.program;
   if (program.machine == program_machine_id()) {
-    if (auto why = why_changed(program); !why.empty()) return fail_pending(failure_of(Failure::Kind::Program, why));
+    if (auto why = why_changed(program); !why.empty())
+      return fail_pending(failure_of(Failure::Kind::Program, why));
     return found(program.path, {}, true);
   }
   if (!cache_) {
-    return fail_pending(failure_of(Failure::Kind::Program, "this node has no cache for programs of other machines"));
+    return fail_pending(failure_of(Failure::Kind::Program,
+                                   "this node has no cache for programs of other machines"));
   }
   state_ = State::Resolving;
   auto fetch = options_.fetch;
@@ -98,7 +111,8 @@ void Launcher::resolve() {
                   auto self = weak.lock();
                   if (!self || self->closed_) return;
                   self->state_ = State::Unknown;
-                  if (auto* failure = std::get_if<Failure>(&result)) return self->fail_pending(*failure);
+                  if (auto* failure = std::get_if<Failure>(&result))
+                    return self->fail_pending(*failure);
                   auto& cached = std::get<CachedProgram>(result);
                   self->found(std::move(cached.path), std::move(cached.file), false);
                 });
@@ -118,26 +132,27 @@ void Launcher::check_shipped() {
   const auto* needs = std::get_if<ElfNeeds>(&elf);
   const auto why = needs != nullptr ? why_not_here(*needs) : std::get<NotElf>(elf).why;
   if (!why.empty()) {
-    return fail_pending(
-        failure_of(Failure::Kind::Program, fmt::format("cannot run {}: {}", options_.program.path, why)));
+    return fail_pending(failure_of(Failure::Kind::Program,
+                                   fmt::format("cannot run {}: {}", options_.program.path, why)));
   }
   state_ = State::Resolving;
-  find_missing_libraries(loop_, reaper_, path_, options_.check_limit, [weak = weak_from_this()](std::string missing) {
-    auto self = weak.lock();
-    if (!self || self->closed_) return;
-    self->state_ = missing.empty() ? State::Found : State::Unknown;
-    if (missing.empty()) return self->advance();
-    self->fail_pending(failure_of(
-        Failure::Kind::Program,
-        fmt::format(
-            "cannot run {}: this node lacks shared libraries that it needs: {}; install them here, or link them "
-            "statically",
-            self->options_.program.path, missing)));
-  });
+  find_missing_libraries(
+      loop_, reaper_, path_, options_.check_limit, [weak = weak_from_this()](std::string missing) {
+        auto self = weak.lock();
+        if (!self || self->closed_) return;
+        self->state_ = missing.empty() ? State::Found : State::Unknown;
+        if (missing.empty()) return self->advance();
+        self->fail_pending(
+            failure_of(Failure::Kind::Program,
+                       fmt::format("cannot run {}: this node lacks shared libraries that it needs: "
+                                   "{}; install them here, or link them statically",
+                                   self->options_.program.path, missing)));
+      });
 }
 
-std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int keep, const std::string& log,
-                                                   std::uint64_t mark, std::vector<std::string> environment) {
+std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int keep,
+                                                   const std::string& log, std::uint64_t mark,
+                                                   std::vector<std::string> environment) {
   environment.push_back(fmt::format("{}={}:{}", kBootVariable, boot, keep));
   Spawn what;
   what.program = file_.get();
@@ -152,10 +167,11 @@ std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int 
   if (!in_place_ && ::access(what.directory.c_str(), X_OK) != 0) what.directory.clear();
   auto spawned = spawn(what);
   if (auto* pid = std::get_if<pid_t>(&spawned)) return *pid;
-  return failure_of(Failure::Kind::Program, "cannot start the program: " + std::get<SpawnFailed>(spawned).why);
+  return failure_of(Failure::Kind::Program,
+                    "cannot start the program: " + std::get<SpawnFailed>(spawned).why);
 }
 
-// ---- the zygote --------------------------------------------------------------------------------------------------
+// ---- the zygote ---------------------------------------------------------------------------------
 
 void Launcher::start_zygote() {
   if (in_place_) {  // it may have been rebuilt since the last one
@@ -165,7 +181,8 @@ void Launcher::start_zygote() {
   }
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return fail_pending(failure_of(Failure::Kind::Program, fmt::format("socketpair: {}", std::strerror(errno))));
+    return fail_pending(
+        failure_of(Failure::Kind::Program, fmt::format("socketpair: {}", std::strerror(errno))));
   }
   os::UniqueFd mine(ends[0]), its(ends[1]);
   zygote_log_ = LogTail(options_.log);
@@ -175,9 +192,11 @@ void Launcher::start_zygote() {
   start_timed_out_ = false;
   watch_zygote(std::move(mine), std::get<pid_t>(started));
   start_timer_.expires_after(options_.start_limit);
-  start_timer_.async_wait([weak = weak_from_this(), pid = zygote_pid_](boost::system::error_code error) {
+  start_timer_.async_wait([weak = weak_from_this(),
+                           pid = zygote_pid_](boost::system::error_code error) {
     auto self = weak.lock();
-    if (error || !self || self->zygote_pid_ != pid || (self->zygote_ && self->zygote_->is_ready())) return;
+    if (error || !self || self->zygote_pid_ != pid || (self->zygote_ && self->zygote_->is_ready()))
+      return;
     self->start_timed_out_ = true;
     kill_group(pid);
   });
@@ -197,22 +216,25 @@ void Launcher::watch_zygote(os::UniqueFd control, pid_t pid) {
       [weak = weak_from_this(), pid] {
         if (auto self = weak.lock(); self && self->zygote_pid_ == pid) ::kill(pid, SIGKILL);
       });
-  reaper_.watch(pid, Reaper::Group::Left,
-                [self = shared_from_this(), pid](int status) { self->on_zygote_ended(pid, status); });
+  reaper_.watch(pid, Reaper::Group::Left, [self = shared_from_this(), pid](int status) {
+    self->on_zygote_ended(pid, status);
+  });
 }
 
 void Launcher::on_zygote_ended(pid_t pid, int status) {
   if (zygote_pid_ != pid) return;
   zygote_pid_ = 0;
   start_timer_.cancel();
-  // What it answered before it ended is read first; then whoever still waits for an answer is told that there is none.
+  // What it answered before it ended is read first; then whoever still waits for an answer is told
+  // that there is none.
   const auto zygote = std::exchange(zygote_, nullptr);
   const bool was_ready = zygote && zygote->was_ready();
   if (zygote) zygote->drain();
   if (closed_ || by_exec_) return;
   if (was_ready) {
     log::warn(
-        fmt::format("the zygote of job {} (pid {}) {}; its worker processes live on, the next start makes a new one",
+        fmt::format("the zygote of job {} (pid {}) {}; its worker processes live on, the next "
+                    "start makes a new one",
                     options_.job, pid, describe_status(status)));
     return advance();
   }
@@ -221,11 +243,11 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
   if (WIFEXITED(status)) failure.exit_code = WEXITSTATUS(status);
   failure.message = start_timed_out_
                         ? fmt::format(
-                              "the program {} did not call troupe::init within {} ms of its start; call it early in "
-                              "main(), before long work",
+                              "the program {} did not call troupe::init within {} ms of its start; "
+                              "call it early in main(), before long work",
                               options_.program.path, options_.start_limit.count())
-                        : fmt::format("the program {} {} before it called troupe::init", options_.program.path,
-                                      describe_status(status));
+                        : fmt::format("the program {} {} before it called troupe::init",
+                                      options_.program.path, describe_status(status));
   explain_start(std::move(failure), status);
 }
 
@@ -236,33 +258,37 @@ void Launcher::explain_start(Failure failure, int status) {
     return fail_pending(failure);
   }
   state_ = State::Resolving;
-  find_missing_libraries(loop_, reaper_, path_, options_.check_limit,
-                         [weak = weak_from_this(), failure = std::move(failure)](std::string missing) mutable {
-                           auto self = weak.lock();
-                           if (!self || self->closed_) return;
-                           self->state_ = State::Unknown;
-                           failure.message += missing.empty()
-                                                  ? self->zygote_log_.quote()
-                                                  : "; shared libraries that it needs are missing: " + missing;
-                           self->fail_pending(failure);
-                         });
+  find_missing_libraries(
+      loop_, reaper_, path_, options_.check_limit,
+      [weak = weak_from_this(), failure = std::move(failure)](std::string missing) mutable {
+        auto self = weak.lock();
+        if (!self || self->closed_) return;
+        self->state_ = State::Unknown;
+        failure.message += missing.empty()
+                               ? self->zygote_log_.quote()
+                               : "; shared libraries that it needs are missing: " + missing;
+        self->fail_pending(failure);
+      });
 }
 
 void Launcher::fork(Pending pending) {
   ZygotePacket packet{ZygotePacket::Kind::Fork, ::getpid(), pending.request.process, {}};
   packet.texts = {pending.request.log};
-  packet.texts.insert(packet.texts.end(), pending.request.environment.begin(), pending.request.environment.end());
+  packet.texts.insert(packet.texts.end(), pending.request.environment.begin(),
+                      pending.request.environment.end());
   auto link = std::move(pending.request.link);
   auto shared = std::make_shared<Pending>(std::move(pending));
   auto announced = std::make_shared<Reaper::Announcement>(reaper_.announce());
-  zygote_->fork(packet, std::move(link),
-                [weak = weak_from_this(), shared, announced](const ZygotePacket* answer, os::UniqueFd link) {
-                  if (auto self = weak.lock()) self->on_answer(std::move(*shared), answer, std::move(link));
-                });
+  zygote_->fork(
+      packet, std::move(link),
+      [weak = weak_from_this(), shared, announced](const ZygotePacket* answer, os::UniqueFd link) {
+        if (auto self = weak.lock()) self->on_answer(std::move(*shared), answer, std::move(link));
+      });
 }
 
 void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::UniqueFd link) {
-  if (answer == nullptr && closed_) return pending.done(failure_of(Failure::Kind::Program, kJobEnded));
+  if (answer == nullptr && closed_)
+    return pending.done(failure_of(Failure::Kind::Program, kJobEnded));
   if (answer == nullptr) return pending.done(LaunchLost{});
   switch (answer->kind) {
     case ZygotePacket::Kind::Forked:
@@ -275,17 +301,18 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::Unique
       break;
   }
   const auto why = answer->texts.empty() ? std::string("no reason given") : answer->texts.front();
-  pending.done(failure_of(Failure::Kind::ProcessDied, "the zygote could not make a worker process: " + why));
+  pending.done(
+      failure_of(Failure::Kind::ProcessDied, "the zygote could not make a worker process: " + why));
 }
 
-// ---- without a zygote --------------------------------------------------------------------------------------------
+// ---- without a zygote ---------------------------------------------------------------------------
 
 void Launcher::fall_back(const std::string& why) {
   if (!std::exchange(by_exec_, true)) {
-    log::warn(fmt::format(
-        "job {}: the program {} {}; each of its worker processes is executed anew, which costs the time to load it. "
-        "Start threads after troupe::init, not before",
-        options_.job, options_.program.path, why));
+    log::warn(
+        fmt::format("job {}: the program {} {}; each of its worker processes is executed anew, "
+                    "which costs the time to load it. Start threads after troupe::init, not before",
+                    options_.job, options_.program.path, why));
     if (zygote_pid_ > 0) ::kill(zygote_pid_, SIGKILL);
   }
   advance();
@@ -293,7 +320,8 @@ void Launcher::fall_back(const std::string& why) {
 
 void Launcher::execute(Pending pending) {
   const auto& request = pending.request;
-  auto started = run_program("worker", request.link.get(), request.log, request.process, request.environment);
+  auto started =
+      run_program("worker", request.link.get(), request.log, request.process, request.environment);
   if (auto* failure = std::get_if<Failure>(&started)) return pending.done(*failure);
   pending.done(Launched{std::get<pid_t>(started), true});
 }

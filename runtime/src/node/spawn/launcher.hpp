@@ -35,8 +35,8 @@ struct Launched {
   pid_t pid = 0;
   bool by_exec = false;  ///< it must still run up to troupe::init
 };
-/// The zygote ended before it answered: whether there is a process is not known. With a fresh link it can be tried
-/// again.
+/// The zygote ended before it answered: whether there is a process is not known. With a fresh link
+/// it can be tried again.
 struct LaunchLost {};
 using LaunchResult = std::variant<Launched, LaunchLost, Failure>;
 
@@ -49,9 +49,9 @@ struct LauncherOptions {
   std::chrono::milliseconds check_limit{5000};   ///< of the loader's answer on libraries
 };
 
-/// Starts the worker processes of one job on one node: finds the program, has one zygote of it, and forks from that;
-/// where the zygote cannot fork, executes the program for each. What it starts are children of this process, watched
-/// by the caller. Lives on the node's loop.
+/// Starts the worker processes of one job on one node: finds the program, has one zygote of it, and
+/// forks from that; where the zygote cannot fork, executes the program for each. What it starts are
+/// children of this process, watched by the caller. Lives on the node's loop.
 ///
 ///   program: [unknown] --first start--> [resolving] --> [found]; a failure answers all that wait, back to [unknown]
 ///   zygote:  [none] --program found--> [starting] --Ready--> [serving] --ends--> [none]
@@ -60,12 +60,13 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
  public:
   using OnLaunched = std::function<void(LaunchResult)>;
 
-  Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache, LauncherOptions options);
+  Launcher(asio::io_context& loop, Reaper& reaper, std::shared_ptr<ProgramCache> cache,
+           LauncherOptions options);
 
   /// Takes over a zygote that is already there: a child of this process.
   void adopt(os::UniqueFd control, pid_t zygote);
-  /// `done` is called once, maybe from within; once closed, with a failure or with a process that nobody wants any
-  /// more.
+  /// `done` is called once, maybe from within; once closed, with a failure or with a process that
+  /// nobody wants any more.
   void start(LaunchRequest request, OnLaunched done);
   /// Ends the zygote; its worker processes live on. Answers what waits.
   void close();
@@ -93,8 +94,9 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   void on_answer(Pending pending, const ZygotePacket* answer, os::UniqueFd link);
   void fall_back(const std::string& why);
   void execute(Pending pending);
-  std::variant<pid_t, Failure> run_program(const std::string& boot, int keep, const std::string& log,
-                                           std::uint64_t mark, std::vector<std::string> environment);
+  std::variant<pid_t, Failure> run_program(const std::string& boot, int keep,
+                                           const std::string& log, std::uint64_t mark,
+                                           std::vector<std::string> environment);
 
   asio::io_context& loop_;
   Reaper& reaper_;

@@ -32,7 +32,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-/// In the child: async-signal-safe, since the parent may have other threads. Returns only what went wrong.
+/// In the child: async-signal-safe, since the parent may have other threads. Returns only what went
+/// wrong.
 Report execute(const Spawn& what, pid_t parent, char* const* arguments, char* const* environment) {
   belong_to(parent);
   if (what.mark > 0) lower_mark(what.mark);
@@ -45,7 +46,8 @@ Report execute(const Spawn& what, pid_t parent, char* const* arguments, char* co
   } else if (!what.log.empty() && !redirect_output(what.log.c_str())) {
     return {Step::Log, errno};
   }
-  if (!what.directory.empty() && ::chdir(what.directory.c_str()) != 0) return {Step::Directory, errno};
+  if (!what.directory.empty() && ::chdir(what.directory.c_str()) != 0)
+    return {Step::Directory, errno};
   for (int fd : what.keep) ::fcntl(fd, F_SETFD, 0);
   if (what.program >= 0) {
     ::execveat(what.program, "", arguments, environment, AT_EMPTY_PATH);
@@ -72,7 +74,8 @@ std::string describe(const Spawn& what, const Report& report) {
 
 std::variant<pid_t, SpawnFailed> spawn(const Spawn& what) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return SpawnFailed{fmt::format("pipe: {}", std::strerror(errno))};
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return SpawnFailed{fmt::format("pipe: {}", std::strerror(errno))};
   os::UniqueFd read_end(ends[0]), write_end(ends[1]);
   const auto arguments = pointers(what.arguments);
   const auto environment = pointers(what.environment);
@@ -103,7 +106,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more,
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const auto name = name_of(*entry);
-    const bool replaced = std::ranges::any_of(more, [&](const auto& other) { return name_of(other) == name; });
+    const bool replaced =
+        std::ranges::any_of(more, [&](const auto& other) { return name_of(other) == name; });
     if (!replaced && std::ranges::find(without, name) == without.end()) out.emplace_back(*entry);
   }
   out.insert(out.end(), more.begin(), more.end());

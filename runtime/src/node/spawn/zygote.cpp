@@ -34,25 +34,29 @@ constexpr bool kMayRehearse = false;  // with the first thread it starts one of 
 constexpr bool kMayRehearse = true;
 #endif
 constexpr std::size_t kThreadBytes = 4096;
-// For the end of a thread; those after the short ones last 1 ms. One that was joined may take a while to leave where the
-// cores are busy.
+// For the end of a thread; those after the short ones last 1 ms. One that was joined may take a
+// while to leave where the cores are busy.
 constexpr int kShortLooks = 100, kMostLooks = 1100;
 constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
 
-/// What is the same for all worker processes, before the first of them: a child pays for each page that it writes.
+/// What is the same for all worker processes, before the first of them: a child pays for each page
+/// that it writes.
 void prepare() {
   std::cout.flush();  // what is buffered now would be printed by every child again
   std::fflush(nullptr);
   default_signals();
-  ::signal(SIGPIPE, SIG_IGN);  // of this process alone: what main has buffered may go to a pipe that is closed
+  // Of this process alone: what main has buffered may go to a pipe that is closed.
+  ::signal(SIGPIPE, SIG_IGN);
   detach_stdin();
   ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
-  // Where the machine's memory runs out, a worker process goes and not the node, which seems to have all large values.
+  // Where the machine's memory runs out, a worker process goes and not the node, which seems to
+  // have all large values.
   std::ofstream("/proc/self/oom_score_adj") << kFirstToGo;
 }
 
-/// What the second thread of a worker process takes is there already then: the symbols to start it, its stack, and its
-/// malloc arena. Twice, since to start one on a stack that was used before takes symbols of its own.
+/// What the second thread of a worker process takes is there already then: the symbols to start it,
+/// its stack, and its malloc arena. Twice, since to start one on a stack that was used before takes
+/// symbols of its own.
 void rehearse_threads() {
   for (int i = 0; i < 2 && !os::has_other_threads(); ++i) {
     try {
@@ -87,7 +91,8 @@ void become_worker(const ZygotePacket& fork) {
   lower_mark(fork.process);
 }
 
-void answer(int control, ZygotePacket::Kind kind, std::uint64_t process, pid_t pid, std::string text = {}) {
+void answer(int control, ZygotePacket::Kind kind, std::uint64_t process, pid_t pid,
+            std::string text = {}) {
   ZygotePacket packet{kind, pid, process, {}};
   if (!text.empty()) packet.texts.push_back(std::move(text));
   if (send_packet(control, encode(packet), -1, 0) != 0) ::_exit(0);  // no node, no zygote
@@ -122,7 +127,8 @@ int serve_zygote(int control) {
       return received.fd.release();
     }
     if (pid < 0) {
-      answer(control, ZygotePacket::Kind::Failed, fork.process, 0, fmt::format("fork: {}", std::strerror(errno)));
+      answer(control, ZygotePacket::Kind::Failed, fork.process, 0,
+             fmt::format("fork: {}", std::strerror(errno)));
     } else {
       answer(control, ZygotePacket::Kind::Forked, fork.process, pid);
     }

@@ -7,7 +7,8 @@
 
 namespace troupe::node {
 
-ZygoteClient::ZygoteClient(asio::io_context& loop, os::UniqueFd control) : control_(loop, control.release()) {}
+ZygoteClient::ZygoteClient(asio::io_context& loop, os::UniqueFd control)
+    : control_(loop, control.release()) {}
 
 void ZygoteClient::start(std::function<void()> on_ready, std::function<void()> on_closed) {
   on_ready_ = std::move(on_ready);
@@ -18,7 +19,8 @@ void ZygoteClient::start(std::function<void()> on_ready, std::function<void()> o
 void ZygoteClient::fork(const ZygotePacket& packet, os::UniqueFd link, OnAnswer on_answer) {
   auto bytes = encode(packet);
   if (bytes.size() > kZygotePacketBytes) {
-    const ZygotePacket failed{ZygotePacket::Kind::Failed, 0, packet.process, {"its environment is too long"}};
+    const ZygotePacket failed{
+        ZygotePacket::Kind::Failed, 0, packet.process, {"its environment is too long"}};
     return on_answer(&failed, std::move(link));
   }
   waiting_.emplace(packet.process, Waiting{std::move(link), std::move(on_answer)});
@@ -79,7 +81,8 @@ void ZygoteClient::write() {
     const auto& next = outbox_.front();
     const auto waiting = waiting_.find(next.process);
     if (waiting == waiting_.end()) continue;
-    const int error = send_packet(control_.native_handle(), next.bytes, waiting->second.link.get(), MSG_DONTWAIT);
+    const int error =
+        send_packet(control_.native_handle(), next.bytes, waiting->second.link.get(), MSG_DONTWAIT);
     if (error == EAGAIN) break;
     if (error != 0) return;  // its end is gone: what is to be read says so
   }

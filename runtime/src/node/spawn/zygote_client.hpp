@@ -21,13 +21,14 @@ namespace asio = boost::asio;
 ///   [new] --Ready--> [ready] --socket closed / nonsense / close()--> [closed]
 class ZygoteClient : public std::enable_shared_from_this<ZygoteClient> {
  public:
-  /// Forked, Threads or Failed, as the zygote answered; nullptr: the zygote ended before it did. The worker's end of
-  /// the link comes back, for another try.
+  /// Forked, Threads or Failed, as the zygote answered; nullptr: the zygote ended before it did.
+  /// The worker's end of the link comes back, for another try.
   using OnAnswer = std::function<void(const ZygotePacket* answer, os::UniqueFd link)>;
 
   ZygoteClient(asio::io_context& loop, os::UniqueFd control);
 
-  /// `on_ready` once the program has reached troupe::init; `on_closed` once, when no answer can come any more.
+  /// `on_ready` once the program has reached troupe::init; `on_closed` once, when no answer can
+  /// come any more.
   void start(std::function<void()> on_ready, std::function<void()> on_closed);
   /// `packet.process` names the request in its answer, so it must not be in use by another one.
   void fork(const ZygotePacket& packet, os::UniqueFd link, OnAnswer on_answer);

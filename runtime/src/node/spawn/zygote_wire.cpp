@@ -35,7 +35,8 @@ std::optional<ZygotePacket> decode(const char* data, std::size_t size) {
   if (size > sizeof header && data[size - 1] != '\0') return std::nullopt;
 
   ZygotePacket packet{static_cast<ZygotePacket::Kind>(header.kind), header.pid, header.process, {}};
-  for (const char* at = data + sizeof header; at < data + size; at += packet.texts.back().size() + 1) {
+  for (const char* at = data + sizeof header; at < data + size;
+       at += packet.texts.back().size() + 1) {
     packet.texts.emplace_back(at);
   }
   return packet;
@@ -52,7 +53,8 @@ int send_packet(int socket, const std::string& bytes, int fd, int flags) {
 }
 
 Received receive_packet(int socket, int flags) {
-  std::array<char, kZygotePacketBytes> bytes;  // not cleared: a zygote would copy its pages after every fork
+  // Not cleared: a zygote would copy its pages after every fork.
+  std::array<char, kZygotePacketBytes> bytes;
   std::vector<os::UniqueFd> descriptors;
   ssize_t got;
   do {
@@ -61,7 +63,8 @@ Received receive_packet(int socket, int flags) {
 
   Received received;
   if (got < 0) {
-    // A peer that died with packets of ours unread resets the socket; for us it is gone like any other.
+    // A peer that died with packets of ours unread resets the socket; for us it is gone like any
+    // other.
     received.error = errno == ECONNRESET ? 0 : errno;
     return received;
   }

@@ -9,12 +9,15 @@
 
 namespace troupe::node {
 
-/// What a node and a zygote say to each other: one packet of a SOCK_SEQPACKET socket each. No Asio and no Cap'n Proto
-/// on purpose: the zygote must stay a process with one thread that has touched nothing.
+/// What a node and a zygote say to each other: one packet of a SOCK_SEQPACKET socket each. No Asio
+/// and no Cap'n Proto on purpose: the zygote must stay a process with one thread that has touched
+/// nothing.
 struct ZygotePacket {
   enum class Kind : std::uint32_t {
-    Ready,    ///< zygote: the program has reached troupe::init; pid is the zygote's
-    Fork,     ///< node: make `process`; pid is the node's; a descriptor comes along: the worker's end of its link
+    Ready,  ///< zygote: the program has reached troupe::init; pid is the zygote's
+    /// Node: make `process`; pid is the node's; a descriptor comes along: the worker's end of its
+    /// link.
+    Fork,
     Forked,   ///< zygote: `process` runs as `pid`
     Threads,  ///< zygote: cannot fork, because other threads run; texts[0] counts and names them
     Failed,   ///< zygote: the fork of `process` failed; texts[0] says why
@@ -22,7 +25,8 @@ struct ZygotePacket {
   Kind kind = Kind::Ready;
   std::int32_t pid = 0;
   std::uint64_t process = 0;
-  /// Of a Fork: file for stdout and stderr (may be empty), then "NAME=value" for the environment of the worker process.
+  /// Of a Fork: file for stdout and stderr (may be empty), then "NAME=value" for the environment of
+  /// the worker process.
   std::vector<std::string> texts;
 };
 
@@ -33,7 +37,8 @@ std::string encode(const ZygotePacket& packet);
 /// nullopt where the bytes are no packet: a zygote has run user code, so its bytes are checked.
 std::optional<ZygotePacket> decode(const char* data, std::size_t size);
 
-/// Sends one packet, with `fd` if it is not -1. -> 0 or an errno (EAGAIN where the socket does not block).
+/// Sends one packet, with `fd` if it is not -1. -> 0 or an errno (EAGAIN where the socket does not
+/// block).
 int send_packet(int socket, const std::string& bytes, int fd, int flags);
 
 struct Received {

@@ -42,7 +42,8 @@ void RankCalls::collect(std::vector<ObjectPtr>& objects) const {
   objects.insert(objects.end(), calls_.begin(), calls_.end());
 }
 
-void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until, CpuMeanwhile cpu) {
+void wait_for_any(const std::vector<ObjectPtr>& objects, std::optional<RankCalls::TimePoint> until,
+                  CpuMeanwhile cpu) {
   using std::chrono::milliseconds;
   std::optional<milliseconds> left;
   if (until) left = std::chrono::ceil<milliseconds>(*until - std::chrono::steady_clock::now());

@@ -10,8 +10,10 @@ bool has_value(const ObjectPtr& call) { return is_ready(*call) && !failure_of(*c
 }  // namespace
 
 RunProgress::RunProgress(const TrialRanks& ranks) : ranks_(ranks) {
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) starts_.push_back(object_of(ranks.start(rank)));
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) others_.push_back(object_of(ranks.finish(rank)));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    starts_.push_back(object_of(ranks.start(rank)));
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank)
+    others_.push_back(object_of(ranks.finish(rank)));
   for (const auto& call : starts_) calls_.add(call);
   for (const auto& call : others_) calls_.add(call);
   ask(std::nullopt);

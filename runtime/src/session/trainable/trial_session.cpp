@@ -16,8 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kRendezvousSlice = 2s;              // how often a wait for rank 0 looks whether the run was given up
-constexpr auto kFarewell = kRendezvousSlice + 1s;  // so that whoever waits there has seen that it is over
+// How often a wait for rank 0 looks whether the run was given up.
+constexpr auto kRendezvousSlice = 2s;
+// So that whoever waits there has seen that it is over.
+constexpr auto kFarewell = kRendezvousSlice + 1s;
 
 // What rank 0 answers a report with.
 constexpr auto* kGoOn = "continue";
@@ -36,7 +38,8 @@ class TrialSession::Core final : public Member {
   Core(GangContext& gang, RunInfo info, std::uint32_t run)
       : gang_(run > 1 ? later_.emplace(gang, run) : gang), info_(std::move(info)) {
     watch_ = gang_.on_broken([this] {
-      const std::lock_guard lock(mutex_);  // who is about to wait has looked at the gang before, or sleeps by now
+      // Who is about to wait has looked at the gang before, or sleeps by now.
+      const std::lock_guard lock(mutex_);
       changed_.notify_all();
     });
   }
@@ -59,7 +62,9 @@ class TrialSession::Core final : public Member {
   /// Returns once `condition` holds; throws GangBroken as soon as the gang is.
   template <class Condition>
   void wait(std::unique_lock<std::mutex>& lock, Condition condition);
-  double elapsed_s() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
+  double elapsed_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
   Verdict judged_by_driver(TrialEvent event);
   Verdict judged_by_rank_0(std::uint64_t report);
   void say_last_report(const char* end);
@@ -122,7 +127,8 @@ void TrialSession::Core::run(const std::function<void(Member&)>& body) {
 TrialEvent TrialSession::Core::next(std::optional<Verdict> verdict) {
   std::unique_lock lock(mutex_);
   if (judging_ != verdict.has_value()) {
-    throw std::logic_error(judging_ ? "the last report waits for its verdict" : "no report waits for a verdict");
+    throw std::logic_error(judging_ ? "the last report waits for its verdict"
+                                    : "no report waits for a verdict");
   }
   if (verdict) {
     judging_ = false;
@@ -136,7 +142,8 @@ TrialEvent TrialSession::Core::next(std::optional<Verdict> verdict) {
     return *std::exchange(event_, std::nullopt);
   }
   if (error_) std::rethrow_exception(error_);
-  TrialEvent finished{.kind = TrialEvent::Kind::Finished, .index = reports_, .elapsed_s = elapsed_s()};
+  TrialEvent finished{
+      .kind = TrialEvent::Kind::Finished, .index = reports_, .elapsed_s = elapsed_s()};
   finished.stopped = stopped_;
   finished.returned = returned_;
   return finished;
@@ -168,7 +175,8 @@ Verdict TrialSession::Core::report(const Metrics& metrics, const std::string& ch
   event.checkpoint = checkpoint;
   const auto verdict = judged_by_driver(std::move(event));
   judged_ = report + 1;
-  if (gang_.size() > 1) gang_.rendezvous().advance(kVerdicts, judged_, verdict == Verdict::Stop ? kStop : kGoOn);
+  if (gang_.size() > 1)
+    gang_.rendezvous().advance(kVerdicts, judged_, verdict == Verdict::Stop ? kStop : kGoOn);
   return verdict;
 }
 
@@ -195,8 +203,8 @@ Verdict TrialSession::Core::judged_by_rank_0(std::uint64_t report) {
     if (!answer) continue;
     if (*answer == kReturned || *answer == kThrew) {
       raise({.kind = Failure::Kind::GangBroken,
-             .message = fmt::format("the function of rank 0 {}; rank {} waits in report {}", *answer, gang_.rank(),
-                                    reports_ - 1)});
+             .message = fmt::format("the function of rank 0 {}; rank {} waits in report {}",
+                                    *answer, gang_.rank(), reports_ - 1)});
     }
     stopped_ = *answer == kStop;
     return stopped_ ? Verdict::Stop : Verdict::Continue;

@@ -20,7 +20,10 @@ std::uint64_t space_of(const CatalogOptions& options) {
 }  // namespace
 
 Catalog::Catalog(CatalogOptions options)
-    : options_(options), space_bytes_(space_of(options)), limit_bytes_(options.cap_bytes), kept_(options.keep_bytes) {}
+    : options_(options),
+      space_bytes_(space_of(options)),
+      limit_bytes_(options.cap_bytes),
+      kept_(options.keep_bytes) {}
 
 Catalog::Entry* Catalog::find(ObjectId object) {
   const auto found = objects_.find(object);
@@ -29,11 +32,13 @@ Catalog::Entry* Catalog::find(ObjectId object) {
 
 std::optional<Refusal> Catalog::why_not_attach(ProcessId process, JobId job) const {
   if (process == 0 || is_node(process)) {
-    return Refusal{Refusal::Kind::Invalid, fmt::format("{} is not the number of a process", process)};
+    return Refusal{Refusal::Kind::Invalid,
+                   fmt::format("{} is not the number of a process", process)};
   }
   const auto known = job_of(process);
   if (!known || *known == job) return std::nullopt;
-  return Refusal{Refusal::Kind::Invalid, fmt::format("process {} is of job {}, not of job {}", process, *known, job)};
+  return Refusal{Refusal::Kind::Invalid,
+                 fmt::format("process {} is of job {}, not of job {}", process, *known, job)};
 }
 
 void Catalog::attach(ProcessId process, JobId job) {
@@ -62,31 +67,36 @@ bool Catalog::is_coming(ObjectId object) const {
   return found->second.state == State::Waiting || found->second.state == State::Creating;
 }
 
-// ---- create, seal ----------------------------------------------------------------------------------------------
+// ---- create, seal -------------------------------------------------------------------------------
 
 std::optional<Refusal> Catalog::why_not_name(ProcessId by, ObjectId object) const {
   const bool may_make = object.process == by || is_node(by);
   if (may_make && !objects_.contains(object)) return std::nullopt;
-  return Refusal{Refusal::Kind::Invalid, fmt::format("process {} cannot make object {}: {}", by, to_string(object),
-                                                     may_make ? "there is one" : "the number is another process's")};
+  return Refusal{Refusal::Kind::Invalid,
+                 fmt::format("process {} cannot make object {}: {}", by, to_string(object),
+                             may_make ? "there is one" : "the number is another process's")};
 }
 
 std::optional<Refusal> Catalog::why_not_create(ProcessId by, ObjectId object, ProcessId owner,
                                                std::uint64_t bytes) const {
   using enum Refusal::Kind;
-  if (!processes_.contains(by)) return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
+  if (!processes_.contains(by))
+    return Refusal{Stopped, fmt::format("process {} is not known to its node", by)};
   if (auto refusal = why_not_name(by, object)) return refusal;
   if (owners_.has_ended(owner)) {
-    return Refusal{Unknown,
-                   fmt::format("object {} was to be made for process {}, which has ended", to_string(object), owner)};
+    return Refusal{Unknown, fmt::format("object {} was to be made for process {}, which has ended",
+                                        to_string(object), owner)};
   }
   if (bytes > options_.cap_bytes) {
-    return Refusal{TooLarge, fmt::format("an object of {} was to be stored, and the object store of this node holds {}",
-                                         format_bytes(bytes), format_bytes(options_.cap_bytes))};
+    return Refusal{
+        TooLarge,
+        fmt::format("an object of {} was to be stored, and the object store of this node holds {}",
+                    format_bytes(bytes), format_bytes(options_.cap_bytes))};
   }
   if (objects_.size() >= options_.most_objects) {
-    return Refusal{
-        Busy, fmt::format("the object store of this node holds {} objects, which is its limit", options_.most_objects)};
+    return Refusal{Busy,
+                   fmt::format("the object store of this node holds {} objects, which is its limit",
+                               options_.most_objects)};
   }
   return std::nullopt;
 }
@@ -111,13 +121,15 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   return entry;
 }
 
-Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes) {
+Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, ProcessId owner,
+                        std::uint64_t bytes) {
   auto refusal = why_not_create(by, object, owner, bytes);
   const bool is_own = object.process == by;
   const bool was_freed = is_own && note_create(object);
   if (!refusal && requests_.size() >= options_.most_waiting) {
     refusal = {Refusal::Kind::Busy,
-               fmt::format("{} requests wait for the object store of this node already", requests_.size())};
+               fmt::format("{} requests wait for the object store of this node already",
+                           requests_.size())};
   }
   Effects out;
   if (refusal) {
@@ -133,16 +145,18 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
   return out;
 }
 
-std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId object, ProcessId owner,
-                                                       std::uint64_t bytes, std::uint64_t offset) {
+std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId object,
+                                                       ProcessId owner, std::uint64_t bytes,
+                                                       std::uint64_t offset) {
   if (!processes_.contains(by)) return Effects{};  // its job has ended
   if (auto refusal = why_not_name(by, object)) return std::move(*refusal);
   const bool was_freed = note_create(object);
   auto pages = kept_.take(by, offset, bytes);
   if (!pages) {
-    return Refusal{Refusal::Kind::Invalid,
-                   fmt::format("process {} made object {} in memory of the object store that it does not keep", by,
-                               to_string(object))};
+    return Refusal{
+        Refusal::Kind::Invalid,
+        fmt::format("process {} made object {} in memory of the object store that it does not keep",
+                    by, to_string(object))};
   }
   auto& entry = add(by, object, owner, bytes);
   entry.second.state = State::Creating;
@@ -151,14 +165,16 @@ std::variant<Effects, Refusal> Catalog::create_in_kept(ProcessId by, ObjectId ob
   entry.second.writers = std::move(pages->writers);
   pin(entry, by);
   Effects out;
-  // Its writer has not heard of that, and is in the midst of it: the memory goes when it has written or given up.
+  // Its writer has not heard of that, and is in the midst of it: the memory goes when it has
+  // written or given up.
   if (owners_.has_ended(owner)) free(entry, "its owner has ended", out);
   return out;
 }
 
 Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
   auto* entry = find(object);
-  if (entry == nullptr || entry->second.writer != by || entry->second.state != State::Creating) return {};
+  if (entry == nullptr || entry->second.writer != by || entry->second.state != State::Creating)
+    return {};
   Effects out;
   entry->second.state = State::Sealed;
   processes_.at(by).writing.erase(object);
@@ -178,12 +194,13 @@ Effects Catalog::seal(ProcessId by, ObjectId object, bool pin) {
   return out;
 }
 
-// ---- get, unpin ------------------------------------------------------------------------------------------------
+// ---- get, unpin ---------------------------------------------------------------------------------
 
 /// It is not known, and its writer may be about to make it.
 bool Catalog::may_come(ObjectId object) const {
   const auto writer = processes_.find(object.process);
-  return !objects_.contains(object) && writer != processes_.end() && writer->second.numbers.may_come(object.number);
+  return !objects_.contains(object) && writer != processes_.end() &&
+         writer->second.numbers.may_come(object.number);
 }
 
 Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copied) {
@@ -191,14 +208,16 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
     return {Declined{by, request, {kind, std::move(why)}}};
   };
   const auto process = processes_.find(by);
-  if (process == processes_.end()) return decline(Refusal::Kind::Stopped, "the process is not known to its node");
+  if (process == processes_.end())
+    return decline(Refusal::Kind::Stopped, "the process is not known to its node");
   auto* entry = find(object);
-  const bool is_there = entry != nullptr && !entry->second.freed && entry->second.job == process->second.job;
+  const bool is_there =
+      entry != nullptr && !entry->second.freed && entry->second.job == process->second.job;
   if (!is_there && !may_come(object) && !(copied && entry == nullptr)) {
-    return decline(
-        Refusal::Kind::Unknown,
-        fmt::format("object {} is not in the object store of this node: it was freed, or its owner has ended",
-                    to_string(object)));
+    return decline(Refusal::Kind::Unknown,
+                   fmt::format("object {} is not in the object store of this node: it was freed, "
+                               "or its owner has ended",
+                               to_string(object)));
   }
   Effects out;
   if (is_there && is_node(by)) entry->second.used_by_node = true;
@@ -208,7 +227,8 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
   }
   if (requests_.size() >= options_.most_waiting) {
     return decline(Refusal::Kind::Busy,
-                   fmt::format("{} requests wait for the object store of this node already", requests_.size()));
+                   fmt::format("{} requests wait for the object store of this node already",
+                               requests_.size()));
   }
   const RequestKey key{by, request};
   requests_.emplace(key, object);
@@ -227,7 +247,8 @@ void Catalog::give_view(Entry& entry, RequestKey request, Effects& out) {
   recall_view(entry, by, out);
 }
 
-/// All were asked when memory became short: what is given out after that must not be held without use either.
+/// All were asked when memory became short: what is given out after that must not be held without
+/// use either.
 void Catalog::recall_view(const Entry& entry, ProcessId by, Effects& out) {
   if (!waiting_.empty() && !is_node(by)) out.push_back(Recall{by, 0, entry.first});
 }
@@ -269,8 +290,10 @@ void Catalog::unpin(Entry& entry, ProcessId by, std::uint32_t count) {
 Effects Catalog::unpin(ProcessId by, ObjectId object, std::uint32_t count) {
   auto* entry = find(object);
   if (entry == nullptr) return {};
-  // The pin of a writer ends with seal, or with its free. The node may have more of them than that one.
-  const bool writes = entry->second.state == State::Creating && entry->second.writer == by && !is_node(by);
+  // The pin of a writer ends with seal, or with its free. The node may have more of them than that
+  // one.
+  const bool writes =
+      entry->second.state == State::Creating && entry->second.writer == by && !is_node(by);
   if (writes) return {};
   Effects out;
   unpin(*entry, by, count);
@@ -279,7 +302,7 @@ Effects Catalog::unpin(ProcessId by, ObjectId object, std::uint32_t count) {
   return out;
 }
 
-// ---- copies ----------------------------------------------------------------------------------------------------
+// ---- copies -------------------------------------------------------------------------------------
 
 void Catalog::pin_copy(ObjectId object) {
   auto& entry = *find(object);

@@ -24,12 +24,16 @@
 namespace troupe::store {
 
 struct CatalogOptions {
-  std::uint64_t cap_bytes = std::uint64_t{1} << 30;    ///< of memory, over all jobs
-  std::uint64_t keep_bytes = std::uint64_t{64} << 20;  ///< that one process may keep of what it has freed
-  std::uint64_t space_factor = 16;                     ///< an arena's address space, in caps; see Extents
-  std::size_t most_waiting = 10'000;                   ///< requests that wait for memory or for an object
+  std::uint64_t cap_bytes = std::uint64_t{1} << 30;  ///< of memory, over all jobs
+  /// That one process may keep of what it has freed.
+  std::uint64_t keep_bytes = std::uint64_t{64} << 20;
+  /// An arena's address space, in caps; see Extents.
+  std::uint64_t space_factor = 16;
+  /// Requests that wait for memory or for an object.
+  std::size_t most_waiting = 10'000;
   std::size_t most_objects = 1'000'000;
-  std::size_t most_freed_early = 65'536;  ///< of one writer: frees that came before their objects; more are given up
+  /// Of one writer: frees that came before their objects; more are given up.
+  std::size_t most_freed_early = 65'536;
 };
 
 /// What `troupe status` shows.
@@ -47,8 +51,8 @@ struct Statistics {
   bool operator==(const Statistics&) const = default;
 };
 
-/// What is where in the object store of one node: a pure state machine, with no memory, socket, clock or file. Each event
-/// returns what is to be done about it. Lives in the node, on its loop.
+/// What is where in the object store of one node: a pure state machine, with no memory, socket,
+/// clock or file. Each event returns what is to be done about it. Lives in the node, on its loop.
 ///
 ///                  memory found                  seal              written out, and memory needed
 ///    [waiting] ----------------> [creating] ------------> [sealed] -------------------------> [spilled]
@@ -59,23 +63,29 @@ struct Statistics {
 ///                                     |       freed by its owner; the owner or the job has ended
 ///                                     '--> gone, as soon as nobody has it pinned and no disk work is on it
 ///
-/// * Pinned: a creating object by its writer; a sealed one once for each Got. Only sealed objects without a pin leave
-///   memory, the least recently used first; one that was written out before leaves at no cost.
-/// * Memory is sought in the order: warm pages; fresh pages below the cap; warm pages exchanged for fresh ones elsewhere;
-///   what processes keep or hold without use (Recall); objects to the disk. Who asked first is served first.
-/// * As long as somebody waits for memory, no process holds a view beyond its last user: each that is given out then is
-///   recalled at once.
-/// * A request that cannot be served waits until something changes or expired() says that it has waited enough. One
-///   that could be served only by a disk that fails is declined at once.
-/// * The node itself is one more process of each job: node_of(job). What it creates is a copy of an object of another
-///   node. A copy never goes to the disk: it can be brought again, so it is given up instead.
+/// * Pinned: a creating object by its writer; a sealed one once for each Got. Only sealed objects
+///   without a pin leave memory, the least recently used first; one that was written out before
+///   leaves at no cost.
+/// * Memory is sought in the order: warm pages; fresh pages below the cap; warm pages exchanged for
+///   fresh ones elsewhere; what processes keep or hold without use (Recall); objects to the disk.
+///   Who asked first is served first.
+/// * As long as somebody waits for memory, no process holds a view beyond its last user: each that
+///   is given out then is recalled at once.
+/// * A request that cannot be served waits until something changes or expired() says that it has
+///   waited enough. One that could be served only by a disk that fails is declined at once.
+/// * The node itself is one more process of each job: node_of(job). What it creates is a copy of an
+///   object of another node. A copy never goes to the disk: it can be brought again, so it is given
+///   up instead.
 ///
-/// It is made of values, each with its own invariants: Owners (who frees what, who has ended), Pins (who uses what),
-/// KeptPages (what processes keep), ObjectLine (who waits for memory; what may leave it), Shortage (what was done to find
-/// memory), WriterNumbers (what may come), Extents (which bytes are free). After every event, beside theirs:
+/// It is made of values, each with its own invariants: Owners (who frees what, who has ended), Pins
+/// (who uses what), KeptPages (what processes keep), ObjectLine (who waits for memory; what may
+/// leave it), Shortage (what was done to find memory), WriterNumbers (what may come), Extents
+/// (which bytes are free). After every event, beside theirs:
 ///
-/// 1. Every byte in arenas is an object's, kept, or warm; together they are at most the cap, and no two extents overlap.
-/// 2. An object that was freed is there only as long as somebody has it pinned, or work on it is under way.
+/// 1. Every byte in arenas is an object's, kept, or warm; together they are at most the cap, and no
+///    two extents overlap.
+/// 2. An object that was freed is there only as long as somebody has it pinned, or work on it is
+///    under way.
 /// 3. An object that is being written is pinned by its writer.
 /// 4. Each part knows of an object exactly what the object says of itself.
 class Catalog {
@@ -91,37 +101,45 @@ class Catalog {
   std::optional<Refusal> why_not_attach(ProcessId process, JobId job) const;
   /// Only where nothing speaks against that. A process that is attached already keeps what it has.
   void attach(ProcessId process, JobId job);
-  /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on other nodes). The
-  /// numbers of a process ascend: what is not known, below its last one, is gone. By the node: a copy.
-  Effects create(ProcessId by, RequestId request, ObjectId object, ProcessId owner, std::uint64_t bytes);
-  /// As create, in pages that `by` keeps; needs no answer, and `by` writes already. Where its owner has ended the object goes
-  /// as soon as it is written. A refusal: `by` contradicts what it was told: it does not keep those pages, or the id is taken.
-  std::variant<Effects, Refusal> create_in_kept(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes,
-                                                std::uint64_t offset);
+  /// An object of that many bytes, to be written by `by` and freed by `owner` (any process, also on
+  /// other nodes). The numbers of a process ascend: what is not known, below its last one, is gone.
+  /// By the node: a copy.
+  Effects create(ProcessId by, RequestId request, ObjectId object, ProcessId owner,
+                 std::uint64_t bytes);
+  /// As create, in pages that `by` keeps; needs no answer, and `by` writes already. Where its owner
+  /// has ended the object goes as soon as it is written. A refusal: `by` contradicts what it was
+  /// told: it does not keep those pages, or the id is taken.
+  std::variant<Effects, Refusal> create_in_kept(ProcessId by, ObjectId object, ProcessId owner,
+                                                std::uint64_t bytes, std::uint64_t offset);
   /// By the writer, once all bytes are there. `pin`: and pinned by it, as after a Got.
   Effects seal(ProcessId by, ObjectId object, bool pin);
-  /// Answered when the object is sealed and in memory. One that is not known yet may come: its writer's message and this
-  /// one take different ways, or, where `copied`, the create of a copy is the next event.
+  /// Answered when the object is sealed and in memory. One that is not known yet may come: its
+  /// writer's message and this one take different ways, or, where `copied`, the create of a copy is
+  /// the next event.
   Effects get(ProcessId by, RequestId request, ObjectId object, bool copied = false);
   /// One more pin of the node on a copy that it still writes.
   void pin_copy(ObjectId object);
   /// The node is done with a copy: it is sealed, or was not to be had.
   Effects copied(ObjectId object, const std::optional<Refusal>& failure);
   Effects unpin(ProcessId by, ObjectId object, std::uint32_t count);
-  /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would use the pages again.
-  /// It may come before the create, as get: the owner is another process than the writer.
+  /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would
+  /// use the pages again. It may come before the create, as get: the owner is another process than
+  /// the writer.
   Effects free(ProcessId by, ObjectId object, bool keep);
   /// Of what it keeps. `round`: of the Recall that it answers, or 0.
   Effects returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets);
 
   // ---- time
-  Effects expired(ProcessId by, RequestId request);  ///< it has waited long enough; nothing if it was answered
-  Effects recall_over();      ///< processes that have not answered a Recall by now are not waited for
+  /// It has waited long enough; nothing if it was answered.
+  Effects expired(ProcessId by, RequestId request);
+  /// Processes that have not answered a Recall by now are not waited for.
+  Effects recall_over();
   Effects memory_may_grow();  ///< after Commit has failed: try again up to the cap
 
   // ---- ends
-  Effects process_ended(ProcessId process);  ///< its pins, its unsealed objects, and those that it owns
-  Effects owner_ended(ProcessId owner);      ///< elsewhere: the objects that it owns
+  /// Its pins, its unsealed objects, and those that it owns.
+  Effects process_ended(ProcessId process);
+  Effects owner_ended(ProcessId owner);  ///< elsewhere: the objects that it owns
   Effects job_ended(JobId job);
 
   // ---- results of work
@@ -136,10 +154,12 @@ class Catalog {
   bool waits(ProcessId by, RequestId request) const { return requests_.contains({by, request}); }
   /// For memory, or for the disk: in a line, which moves or does not.
   bool waits_in_line(ProcessId by, RequestId request) const;
-  std::uint64_t moves() const { return moves_; }  ///< of that line: memory found, work on the disk done
+  /// Of that line: memory found, work on the disk done.
+  std::uint64_t moves() const { return moves_; }
   bool disk_works() const { return disk_work_ > 0; }
   std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
-  Statistics statistics() const;                              ///< cheap, however many objects there are
+  /// Cheap, however many objects there are.
+  Statistics statistics() const;
   /// Throws std::logic_error where what the class comment promises does not hold. For tests. O(n).
   void check() const;
 
@@ -188,7 +208,8 @@ class Catalog {
   Entry* find(ObjectId object);
   Entry& end_work(ObjectId id, Work work);
   std::optional<Refusal> why_not_name(ProcessId by, ObjectId object) const;
-  std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes) const;
+  std::optional<Refusal> why_not_create(ProcessId by, ObjectId object, ProcessId owner,
+                                        std::uint64_t bytes) const;
   bool note_create(ObjectId object);
   bool may_come(ObjectId object) const;
   Entry& add(ProcessId by, ObjectId object, ProcessId owner, std::uint64_t bytes);
@@ -243,8 +264,9 @@ class Catalog {
   std::unordered_map<ObjectId, Object> objects_;
   std::unordered_map<ProcessId, Process> processes_;
   std::map<JobId, Job> jobs_;
-  std::map<RequestKey, ObjectId> requests_;                      // not answered yet
-  std::unordered_map<ObjectId, std::vector<RequestKey>> early_;  // gets of objects that are not known yet
+  std::map<RequestKey, ObjectId> requests_;  // not answered yet
+  // Gets of objects that are not known yet.
+  std::unordered_map<ObjectId, std::vector<RequestKey>> early_;
   Owners owners_;
   Pins pins_;
   KeptPages kept_;

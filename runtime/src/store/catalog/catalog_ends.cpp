@@ -8,14 +8,15 @@
 
 namespace troupe::store {
 
-// ---- free ------------------------------------------------------------------------------------------------------
+// ---- free ---------------------------------------------------------------------------------------
 
 Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
   auto* entry = find(object);
   if (entry == nullptr && may_come(object)) {  // what is too much lies until its owner ends
     processes_.at(object.process).numbers.on_early_free(object.number, options_.most_freed_early);
   }
-  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer)) return {};
+  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer))
+    return {};
   Effects out;
   const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;
   if (gives_up) {
@@ -32,8 +33,10 @@ Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
 bool Catalog::try_keep(Entry& entry, ProcessId by, Effects& out) {
   auto& object = entry.second;
   const auto process = processes_.find(by);
-  if (process == processes_.end() || process->second.job != object.job || !waiting_.empty()) return false;
-  const bool is_at_rest = object.state == State::Sealed && object.work == Work::None && object.pins.empty();
+  if (process == processes_.end() || process->second.job != object.job || !waiting_.empty())
+    return false;
+  const bool is_at_rest =
+      object.state == State::Sealed && object.work == Work::None && object.pins.empty();
   if (!is_at_rest || object.freed || !std::ranges::binary_search(object.writers, by)) return false;
   if (!kept_.has_room(by, object.extent.bytes)) return false;
   const auto extent = take_extent(object);
@@ -47,7 +50,8 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
   if (!object.freed) {
     object.freed = true;
     owners_.remove(id, object.owner, object.is_copy() ? 0 : object.writer);
-    const Refusal gone{Refusal::Kind::Unknown, fmt::format("object {} is gone: {}", to_string(id), why)};
+    const Refusal gone{Refusal::Kind::Unknown,
+                       fmt::format("object {} is gone: {}", to_string(id), why)};
     if (object.state == State::Waiting) {
       const RequestKey request{object.writer, object.create_request};
       requests_.erase(request);
@@ -58,7 +62,8 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
     }
     decline_getters(entry, gone, out);
     for (const auto& [process, count] : object.pins) {
-      if (object.state != State::Creating && !is_node(process)) out.push_back(Recall{process, 0, id});
+      if (object.state != State::Creating && !is_node(process))
+        out.push_back(Recall{process, 0, id});
     }
     if (object.used_by_node) out.push_back(Gone{object.job, id, object.is_copy()});
     waiting_.leave(object.in_waiting);
@@ -93,20 +98,22 @@ void Catalog::close_if_empty(JobId number, Effects& out) {
   jobs_.erase(job);
 }
 
-Effects Catalog::returned(ProcessId by, std::uint64_t round, const std::vector<std::uint64_t>& offsets) {
+Effects Catalog::returned(ProcessId by, std::uint64_t round,
+                          const std::vector<std::uint64_t>& offsets) {
   Effects out;
   const auto process = processes_.find(by);
   if (process == processes_.end()) return out;
   auto& extents = jobs_.at(process->second.job).extents;
   for (const auto offset : offsets) {
-    if (auto pages = kept_.take(by, offset)) extents.give_back(pages->extent, std::move(pages->writers));
+    if (auto pages = kept_.take(by, offset))
+      extents.give_back(pages->extent, std::move(pages->writers));
   }
   shortage_.on_answer(by, round);
   serve(out);
   return out;
 }
 
-// ---- ends ------------------------------------------------------------------------------------------------------
+// ---- ends ---------------------------------------------------------------------------------------
 
 Effects Catalog::process_ended(ProcessId process) {
   Effects out;
@@ -119,7 +126,8 @@ Effects Catalog::process_ended(ProcessId process) {
 void Catalog::end_process(ProcessId number, Effects& out) {
   const auto found = processes_.find(number);
   if (found == processes_.end()) return;
-  for (auto at = requests_.lower_bound({number, 0}); at != requests_.end() && at->first.first == number;) {
+  for (auto at = requests_.lower_bound({number, 0});
+       at != requests_.end() && at->first.first == number;) {
     auto* entry = find(at->second);
     const auto early = early_.find(at->second);
     if (entry != nullptr) std::erase(entry->second.getters, at->first);
@@ -128,7 +136,8 @@ void Catalog::end_process(ProcessId number, Effects& out) {
   }
   const std::vector<ObjectId> writing(found->second.writing.begin(), found->second.writing.end());
   auto& extents = jobs_.at(found->second.job).extents;
-  for (auto& pages : kept_.take_all(number)) extents.give_back(pages.extent, std::move(pages.writers));
+  for (auto& pages : kept_.take_all(number))
+    extents.give_back(pages.extent, std::move(pages.writers));
   for (const auto& id : pins_.of(number)) {
     auto& entry = *find(id);
     unpin(entry, number, entry.second.pins.of(number));
@@ -149,7 +158,8 @@ void Catalog::end_process(ProcessId number, Effects& out) {
     const auto why = fmt::format("object {} was never made: its writer has ended", to_string(id));
     decline_early(id, {Refusal::Kind::Unknown, why}, out);
   }
-  for (auto& [owner, left] : owners_.end_writer(number)) out.push_back(Orphans{owner, std::move(left)});
+  for (auto& [owner, left] : owners_.end_writer(number))
+    out.push_back(Orphans{owner, std::move(left)});
 }
 
 void Catalog::decline_early(ObjectId object, const Refusal& refusal, Effects& out) {
@@ -181,23 +191,26 @@ Effects Catalog::job_ended(JobId job) {
     if (process.job == job && !is_node(number)) processes.push_back(number);
   }
   for (const auto number : processes) end_process(number, out);
-  std::erase_if(out, [](const Effect& effect) { return std::holds_alternative<Orphans>(effect); });  // freed below
+  // Freed below.
+  std::erase_if(out, [](const Effect& effect) { return std::holds_alternative<Orphans>(effect); });
   const std::vector<ObjectId> objects(found->second.objects.begin(), found->second.objects.end());
-  found->second.ended = true;  // before it is empty: what is under way for some of its objects may take a while
+  // Before it is empty: what is under way for some of its objects may take a while.
+  found->second.ended = true;
   for (const auto& id : objects) free(*find(id), "its job has ended", out);
   if (jobs_.contains(job)) close_if_empty(job, out);
   serve(out);
   return out;
 }
 
-// ---- time ------------------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
 bool Catalog::waits_in_line(ProcessId by, RequestId request) const {
   const auto found = requests_.find({by, request});
   if (found == requests_.end()) return false;
   const auto object = objects_.find(found->second);
   if (object == objects_.end()) return false;  // a get of what is not known yet
-  return object->second.in_waiting || object->second.work == Work::Read || object->second.work == Work::Commit;
+  return object->second.in_waiting || object->second.work == Work::Read ||
+         object->second.work == Work::Commit;
 }
 
 Effects Catalog::expired(ProcessId by, RequestId request) {
@@ -228,8 +241,8 @@ void Catalog::expire_get(RequestKey request, ObjectId id, Effects& out) {
   if (entry == nullptr) {
     std::erase(early_[id], request);
     if (early_[id].empty()) early_.erase(id);
-    refusal.message =
-        fmt::format("process {} did not make object {} in time, or has freed it", id.process, to_string(id));
+    refusal.message = fmt::format("process {} did not make object {} in time, or has freed it",
+                                  id.process, to_string(id));
   } else {
     auto& object = entry->second;
     std::erase(object.getters, request);
@@ -237,8 +250,9 @@ void Catalog::expire_get(RequestKey request, ObjectId id, Effects& out) {
       refusal = no_room(object.bytes);
       if (object.getters.empty()) waiting_.leave(object.in_waiting);
     } else {
-      refusal.message = fmt::format("object {} ({}) was not {} in time", to_string(id), format_bytes(object.bytes),
-                                    object.state == State::Spilled ? "read back from the disk" : "sealed");
+      refusal.message = fmt::format(
+          "object {} ({}) was not {} in time", to_string(id), format_bytes(object.bytes),
+          object.state == State::Spilled ? "read back from the disk" : "sealed");
     }
   }
   out.push_back(Declined{request.first, request.second, std::move(refusal)});

@@ -85,7 +85,8 @@ bool Catalog::place(Entry& entry, Effects& out) {
 }
 
 /// Where the holes are too small, the warm ranges between them become holes as well.
-std::optional<Extent> Catalog::take_hole(Extents& extents, JobId job, std::uint64_t bytes, Effects& out) {
+std::optional<Extent> Catalog::take_hole(Extents& extents, JobId job, std::uint64_t bytes,
+                                         Effects& out) {
   if (const auto hole = extents.take_hole(bytes)) return hole;
   release(job, extents, extents.warm(), out);
   return extents.take_hole(bytes);
@@ -143,7 +144,7 @@ Effects Catalog::committed(ObjectId id, const std::optional<Refusal>& failure) {
   return out;
 }
 
-// ---- what leaves memory ----------------------------------------------------------------------------------------
+// ---- what leaves memory -------------------------------------------------------------------------
 
 Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
   const auto needed = in_arenas() - warm_bytes() + pages_of(entry.second.bytes);
@@ -158,8 +159,8 @@ Catalog::Room Catalog::make_room(Entry& entry, Effects& out) {
   return shortage_.leaving_bytes() > 0 ? Room::UnderWay : Room::Stuck;
 }
 
-/// Once in a shortage: nobody keeps anything, or holds it without use, as long as that lasts. -> whether somebody was
-/// asked.
+/// Once in a shortage: nobody keeps anything, or holds it without use, as long as that lasts. ->
+/// whether somebody was asked.
 bool Catalog::recall(Effects& out) {
   const auto round = shortage_.open_round();
   if (!round) return false;
@@ -194,7 +195,8 @@ Catalog::Room Catalog::evict_one(Effects& out) {
 
 void Catalog::leave_memory(Entry& entry) {
   auto& object = entry.second;
-  assert(object.state == State::Sealed && object.on_disk && object.pins.empty() && object.work == Work::None);
+  assert(object.state == State::Sealed && object.on_disk && object.pins.empty() &&
+         object.work == Work::None);
   return_extent(object);
   object.state = State::Spilled;
   ++spilled_;
@@ -233,7 +235,8 @@ Effects Catalog::written(ObjectId id, const std::optional<Refusal>& failure) {
     shortage_.on_disk_failed(id, *failure);
   }
   update_lru(entry);
-  // If it was wanted in the meantime, or memory is not, it stays; its file makes the next time free.
+  // If it was wanted in the meantime, or memory is not, it stays; its file makes the next time
+  // free.
   if (object.on_disk && object.in_lru && !waiting_.empty()) leave_memory(entry);
   remove_if_idle(entry, out);
   serve(out);
@@ -263,8 +266,8 @@ Effects Catalog::restored(ObjectId id, const std::optional<Refusal>& failure) {
 /// Those that may leave memory, and only those, are in lru_.
 void Catalog::update_lru(Entry& entry) {
   auto& [id, object] = entry;
-  const bool may_leave = object.state == State::Sealed && object.pins.empty() && object.work == Work::None &&
-                         !object.freed && !object.unwritable;
+  const bool may_leave = object.state == State::Sealed && object.pins.empty() &&
+                         object.work == Work::None && !object.freed && !object.unwritable;
   if (may_leave == static_cast<bool>(object.in_lru)) return;
   if (may_leave) {
     lru_.join(id, object.in_lru);
@@ -282,7 +285,7 @@ void Catalog::end_shortage() {
   }
 }
 
-// ---- refusals --------------------------------------------------------------------------------------------------
+// ---- refusals -----------------------------------------------------------------------------------
 
 void Catalog::refuse(Entry& entry, const Refusal& refusal, Effects& out) {
   auto& [id, object] = entry;
@@ -300,12 +303,14 @@ void Catalog::refuse(Entry& entry, const Refusal& refusal, Effects& out) {
 Refusal Catalog::no_room(std::uint64_t bytes) const {
   const auto now = statistics();
   auto text = fmt::format(
-      "no memory for {}: the object store of this node may use {}, and {} are taken: objects in use {}, objects that "
-      "could go to the disk {}, kept by processes {}",
-      format_bytes(bytes), format_bytes(limit_bytes_), format_bytes(now.object_bytes + now.kept_bytes),
-      format_bytes(now.pinned_bytes), format_bytes(now.object_bytes - now.pinned_bytes), format_bytes(now.kept_bytes));
+      "no memory for {}: the object store of this node may use {}, and {} are taken: objects in "
+      "use {}, objects that could go to the disk {}, kept by processes {}",
+      format_bytes(bytes), format_bytes(limit_bytes_),
+      format_bytes(now.object_bytes + now.kept_bytes), format_bytes(now.pinned_bytes),
+      format_bytes(now.object_bytes - now.pinned_bytes), format_bytes(now.kept_bytes));
   if (!limited_because_) return {Refusal::Kind::Full, std::move(text)};
-  text += fmt::format("; its own cap is {}, but {}", format_bytes(options_.cap_bytes), limited_because_->message);
+  text += fmt::format("; its own cap is {}, but {}", format_bytes(options_.cap_bytes),
+                      limited_because_->message);
   return {Refusal::Kind::MemoryFull, std::move(text)};
 }
 

@@ -36,16 +36,16 @@ struct Kept {
   ProcessId to;
   Extent extent;
 };
-/// It shall drop the views that it holds and nobody uses, and those in use with their last user: all of them, and give
-/// back what it keeps, or only that of `view`. Where `round` is not 0 it has to answer with that number, also where it has
-/// nothing.
+/// It shall drop the views that it holds and nobody uses, and those in use with their last user:
+/// all of them, and give back what it keeps, or only that of `view`. Where `round` is not 0 it has
+/// to answer with that number, also where it has nothing.
 struct Recall {
   ProcessId from;
   std::uint64_t round;
   std::optional<ObjectId> view;
 };
-/// A process has ended that wrote these for `to`, attached or not, and may have ended before it said so: who was never told
-/// frees them. At least one.
+/// A process has ended that wrote these for `to`, attached or not, and may have ended before it
+/// said so: who was never told frees them. At least one.
 struct Orphans {
   ProcessId to;
   std::vector<ObjectId> objects;
@@ -86,8 +86,8 @@ struct Gone {
 struct CloseArena {
   JobId job;
 };
-using Effect = std::variant<Created, Got, Declined, Kept, Recall, Orphans, Punch, Commit, WriteOut, ReadBack, Erase,
-                            Gone, CloseArena>;
+using Effect = std::variant<Created, Got, Declined, Kept, Recall, Orphans, Punch, Commit, WriteOut,
+                            ReadBack, Erase, Gone, CloseArena>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::store

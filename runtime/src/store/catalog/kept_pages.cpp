@@ -25,7 +25,8 @@ void KeptPages::keep(ProcessId process, Taken pages) {
   bytes_ += extent.bytes;
 }
 
-std::optional<KeptPages::Taken> KeptPages::take(ProcessId process, std::uint64_t offset, std::uint64_t bytes) {
+std::optional<KeptPages::Taken> KeptPages::take(ProcessId process, std::uint64_t offset,
+                                                std::uint64_t bytes) {
   const auto found = of_.find(process);
   if (found == of_.end()) return std::nullopt;
   auto& kept = found->second;
@@ -71,7 +72,8 @@ void KeptPages::check() const {
       end = pages.extent.end();
       sum += pages.extent.bytes;
     }
-    require(sum == kept.bytes && sum <= most_bytes_, fmt::format("process {} keeps {} bytes", process, sum));
+    require(sum == kept.bytes && sum <= most_bytes_,
+            fmt::format("process {} keeps {} bytes", process, sum));
     total += sum;
   }
   require(total == bytes_, fmt::format("{} bytes are kept, and counted as {}", total, bytes_));

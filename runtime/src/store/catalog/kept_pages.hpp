@@ -11,7 +11,8 @@
 
 namespace troupe::store {
 
-/// The pages that processes have freed and keep for their next objects, so that these need no message. A value.
+/// The pages that processes have freed and keep for their next objects, so that these need no
+/// message. A value.
 ///
 /// 1. No process keeps more than the limit.
 /// 2. No two extents that a process keeps overlap.
@@ -23,17 +24,20 @@ class KeptPages {
 
   explicit KeptPages(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  bool has_room(ProcessId process, std::uint64_t bytes) const;  ///< below the limit, for as much more
+  /// Below the limit, for as much more.
+  bool has_room(ProcessId process, std::uint64_t bytes) const;
   /// Only where there is room.
   void keep(ProcessId process, Taken pages);
-  /// What it keeps at that offset, all of it, where that is `bytes` or more. nullopt: it keeps no such pages.
+  /// What it keeps at that offset, all of it, where that is `bytes` or more. nullopt: it keeps no
+  /// such pages.
   std::optional<Taken> take(ProcessId process, std::uint64_t offset, std::uint64_t bytes = 0);
   std::vector<Taken> take_all(ProcessId process);
 
   bool has_any(ProcessId process) const;
   std::uint64_t bytes() const { return bytes_; }
   std::vector<Extent> of(ProcessId process) const;  ///< by offset
-  void check() const;  ///< throws std::logic_error where an invariant does not hold; for tests, O(n)
+  /// Throws std::logic_error where an invariant does not hold; for tests, O(n)
+  void check() const;
 
  private:
   struct Pages {

@@ -35,7 +35,8 @@ bool ObjectLine::holds(ObjectId object, Place place) const {
 void ObjectLine::check() const {
   std::set<ObjectId> seen;
   for (const auto& [number, object] : objects_) {
-    require(before_ < number && number < after_, "a place of a line that was never given holds " + to_string(object));
+    require(before_ < number && number < after_,
+            "a place of a line that was never given holds " + to_string(object));
     require(seen.insert(object).second, to_string(object) + " stands in a line twice");
   }
 }

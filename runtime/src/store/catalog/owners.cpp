@@ -56,13 +56,15 @@ void Owners::check() const {
     require(!objects.empty(), fmt::format("process {} is listed as an owner of nothing", owner));
     require(!has_ended(owner), fmt::format("process {} has ended and owns objects", owner));
     for (const auto& object : objects) {
-      require(seen.insert(object).second, fmt::format("object {} has two owners", to_string(object)));
+      require(seen.insert(object).second,
+              fmt::format("object {} has two owners", to_string(object)));
     }
   }
   for (const auto& [writer, left] : for_others_) {
     for (const auto& [object, owner] : left) {
       require(writer != owner && owns(owner, object),
-              fmt::format("object {} of writer {} is not process {}'s", to_string(object), writer, owner));
+              fmt::format("object {} of writer {} is not process {}'s", to_string(object), writer,
+                          owner));
     }
   }
 }

@@ -12,16 +12,16 @@
 
 namespace troupe::store {
 
-/// Whose objects lie on a node: who frees them, and what is to be said and freed when an owner or a writer ends. An owner
-/// may be on any node; a writer is on this one. A value.
+/// Whose objects lie on a node: who frees them, and what is to be said and freed when an owner or a
+/// writer ends. An owner may be on any node; a writer is on this one. A value.
 ///
 ///   [alive, or unknown] --end--> [ended] --returns: it has connected again--> [alive]
 ///
 /// 1. An object has one owner, and is its own until it is freed.
 /// 2. What a writer leaves for others is what it wrote, others own, and nobody has freed.
 /// 3. An owner that has ended owns nothing, as soon as what end() named is removed.
-/// 4. Nothing is known of an owner without objects, nor of a writer whose end was told; of owners that have ended, the
-///    ranges of their numbers.
+/// 4. Nothing is known of an owner without objects, nor of a writer whose end was told; of owners
+///    that have ended, the ranges of their numbers.
 ///
 /// Cost: O(1), O(log gaps) for has_ended().
 class Owners {
@@ -37,16 +37,19 @@ class Owners {
   /// It is alive after all: its socket broke, and it has connected again.
   void returns(ProcessId owner) { ended_.erase(owner); }
 
-  /// The writer has ended. -> what it leaves for others, by owner: they may not have been told of it.
+  /// The writer has ended. -> what it leaves for others, by owner: they may not have been told of
+  /// it.
   std::map<ProcessId, std::vector<ObjectId>> end_writer(ProcessId writer);
 
   bool owns(ProcessId owner, ObjectId object) const;
   std::size_t size() const;  ///< all objects that are not freed; O(owners)
-  void check() const;        ///< throws std::logic_error where an invariant does not hold; for tests, O(n)
+  /// Throws std::logic_error where an invariant does not hold; for tests, O(n)
+  void check() const;
 
  private:
   std::unordered_map<ProcessId, std::unordered_set<ObjectId>> owned_;
-  std::unordered_map<ProcessId, std::unordered_map<ObjectId, ProcessId>> for_others_;  // by writer; -> owner
+  // By writer; -> owner.
+  std::unordered_map<ProcessId, std::unordered_map<ObjectId, ProcessId>> for_others_;
   boost::icl::interval_set<ProcessId> ended_;  // numbers are given once, in order: few ranges
 };
 

@@ -60,14 +60,16 @@ void Pins::check(ObjectId object, const PinCounts& counts) const {
     require(process > last, name + " is listed twice or out of order");
     last = process;
     const auto found = of_process_.find(process);
-    require(found != of_process_.end() && found->second.contains(object), name + " is unknown to the process");
+    require(found != of_process_.end() && found->second.contains(object),
+            name + " is unknown to the process");
   }
 }
 
 void Pins::check_total(std::size_t pins) const {
   std::size_t known = 0;
   for (const auto& [process, objects] : of_process_) known += objects.size();
-  require(known == pins, fmt::format("{} pins are listed with objects, and {} with processes", pins, known));
+  require(known == pins,
+          fmt::format("{} pins are listed with objects, and {} with processes", pins, known));
 }
 
 }  // namespace troupe::store

@@ -34,8 +34,10 @@ std::vector<ObjectId> Shortage::end() {
 }
 
 void Shortage::check() const {
-  require(had_round_ || awaited_.empty(), "answers are awaited, and nobody was asked in this shortage");
-  require(disk_failure_.has_value() == !set_aside_.empty(), "the disk has failed for no object, or without a reason");
+  require(had_round_ || awaited_.empty(),
+          "answers are awaited, and nobody was asked in this shortage");
+  require(disk_failure_.has_value() == !set_aside_.empty(),
+          "the disk has failed for no object, or without a reason");
 }
 
 }  // namespace troupe::store

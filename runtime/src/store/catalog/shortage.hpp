@@ -10,19 +10,23 @@
 
 namespace troupe::store {
 
-/// What has been done against a shortage of memory, so that nothing is done twice in it. A shortage lasts from the first
-/// object that cannot be placed until no object waits for memory. A value; Catalog decides when it ends.
+/// What has been done against a shortage of memory, so that nothing is done twice in it. A shortage
+/// lasts from the first object that cannot be placed until no object waits for memory. A value;
+/// Catalog decides when it ends.
 ///
 ///   [nothing asked] --open_round--> [recall: processes answer] --all answered, or on_recall_over--> [disk]
 ///          ^                                                                                          |
 ///          '---------------------------------------- end ---------------------------------------------'
 ///
-/// 1. A shortage has one round of recalls at most; the numbers of rounds ascend, also over shortages.
-/// 2. Only processes of the present round are waited for, each until it has answered that round or has ended.
-/// 3. There is a disk failure exactly where objects are set aside. At most kMostDiskFailures objects are tried in vain,
-///    besides those that were under way; then the disk is given up until the shortage ends.
-/// 4. The bytes that are on their way to the disk are those of the writes that have begun and not ended, whichever
-///    shortage they began in.
+/// 1. A shortage has one round of recalls at most; the numbers of rounds ascend, also over
+///    shortages.
+/// 2. Only processes of the present round are waited for, each until it has answered that round or
+///    has ended.
+/// 3. There is a disk failure exactly where objects are set aside. At most kMostDiskFailures
+///    objects are tried in vain, besides those that were under way; then the disk is given up until
+///    the shortage ends.
+/// 4. The bytes that are on their way to the disk are those of the writes that have begun and not
+///    ended, whichever shortage they began in.
 class Shortage {
  public:
   static constexpr std::size_t kMostDiskFailures = 8;

@@ -18,7 +18,8 @@ bool WriterNumbers::on_create(std::uint64_t number) {
 }
 
 void WriterNumbers::check() const {
-  require(freed_early_.empty() || may_come(*freed_early_.begin()), "the free of an object is kept that cannot come");
+  require(freed_early_.empty() || may_come(*freed_early_.begin()),
+          "the free of an object is kept that cannot come");
 }
 
 }  // namespace troupe::store

@@ -6,12 +6,13 @@
 
 namespace troupe::store {
 
-/// What is known of the objects of one writer by their numbers alone, which ascend: the create of an object and its frees
-/// and gets come by different ways, in any order. A value.
+/// What is known of the objects of one writer by their numbers alone, which ascend: the create of
+/// an object and its frees and gets come by different ways, in any order. A value.
 ///
 /// 1. The last number never falls. An object may come only while its number is above it.
-/// 2. Each free that came before its create is remembered until that create has come, or the create of a later object,
-///    with which it is passed over; at most `most` are, and the others are given up.
+/// 2. Each free that came before its create is remembered until that create has come, or the create
+///    of a later object, with which it is passed over; at most `most` are, and the others are given
+///    up.
 ///
 /// Cost: O(log frees remembered).
 class WriterNumbers {

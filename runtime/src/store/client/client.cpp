@@ -8,7 +8,7 @@
 
 namespace troupe::store {
 
-// ---- View, Writable --------------------------------------------------------------------------------------------
+// ---- View, Writable -----------------------------------------------------------------------------
 
 View::~View() { core_->release(object_); }
 
@@ -34,9 +34,10 @@ ViewPtr Writable::seal_and_view() && {
   return core->make_view(object_, core->arena().as_readable(bytes_));
 }
 
-// ---- Client ----------------------------------------------------------------------------------------------------
+// ---- Client -------------------------------------------------------------------------------------
 
-Client::Client(boost::asio::io_context& loop, ProcessId self, Mapping arena, Send send, ClientOptions options)
+Client::Client(boost::asio::io_context& loop, ProcessId self, Mapping arena, Send send,
+               ClientOptions options)
     : core_(std::make_shared<ClientCore>(loop, self, std::move(arena), std::move(send), options)) {}
 Client::~Client() { closed("this process is leaving its cluster"); }
 
@@ -49,7 +50,9 @@ std::variant<Writable, Refusal> Client::create(std::uint64_t bytes, ProcessId ow
   assert(!core_->is_on_loop());
   // Shared: the promise is done with only after the thread that waits for it goes on.
   const auto promise = std::make_shared<std::promise<std::variant<Writable, Refusal>>>();
-  core_->create(bytes, owner, [promise](std::variant<Writable, Refusal> made) { promise->set_value(std::move(made)); });
+  core_->create(bytes, owner, [promise](std::variant<Writable, Refusal> made) {
+    promise->set_value(std::move(made));
+  });
   auto made = promise->get_future().get();
   if (auto* writable = std::get_if<Writable>(&made)) writable->prepare();
   return made;
@@ -58,8 +61,9 @@ std::variant<Writable, Refusal> Client::create(std::uint64_t bytes, ProcessId ow
 std::variant<ViewPtr, Refusal> Client::view(ObjectId object) {
   assert(!core_->is_on_loop());
   const auto promise = std::make_shared<std::promise<std::variant<ViewPtr, Refusal>>>();
-  core_->view(Wanted{.object = object},
-              [promise](std::variant<ViewPtr, Refusal> view) { promise->set_value(std::move(view)); });
+  core_->view(Wanted{.object = object}, [promise](std::variant<ViewPtr, Refusal> view) {
+    promise->set_value(std::move(view));
+  });
   return promise->get_future().get();
 }
 

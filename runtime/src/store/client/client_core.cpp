@@ -17,13 +17,14 @@ constexpr std::uint64_t loosest_fit(std::uint64_t bytes) { return bytes + bytes 
 
 Refusal outside(ObjectId object) {
   return {Refusal::Kind::Damaged,
-          fmt::format("the node says that object {} lies where its object store has no memory", to_string(object))};
+          fmt::format("the node says that object {} lies where its object store has no memory",
+                      to_string(object))};
 }
 
 }  // namespace
 
-ClientCore::ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send,
-                       ClientOptions options)
+ClientCore::ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena,
+                       Client::Send send, ClientOptions options)
     : loop_(loop),
       self_(self),
       arena_(std::move(arena)),
@@ -41,7 +42,7 @@ void ClientCore::send_later(std::function<void(wire::Message::Builder)> write) {
   });
 }
 
-// ---- create, seal ----------------------------------------------------------------------------------------------
+// ---- create, seal -------------------------------------------------------------------------------
 
 void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated done) {
   Lock lock(mutex_);
@@ -69,7 +70,8 @@ void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated 
     create.setOffset(kept ? kept->offset : 0);
   });
   lock.unlock();
-  if (kept) done_here(Writable(shared_from_this(), object, arena_.writable({kept->offset, bytes}), true));
+  if (kept)
+    done_here(Writable(shared_from_this(), object, arena_.writable({kept->offset, bytes}), true));
 }
 
 std::optional<Extent> ClientCore::take_kept(std::uint64_t bytes) {
@@ -104,7 +106,7 @@ void ClientCore::free_later(ObjectId object, const runtime::AddressPtr& at) {
   });
 }
 
-// ---- views -----------------------------------------------------------------------------------------------------
+// ---- views --------------------------------------------------------------------------------------
 
 void ClientCore::view(const store::Wanted& wanted, Client::OnView done) {
   const auto object = wanted.object;
@@ -175,7 +177,7 @@ void ClientCore::free(const store::Wanted& place) {
   free_later(object, place.at);
 }
 
-// ---- from the node ---------------------------------------------------------------------------------------------
+// ---- from the node ------------------------------------------------------------------------------
 
 bool ClientCore::on_message(wire::Message::Reader message) {
   switch (message.which()) {
@@ -237,13 +239,15 @@ void ClientCore::on_declined(wire::ObjectDeclined::Reader declined) {
   const auto pending = pending_.extract(declined.getRequest());
   lock.unlock();
   if (!pending) return;
-  const Refusal refusal{static_cast<Refusal::Kind>(declined.getKind()), declined.getMessage().cStr()};
+  const Refusal refusal{static_cast<Refusal::Kind>(declined.getKind()),
+                        declined.getMessage().cStr()};
   std::visit([&](auto& one) { one.done(refusal); }, pending.mapped());
 }
 
 void ClientCore::on_kept(wire::ObjectExtent::Reader extent) {
   const Lock lock(mutex_);
-  if (arena_.covers({extent.getOffset(), extent.getBytes()})) kept_.emplace(extent.getBytes(), extent.getOffset());
+  if (arena_.covers({extent.getOffset(), extent.getBytes()}))
+    kept_.emplace(extent.getBytes(), extent.getOffset());
 }
 
 void ClientCore::on_recall(wire::ObjectRecall::Reader recall) {
@@ -259,12 +263,13 @@ void ClientCore::on_recall(wire::ObjectRecall::Reader recall) {
   for (auto& [object, held] : held_) held.brief = true;
   std::vector<std::uint64_t> offsets;
   for (const auto& [bytes, offset] : std::exchange(kept_, {})) offsets.push_back(offset);
-  send_later([round = recall.getRound(), offsets = std::move(offsets)](wire::Message::Builder message) {
-    auto returned = message.initObjectReturn();
-    returned.setRound(round);
-    auto list = returned.initOffsets(static_cast<unsigned>(offsets.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list.set(i, offsets[i]);
-  });
+  send_later(
+      [round = recall.getRound(), offsets = std::move(offsets)](wire::Message::Builder message) {
+        auto returned = message.initObjectReturn();
+        returned.setRound(round);
+        auto list = returned.initOffsets(static_cast<unsigned>(offsets.size()));
+        for (unsigned i = 0; i < list.size(); ++i) list.set(i, offsets[i]);
+      });
 }
 
 std::uint64_t ClientCore::last_object() {

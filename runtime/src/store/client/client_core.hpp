@@ -15,11 +15,13 @@
 
 namespace troupe::store {
 
-/// What a client, its views and its writables share. mutex_ guards all tables: they are used by the threads that create
-/// and view, and by the loop that hears from the node. Nothing is called while it is held.
+/// What a client, its views and its writables share. mutex_ guards all tables: they are used by the
+/// threads that create and view, and by the loop that hears from the node. Nothing is called while
+/// it is held.
 class ClientCore : public std::enable_shared_from_this<ClientCore> {
  public:
-  ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send, ClientOptions options);
+  ClientCore(boost::asio::io_context& loop, ProcessId self, Mapping arena, Client::Send send,
+             ClientOptions options);
 
   void create(std::uint64_t bytes, ProcessId owner, Client::OnCreated done);
   void view(const store::Wanted& wanted, Client::OnView done);
@@ -68,8 +70,8 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   void on_recall(wire::ObjectRecall::Reader recall);
   void unpin_later(ObjectId object, std::uint32_t count);
   void free_later(ObjectId object, const runtime::AddressPtr& at = nullptr);
-  /// Under the mutex; nothing once closed, for the loop may be gone then. Builds the message on the loop. All messages take
-  /// this way, so that they stay in order.
+  /// Under the mutex; nothing once closed, for the loop may be gone then. Builds the message on the
+  /// loop. All messages take this way, so that they stay in order.
   void send_later(std::function<void(wire::Message::Builder)> write);
 
   boost::asio::io_context& loop_;

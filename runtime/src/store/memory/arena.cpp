@@ -25,14 +25,17 @@ Refusal refuse(Refusal::Kind kind, std::string message) { return {kind, std::mov
 
 int allocate(int fd, int mode, Extent extent) {
   for (;;) {
-    if (::fallocate(fd, mode, static_cast<off_t>(extent.offset), static_cast<off_t>(extent.bytes)) == 0) return 0;
+    if (::fallocate(fd, mode, static_cast<off_t>(extent.offset),
+                    static_cast<off_t>(extent.bytes)) == 0)
+      return 0;
     if (errno != EINTR) return errno;
   }
 }
 
 /// MAP_NORESERVE: what is mapped is address space, and pages are counted when they are committed.
 std::byte* map_shared(int fd, int protection, std::uint64_t offset, std::uint64_t bytes) {
-  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, static_cast<off_t>(offset));
+  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd,
+                    static_cast<off_t>(offset));
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
@@ -47,13 +50,14 @@ void keep_to_this_process(std::byte* at, std::uint64_t bytes) {
 
 }  // namespace
 
-// ---- Arena -----------------------------------------------------------------------------------------------------
+// ---- Arena --------------------------------------------------------------------------------------
 
 void Arena::Unmap::operator()(std::byte* at) const { unmap(at, bytes); }
 
 Arena::Arena(os::UniqueFd memory, std::uint64_t space_bytes)
     : memory_(std::move(memory)),
-      mapped_(map_shared(memory_.get(), PROT_READ | PROT_WRITE, 0, space_bytes), Unmap{space_bytes}) {
+      mapped_(map_shared(memory_.get(), PROT_READ | PROT_WRITE, 0, space_bytes),
+              Unmap{space_bytes}) {
   if (mapped_) keep_to_this_process(mapped_.get(), space_bytes);
 }
 
@@ -78,11 +82,13 @@ std::optional<Refusal> Arena::commit(Extent extent, std::uint64_t spare_bytes) {
       done += slice.bytes;
       continue;
     }
-    static_cast<void>(punch(extent));  // where it cannot, the pages are there already when they are asked for again
-    return refuse(Refusal::Kind::MemoryFull,
-                  fmt::format("{} of memory were needed, {} have to stay free, and {}{}", format_bytes(extent.bytes),
-                              format_bytes(spare_bytes), describe(room),
-                              fits ? fmt::format("; the kernel said: {}", std::strerror(error)) : ""));
+    // Where it cannot, the pages are there already when they are asked for again.
+    static_cast<void>(punch(extent));
+    return refuse(
+        Refusal::Kind::MemoryFull,
+        fmt::format("{} of memory were needed, {} have to stay free, and {}{}",
+                    format_bytes(extent.bytes), format_bytes(spare_bytes), describe(room),
+                    fits ? fmt::format("; the kernel said: {}", std::strerror(error)) : ""));
   }
   return std::nullopt;
 }
@@ -91,12 +97,14 @@ std::optional<Refusal> Arena::punch(Extent extent) {
   const int error = allocate(memory_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, extent);
   if (error == 0) return std::nullopt;
   // A sandbox may forbid the one way and know the other.
-  if (mapped_ && ::madvise(mapped_.get() + extent.offset, extent.bytes, MADV_REMOVE) == 0) return std::nullopt;
+  if (mapped_ && ::madvise(mapped_.get() + extent.offset, extent.bytes, MADV_REMOVE) == 0)
+    return std::nullopt;
   return refuse(
       Refusal::Kind::MemoryFull,
-      fmt::format("{} of the object store cannot be given back to this machine, and neither can what is freed "
-                  "later, until its job has ended: fallocate cannot punch a hole ({})",
-                  format_bytes(extent.bytes), std::strerror(error)));
+      fmt::format(
+          "{} of the object store cannot be given back to this machine, and neither can what is "
+          "freed later, until its job has ended: fallocate cannot punch a hole ({})",
+          format_bytes(extent.bytes), std::strerror(error)));
 }
 
 std::uint64_t Arena::committed_bytes() const {
@@ -105,14 +113,15 @@ std::uint64_t Arena::committed_bytes() const {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
-// ---- Mapping ---------------------------------------------------------------------------------------------------
+// ---- Mapping ------------------------------------------------------------------------------------
 
 std::variant<Mapping, Refusal> Mapping::map(int arena) {
   struct stat status {};
   const int seals = ::fcntl(arena, F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(arena, &status) != 0) {
     // Without the seals its size could change, and an access become a SIGBUS.
-    return refuse(Refusal::Kind::Stopped, "the descriptor that the node sent is no arena of an object store");
+    return refuse(Refusal::Kind::Stopped,
+                  "the descriptor that the node sent is no arena of an object store");
   }
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   auto* read = map_shared(arena, PROT_READ, 0, bytes);
@@ -120,25 +129,28 @@ std::variant<Mapping, Refusal> Mapping::map(int arena) {
   if (write == nullptr) {
     const int error = errno;
     unmap(read, bytes);
-    return refuse(
-        Refusal::Kind::MemoryFull,
-        fmt::format("this process has no address space for twice the {} of the object store (is there a limit, "
-                    "ulimit -v?): {}",
-                    format_bytes(bytes), std::strerror(error)));
+    return refuse(Refusal::Kind::MemoryFull,
+                  fmt::format("this process has no address space for twice the {} of the object "
+                              "store (is there a limit, ulimit -v?): {}",
+                              format_bytes(bytes), std::strerror(error)));
   }
   for (auto* at : {read, write}) keep_to_this_process(at, bytes);
   return Mapping(read, write, bytes);
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : read_(std::exchange(other.read_, nullptr)), write_(std::exchange(other.write_, nullptr)), bytes_(other.bytes_) {}
+    : read_(std::exchange(other.read_, nullptr)),
+      write_(std::exchange(other.write_, nullptr)),
+      bytes_(other.bytes_) {}
 
 Mapping::~Mapping() {
   unmap(read_, bytes_);
   unmap(write_, bytes_);
 }
 
-bool Mapping::covers(Extent extent) const { return extent.offset <= bytes_ && extent.bytes <= bytes_ - extent.offset; }
+bool Mapping::covers(Extent extent) const {
+  return extent.offset <= bytes_ && extent.bytes <= bytes_ - extent.offset;
+}
 
 std::span<const std::byte> Mapping::readable(Extent extent) const {
   assert(covers(extent));
@@ -159,7 +171,7 @@ void Mapping::prepare_to_write(std::span<std::byte> writable) const {
   ::madvise(writable.data(), whole_pages(writable.size()), MADV_POPULATE_WRITE);
 }
 
-// ---- Window ----------------------------------------------------------------------------------------------------
+// ---- Window -------------------------------------------------------------------------------------
 
 std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent) {
   if (const auto whole = arena.mapped(); !whole.empty()) {
@@ -167,18 +179,21 @@ std::variant<Window, Refusal> Window::open(const Arena& arena, Extent extent) {
   }
   auto* at = map_shared(arena.fd(), PROT_READ | PROT_WRITE, extent.offset, extent.bytes);
   if (at == nullptr) {
-    return refuse(Refusal::Kind::MemoryFull, fmt::format("no address space for {} of the object store: {}",
-                                                         format_bytes(extent.bytes), std::strerror(errno)));
+    return refuse(Refusal::Kind::MemoryFull,
+                  fmt::format("no address space for {} of the object store: {}",
+                              format_bytes(extent.bytes), std::strerror(errno)));
   }
   return Window({at, extent.bytes}, true);
 }
 
-Window::Window(Window&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), own_(other.own_) {}
+Window::Window(Window&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), own_(other.own_) {}
 Window::~Window() {
   if (own_) unmap(bytes_.data(), bytes_.size());
 }
 
-/// The whole pages that the memory touches. Where the kernel is older than 5.14 the faults come one by one.
+/// The whole pages that the memory touches. Where the kernel is older than 5.14 the faults come one
+/// by one.
 void prepare_to_write(std::span<std::byte> memory) {
   if (memory.empty()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / kPageBytes * kPageBytes;

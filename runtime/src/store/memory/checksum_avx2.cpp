@@ -9,6 +9,8 @@ namespace troupe::store {
 
 std::uint64_t checksum_avx2(const void* bytes, std::size_t size);
 
-std::uint64_t checksum_avx2(const void* bytes, std::size_t size) { return XXH3_64bits(bytes, size); }
+std::uint64_t checksum_avx2(const void* bytes, std::size_t size) {
+  return XXH3_64bits(bytes, size);
+}
 
 }  // namespace troupe::store

@@ -26,7 +26,8 @@ void add_writer(Writers& writers, ProcessId by) {
   if (at != writers.end() && *at == by) return;
   writers.insert(at, by);
   // Numbers are given in order, so the smallest belongs to the process that began first.
-  if (writers.size() > kMostWriters) writers.erase(*writers.begin() == by ? writers.begin() + 1 : writers.begin());
+  if (writers.size() > kMostWriters)
+    writers.erase(*writers.begin() == by ? writers.begin() + 1 : writers.begin());
 }
 
 Extents::Extents(std::uint64_t space_bytes) : space_(space_bytes) {
@@ -40,7 +41,8 @@ std::optional<Extents::Taken> Extents::take_warm(std::uint64_t bytes, ProcessId 
     const auto found = tightest(mine->second, bytes);
     if (found != mine->second.end()) return cut(found->second, bytes);
   }
-  if (const auto found = tightest(warm_by_size_, bytes); found != warm_by_size_.end()) return cut(found->second, bytes);
+  if (const auto found = tightest(warm_by_size_, bytes); found != warm_by_size_.end())
+    return cut(found->second, bytes);
   if (warm_bytes_ < bytes) return std::nullopt;
   const auto joined = join_neighbours(bytes);
   return joined ? std::optional(cut(*joined, bytes)) : std::nullopt;
@@ -59,7 +61,8 @@ std::optional<std::uint64_t> Extents::join_neighbours(std::uint64_t bytes) {
   auto joined = remove_warm(warm_.find(best.offset));
   while (joined.bytes < best.bytes) {
     const auto next = remove_warm(warm_.find(best.offset + joined.bytes));
-    joined = {joined.bytes + next.bytes, std::max(joined.age, next.age), common(joined.writers, next.writers)};
+    joined = {joined.bytes + next.bytes, std::max(joined.age, next.age),
+              common(joined.writers, next.writers)};
   }
   add_warm(best, joined.age, std::move(joined.writers));
   return best.offset;
@@ -113,11 +116,13 @@ void Extents::add_warm(Extent extent, std::uint64_t age, Writers writers) {
     age = std::max(age, other.age);
   };
   auto next = warm_.lower_bound(extent.offset);
-  if (next != warm_.end() && next->first == extent.end() && next->second.writers == writers) join(next);
+  if (next != warm_.end() && next->first == extent.end() && next->second.writers == writers)
+    join(next);
   next = warm_.lower_bound(extent.offset);
   if (next != warm_.begin()) {
     const auto before = std::prev(next);
-    if (before->first + before->second.bytes == extent.offset && before->second.writers == writers) join(before);
+    if (before->first + before->second.bytes == extent.offset && before->second.writers == writers)
+      join(before);
   }
 
   warm_bytes_ += extent.bytes;
@@ -177,7 +182,8 @@ bool Extents::is_used(Extent extent) const {
     --next;
     return next->first + bytes_of(next->second) > extent.offset;
   };
-  return extent.bytes > 0 && extent.end() <= space_ && !overlaps(warm_, [](const Warm& warm) { return warm.bytes; }) &&
+  return extent.bytes > 0 && extent.end() <= space_ &&
+         !overlaps(warm_, [](const Warm& warm) { return warm.bytes; }) &&
          !overlaps(holes_, [](std::uint64_t bytes) { return bytes; });
 }
 

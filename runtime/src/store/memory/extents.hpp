@@ -19,8 +19,8 @@ inline constexpr std::size_t kMostWriters = 4;
 /// `by` becomes one of them; the smallest number goes where there are too many.
 void add_writer(Writers& writers, ProcessId by);
 
-/// Hands out ranges of an arena's address space. Pure: it knows numbers, not memory. Every byte is in one of three
-/// states:
+/// Hands out ranges of an arena's address space. Pure: it knows numbers, not memory. Every byte is
+/// in one of three states:
 ///
 ///       .-------------- take_hole -------------.     the caller puts pages there (commit)
 ///       |                                      v
@@ -29,10 +29,11 @@ void add_writer(Writers& writers, ProcessId by);
 ///       |                       give_back    v  |  take_warm: no system call, the pages are there
 ///       `------------- release ------------ [warm]   of release: the caller takes the pages away (punch)
 ///
-/// The space is meant to be many times larger than the memory that is ever used at once: address space costs nothing.
-/// Then memory never fragments: where no warm range fits, as many pages as needed move elsewhere by release and
-/// take_hole. Best fit in warm ranges and in holes. Lives in the node. Cost: O(log n), but for take_warm where no single
-/// warm range is large enough: O(warm ranges).
+/// The space is meant to be many times larger than the memory that is ever used at once: address
+/// space costs nothing. Then memory never fragments: where no warm range fits, as many pages as
+/// needed move elsewhere by release and take_hole. Best fit in warm ranges and in holes. Lives in
+/// the node. Cost: O(log n), but for take_warm where no single warm range is large enough: O(warm
+/// ranges).
 class Extents {
  public:
   struct Taken {
@@ -43,21 +44,26 @@ class Extents {
   /// `space_bytes`: whole pages.
   explicit Extents(std::uint64_t space_bytes);
 
-  /// The tightest warm range that `by` has written to before, else the tightest one, else neighbours that fit together.
+  /// The tightest warm range that `by` has written to before, else the tightest one, else
+  /// neighbours that fit together.
   std::optional<Taken> take_warm(std::uint64_t bytes, ProcessId by);
   std::optional<Extent> take_hole(std::uint64_t bytes);
   /// Exactly what was taken, or a part of it; asserts that it was.
   void give_back(Extent extent, Writers writers);
   void give_back_hole(Extent extent);
-  /// Turns warm ranges into holes, those that were given back first before others, until they have `bytes` or none is
-  /// left.
+  /// Turns warm ranges into holes, those that were given back first before others, until they have
+  /// `bytes` or none is left.
   std::vector<Extent> release(std::uint64_t bytes);
 
   std::uint64_t space() const { return space_; }
   std::uint64_t warm() const { return warm_bytes_; }
   std::uint64_t used() const { return space_ - warm_bytes_ - hole_bytes_; }
-  std::uint64_t largest_hole() const { return holes_by_size_.empty() ? 0 : holes_by_size_.rbegin()->first; }
-  std::uint64_t largest_warm() const { return warm_by_size_.empty() ? 0 : warm_by_size_.rbegin()->first; }
+  std::uint64_t largest_hole() const {
+    return holes_by_size_.empty() ? 0 : holes_by_size_.rbegin()->first;
+  }
+  std::uint64_t largest_warm() const {
+    return warm_by_size_.empty() ? 0 : warm_by_size_.rbegin()->first;
+  }
 
  private:
   struct Warm {

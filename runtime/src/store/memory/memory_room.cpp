@@ -38,7 +38,8 @@ MemoryRoom memory_room() {
 }
 
 std::string describe(const MemoryRoom& room) {
-  return fmt::format("{} has {} left of {}", room.who, format_bytes(room.available), format_bytes(room.limit));
+  return fmt::format("{} has {} left of {}", room.who, format_bytes(room.available),
+                     format_bytes(room.limit));
 }
 
 }  // namespace troupe::store

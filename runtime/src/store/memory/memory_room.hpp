@@ -12,8 +12,8 @@ struct MemoryRoom {
   std::string who = {};  ///< "this machine", "the cgroup /sys/fs/cgroup/job (memory.max)"
 };
 
-/// The least of what the machine has and what the cgroups of this process leave. File cache counts as available, shared
-/// memory does not. Reads a few files of /proc and /sys: about 0.1 ms.
+/// The least of what the machine has and what the cgroups of this process leave. File cache counts
+/// as available, shared memory does not. Reads a few files of /proc and /sys: about 0.1 ms.
 MemoryRoom memory_room();
 
 /// "the cgroup /x (memory.max) has 12.0 MiB left of 64.0 MiB"

@@ -40,12 +40,15 @@ void remove_abandoned(const std::string& parent) {
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     const auto path = entry.path().string();
     struct stat status {};
-    if (!entry.path().filename().string().starts_with(own_prefix()) || ::lstat(path.c_str(), &status) != 0) continue;
+    if (!entry.path().filename().string().starts_with(own_prefix()) ||
+        ::lstat(path.c_str(), &status) != 0)
+      continue;
     if (status.st_uid == ::geteuid() && lock_directory(path)) fs::remove_all(entry.path(), error);
   }
 }
 
-/// Calls `piece` for one part of the bytes after the other until it returns an error. -> that error, or 0.
+/// Calls `piece` for one part of the bytes after the other until it returns an error. -> that
+/// error, or 0.
 template <class Bytes, class Piece>
 int by_pieces(Bytes bytes, Piece piece) {
   for (std::size_t done = 0; done < bytes.size();) {
@@ -59,28 +62,33 @@ int by_pieces(Bytes bytes, Piece piece) {
   return 0;
 }
 
-/// Room is taken first, so that a full disk is seen before anything is written; not every file system can.
+/// Room is taken first, so that a full disk is seen before anything is written; not every file
+/// system can.
 int write_whole(int file, std::span<const std::byte> bytes) {
   const bool taken = ::fallocate(file, 0, 0, static_cast<off_t>(bytes.size())) == 0;
   if (!taken && errno != EINVAL && errno != EOPNOTSUPP && errno != EINTR) return errno;
-  const int error = by_pieces(bytes, [&](auto part, off_t at) { return ::pwrite(file, part.data(), part.size(), at); });
+  const int error = by_pieces(
+      bytes, [&](auto part, off_t at) { return ::pwrite(file, part.data(), part.size(), at); });
   if (error != 0) return error;
   if (::fdatasync(file) != 0) return errno;
-  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);  // the cache would take the memory that is to become free
+  // The cache would take the memory that is to become free.
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   return 0;
 }
 
 }  // namespace
 
-std::variant<SpillDirectory, Refusal> SpillDirectory::open(const std::string& parent, std::uint64_t cap_bytes) {
+std::variant<SpillDirectory, Refusal> SpillDirectory::open(const std::string& parent,
+                                                           std::uint64_t cap_bytes) {
   std::error_code error;
   fs::create_directories(parent, error);
   remove_abandoned(parent);
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     auto path = fmt::format("{}/{}XXXXXX", parent, own_prefix());
     if (::mkdtemp(path.data()) == nullptr) {
-      return Refusal{Refusal::Kind::DiskFull,
-                     fmt::format("no directory for spilled objects in {}: {}", parent, std::strerror(errno))};
+      return Refusal{
+          Refusal::Kind::DiskFull,
+          fmt::format("no directory for spilled objects in {}: {}", parent, std::strerror(errno))};
     }
     // Another node that starts now may have taken it for an abandoned one.
     auto lock = lock_directory(path);
@@ -121,8 +129,8 @@ std::optional<Refusal> SpillDirectory::write(ObjectId object, std::span<const st
   assert(!entries_.contains(object));
   if (bytes.size() > cap_bytes_ - std::min(cap_bytes_, used_bytes_)) {
     return refuse_write(object, bytes.size(),
-                        fmt::format("{} of the {} that may be used there are taken", format_bytes(used_bytes_),
-                                    format_bytes(cap_bytes_)));
+                        fmt::format("{} of the {} that may be used there are taken",
+                                    format_bytes(used_bytes_), format_bytes(cap_bytes_)));
   }
   const auto name = file_of(object), part = name + kPartSuffix;
   const os::UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -137,15 +145,17 @@ std::optional<Refusal> SpillDirectory::write(ObjectId object, std::span<const st
   return std::nullopt;
 }
 
-Refusal SpillDirectory::refuse_write(ObjectId object, std::uint64_t bytes, const std::string& why) const {
+Refusal SpillDirectory::refuse_write(ObjectId object, std::uint64_t bytes,
+                                     const std::string& why) const {
   struct statvfs disk {};
   std::string room;
   if (::statvfs(path_.c_str(), &disk) == 0) {
     room = fmt::format("; the disk has {} free of {}", format_bytes(disk.f_bavail * disk.f_frsize),
                        format_bytes(disk.f_blocks * disk.f_frsize));
   }
-  return {Refusal::Kind::DiskFull, fmt::format("object {} ({}) cannot be written to {}: {}{}", to_string(object),
-                                               format_bytes(bytes), path_, why, room)};
+  return {Refusal::Kind::DiskFull,
+          fmt::format("object {} ({}) cannot be written to {}: {}{}", to_string(object),
+                      format_bytes(bytes), path_, why, room)};
 }
 
 std::optional<Refusal> SpillDirectory::read(ObjectId object, std::span<std::byte> into) const {
@@ -153,17 +163,19 @@ std::optional<Refusal> SpillDirectory::read(ObjectId object, std::span<std::byte
   assert(entry.bytes == into.size());
   const auto name = file_of(object);
   const auto damaged = [&](const std::string& why) {
-    return Refusal{Refusal::Kind::Damaged, fmt::format("the copy of object {} ({}) in {} {}", to_string(object),
-                                                       format_bytes(entry.bytes), name, why)};
+    return Refusal{Refusal::Kind::Damaged,
+                   fmt::format("the copy of object {} ({}) in {} {}", to_string(object),
+                               format_bytes(entry.bytes), name, why)};
   };
   const os::UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return damaged(fmt::format("cannot be opened: {}", std::strerror(errno)));
-  const int error =
-      by_pieces(into, [&](auto part, off_t at) { return ::pread(file.get(), part.data(), part.size(), at); });
+  const int error = by_pieces(
+      into, [&](auto part, off_t at) { return ::pread(file.get(), part.data(), part.size(), at); });
   if (error != 0) return damaged(fmt::format("cannot be read: {}", std::strerror(error)));
   const auto found = checksum(into);
   if (found != entry.checksum) {
-    return damaged(fmt::format("was changed: its XXH3 is {:016x}, not {:016x}", found, entry.checksum));
+    return damaged(
+        fmt::format("was changed: its XXH3 is {:016x}, not {:016x}", found, entry.checksum));
   }
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   return std::nullopt;

@@ -16,7 +16,8 @@ namespace {
 
 CatalogOptions catalog_options(const ServiceOptions& options) {
   CatalogOptions catalog;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;  // more than there is, whatever was asked for
+  // More than there is, whatever was asked for.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
   const auto cap = options.cap_bytes != 0 ? options.cap_bytes : memory_room().limit / 10 * 3;
   catalog.cap_bytes = whole_pages(std::clamp(cap, kPageBytes, kMost));
   catalog.keep_bytes = options.keep_bytes;
@@ -49,9 +50,10 @@ Service::Service(boost::asio::io_context& loop, ServiceOptions options)
 
 Service::~Service() = default;
 
-// ---- processes -------------------------------------------------------------------------------------------------
+// ---- processes ----------------------------------------------------------------------------------
 
-std::variant<int, Refusal> Service::attach(ProcessId process, JobId job, Send send, OnViolation violated) {
+std::variant<int, Refusal> Service::attach(ProcessId process, JobId job, Send send,
+                                           OnViolation violated) {
   if (auto refusal = catalog_.why_not_attach(process, job)) return std::move(*refusal);
   auto& arena = arenas_[job];
   if (!arena) {
@@ -108,10 +110,12 @@ void Service::on_create(ProcessId from, wire::ObjectCreate::Reader create) {
   const auto object = read_object(create.getObject());
   watch_owner(create.getOwner());
   if (!create.getKept()) {
-    perform(catalog_.create(from, create.getRequest(), object, create.getOwner(), create.getBytes()));
+    perform(
+        catalog_.create(from, create.getRequest(), object, create.getOwner(), create.getBytes()));
     return watch(from, create.getRequest());
   }
-  const auto made = catalog_.create_in_kept(from, object, create.getOwner(), create.getBytes(), create.getOffset());
+  const auto made = catalog_.create_in_kept(from, object, create.getOwner(), create.getBytes(),
+                                            create.getOffset());
   if (const auto* refusal = std::get_if<Refusal>(&made)) return violation(from, refusal->message);
   perform(std::get<Effects>(made));
 }
@@ -129,7 +133,7 @@ void Service::violation(ProcessId from, const std::string& why) {
   if (const auto violated = process->second.violated) violated(why);
 }
 
-// ---- what the catalog wants done -------------------------------------------------------------------------------
+// ---- what the catalog wants done ----------------------------------------------------------------
 
 void Service::perform(const Effects& effects) {
   checks_.on_event([this] { catalog_.check(); });
@@ -198,16 +202,18 @@ void Service::perform(const Orphans& effect) {
     return;
   }
   transport::Outgoing message;
-  auto orphans = message.root().initObjectRecall().initOrphans(static_cast<unsigned>(effect.objects.size()));
+  auto orphans =
+      message.root().initObjectRecall().initOrphans(static_cast<unsigned>(effect.objects.size()));
   for (unsigned i = 0; i < orphans.size(); ++i) write_object(orphans[i], effect.objects[i]);
   send(effect.to, std::move(message));
 }
 
 void Service::perform(const Punch& effect) {
-  memory_lane_.run([arena = arenas_.at(effect.job), extent = effect.extent] { return arena->punch(extent); },
-                   [this](const std::optional<Refusal>& failure) {
-                     if (failure && !std::exchange(told_of_punch_, true)) log::warn(failure->message);
-                   });
+  memory_lane_.run(
+      [arena = arenas_.at(effect.job), extent = effect.extent] { return arena->punch(extent); },
+      [this](const std::optional<Refusal>& failure) {
+        if (failure && !std::exchange(told_of_punch_, true)) log::warn(failure->message);
+      });
 }
 
 void Service::perform(const Commit& effect) {
@@ -221,7 +227,8 @@ void Service::perform(const Commit& effect) {
 
 void Service::perform(const WriteOut& effect) {
   disk_lane_.run(
-      [arena = arenas_.at(effect.job), effect, spill = spill_, none = no_spilling_]() -> std::optional<Refusal> {
+      [arena = arenas_.at(effect.job), effect, spill = spill_,
+       none = no_spilling_]() -> std::optional<Refusal> {
         if (!spill) return none;
         auto window = Window::open(*arena, effect.extent);
         if (auto* refusal = std::get_if<Refusal>(&window)) return std::move(*refusal);
@@ -258,9 +265,10 @@ void Service::perform(const Erase& effect) {
 /// Work that is on its way holds the arena until it is done.
 void Service::perform(const CloseArena& effect) { arenas_.erase(effect.job); }
 
-// ---- time ------------------------------------------------------------------------------------------------------
+// ---- time ---------------------------------------------------------------------------------------
 
-void Service::after(boost::asio::steady_timer& timer, std::chrono::milliseconds time, void (Service::*then)()) {
+void Service::after(boost::asio::steady_timer& timer, std::chrono::milliseconds time,
+                    void (Service::*then)()) {
   timer.expires_after(time);
   timer.async_wait([this, then, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
     if (!error && !alive.expired()) (this->*then)();
@@ -270,7 +278,8 @@ void Service::after(boost::asio::steady_timer& timer, std::chrono::milliseconds 
 void Service::end_recall() { perform(catalog_.recall_over()); }
 
 void Service::retry_growth() {
-  if (!std::exchange(retrying_, true)) after(growth_timer_, options_.growth_retry, &Service::grow_again);
+  if (!std::exchange(retrying_, true))
+    after(growth_timer_, options_.growth_retry, &Service::grow_again);
 }
 
 void Service::grow_again() {
@@ -325,7 +334,8 @@ bool Service::is_to_wait(Deadline& deadline) const {
   const auto now = Clock::now();
   const auto moves = catalog_.moves();
   if (std::exchange(deadline.moves, moves) != moves) deadline.moved = now;
-  return now - deadline.moved < (catalog_.disk_works() ? options_.disk_patience : options_.patience);
+  return now - deadline.moved <
+         (catalog_.disk_works() ? options_.disk_patience : options_.patience);
 }
 
 }  // namespace troupe::store

@@ -25,20 +25,26 @@
 namespace troupe::store {
 
 struct ServiceOptions {
-  std::uint64_t cap_bytes = 0;  ///< of memory for all jobs; 0: 30 % of what this machine, or the cgroup, has
-  std::uint64_t keep_bytes = std::uint64_t{64} << 20;    ///< that one process may keep of what it has freed
-  std::uint64_t spare_bytes = std::uint64_t{128} << 20;  ///< of memory that stay free when the store grows
+  /// Of memory for all jobs; 0: 30 % of what this machine, or the cgroup, has.
+  std::uint64_t cap_bytes = 0;
+  /// That one process may keep of what it has freed.
+  std::uint64_t keep_bytes = std::uint64_t{64} << 20;
+  /// Of memory that stay free when the store grows.
+  std::uint64_t spare_bytes = std::uint64_t{128} << 20;
   std::string spill_directory = kDefaultSpillParent;     ///< one of its own is made in there
   std::uint64_t spill_bytes = std::uint64_t{256} << 30;  ///< of disk; 0: nothing is spilled
-  std::chrono::milliseconds patience{10'000};       ///< of a request, for an object to be sealed, or with a line for
-                                                    ///< memory that does not move
+  std::chrono::milliseconds patience{
+      10'000};  ///< of a request, for an object to be sealed, or with a line for
+                ///< memory that does not move
   std::chrono::milliseconds disk_patience{60'000};  ///< with such a line while the disk is at work
   std::chrono::milliseconds recall_patience{200};   ///< for processes that are asked to give back
-  std::chrono::milliseconds growth_retry{1'000};    ///< after the machine had no memory for the store
+  /// After the machine had no memory for the store.
+  std::chrono::milliseconds growth_retry{1'000};
 };
 
-/// The object store of a node: what the catalog decides, done. Lives on the node's loop; memory is committed and files
-/// are written on two threads beside it, the results of which come home to the loop. See docs/store.md.
+/// The object store of a node: what the catalog decides, done. Lives on the node's loop; memory is
+/// committed and files are written on two threads beside it, the results of which come home to the
+/// loop. See docs/store.md.
 ///
 ///   process --attach--> requests (on_message) --> detach     the process has ended, and nothing of it maps the arena
 class Service {
@@ -48,10 +54,12 @@ class Service {
   ~Service();  ///< waits for a file that is being written
 
   using Send = std::function<void(transport::Outgoing&&)>;
-  /// A process that sends what no version of Troupe does: its views can no more be trusted. It should be ended.
+  /// A process that sends what no version of Troupe does: its views can no more be trusted. It
+  /// should be ended.
   using OnViolation = std::function<void(const std::string& why)>;
-  /// -> the descriptor of its job's arena, to be handed on to it; it stays the service's. A process may attach again, as one
-  /// that could not map the arena: it keeps what it has, and hears by the new `send`.
+  /// -> the descriptor of its job's arena, to be handed on to it; it stays the service's. A process
+  /// may attach again, as one that could not map the arena: it keeps what it has, and hears by the
+  /// new `send`.
   std::variant<int, Refusal> attach(ProcessId process, JobId job, Send send, OnViolation violated);
   /// False: the message is not for the store.
   bool on_message(ProcessId from, wire::Message::Reader message);
@@ -63,19 +71,21 @@ class Service {
   void job_ended(JobId job);
 
   // ---- what this node itself does with objects, for other nodes
-  /// Who brings what was written on another node than `self`, and outlives this object or takes itself back (nullptr).
-  /// Without one, what is not here is refused.
+  /// Who brings what was written on another node than `self`, and outlives this object or takes
+  /// itself back (nullptr). Without one, what is not here is refused.
   void set_elsewhere(Elsewhere* elsewhere, std::uint32_t self);
   bool has(JobId job, ObjectId object) const { return catalog_.job_of(object) == job; }
-  std::optional<JobId> job_of(ProcessId process) const { return catalog_.job_of(process); }  ///< nullopt: not attached
-  /// Pins an object of the job, brought back from the disk first, or waited for where it is being written. `done` is
-  /// called once, from the loop.
+  /// Nullopt: not attached.
+  std::optional<JobId> job_of(ProcessId process) const { return catalog_.job_of(process); }
+  /// Pins an object of the job, brought back from the disk first, or waited for where it is being
+  /// written. `done` is called once, from the loop.
   using OnHeld = std::function<void(std::variant<Held, Refusal>)>;
   void hold(JobId job, ObjectId object, OnHeld done);
   /// Pins a copy that Elsewhere::fetch has not brought yet.
   void hold_copy(ObjectId object) { catalog_.pin_copy(object); }
   void release(JobId job, ObjectId object);
-  /// The end of an Elsewhere::fetch: all bytes are there, or why not. Its memory is not to be touched from now on.
+  /// The end of an Elsewhere::fetch: all bytes are there, or why not. Its memory is not to be
+  /// touched from now on.
   void copied(ObjectId object, const std::optional<Refusal>& failure);
 
   Statistics statistics() const { return catalog_.statistics(); }
@@ -120,13 +130,16 @@ class Service {
   void perform(const CloseArena& effect);
 
   // service_node.cpp: requests of the node itself
-  bool is_elsewhere(const NodeAddress& at) const { return elsewhere_ != nullptr && at.node != 0 && at.node != self_; }
+  bool is_elsewhere(const NodeAddress& at) const {
+    return elsewhere_ != nullptr && at.node != 0 && at.node != self_;
+  }
   void fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at);
   void watch_owner(ProcessId owner);
   void granted(const Created& effect);
   void granted(const Got& effect);
   void declined(const Declined& effect);
-  /// Nobody is called from within a turn of the catalog's effects: they are done in order, and without gaps.
+  /// Nobody is called from within a turn of the catalog's effects: they are done in order, and
+  /// without gaps.
   void later(std::function<void()> piece);
 
   void watch(ProcessId process, RequestId request);
@@ -137,7 +150,8 @@ class Service {
   void retry_growth();
   void grow_again();
   /// Calls it unless the timer is set anew or this object is gone by then.
-  void after(boost::asio::steady_timer& timer, std::chrono::milliseconds time, void (Service::*then)());
+  void after(boost::asio::steady_timer& timer, std::chrono::milliseconds time,
+             void (Service::*then)());
   void end_recall();
 
   boost::asio::io_context& loop_;

@@ -19,7 +19,7 @@ void Service::later(std::function<void()> piece) {
   });
 }
 
-// ---- processes ask for what is not here ------------------------------------------------------------------------
+// ---- processes ask for what is not here ---------------------------------------------------------
 
 void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
   const auto object = read_object(get.getObject());
@@ -28,12 +28,14 @@ void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
   const auto job = catalog_.job_of(from);
   const bool fetched = job && is_elsewhere(at) && !catalog_.knows(object);
   perform(catalog_.get(from, request, object, fetched));
-  if (fetched && catalog_.waits(from, request)) fetch(*job, object, get.getOwner(), get.getBytes(), std::move(at));
+  if (fetched && catalog_.waits(from, request))
+    fetch(*job, object, get.getOwner(), get.getBytes(), std::move(at));
   // A copy has deadlines of its own, of its memory and of each byte.
   if (!catalog_.is_coming(object)) watch(from, request);
 }
 
-void Service::fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at) {
+void Service::fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes,
+                    NodeAddress at) {
   const auto request = ++last_own_request_;
   own_requests_.emplace(request, Copy{object, job, std::move(at), {nullptr, {}, bytes}, false});
   perform(catalog_.create(Catalog::node_of(job), request, object, owner, bytes));
@@ -53,13 +55,14 @@ void Service::watch_owner(ProcessId owner) {
   if (elsewhere_ != nullptr && !processes_.contains(owner)) elsewhere_->watch(owner);
 }
 
-// ---- the node itself -------------------------------------------------------------------------------------------
+// ---- the node itself ----------------------------------------------------------------------------
 
 void Service::hold(JobId job, ObjectId object, OnHeld done) {
   const auto node = Catalog::node_of(job);
   if (!catalog_.job_of(node)) {
-    const auto why = fmt::format("object {} is not in the object store of this node, nor is any other of job {}",
-                                 to_string(object), job);
+    const auto why =
+        fmt::format("object {} is not in the object store of this node, nor is any other of job {}",
+                    to_string(object), job);
     return later([done = std::move(done), why] { done(Refusal{Refusal::Kind::Unknown, why}); });
   }
   const auto request = ++last_own_request_;
@@ -68,13 +71,16 @@ void Service::hold(JobId job, ObjectId object, OnHeld done) {
   watch(node, request);
 }
 
-void Service::release(JobId job, ObjectId object) { perform(catalog_.unpin(Catalog::node_of(job), object, 1)); }
+void Service::release(JobId job, ObjectId object) {
+  perform(catalog_.unpin(Catalog::node_of(job), object, 1));
+}
 void Service::copied(ObjectId object, const std::optional<Refusal>& failure) {
   perform(catalog_.copied(object, failure));
 }
 void Service::free(JobId job, ObjectId object) {
   // The writer's create comes by another way, and may be later.
-  const auto of = catalog_.knows(object) ? catalog_.job_of(object) : catalog_.job_of(object.process);
+  const auto of =
+      catalog_.knows(object) ? catalog_.job_of(object) : catalog_.job_of(object.process);
   if (of == job) perform(catalog_.free(0, object, false));
 }
 

@@ -22,7 +22,9 @@ namespace {
 using boost::system::error_code;
 
 /// A driver or a worker process is meant, not the head.
-bool calls_a_process(const Caller& self) { return self.role == wire::Role::PROCESS || self.subject != 0; }
+bool calls_a_process(const Caller& self) {
+  return self.role == wire::Role::PROCESS || self.subject != 0;
+}
 
 std::string nobody_there(const ClientOptions& options) {
   if (!options.nobody_there.empty()) return options.nobody_there;
@@ -30,7 +32,8 @@ std::string nobody_there(const ClientOptions& options) {
                                        : "is the head running? start it with `troupe head`";
 }
 
-/// One handshake as the client sees it, from the name to the welcome. Held by its deadline until it is over.
+/// One handshake as the client sees it, from the name to the welcome. Held by its deadline until it
+/// is over.
 ///
 ///     [dialing] --> [hello sent] --Challenge, its proof is right--> [proof sent] --Welcome, if awaited--> accepted
 ///         `-------------`------------- anything else ------------------'--> denied
@@ -48,7 +51,8 @@ class Client : public std::enable_shared_from_this<Client> {
   void start() {
     deadline_.expires_after(options_.timeout);
     deadline_.async_wait([self = shared_from_this()](error_code stopped) {
-      if (!stopped && self->denied_) self->deny(self->describe_timeout(), self->connection_ != nullptr);
+      if (!stopped && self->denied_)
+        self->deny(self->describe_timeout(), self->connection_ != nullptr);
     });
     dial_ = std::make_shared<Dial>(
         loop_, to_, nobody_there(options_),
@@ -69,7 +73,8 @@ class Client : public std::enable_shared_from_this<Client> {
           if (const auto self = weak.lock()) self->receive(message);
         },
         [weak = weak_from_this()](const std::string& why) {
-          // After its challenge a server that refuses says why: one that only hangs up was too late itself.
+          // After its challenge a server that refuses says why: one that only hangs up was too late
+          // itself.
           if (const auto self = weak.lock()) self->deny(self->describe_end(why), self->challenged_);
         });
     seen_.caller = options_.self;
@@ -97,7 +102,8 @@ class Client : public std::enable_shared_from_this<Client> {
     if (message.isWelcome() && challenged_) return complete();
     if (message.isRefusal()) {
       return deny_as(
-          {.why = describe(read(message.getRefusal(), Side::Server), Side::Caller, name_of(to_)), .refused = true});
+          {.why = describe(read(message.getRefusal(), Side::Server), Side::Caller, name_of(to_)),
+           .refused = true});
     }
     deny(fmt::format("{} sent something else than its part of the handshake", name_of(to_)));
   } catch (const Error& error) {
@@ -124,9 +130,11 @@ class Client : public std::enable_shared_from_this<Client> {
     if (seen_.protocol < seen_.caller_min || seen_.protocol > seen_.caller_max) {
       return protocol_mismatch(seen_, fit(challenge.getVersion()), kVersion);
     }
-    if (!seen_.caller.cluster.empty() && seen_.cluster != seen_.caller.cluster) return cluster_mismatch(seen_);
+    if (!seen_.caller.cluster.empty() && seen_.cluster != seen_.caller.cluster)
+      return cluster_mismatch(seen_);
     const auto nonce = bytes_of(challenge.getNonce());
-    if (nonce.size() != seen_.server_nonce.size()) return Mismatch{.text = "the nonce is not of 32 bytes"};
+    if (nonce.size() != seen_.server_nonce.size())
+      return Mismatch{.text = "the nonce is not of 32 bytes"};
     std::ranges::copy(nonce, seen_.server_nonce.begin());
     if (!equal(proof_of(Side::Server, options_.key, seen_), bytes_of(challenge.getProof()))) {
       return key_mismatch(seen_.caller.role, fit(challenge.getKeyId()), key_id(options_.key));
@@ -149,7 +157,8 @@ class Client : public std::enable_shared_from_this<Client> {
     connection_->send(std::move(message));
     connection_->finish();
     auto why = describe(mismatch, Side::Caller, name_of(to_));
-    if (mismatch.reason == "token" && !options_.key_from.empty()) why += "; this side's is from " + options_.key_from;
+    if (mismatch.reason == "token" && !options_.key_from.empty())
+      why += "; this side's is from " + options_.key_from;
     deny_as({.why = std::move(why), .refused = true});
   }
 
@@ -163,25 +172,31 @@ class Client : public std::enable_shared_from_this<Client> {
     if (!connection_) return fmt::format("{} ({} ms)", dial_->progress(), options_.timeout.count());
     const auto time = std::chrono::duration<double>(options_.timeout).count();
     if (challenged_) {
-      return fmt::format("{} did not complete the handshake within {:g} s: it is too busy or stopped; try again",
-                         name_of(to_), time);
+      return fmt::format(
+          "{} did not complete the handshake within {:g} s: it is too busy or stopped; try again",
+          name_of(to_), time);
     }
     const bool no_head = calls_a_process(options_.self) || !options_.nobody_there.empty();
     return fmt::format(
-        "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is too busy or stopped",
-        name_of(to_), time, no_head ? "process" : "head (use the address that `troupe head` printed)");
+        "{} accepted the connection but said nothing within {:g} s: it is no Troupe {}, or it is "
+        "too busy or stopped",
+        name_of(to_), time,
+        no_head ? "process" : "head (use the address that `troupe head` printed)");
   }
 
   std::string not_troupe(std::string_view symptom) const {
     const bool calls_head = options_.nobody_there.empty();
-    return fmt::format("{} accepted the connection but does not speak Troupe: {}{}", name_of(to_), symptom,
-                       calls_head ? ": use the address that `troupe head` printed" : "");
+    return fmt::format("{} accepted the connection but does not speak Troupe: {}{}", name_of(to_),
+                       symptom, calls_head ? ": use the address that `troupe head` printed" : "");
   }
 
-  void deny(std::string why, bool may_be_busy = false) { deny_as({.why = std::move(why), .may_be_busy = may_be_busy}); }
+  void deny(std::string why, bool may_be_busy = false) {
+    deny_as({.why = std::move(why), .may_be_busy = may_be_busy});
+  }
   void deny_as(Denied how) {
     if (!denied_) return;
-    if (const auto connection = std::exchange(connection_, nullptr); connection && connection->is_open())
+    if (const auto connection = std::exchange(connection_, nullptr);
+        connection && connection->is_open())
       connection->close();
     deadline_.cancel();
     dial_.reset();
@@ -204,8 +219,11 @@ class Client : public std::enable_shared_from_this<Client> {
 }  // namespace
 
 void connect(asio::io_context& loop, Endpoint to, ClientOptions options,
-             std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied) {
-  std::make_shared<Client>(loop, std::move(to), std::move(options), std::move(accepted), std::move(denied))->start();
+             std::function<void(ConnectionPtr, Accepted)> accepted,
+             std::function<void(Denied)> denied) {
+  std::make_shared<Client>(loop, std::move(to), std::move(options), std::move(accepted),
+                           std::move(denied))
+      ->start();
 }
 
 }  // namespace troupe::transport

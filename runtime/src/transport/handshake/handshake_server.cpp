@@ -37,15 +37,16 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     deadline_.expires_after(options_.timeout);
     deadline_.async_wait([self = shared_from_this()](error_code stopped) {
       if (stopped || !self->connection_) return;
-      self->deny(fmt::format("the caller {} did not complete the handshake within {} ms", self->connection_->peer(),
-                             self->options_.timeout.count()));
+      self->deny(fmt::format("the caller {} did not complete the handshake within {} ms",
+                             self->connection_->peer(), self->options_.timeout.count()));
     });
     connection_->start(
         [weak = weak_from_this()](wire::Message::Reader message) {
           if (const auto self = weak.lock()) self->receive(message);
         },
         [weak = weak_from_this()](const std::string& why) {
-          if (const auto self = weak.lock()) self->deny(self->describe_end(why), !why.starts_with(kNotTroupe));
+          if (const auto self = weak.lock())
+            self->deny(self->describe_end(why), !why.starts_with(kNotTroupe));
         });
   }
 
@@ -56,9 +57,11 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     if (message.isHello() && !hello_seen_) return on_hello(message.getHello());
     if (message.isProof() && hello_seen_) return on_proof(message.getProof());
     if (message.isRefusal() && hello_seen_) {
-      return deny(describe(read(message.getRefusal(), Side::Caller), Side::Server, connection_->peer()));
+      return deny(
+          describe(read(message.getRefusal(), Side::Caller), Side::Server, connection_->peer()));
     }
-    deny(fmt::format("the caller {} sent something else than its part of the handshake", connection_->peer()));
+    deny(fmt::format("the caller {} sent something else than its part of the handshake",
+                     connection_->peer()));
   } catch (const Error& error) {
     deny(error.what());
   }
@@ -80,9 +83,11 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     if (seen_.protocol < std::max(seen_.caller_min, seen_.server_min)) {
       return refuse(protocol_mismatch(seen_, kVersion, fit(hello.getVersion())));
     }
-    if (!caller.cluster.empty() && caller.cluster != options_.cluster) return refuse(cluster_mismatch(seen_));
+    if (!caller.cluster.empty() && caller.cluster != options_.cluster)
+      return refuse(cluster_mismatch(seen_));
     const auto nonce = bytes_of(hello.getNonce());
-    if (nonce.size() != seen_.caller_nonce.size()) return refuse({.text = "the nonce is not of 32 bytes"});
+    if (nonce.size() != seen_.caller_nonce.size())
+      return refuse({.text = "the nonce is not of 32 bytes"});
     std::ranges::copy(nonce, seen_.caller_nonce.begin());
     if (auto why = options_.refuse ? options_.refuse(caller) : ""; !why.empty())
       return refuse({.text = std::move(why)});
@@ -161,16 +166,17 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
 std::weak_ptr<Handshake> accept(Socket socket, ServerOptions options,
                                 std::function<void(ConnectionPtr, Accepted)> accepted,
                                 std::function<void(Denied)> denied) {
-  return accept(Connection::make(std::move(socket), kBeforeHandshake), std::move(options), std::move(accepted),
-                std::move(denied));
+  return accept(Connection::make(std::move(socket), kBeforeHandshake), std::move(options),
+                std::move(accepted), std::move(denied));
 }
 
 std::weak_ptr<Handshake> accept(ConnectionPtr connection, ServerOptions options,
                                 std::function<void(ConnectionPtr, Accepted)> accepted,
                                 std::function<void(Denied)> denied) {
   asio::steady_timer deadline(connection->executor());
-  auto server = std::make_shared<Server>(std::move(connection), std::move(deadline), std::move(options),
-                                         std::move(accepted), std::move(denied));
+  auto server =
+      std::make_shared<Server>(std::move(connection), std::move(deadline), std::move(options),
+                               std::move(accepted), std::move(denied));
   server->start();
   return server;
 }

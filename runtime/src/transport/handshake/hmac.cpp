@@ -1,5 +1,6 @@
-// OpenSSL's SHA-256 by its functions of old: each step that EVP_MAC takes in front of them is one more page that a fresh
-// worker process has to fault in; so would be OpenSSL's way of clearing memory.
+// OpenSSL's SHA-256 by its functions of old: each step that EVP_MAC takes in front of them is one
+// more page that a fresh worker process has to fault in; so would be OpenSSL's way of clearing
+// memory.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "transport/handshake/hmac.hpp"
 
@@ -14,7 +15,8 @@ namespace troupe::transport {
 namespace {
 
 using Block = std::array<unsigned char, SHA256_CBLOCK>;
-static_assert(std::tuple_size_v<Secret> <= SHA256_CBLOCK, "a longer key would have to be hashed first");
+static_assert(std::tuple_size_v<Secret> <= SHA256_CBLOCK,
+              "a longer key would have to be hashed first");
 
 Bytes32 hash_after(const Secret& key, unsigned char pad, const void* bytes, std::size_t size) {
   Block block;

@@ -12,7 +12,8 @@
 namespace troupe::transport {
 namespace {
 
-/// Bytes to be authenticated: numbers of fixed width, strings with their length, so that no two inputs look alike.
+/// Bytes to be authenticated: numbers of fixed width, strings with their length, so that no two
+/// inputs look alike.
 class Material {
  public:
   explicit Material(std::string_view purpose) { text(purpose); }
@@ -25,7 +26,9 @@ class Material {
     bytes_ += value;
     return *this;
   }
-  Material& nonce(const Bytes32& value) { return text({reinterpret_cast<const char*>(value.data()), value.size()}); }
+  Material& nonce(const Bytes32& value) {
+    return text({reinterpret_cast<const char*>(value.data()), value.size()});
+  }
 
   Bytes32 authenticated(const Secret& key) const { return hmac_sha256(key, bytes_); }
 
@@ -68,14 +71,17 @@ Bytes32 proof_of(Side side, const Secret& key, const Transcript& t) {
 }
 
 bool equal(const Bytes32& proof, std::span<const unsigned char> claimed) {
-  return claimed.size() == proof.size() && CRYPTO_memcmp(proof.data(), claimed.data(), proof.size()) == 0;
+  return claimed.size() == proof.size() &&
+         CRYPTO_memcmp(proof.data(), claimed.data(), proof.size()) == 0;
 }
 
-// From the kernel: OpenSSL's generator is seeded anew in every worker process, which takes longer than to start one.
+// From the kernel: OpenSSL's generator is seeded anew in every worker process, which takes longer
+// than to start one.
 Bytes32 fresh_nonce() {
   Bytes32 nonce{};
   if (::getentropy(nonce.data(), nonce.size()) != 0) {
-    raise({.kind = Failure::Kind::Refused, .message = "this machine has no source of random bytes"});
+    raise(
+        {.kind = Failure::Kind::Refused, .message = "this machine has no source of random bytes"});
   }
   return nonce;
 }

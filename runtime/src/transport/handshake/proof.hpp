@@ -13,8 +13,8 @@ namespace troupe::transport {
 
 using Bytes32 = std::array<unsigned char, 32>;
 
-/// All that both sides must have seen alike. A message that was changed on its way, or repeated from another handshake,
-/// makes the proofs differ.
+/// All that both sides must have seen alike. A message that was changed on its way, or repeated
+/// from another handshake, makes the proofs differ.
 struct Transcript {
   Caller caller;        // with the cluster as the caller asked for it
   std::string cluster;  // as the server answered
@@ -23,11 +23,14 @@ struct Transcript {
   Bytes32 caller_nonce{}, server_nonce{};
 };
 
-/// HMAC-SHA256 (RFC 2104) over the transcript and the side, so that no side can send the other's proof back.
+/// HMAC-SHA256 (RFC 2104) over the transcript and the side, so that no side can send the other's
+/// proof back.
 enum class Side { Caller, Server };
 Bytes32 proof_of(Side side, const Secret& key, const Transcript& transcript);
 /// A nonce or a proof as it came.
-inline std::span<const unsigned char> bytes_of(capnp::Data::Reader data) { return {data.begin(), data.size()}; }
+inline std::span<const unsigned char> bytes_of(capnp::Data::Reader data) {
+  return {data.begin(), data.size()};
+}
 /// In constant time.
 bool equal(const Bytes32& proof, std::span<const unsigned char> claimed);
 

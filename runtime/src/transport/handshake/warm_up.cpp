@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kLimit{1000};
 class Rehearsal {
  public:
   void run() {
-    const auto listener = Listener::abstract_unix(loop_, name_, [this](Socket socket) { answer(std::move(socket)); });
+    const auto listener =
+        Listener::abstract_unix(loop_, name_, [this](Socket socket) { answer(std::move(socket)); });
     call();
     const auto deadline = std::chrono::steady_clock::now() + kLimit;
     while (!over_ && std::chrono::steady_clock::now() < deadline) loop_.run_one_until(deadline);
@@ -32,7 +33,8 @@ class Rehearsal {
         [this](ConnectionPtr connection, const Accepted&) {
           server_ = std::move(connection);
           server_->hand_over(
-              {}, [this](wire::Message::Reader message) { over_ = read(message) != 0; }, [](const std::string&) {});
+              {}, [this](wire::Message::Reader message) { over_ = read(message) != 0; },
+              [](const std::string&) {});
         },
         [this](const Denied&) { over_ = true; });
   }

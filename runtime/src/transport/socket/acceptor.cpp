@@ -20,7 +20,7 @@ std::size_t quarter_of_descriptors() {
 
 }  // namespace
 
-// ---- RefusalLog ------------------------------------------------------------------------------------------------
+// ---- RefusalLog ---------------------------------------------------------------------------------
 
 RefusalLog::RefusalLog(asio::io_context& loop, std::string who, AcceptLimits limits, Log log)
     : who_(std::move(who)), limits_(limits), log_(std::move(log)), timer_(loop) {}
@@ -48,14 +48,15 @@ void RefusalLog::begin_period() {
 void RefusalLog::end_period() {
   in_period_ = false;
   if (left_out_ == 0) return;
-  log_(fmt::format("{}refused {} more connections within {} ms, the last because: {}", who_, left_out_,
-                   limits_.log_period.count(), last_));
+  log_(fmt::format("{}refused {} more connections within {} ms, the last because: {}", who_,
+                   left_out_, limits_.log_period.count(), last_));
   begin_period();
 }
 
-// ---- Acceptor --------------------------------------------------------------------------------------------------
+// ---- Acceptor -----------------------------------------------------------------------------------
 
-Acceptor::Acceptor(asio::io_context& loop, std::string who, AcceptLimits limits, RefusalLog::Log log)
+Acceptor::Acceptor(asio::io_context& loop, std::string who, AcceptLimits limits,
+                   RefusalLog::Log log)
     : most_(limits.most_pending != 0 ? limits.most_pending : quarter_of_descriptors()),
       refusals_(loop, std::move(who), limits, std::move(log)) {}
 
@@ -73,8 +74,8 @@ void Acceptor::accept(Socket socket, ServerOptions options, OnAccepted accepted)
   const auto caller = callers_.insert(callers_.end(), Pending{connection, {}});
   caller->handshake = transport::accept(
       std::move(connection), std::move(options),
-      [this, alive = std::weak_ptr(alive_), caller, accepted = std::move(accepted)](ConnectionPtr proven,
-                                                                                    const Accepted& who) {
+      [this, alive = std::weak_ptr(alive_), caller, accepted = std::move(accepted)](
+          ConnectionPtr proven, const Accepted& who) {
         if (alive.expired()) return proven->close();
         callers_.erase(caller);
         accepted(std::move(proven), who);
@@ -84,8 +85,9 @@ void Acceptor::accept(Socket socket, ServerOptions options, OnAccepted accepted)
       });
 }
 
-/// One that was told why it is refused may have to read that first: its connection counts until it is closed. A program of
-/// this machine that ends in the middle of its handshake, as programs do, was not refused, and is no news.
+/// One that was told why it is refused may have to read that first: its connection counts until it
+/// is closed. A program of this machine that ends in the middle of its handshake, as programs do,
+/// was not refused, and is no news.
 void Acceptor::denied(Callers::iterator caller, const Denied& why) {
   const bool of_this_machine = caller->connection->peer() == "unix";
   if (caller->connection->is_over()) callers_.erase(caller);
@@ -104,9 +106,9 @@ void Acceptor::give_up_oldest() {
   const auto connection = oldest->connection;
   if (const auto handshake = oldest->handshake.lock()) {
     connection->close();  // so that denied() forgets it
-    return handshake->give_up(
-        fmt::format("{} had not proven itself when {} others had not either: it made room for a new one",
-                    connection->peer(), most_));
+    return handshake->give_up(fmt::format(
+        "{} had not proven itself when {} others had not either: it made room for a new one",
+        connection->peer(), most_));
   }
   connection->close();
   callers_.erase(oldest);

@@ -15,14 +15,15 @@
 namespace troupe::transport {
 
 struct AcceptLimits {
-  /// Connections of callers that have not proven themselves, also of those that were refused and have not hung up. 0: a
-  /// quarter of what this process may open, 16 to 1,024.
+  /// Connections of callers that have not proven themselves, also of those that were refused and
+  /// have not hung up. 0: a quarter of what this process may open, 16 to 1,024.
   std::size_t most_pending = 0;
   std::size_t most_lines = 5;  ///< of the log, in one period; and one that counts the others
   std::chrono::milliseconds log_period{10'000};
 };
 
-/// Says why callers were refused, and how often where that is too often to say each time. Belongs to one loop.
+/// Says why callers were refused, and how often where that is too often to say each time. Belongs
+/// to one loop.
 ///
 ///   [quiet] --refused--> [a period: most_lines are logged] --its end--> one line that counts the others, and a new period
 ///      ^                                                        |
@@ -49,9 +50,10 @@ class RefusalLog {
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
-/// What stands between a listener and whoever it is for: runs the handshakes, and bounds what callers cost who have not
-/// proven themselves. Where there are too many, the oldest connection is closed for a new one: who is honest is done in
-/// milliseconds. Belongs to one loop; its end closes them all, and nobody is told.
+/// What stands between a listener and whoever it is for: runs the handshakes, and bounds what
+/// callers cost who have not proven themselves. Where there are too many, the oldest connection is
+/// closed for a new one: who is honest is done in milliseconds. Belongs to one loop; its end closes
+/// them all, and nobody is told.
 class Acceptor {
  public:
   using OnAccepted = std::function<void(ConnectionPtr, Accepted)>;

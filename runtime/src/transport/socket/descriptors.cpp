@@ -13,7 +13,8 @@ using Control = std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))>;
 
 }  // namespace
 
-ssize_t send_pieces(int socket, std::span<iovec> pieces, std::span<const int> descriptors, int flags) {
+ssize_t send_pieces(int socket, std::span<iovec> pieces, std::span<const int> descriptors,
+                    int flags) {
   if (descriptors.size() > kMostDescriptors) {
     errno = EINVAL;
     return -1;
@@ -34,7 +35,8 @@ ssize_t send_pieces(int socket, std::span<iovec> pieces, std::span<const int> de
   return ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
 }
 
-ssize_t receive_piece(int socket, std::span<char> space, std::vector<os::UniqueFd>& descriptors, int flags) {
+ssize_t receive_piece(int socket, std::span<char> space, std::vector<os::UniqueFd>& descriptors,
+                      int flags) {
   alignas(cmsghdr) Control control;
   iovec piece{.iov_base = space.data(), .iov_len = space.size()};
   msghdr message{};
@@ -54,7 +56,8 @@ ssize_t receive_piece(int socket, std::span<char> space, std::vector<os::UniqueF
     }
   }
   const bool some_lost = (message.msg_flags & MSG_CTRUNC) != 0;
-  // The kernel cuts short what this process has no free descriptor for; that is no fault of the peer, and the bytes are whole.
+  // The kernel cuts short what this process has no free descriptor for; that is no fault of the
+  // peer, and the bytes are whole.
   if (some_lost && arrived.size() < kMostDescriptors) return got;
   std::ranges::move(arrived, std::back_inserter(descriptors));
   if (!some_lost && descriptors.size() <= kMostDescriptors) return got;

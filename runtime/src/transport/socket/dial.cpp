@@ -12,11 +12,12 @@
 namespace troupe::transport {
 
 std::string name_of(const Endpoint& to) {
-  return to.host.empty() ? fmt::format("unix socket @{}", to.unix_name) : format_endpoint(to.host, to.port);
+  return to.host.empty() ? fmt::format("unix socket @{}", to.unix_name)
+                         : format_endpoint(to.host, to.port);
 }
 
-Dial::Dial(asio::io_context& loop, Endpoint to, std::string nobody_there, std::function<void(Socket)> connected,
-           std::function<void(std::string)> failed)
+Dial::Dial(asio::io_context& loop, Endpoint to, std::string nobody_there,
+           std::function<void(Socket)> connected, std::function<void(std::string)> failed)
     : loop_(loop),
       to_(std::move(to)),
       nobody_there_(std::move(nobody_there)),
@@ -41,13 +42,15 @@ void Dial::start() {
     return;
   }
   resolver_.start(
-      to_.host, to_.port, [weak = weak_from_this()](std::vector<SocketAddress> found, const std::string& error) {
+      to_.host, to_.port,
+      [weak = weak_from_this()](std::vector<SocketAddress> found, const std::string& error) {
         const auto self = weak.lock();
         if (!self) return;
         self->resolved_ = true;
         if (found.empty()) {
           return self->failed_(fmt::format(
-              "the name '{}' does not resolve: {}: check its spelling, or give the IP address", self->to_.host, error));
+              "the name '{}' does not resolve: {}: check its spelling, or give the IP address",
+              self->to_.host, error));
         }
         self->addresses_ = std::move(found);
         self->try_next();
@@ -63,10 +66,11 @@ void Dial::try_next() {
   boost::system::error_code not_watched;
   socket_ = adopt(loop_, address.family(), std::move(fd), not_watched);
   if (not_watched) return failed_with(not_watched.value());
-  socket_.async_wait(Socket::wait_write, [weak = weak_from_this()](boost::system::error_code stopped) {
-    const auto self = weak.lock();
-    if (self && stopped != asio::error::operation_aborted) self->on_writable();
-  });
+  socket_.async_wait(Socket::wait_write,
+                     [weak = weak_from_this()](boost::system::error_code stopped) {
+                       const auto self = weak.lock();
+                       if (self && stopped != asio::error::operation_aborted) self->on_writable();
+                     });
 }
 
 void Dial::on_writable() {
@@ -78,7 +82,8 @@ void Dial::on_writable() {
 }
 
 void Dial::failed_with(int error) {
-  // Of "localhost" as ::1 and 127.0.0.1, a refusal says more than an address family that is not there.
+  // Of "localhost" as ::1 and 127.0.0.1, a refusal says more than an address family that is not
+  // there.
   if (error_ == 0 || error == ECONNREFUSED) error_ = error;
   if (next_ < addresses_.size()) return try_next();
   failed_(describe(error_));
@@ -94,17 +99,23 @@ std::string Dial::describe(int error) const {
       return fmt::format("{} is overloaded: too many callers wait there; try again", where);
     case EMFILE:
     case ENFILE:
-      return fmt::format("cannot connect to {}: {}: raise the limit of open files (ulimit -n)", where, why);
+      return fmt::format("cannot connect to {}: {}: raise the limit of open files (ulimit -n)",
+                         where, why);
     default:
-      return fmt::format("{} cannot be reached: {}: check the address and the network in between", where, why);
+      return fmt::format("{} cannot be reached: {}: check the address and the network in between",
+                         where, why);
   }
 }
 
 std::string Dial::progress() const {
   return resolved_
-             ? fmt::format("{} does not answer: check the address, and the network and firewalls in between",
-                           name_of(to_))
-             : fmt::format("the name '{}' does not resolve: no name server answers: give the IP address", to_.host);
+             ? fmt::format(
+                   "{} does not answer: check the address, and the network and firewalls in "
+                   "between",
+                   name_of(to_))
+             : fmt::format(
+                   "the name '{}' does not resolve: no name server answers: give the IP address",
+                   to_.host);
 }
 
 }  // namespace troupe::transport

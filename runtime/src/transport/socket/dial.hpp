@@ -13,16 +13,17 @@ namespace troupe::transport {
 /// "127.0.0.1:7420", "unix socket @name", for messages.
 std::string name_of(const Endpoint& to);
 
-/// Opens one connection: the name is looked up, then its addresses are tried in order. It has no deadline of its own
-/// and can be dropped at any time.
+/// Opens one connection: the name is looked up, then its addresses are tried in order. It has no
+/// deadline of its own and can be dropped at any time.
 ///
 ///     [look-up] --> [trying address i] --> connected
 ///         `--- no address --v--- none left --> failed
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
-  /// One of the two is called once, from the loop. `nobody_there` is advice for where nothing listens.
-  Dial(asio::io_context& loop, Endpoint to, std::string nobody_there, std::function<void(Socket)> connected,
-       std::function<void(std::string why)> failed);
+  /// One of the two is called once, from the loop. `nobody_there` is advice for where nothing
+  /// listens.
+  Dial(asio::io_context& loop, Endpoint to, std::string nobody_there,
+       std::function<void(Socket)> connected, std::function<void(std::string why)> failed);
   void start();
   /// What it is doing, for a message where time is up.
   std::string progress() const;

@@ -19,10 +19,10 @@ Endpoint parse_endpoint(const std::string& text) {
       endpoint.port = static_cast<std::uint16_t>(port);
   }
   if (endpoint.port == 0)
-    raise(
-        {.kind = Failure::Kind::Refused,
-         .message = fmt::format(
-             "'{}' is not an address: give HOST:PORT, for example 10.0.0.5:7420, with a port from 1 to 65535", text)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("'{}' is not an address: give HOST:PORT, for example "
+                                  "10.0.0.5:7420, with a port from 1 to 65535",
+                                  text)});
   endpoint.host = text.substr(0, colon);
   if (endpoint.host.front() == '[' && endpoint.host.back() == ']')
     endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);

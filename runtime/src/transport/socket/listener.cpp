@@ -31,16 +31,22 @@ constexpr int kAcceptsPerTurn = 64;
 class Door : public std::enable_shared_from_this<Door> {
  public:
   Door(asio::io_context& loop, int family, OwnedFd fd, Listener::OnSocket on_socket)
-      : loop_(loop), family_(family), listening_(loop), retry_(loop), on_socket_(std::move(on_socket)) {
+      : loop_(loop),
+        family_(family),
+        listening_(loop),
+        retry_(loop),
+        on_socket_(std::move(on_socket)) {
     listening_.assign(fd.get());
     fd.release();
   }
 
   void wait() {
-    listening_.async_wait(asio::posix::descriptor_base::wait_read, [weak = weak_from_this()](error_code error) {
-      const auto self = weak.lock();
-      if (self && error != asio::error::operation_aborted) self->accept_waiting();
-    });
+    listening_.async_wait(asio::posix::descriptor_base::wait_read,
+                          [weak = weak_from_this()](error_code error) {
+                            const auto self = weak.lock();
+                            if (self && error != asio::error::operation_aborted)
+                              self->accept_waiting();
+                          });
   }
 
   void close() {
@@ -52,7 +58,8 @@ class Door : public std::enable_shared_from_this<Door> {
  private:
   void accept_waiting() {
     for (int accepted = 0; accepted < kAcceptsPerTurn && listening_.is_open(); ++accepted) {
-      OwnedFd fd(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      OwnedFd fd(
+          ::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.get() >= 0) {
         error_code not_watched;
         auto socket = adopt(loop_, family_, std::move(fd), not_watched);
@@ -85,7 +92,8 @@ class Door : public std::enable_shared_from_this<Door> {
 
 class SocketListener : public Listener {
  public:
-  SocketListener(std::shared_ptr<Door> door, std::uint16_t port) : door_(std::move(door)), port_(port) {
+  SocketListener(std::shared_ptr<Door> door, std::uint16_t port)
+      : door_(std::move(door)), port_(port) {
     door_->wait();
   }
   ~SocketListener() override { door_->close(); }
@@ -100,10 +108,12 @@ std::string why_not_bound(const std::string& host, std::uint16_t port, int error
   const auto cause = std::generic_category().message(error);
   switch (error) {
     case EADDRINUSE:
-      return fmt::format("port {} is in use on {}: stop what listens there, or choose another port, or 0 for any", port,
-                         host);
+      return fmt::format(
+          "port {} is in use on {}: stop what listens there, or choose another port, or 0 for any",
+          port, host);
     case EADDRNOTAVAIL:
-      return fmt::format("{} is no address of this machine: give one that `ip address` shows", host);
+      return fmt::format("{} is no address of this machine: give one that `ip address` shows",
+                         host);
     case EACCES:
       return fmt::format("port {} may not be opened ({}): choose one above 1023", port, cause);
     default:
@@ -113,7 +123,8 @@ std::string why_not_bound(const std::string& host, std::uint16_t port, int error
 
 OwnedFd open_socket(int family) {
   OwnedFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (fd.get() < 0) refuse(fmt::format("cannot make a socket: {}", std::generic_category().message(errno)));
+  if (fd.get() < 0)
+    refuse(fmt::format("cannot make a socket: {}", std::generic_category().message(errno)));
   return fd;
 }
 
@@ -125,27 +136,32 @@ int bind_and_listen(int fd, const SocketAddress& address) {
 
 }  // namespace
 
-std::unique_ptr<Listener> Listener::tcp(asio::io_context& loop, const std::string& host, std::uint16_t port,
-                                        OnSocket on_socket) {
+std::unique_ptr<Listener> Listener::tcp(asio::io_context& loop, const std::string& host,
+                                        std::uint16_t port, OnSocket on_socket) {
   std::string error;
   const auto found = look_up(host, port, false, error);
   if (found.empty()) refuse(fmt::format("'{}' is no address to listen on: {}", host, error));
   const auto& address = found.front();
   auto fd = open_socket(address.family());
-  const int on = 1;  // a head that was just stopped leaves closed connections behind, which hold its port for a minute
+  // A head that was just stopped leaves closed connections behind, which hold its port for a
+  // minute.
+  const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (const int failed = bind_and_listen(fd.get(), address)) refuse(why_not_bound(host, port, failed));
+  if (const int failed = bind_and_listen(fd.get(), address))
+    refuse(why_not_bound(host, port, failed));
   SocketAddress bound;
   ::getsockname(fd.get(), bound.get(), &bound.size);
   auto door = std::make_shared<Door>(loop, address.family(), std::move(fd), std::move(on_socket));
   return std::make_unique<SocketListener>(std::move(door), port_of(bound));
 }
 
-std::unique_ptr<Listener> Listener::abstract_unix(asio::io_context& loop, const std::string& name, OnSocket on_socket) {
+std::unique_ptr<Listener> Listener::abstract_unix(asio::io_context& loop, const std::string& name,
+                                                  OnSocket on_socket) {
   const auto address = unix_address(name);
   auto fd = open_socket(AF_UNIX);
   if (const int failed = bind_and_listen(fd.get(), address)) {
-    refuse(fmt::format("cannot listen on the unix socket '@{}': {}", name, std::generic_category().message(failed)));
+    refuse(fmt::format("cannot listen on the unix socket '@{}': {}", name,
+                       std::generic_category().message(failed)));
   }
   auto door = std::make_shared<Door>(loop, AF_UNIX, std::move(fd), std::move(on_socket));
   return std::make_unique<SocketListener>(std::move(door), std::uint16_t{0});

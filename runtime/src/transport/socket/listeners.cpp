@@ -5,8 +5,8 @@
 
 namespace troupe::runtime {
 
-Listeners open_listeners(transport::asio::io_context& loop, const std::string& host, Address& address,
-                         const transport::Listener::OnSocket& on_socket) {
+Listeners open_listeners(transport::asio::io_context& loop, const std::string& host,
+                         Address& address, const transport::Listener::OnSocket& on_socket) {
   address.host = host;
   address.unix_name = "troupe-" + transport::random_name();
   Listeners open;

@@ -14,14 +14,16 @@ std::string range(std::uint16_t min, std::uint16_t max, std::string_view version
 }
 
 constexpr std::string_view kCopyToken =
-    "copy the head's token file to the caller's machine (mode 0600) and name it with --token-file, or set TROUPE_TOKEN "
-    "there";
+    "copy the head's token file to the caller's machine (mode 0600) and name it with --token-file, "
+    "or set TROUPE_TOKEN there";
 constexpr std::string_view kOtherLife =
-    "one of the two processes belongs to another cluster or to an earlier job; start the program again";
+    "one of the two processes belongs to another cluster or to an earlier job; start the program "
+    "again";
 
 }  // namespace
 
-Mismatch protocol_mismatch(const Transcript& t, std::string_view server_version, std::string_view caller_version) {
+Mismatch protocol_mismatch(const Transcript& t, std::string_view server_version,
+                           std::string_view caller_version) {
   return {.reason = "protocol",
           .of_server = range(t.server_min, t.server_max, server_version),
           .of_caller = range(t.caller_min, t.caller_max, caller_version),
@@ -48,17 +50,20 @@ std::string describe(const Mismatch& m, Side reader, const std::string& other) {
   const auto server = at_server ? "this side" : other;
   const auto caller = at_server ? "the caller " + other : "this side";
   if (m.reason == "protocol") {
-    return fmt::format("{} speaks protocol {}, {} {}: {}", server, m.of_server, caller, m.of_caller, m.text);
+    return fmt::format("{} speaks protocol {}, {} {}: {}", server, m.of_server, caller, m.of_caller,
+                       m.text);
   }
   if (m.reason == "cluster") {
-    return fmt::format("the cluster differs: {} belongs to '{}', {} looks for '{}': {}", server, m.of_server, caller,
-                       m.of_caller, m.text);
+    return fmt::format("the cluster differs: {} belongs to '{}', {} looks for '{}': {}", server,
+                       m.of_server, caller, m.of_caller, m.text);
   }
   if (m.reason == "token" || m.reason == "key") {
     return fmt::format("the {} differs: {} has the one with fingerprint {}, {} the one with {}: {}",
-                       m.reason == "token" ? "token" : "job's key", server, m.of_server, caller, m.of_caller, m.text);
+                       m.reason == "token" ? "token" : "job's key", server, m.of_server, caller,
+                       m.of_caller, m.text);
   }
-  return at_server ? fmt::format("{} was refused: {}", caller, m.text) : fmt::format("{} refuses: {}", server, m.text);
+  return at_server ? fmt::format("{} was refused: {}", caller, m.text)
+                   : fmt::format("{} refuses: {}", server, m.text);
 }
 
 void write(wire::Refusal::Builder to, const Mismatch& m, Side sender) {

@@ -7,7 +7,8 @@
 
 namespace troupe::transport {
 
-/// Why a handshake ends, with the values of both sides; it is the same on both, and each tells it from its own view.
+/// Why a handshake ends, with the values of both sides; it is the same on both, and each tells it
+/// from its own view.
 struct Mismatch {
   std::string reason = {};  // "protocol", "cluster", "token", "key"; else `text` says all
   std::string of_server = {};

@@ -37,7 +37,8 @@ void look_up_and_send(const std::string& host, std::uint16_t port, const OwnedFd
 
 }  // namespace
 
-std::vector<SocketAddress> look_up(const std::string& host, std::uint16_t port, bool numbers_only, std::string& error) {
+std::vector<SocketAddress> look_up(const std::string& host, std::uint16_t port, bool numbers_only,
+                                   std::string& error) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (numbers_only ? AI_NUMERICHOST : 0);
@@ -71,12 +72,14 @@ void Resolver::start(const std::string& host, std::uint16_t port, Done done) {
   pending_ = std::make_shared<Pending>(loop_);
   pending_->done = std::move(done);
   const auto answer_with = [&](std::vector<SocketAddress> found, std::string error) {
-    asio::post(loop_, [weak = std::weak_ptr(pending_), found = std::move(found), error = std::move(error)] {
+    asio::post(loop_, [weak = std::weak_ptr(pending_), found = std::move(found),
+                       error = std::move(error)] {
       if (const auto alive = weak.lock()) std::exchange(alive->done, {})(found, error);
     });
   };
   std::string error;
-  if (auto numbers = look_up(host, port, true, error); !numbers.empty()) return answer_with(std::move(numbers), "");
+  if (auto numbers = look_up(host, port, true, error); !numbers.empty())
+    return answer_with(std::move(numbers), "");
 
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -88,15 +91,18 @@ void Resolver::start(const std::string& host, std::uint16_t port, Done done) {
   } catch (const std::system_error& no_thread) {
     return answer_with({}, no_thread.what());
   }
-  pending_->answer.async_wait(asio::socket_base::wait_read, [weak = std::weak_ptr(pending_)](auto stopped) {
-    const auto alive = weak.lock();
-    if (!alive || stopped) return;
-    Answer answer;
-    const bool whole = ::recv(alive->answer.native_handle(), &answer, sizeof(answer), 0) == sizeof(answer);
-    std::vector<SocketAddress> found;
-    if (whole) found.assign(answer.addresses.begin(), answer.addresses.begin() + answer.count);
-    std::exchange(alive->done, {})(std::move(found), whole ? answer.error.data() : "the look-up broke off");
-  });
+  pending_->answer.async_wait(
+      asio::socket_base::wait_read, [weak = std::weak_ptr(pending_)](auto stopped) {
+        const auto alive = weak.lock();
+        if (!alive || stopped) return;
+        Answer answer;
+        const bool whole =
+            ::recv(alive->answer.native_handle(), &answer, sizeof(answer), 0) == sizeof(answer);
+        std::vector<SocketAddress> found;
+        if (whole) found.assign(answer.addresses.begin(), answer.addresses.begin() + answer.count);
+        std::exchange(alive->done, {})(std::move(found),
+                                       whole ? answer.error.data() : "the look-up broke off");
+      });
 }
 
 }  // namespace troupe::transport

@@ -38,9 +38,9 @@ SocketAddress unix_address(const std::string& name) {
   SocketAddress address;
   auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
   if (name.empty() || name.size() >= sizeof(un.sun_path)) {
-    raise(
-        {.kind = Failure::Kind::Refused,
-         .message = fmt::format("'{}' cannot name a unix socket: give 1 to {} bytes", name, sizeof(un.sun_path) - 1)});
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("'{}' cannot name a unix socket: give 1 to {} bytes", name,
+                                  sizeof(un.sun_path) - 1)});
   }
   un.sun_family = AF_UNIX;
   std::ranges::copy(name, un.sun_path + 1);  // after a zero byte: abstract
@@ -65,10 +65,13 @@ std::uint16_t port_of(const SocketAddress& address) {
 }
 
 std::string format_endpoint(const std::string& host, std::uint16_t port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
 }
 
-bool is_loopback(const std::string& host) { return host.starts_with("127.") || host == "::1" || host == "localhost"; }
+bool is_loopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
 
 std::string peer_name(int fd) {
   SocketAddress address;
@@ -91,7 +94,8 @@ void prepare(int fd) {
 
 Socket adopt(asio::io_context& loop, int family, OwnedFd fd, boost::system::error_code& error) {
   Socket socket(loop);
-  socket.assign(asio::generic::stream_protocol(family, is_inet(family) ? IPPROTO_TCP : 0), fd.get(), error);
+  socket.assign(asio::generic::stream_protocol(family, is_inet(family) ? IPPROTO_TCP : 0), fd.get(),
+                error);
   if (!error) fd.release();
   return socket;
 }

@@ -21,13 +21,14 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
 };
 
-/// Of a name in the abstract namespace, which leaves no file behind. Throws Refused where it is empty or over 107
-/// bytes.
+/// Of a name in the abstract namespace, which leaves no file behind. Throws Refused where it is
+/// empty or over 107 bytes.
 SocketAddress unix_address(const std::string& name);
 
 std::string host_of(const SocketAddress& address);  ///< "127.0.0.1", "::1"; empty for unix
 std::uint16_t port_of(const SocketAddress& address);
-std::string format_endpoint(const std::string& host, std::uint16_t port);  ///< "127.0.0.1:80", "[::1]:80"
+/// "127.0.0.1:80", "[::1]:80".
+std::string format_endpoint(const std::string& host, std::uint16_t port);
 
 bool is_loopback(const std::string& host);  ///< a number, or "localhost"
 
@@ -53,8 +54,9 @@ class OwnedFd {
   int fd_;
 };
 
-/// Hands the descriptor to a socket of the loop. Where the kernel watches no more of them for this user or has no memory for
-/// that, the descriptor is closed, the socket is not open, and `error` says why.
+/// Hands the descriptor to a socket of the loop. Where the kernel watches no more of them for this
+/// user or has no memory for that, the descriptor is closed, the socket is not open, and `error`
+/// says why.
 Socket adopt(asio::io_context& loop, int family, OwnedFd fd, boost::system::error_code& error);
 /// The same where only the socket itself knows its family.
 Socket adopt(asio::io_context& loop, OwnedFd fd, boost::system::error_code& error);

@@ -7,7 +7,8 @@
 
 #include <troupe/scheduler/ids.hpp>
 
-/// What the world is told to do, or told to know, after an event; to be carried out in the order given.
+/// What the world is told to do, or told to know, after an event; to be carried out in the order
+/// given.
 namespace troupe::scheduler {
 
 /// Answered by ProcessReady or ProcessExited.
@@ -16,7 +17,8 @@ struct StartProcess {
   NodeId node = 0;
   Incarnation incarnation = 0;
   JobId job = 0;
-  std::vector<GpuIndex> gpus;  ///< all it may see; a gang's rank sees those of its gang on its node, in rank order
+  /// All it may see; a gang's rank sees those of its gang on its node, in rank order.
+  std::vector<GpuIndex> gpus;
 };
 
 /// Answered by ProcessExited. What the process held stays taken until then.
@@ -69,7 +71,8 @@ struct Refused {
   ProcessId requester = 0;
   Kind kind = Kind::Impossible;
   std::string reason;
-  ProcessId failed = 0;  ///< of a Failed one: the process that did not start; 0: it is something else
+  /// Of a Failed one: the process that did not start; 0: it is something else.
+  ProcessId failed = 0;
 };
 
 /// Finish the running task, then return the lease. Said once per lease.
@@ -93,7 +96,8 @@ struct ActorLost {
   ProcessId requester = 0;
 };
 
-/// A rank of a placed gang has died; the other ranks run on until the gang is released. Said once per dead rank.
+/// A rank of a placed gang has died; the other ranks run on until the gang is released. Said once
+/// per dead rank.
 struct GangBroken {
   GangId gang = 0;
   std::uint32_t rank = 0;
@@ -108,8 +112,8 @@ struct ProcessResumed {
   ProcessId process = 0;
 };
 
-/// For people: a request of the job has waited for long, and nothing that the job does by itself may end that. Said at
-/// most once in `notice_pause` of a job.
+/// For people: a request of the job has waited for long, and nothing that the job does by itself
+/// may end that. Said at most once in `notice_pause` of a job.
 struct StillWaits {
   JobId job = 0;
   ProcessId driver = 0;
@@ -118,8 +122,9 @@ struct StillWaits {
   std::string reason;
 };
 
-using Effect = std::variant<StartProcess, StopProcess, LeaseGranted, ActorPlaced, GangPlaced, Refused, LeaseRecalled,
-                            LeaseLost, ActorLost, GangBroken, ProcessResumed, StillWaits>;
+using Effect =
+    std::variant<StartProcess, StopProcess, LeaseGranted, ActorPlaced, GangPlaced, Refused,
+                 LeaseRecalled, LeaseLost, ActorLost, GangBroken, ProcessResumed, StillWaits>;
 
 /// For logs: "start process 7 on node 2 for job 1".
 std::string to_string(const Effect& effect);

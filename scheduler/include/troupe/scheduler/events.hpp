@@ -7,14 +7,16 @@
 #include <troupe/scheduler/ids.hpp>
 #include <troupe/scheduler/need.hpp>
 
-/// All that can happen to a cluster. Each is a value, and together with the time it was applied at it is all that a
-/// replay needs: the same events at the same times make the same state and the same effects.
-/// Nothing here is trusted: what names an unknown node, process, lease or request is ignored or refused, never a crash.
-/// Each event says who speaks (the node with its incarnation, or the process `by`), as whoever applies it knows from the
-/// connection, and not from the message. What is not the speaker's is left as it is: such an event is ignored.
+/// All that can happen to a cluster. Each is a value, and together with the time it was applied at
+/// it is all that a replay needs: the same events at the same times make the same state and the
+/// same effects. Nothing here is trusted: what names an unknown node, process, lease or request is
+/// ignored or refused, never a crash. Each event says who speaks (the node with its incarnation, or
+/// the process `by`), as whoever applies it knows from the connection, and not from the message.
+/// What is not the speaker's is left as it is: such an event is ignored.
 namespace troupe::scheduler {
 
-/// A node with a newer incarnation takes the place of the older one, which is lost then. An older one is ignored.
+/// A node with a newer incarnation takes the place of the older one, which is lost then. An older
+/// one is ignored.
 struct NodeJoined {
   NodeId node = 0;
   Incarnation incarnation = 0;
@@ -23,7 +25,9 @@ struct NodeJoined {
   std::uint32_t gpus = 0;  ///< they are numbered 0..gpus-1
   Labels labels;
   Labels own_labels =
-      {};  ///< it carries them too, and no other node ever will: once it has left they are not waited for
+      /// It carries them too, and no other node ever will: once it has left they are not waited
+      /// for.
+      {};
 };
 
 /// All its processes are gone, or must be taken for gone.
@@ -36,10 +40,12 @@ struct NodeLost {
 struct JobStarted {
   JobId job = 0;
   ProcessId driver = 0;  ///< from State::new_process_id()
-  double weight = 1;     ///< its part of the cluster beside other jobs', above 0; else it counts as 1
+  /// Its part of the cluster beside other jobs', above 0; else it counts as 1.
+  double weight = 1;
 };
 
-/// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver does the same.
+/// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver
+/// does the same.
 struct JobEnded {
   JobId job = 0;
   std::string reason;
@@ -73,7 +79,8 @@ struct ActorAsked {
 /// Its process is stopped, or its request dropped without an answer. No ActorLost follows.
 struct ActorReleased {
   ActorId actor = 0;
-  ProcessId by = 0;  ///< ignored unless it is of the actor's job: all processes of a job may have handles
+  /// Ignored unless it is of the actor's job: all processes of a job may have handles.
+  ProcessId by = 0;
   std::string why;
 };
 
@@ -110,24 +117,27 @@ struct ProcessExited {
   std::string cause;  ///< "killed by signal 9"
 };
 
-/// The user's code in it waits for a result, as it says itself: its CPU (and only that) may go to others.
+/// The user's code in it waits for a result, as it says itself: its CPU (and only that) may go to
+/// others.
 struct ProcessBlocked {
   ProcessId process = 0;
 };
 
-/// It has what it waited for, as it says itself. Answered by ProcessResumed, always, also where it held no CPU.
+/// It has what it waited for, as it says itself. Answered by ProcessResumed, always, also where it
+/// held no CPU.
 struct ProcessUnblocked {
   ProcessId process = 0;
 };
 
-/// Others have refs of values that this worker process owns, or have none any more. While they have, its end would be the
-/// end of what they wait for: it is not stopped for being idle.
+/// Others have refs of values that this worker process owns, or have none any more. While they
+/// have, its end would be the end of what they wait for: it is not stopped for being idle.
 struct ValuesHeld {
   ProcessId process = 0;
   bool any = false;
 };
 
-/// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must then be given back.
+/// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must
+/// then be given back.
 struct RequestWithdrawn {
   RequestId request = 0;
   ProcessId by = 0;  ///< ignored unless it asked
@@ -136,9 +146,10 @@ struct RequestWithdrawn {
 /// Lets time pass: idle processes, terms of leases, patience. Several times a second is enough.
 struct Tick {};
 
-using Event = std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned, ActorAsked,
-                           ActorReleased, GangAsked, GangReleased, ProcessReady, ProcessExited, ProcessBlocked,
-                           ProcessUnblocked, ValuesHeld, RequestWithdrawn, Tick>;
+using Event =
+    std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned, ActorAsked,
+                 ActorReleased, GangAsked, GangReleased, ProcessReady, ProcessExited,
+                 ProcessBlocked, ProcessUnblocked, ValuesHeld, RequestWithdrawn, Tick>;
 
 /// For logs: "lease asked: request 3 of job 1, cpu 1".
 std::string to_string(const Event& event);

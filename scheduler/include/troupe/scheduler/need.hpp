@@ -12,7 +12,8 @@ namespace troupe::scheduler {
 /// Key and value, in the order of the keys. A node matches where it carries all that are asked for.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-/// What one process is to be given, and where. "gpu" below 1 is a share of one GPU; above 1 it must be whole.
+/// What one process is to be given, and where. "gpu" below 1 is a share of one GPU; above 1 it must
+/// be whole.
 struct Need {
   Resources resources;
   Labels labels;

@@ -16,14 +16,15 @@
 
 namespace troupe::scheduler {
 
-/// How much of one resource, counted in ten-thousandths of its unit: thirds of a GPU, taken and returned in any order,
-/// add up again to what was there.
+/// How much of one resource, counted in ten-thousandths of its unit: thirds of a GPU, taken and
+/// returned in any order, add up again to what was there.
 class Amount {
  public:
   static constexpr std::int64_t kPerUnit = 10'000;
 
   constexpr Amount() = default;
-  /// To the nearest ten-thousandth. Throws std::invalid_argument if negative, not finite or above 10^12.
+  /// To the nearest ten-thousandth. Throws std::invalid_argument if negative, not finite or above
+  /// 10^12.
   static Amount units(double units);
   static constexpr Amount whole(std::int64_t units) { return Amount{units * kPerUnit}; }
 
@@ -38,7 +39,9 @@ class Amount {
     assert(b.ticks_ <= a.ticks_);
     return Amount{a.ticks_ - b.ticks_};
   }
-  friend constexpr Amount operator*(Amount a, std::int64_t count) { return Amount{a.ticks_ * count}; }
+  friend constexpr Amount operator*(Amount a, std::int64_t count) {
+    return Amount{a.ticks_ * count};
+  }
   /// How many times b is in a. Asserts that it is not zero.
   friend constexpr std::int64_t operator/(Amount a, Amount b) {
     assert(!b.is_zero());
@@ -54,12 +57,13 @@ class Amount {
 inline constexpr std::string_view kCpu = "cpu";
 inline constexpr std::string_view kGpu = "gpu";
 
-/// Named amounts, in the order of the names: what a node has, what a request needs. A value.
-/// A name that is absent stands for zero, and zero is never stored, so `{cpu 1}` equals `{cpu 1, gpu 0}`.
+/// Named amounts, in the order of the names: what a node has, what a request needs. A value. A name
+/// that is absent stands for zero, and zero is never stored, so `{cpu 1}` equals `{cpu 1, gpu 0}`.
 class Resources {
  public:
   Resources() = default;
-  // Copied with every request and share, and mostly without others: a copied vector costs more, also where it is empty.
+  // Copied with every request and share, and mostly without others: a copied vector costs more,
+  // also where it is empty.
   Resources(const Resources& from) : cpu_{from.cpu_}, gpu_{from.gpu_} {
     if (!from.others_.empty()) others_ = from.others_;
   }
@@ -150,7 +154,8 @@ class Resources {
   // What nearly every need names is compared and added without a look at a name.
   Amount cpu_;
   Amount gpu_;
-  std::vector<std::pair<std::string, Amount>> others_;  // by name, no zeros: a handful, so a vector beats a tree
+  // By name, no zeros: a handful, so a vector beats a tree.
+  std::vector<std::pair<std::string, Amount>> others_;
 };
 
 /// Each amount times `count`.

@@ -8,12 +8,14 @@
 #include <troupe/scheduler/ids.hpp>
 #include <troupe/scheduler/need.hpp>
 
-/// What State tells about itself, for `status`, dashboards and tests. Values: they do not change with the state.
+/// What State tells about itself, for `status`, dashboards and tests. Values: they do not change
+/// with the state.
 namespace troupe::scheduler {
 
 struct PendingView {
   RequestId request = 0;
-  std::string what;  ///< "lease of cpu 1", "actor 'parameters' of cpu 1", "gang 7 of 4 times cpu 1 (pack)"
+  /// "lease of cpu 1", "actor 'parameters' of cpu 1", "gang 7 of 4 times cpu 1 (pack)".
+  std::string what;
   JobId job = 0;
   ProcessId requester = 0;
   TimePoint since{};

@@ -14,9 +14,9 @@
 
 namespace troupe::scheduler {
 
-/// The cluster as a pure state machine: who is there, who has what, who waits for what and why. Lives in the head, in
-/// tests and in simulators. No socket, thread, clock, file, random source: same events at the same times, same effects.
-/// Used by one thread at a time.
+/// The cluster as a pure state machine: who is there, who has what, who waits for what and why.
+/// Lives in the head, in tests and in simulators. No socket, thread, clock, file, random source:
+/// same events at the same times, same effects. Used by one thread at a time.
 ///
 /// A worker process (Options in brackets):
 ///
@@ -37,10 +37,11 @@ namespace troupe::scheduler {
 ///     +----------+--impossible, limit, name taken--> refused
 ///   withdrawn, released, requester gone or job ended: dropped in both states, without an answer.
 ///
-/// Order: by what the jobs have had, by dominant resource fairness, then by arrival, passing over what does not fit now;
-/// of leases that came `together`, those first that an idle process can serve. What waited longer than `patience`, or
-/// to which jobs that have had more are to give way, has nodes drained for it: others are kept off what it needs there, and
-/// leases are recalled. So nothing starves; and as a gang takes all it needs in one step or nothing, no two gangs hold
+/// Order: by what the jobs have had, by dominant resource fairness, then by arrival, passing over
+/// what does not fit now; of leases that came `together`, those first that an idle process can
+/// serve. What waited longer than `patience`, or to which jobs that have had more are to give way,
+/// has nodes drained for it: others are kept off what it needs there, and leases are recalled. So
+/// nothing starves; and as a gang takes all it needs in one step or nothing, no two gangs hold
 /// halves and wait for each other.
 class State {
  public:
@@ -49,10 +50,11 @@ class State {
   State(State&&) noexcept;
   State& operator=(State&&) noexcept;
 
-  /// `now` never goes back; an earlier one counts as the latest.
-  /// Cost: O(log nodes) for a grant; a pass over the different shapes that wait where something became free.
+  /// `now` never goes back; an earlier one counts as the latest. Cost: O(log nodes) for a grant; a
+  /// pass over the different shapes that wait where something became free.
   std::vector<Effect> apply(const Event& event, TimePoint now);
-  /// The same, appended to `effects`, whose memory is used again where many events follow each other.
+  /// The same, appended to `effects`, whose memory is used again where many events follow each
+  /// other.
   void apply(const Event& event, TimePoint now, std::vector<Effect>& effects);
 
   /// For a driver, to be told in JobStarted. Never gives the same number twice.
@@ -71,7 +73,8 @@ class State {
   std::optional<ActorView> actor_named(std::string_view name) const;
   std::optional<GangView> gang(GangId gang) const;
 
-  /// What is wrong with the state, if anything is: never, or there is a bug. Cost: a walk over everything.
+  /// What is wrong with the state, if anything is: never, or there is a bug. Cost: a walk over
+  /// everything.
   std::optional<std::string> broken_invariant() const;
 
  private:

@@ -44,8 +44,9 @@ void check_all_to_all(Communicator& comm, std::size_t count) {
   comm.all_to_all(in.data(), out.data(), count, DataType::Int32);
   for (std::size_t from = 0; from < ranks; ++from) {
     for (std::size_t i = 0; i < count; ++i) {
-      expect(out[from * count + i] == value(static_cast<int>(from), comm.rank(), i),
-             [&] { return fmt::format("all_to_all of {}: element {} from rank {}", count, i, from); });
+      expect(out[from * count + i] == value(static_cast<int>(from), comm.rank(), i), [&] {
+        return fmt::format("all_to_all of {}: element {} from rank {}", count, i, from);
+      });
     }
   }
 }
@@ -61,7 +62,8 @@ void check_messages(Communicator& comm, std::size_t count) {
       if (comm.rank() == low) comm.send(std::span(mine), other);
       comm.recv(std::span(theirs), other);
       if (comm.rank() == high) comm.send(std::span(mine), other);
-      expect(theirs == message(other, comm.rank(), count), fmt::format("{} numbers from rank {}", count, other));
+      expect(theirs == message(other, comm.rank(), count),
+             fmt::format("{} numbers from rank {}", count, other));
     }
   }
 }
@@ -79,13 +81,15 @@ int count_of(const std::vector<Outcome>& outcomes, const std::string& type) {
 }
 
 auto gangs() {
-  return std::vector{ForkedGang::on_one_node(1), ForkedGang::on_one_node(2), ForkedGang::on_one_node(4),
-                     ForkedGang::on_nodes(2, 2), ForkedGang::on_nodes(4, 2), ForkedGang::on_nodes(3, 3)};
+  return std::vector{ForkedGang::on_one_node(1), ForkedGang::on_one_node(2),
+                     ForkedGang::on_one_node(4), ForkedGang::on_nodes(2, 2),
+                     ForkedGang::on_nodes(4, 2), ForkedGang::on_nodes(3, 3)};
 }
 
 }  // namespace
 
-TEST_CASE("all_to_all gives every rank its part of every other's", "[train][collective][exchange]") {
+TEST_CASE("all_to_all gives every rank its part of every other's",
+          "[train][collective][exchange]") {
   const auto gang = GENERATE(from_range(gangs()));
   CHECK(failures(gang.run([](GangContext& context) {
           auto comm = make_host_communicator(context, small_chunks());
@@ -95,7 +99,8 @@ TEST_CASE("all_to_all gives every rank its part of every other's", "[train][coll
         })) == "");
 }
 
-TEST_CASE("messages between any two ranks arrive whole and in order", "[train][collective][exchange]") {
+TEST_CASE("messages between any two ranks arrive whole and in order",
+          "[train][collective][exchange]") {
   const auto gang = GENERATE(from_range(gangs()));
   CHECK(failures(gang.run([](GangContext& context) {
           auto comm = make_host_communicator(context);
@@ -117,7 +122,8 @@ TEST_CASE("a rank may end once its messages have been sent", "[train][collective
         })) == "");
 }
 
-TEST_CASE("a message to no rank, or to oneself, is refused and changes nothing", "[train][collective][exchange]") {
+TEST_CASE("a message to no rank, or to oneself, is refused and changes nothing",
+          "[train][collective][exchange]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           auto comm = make_host_communicator(context);
           std::int32_t x = context.rank();
@@ -130,20 +136,25 @@ TEST_CASE("a message to no rank, or to oneself, is refused and changes nothing",
             return false;
           };
           const auto self = context.rank();
-          expect(refused([&] { comm->send(std::span(&x, 1), 2); }, "send: rank 2 is none of the ranks 0 to 1"),
+          expect(refused([&] { comm->send(std::span(&x, 1), 2); },
+                         "send: rank 2 is none of the ranks 0 to 1"),
                  "rank 2");
-          expect(refused([&] { comm->recv(std::span(&x, 1), -1); }, "recv: rank -1 is none of the ranks 0 to 1"), "-1");
+          expect(refused([&] { comm->recv(std::span(&x, 1), -1); },
+                         "recv: rank -1 is none of the ranks 0 to 1"),
+                 "-1");
           expect(refused([&] { comm->recv(std::span(&x, 1), self); },
                          fmt::format("recv: rank {} is this rank itself", self)),
                  "itself");
           expect(refused([&] { comm->split(-2, 0); },
-                         "split: color -2 is negative; kNoColor (-1) is for ranks without a new communicator"),
+                         "split: color -2 is negative; kNoColor (-1) is for ranks without a new "
+                         "communicator"),
                  "a negative color");
           check_messages(*comm, 3);
         })) == "");
 }
 
-TEST_CASE("messages that do not fit are reported to both sides with both", "[train][collective][exchange][failure]") {
+TEST_CASE("messages that do not fit are reported to both sides with both",
+          "[train][collective][exchange][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context, impatient());
@@ -159,7 +170,8 @@ TEST_CASE("messages that do not fit are reported to both sides with both", "[tra
   }
 }
 
-TEST_CASE("two ranks that send to each other first are told", "[train][collective][exchange][failure]") {
+TEST_CASE("two ranks that send to each other first are told",
+          "[train][collective][exchange][failure]") {
   const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& context) {
     auto comm = make_host_communicator(context, impatient());
     float x = 1;
@@ -168,7 +180,8 @@ TEST_CASE("two ranks that send to each other first are told", "[train][collectiv
   CHECK(count_of(outcomes, "invalid_argument") == 2);
 }
 
-TEST_CASE("an all_to_all of different sizes is reported with both sides", "[train][collective][exchange][failure]") {
+TEST_CASE("an all_to_all of different sizes is reported with both sides",
+          "[train][collective][exchange][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context, impatient());
@@ -177,11 +190,13 @@ TEST_CASE("an all_to_all of different sizes is reported with both sides", "[trai
   });
   REQUIRE(count_of(outcomes, "invalid_argument") >= 1);
   for (const auto& outcome : outcomes) {
-    CHECK_THAT(outcome.message, Contains("all_to_all of 7 float32") && Contains("all_to_all of 8 float32"));
+    CHECK_THAT(outcome.message,
+               Contains("all_to_all of 7 float32") && Contains("all_to_all of 8 float32"));
   }
 }
 
-TEST_CASE("a message nobody sends names the rank that did not come", "[train][collective][exchange][failure]") {
+TEST_CASE("a message nobody sends names the rank that did not come",
+          "[train][collective][exchange][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   const bool connected = GENERATE(false, true);
   const auto outcomes = gang.run([connected](GangContext& context) {
@@ -190,15 +205,18 @@ TEST_CASE("a message nobody sends names the rank that did not come", "[train][co
     float x = 1;
     if (context.rank() == 1) comm->recv(std::span(&x, 1), 0);
     if (context.rank() == 0)
-      expect(eventually([&] { return context.broken().load() != 0; }, std::chrono::seconds(1)) == false,
+      expect(eventually([&] { return context.broken().load() != 0; }, std::chrono::seconds(1)) ==
+                 false,
              "a whole gang");
   });
   CHECK(outcomes[1].type == "TimedOut");
-  CHECK_THAT(outcomes[1].message, Contains("rank 1 waited 0.6 s in recv of 1 float32 from rank 0, message") &&
-                                      Contains("rank 0 did not come"));
+  CHECK_THAT(outcomes[1].message,
+             Contains("rank 1 waited 0.6 s in recv of 1 float32 from rank 0, message") &&
+                 Contains("rank 0 did not come"));
 }
 
-TEST_CASE("a rank that is killed ends a message that waits for it", "[train][collective][exchange][failure]") {
+TEST_CASE("a rank that is killed ends a message that waits for it",
+          "[train][collective][exchange][failure]") {
   auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   gang.announce_deaths = GENERATE(true, false);
   const auto outcomes = gang.run([](GangContext& context) {
@@ -216,11 +234,13 @@ TEST_CASE("a rank that is killed ends a message that waits for it", "[train][col
 
 TEST_CASE("split makes communicators of the ranks of one color, in the order of their keys",
           "[train][collective][split]") {
-  const auto gang = GENERATE(ForkedGang::on_one_node(4), ForkedGang::on_nodes(4, 2), ForkedGang::on_nodes(4, 4));
+  const auto gang =
+      GENERATE(ForkedGang::on_one_node(4), ForkedGang::on_nodes(4, 2), ForkedGang::on_nodes(4, 4));
   CHECK(failures(gang.run([](GangContext& context) {
           auto comm = make_host_communicator(context, small_chunks());
           const int rank = comm->rank();
-          // Ranks 0, 2 and 1, 3, each pair the other way round; then all but rank 3; then the halves of that again.
+          // Ranks 0, 2 and 1, 3, each pair the other way round; then all but rank 3; then the
+          // halves of that again.
           auto pair = comm->split(rank % 2, -rank);
           expect(pair->size() == 2 && pair->rank() == (rank < 2 ? 1 : 0), "the order of keys");
           check_sum(*pair, 3);
@@ -242,7 +262,8 @@ TEST_CASE("split makes communicators of the ranks of one color, in the order of 
         })) == "");
 }
 
-TEST_CASE("a part of a gang works while another one has failed", "[train][collective][split][failure]") {
+TEST_CASE("a part of a gang works while another one has failed",
+          "[train][collective][split][failure]") {
   CHECK(failures(ForkedGang::on_one_node(4).run([](GangContext& context) {
           auto comm = make_host_communicator(context);
           auto part = comm->split(comm->rank() / 2, 0);

@@ -46,20 +46,25 @@ void check_that_the_others_left(const std::vector<Outcome>& outcomes, const std:
 
 }  // namespace
 
-TEST_CASE("the others leave a collective when a rank is killed, and say which", "[train][collective][failure]") {
-  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(4), ForkedGang::on_nodes(4, 2));
+TEST_CASE("the others leave a collective when a rank is killed, and say which",
+          "[train][collective][failure]") {
+  const auto gang =
+      GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_one_node(4), ForkedGang::on_nodes(4, 2));
   const std::size_t count = GENERATE(1, 100'000);
   const auto last = "rank " + std::to_string(gang.node_ranks.size() - 1);
-  check_that_the_others_left(gang.run([&](GangContext& context) { die_on_the_way(context, count); }), last);
+  check_that_the_others_left(
+      gang.run([&](GangContext& context) { die_on_the_way(context, count); }), last);
 }
 
 TEST_CASE("ranks of one node notice a killed rank by themselves", "[train][collective][failure]") {
   auto gang = ForkedGang::on_one_node(3);
   gang.announce_deaths = false;
-  check_that_the_others_left(gang.run([](GangContext& context) { die_on_the_way(context, 1); }), "rank 2");
+  check_that_the_others_left(gang.run([](GangContext& context) { die_on_the_way(context, 1); }),
+                             "rank 2");
 }
 
-TEST_CASE("ranks of other nodes notice a killed rank by its connections", "[train][collective][failure][ring]") {
+TEST_CASE("ranks of other nodes notice a killed rank by its connections",
+          "[train][collective][failure][ring]") {
   auto gang = ForkedGang::on_nodes(3, 3);
   gang.announce_deaths = false;
   const auto outcomes = gang.run([](GangContext& context) { die_on_the_way(context, 1); });
@@ -77,7 +82,8 @@ TEST_CASE("ranks of other nodes are told which rank was killed, and where they w
     INFO("rank " << r << ": " << outcomes[r].message);
     CHECK(outcomes[r].type == "GangBroken");
     CHECK_THAT(outcomes[r].message, Contains("rank 3 (process ") && Contains("has ended") &&
-                                        Contains("in all_reduce of 1 float32 (sum), call ") && Contains(" s)"));
+                                        Contains("in all_reduce of 1 float32 (sum), call ") &&
+                                        Contains(" s)"));
   }
 }
 
@@ -99,8 +105,9 @@ TEST_CASE("of several nodes, the rank that does not come is named, not one that 
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.type << " " << outcome.message);
     CHECK((outcome.type == "TimedOut" || outcome.type == "GangBroken"));
-    CHECK_THAT(outcome.message, Contains("waited 0.8 s in all_reduce of 1 float32 (sum), call 2; rank " +
-                                         std::to_string(late) + " did not come"));
+    CHECK_THAT(outcome.message,
+               Contains("waited 0.8 s in all_reduce of 1 float32 (sum), call 2; rank " +
+                        std::to_string(late) + " did not come"));
   }
 }
 
@@ -115,8 +122,8 @@ TEST_CASE("a rank that never starts is named on every node", "[train][collective
     if (static_cast<int>(r) == absent) continue;
     INFO("rank " << r << ": " << outcomes[r].type << " " << outcomes[r].message);
     CHECK((outcomes[r].type == "TimedOut" || outcomes[r].type == "GangBroken"));
-    CHECK_THAT(outcomes[r].message,
-               Contains("waited 0.8 s in start of the communicator; rank " + std::to_string(absent) + " did not come"));
+    CHECK_THAT(outcomes[r].message, Contains("waited 0.8 s in start of the communicator; rank " +
+                                             std::to_string(absent) + " did not come"));
   }
 }
 
@@ -126,7 +133,8 @@ TEST_CASE("a rank that does not come is named at the deadline", "[train][collect
     auto comm = make_host_communicator(context, {.timeout = std::chrono::milliseconds(600)});
     comm->barrier();
     if (context.rank() == 1) {
-      expect(eventually([&] { return context.broken().load() != 0; }, std::chrono::seconds(3)) == false,
+      expect(eventually([&] { return context.broken().load() != 0; }, std::chrono::seconds(3)) ==
+                 false,
              "nobody breaks the gang");
       return;
     }
@@ -138,7 +146,8 @@ TEST_CASE("a rank that does not come is named at the deadline", "[train][collect
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.type << " " << outcome.message);
     CHECK((outcome.type == "TimedOut" || outcome.type == "GangBroken"));
-    named = named || (outcome.type == "TimedOut" && outcome.message.find("rank 1 did not come") != std::string::npos &&
+    named = named || (outcome.type == "TimedOut" &&
+                      outcome.message.find("rank 1 did not come") != std::string::npos &&
                       outcome.message.find("all_reduce of 1 float32 (sum)") != std::string::npos);
   }
   CHECK(named);
@@ -150,10 +159,12 @@ TEST_CASE("a rank that never starts is named at the deadline", "[train][collecti
     make_host_communicator(context, {.timeout = std::chrono::milliseconds(300)});
   });
   CHECK(outcomes[0].type == "TimedOut");
-  CHECK_THAT(outcomes[0].message, Contains("waited 0.3 s in start of the communicator; rank 1 did not come"));
+  CHECK_THAT(outcomes[0].message,
+             Contains("waited 0.3 s in start of the communicator; rank 1 did not come"));
 }
 
-TEST_CASE("different calls at the same place are reported with both sides", "[train][collective][failure]") {
+TEST_CASE("different calls at the same place are reported with both sides",
+          "[train][collective][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context);
@@ -171,13 +182,14 @@ TEST_CASE("different calls at the same place are reported with both sides", "[tr
     if (outcome.type != "invalid_argument") continue;
     ++named;
     CHECK_THAT(outcome.message, Contains("all_reduce of 7 float32 (sum), call 2") &&
-                                    Contains("all_reduce of 8 float32 (max), call 2") && Contains("rank 0") &&
-                                    Contains("rank 1"));
+                                    Contains("all_reduce of 8 float32 (max), call 2") &&
+                                    Contains("rank 0") && Contains("rank 1"));
   }
   CHECK(named >= 1);
 }
 
-TEST_CASE("abort frees the other ranks with its reason, and later calls fail alike", "[train][collective][failure]") {
+TEST_CASE("abort frees the other ranks with its reason, and later calls fail alike",
+          "[train][collective][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context);
@@ -205,7 +217,8 @@ TEST_CASE("abort frees the other ranks with its reason, and later calls fail ali
   }
 }
 
-TEST_CASE("a rank that ends after its last call breaks nobody's collective", "[train][collective][failure]") {
+TEST_CASE("a rank that ends after its last call breaks nobody's collective",
+          "[train][collective][failure]") {
   auto gang = ForkedGang::on_one_node(4);
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context);
@@ -215,7 +228,8 @@ TEST_CASE("a rank that ends after its last call breaks nobody's collective", "[t
   CHECK(failures(outcomes) == "");
 }
 
-TEST_CASE("a rank that closes its communicator leaves nobody waiting for it", "[train][collective][failure]") {
+TEST_CASE("a rank that closes its communicator leaves nobody waiting for it",
+          "[train][collective][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
   const int last = static_cast<int>(gang.node_ranks.size()) - 1;
   const auto outcomes = gang.run([last](GangContext& context) {
@@ -230,13 +244,15 @@ TEST_CASE("a rank that closes its communicator leaves nobody waiting for it", "[
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.message);
     CHECK(outcome.type == "GangBroken");
-    CHECK_THAT(outcome.message, Contains("rank " + std::to_string(last) + " has closed its communicator"));
+    CHECK_THAT(outcome.message,
+               Contains("rank " + std::to_string(last) + " has closed its communicator"));
     CHECK(outcome.seconds < 3.5);
   }
   CHECK(failures({outcomes.back()}) == "");
 }
 
-TEST_CASE("a message from a rank that has closed its communicator is not waited for", "[train][collective][failure]") {
+TEST_CASE("a message from a rank that has closed its communicator is not waited for",
+          "[train][collective][failure]") {
   const bool connected = GENERATE(false, true);
   const auto outcomes = ForkedGang::on_one_node(2).run([connected](GangContext& context) {
     auto comm = make_host_communicator(context);
@@ -255,7 +271,8 @@ TEST_CASE("a message from a rank that has closed its communicator is not waited 
   CHECK(outcomes[0].seconds < 3.5);
 }
 
-TEST_CASE("who has closed its communicator after its last call breaks nobody's", "[train][collective][failure]") {
+TEST_CASE("who has closed its communicator after its last call breaks nobody's",
+          "[train][collective][failure]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(4, 2));
   CHECK(failures(gang.run([](GangContext& context) {
           auto comm = make_host_communicator(context);
@@ -281,17 +298,22 @@ TEST_CASE("arguments that cannot be are refused and change nothing", "[train][co
             return false;
           };
           std::vector<std::int32_t> whole(4, 2);
-          expect(refused([&] { comm->all_reduce(std::span(whole), ReduceOp::Average); }), "no average of int32");
+          expect(refused([&] { comm->all_reduce(std::span(whole), ReduceOp::Average); }),
+                 "no average of int32");
           expect(refused([&] { comm->broadcast(std::span(whole), 2); }), "no root 2 of two ranks");
-          expect(refused([&] { comm->all_reduce(nullptr, 1, DataType::Float32, ReduceOp::Sum); }), "no null buffer");
-          expect(refused([&] { make_host_communicator(context, {.chunk_bytes = 1}); }), "no chunk of one byte");
+          expect(refused([&] { comm->all_reduce(nullptr, 1, DataType::Float32, ReduceOp::Sum); }),
+                 "no null buffer");
+          expect(refused([&] { make_host_communicator(context, {.chunk_bytes = 1}); }),
+                 "no chunk of one byte");
           comm->all_reduce(std::span(whole));
           expect(whole[0] == 4, "the communicator still works");
         })) == "");
 }
 
-TEST_CASE("a communicator that two threads enter at once refuses one of them, names both calls, and goes on",
-          "[train][collective]") {
+TEST_CASE(
+    "a communicator that two threads enter at once refuses one of them, names both calls, and goes "
+    "on",
+    "[train][collective]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   CHECK(failures(gang.run([](GangContext& context) {
           auto comm = make_host_communicator(context);
@@ -309,8 +331,9 @@ TEST_CASE("a communicator that two threads enter at once refuses one of them, na
             other.join();
           } else {
             const auto why = context.rendezvous().get("refused", kLimit);
-            expect(why.find("rank 0 called barrier while another of its threads is in barrier") == 0,
-                   "both calls, it is " + why);
+            expect(
+                why.find("rank 0 called barrier while another of its threads is in barrier") == 0,
+                "both calls, it is " + why);
             comm->barrier();
           }
           std::vector<float> data(10'000, 1);
@@ -326,9 +349,12 @@ TEST_CASE("no file of a communicator is left behind", "[train][collective]") {
           std::ifstream maps("/proc/self/maps");
           int shared = 0;
           for (std::string line; std::getline(maps, line);) {
-            if (line.find("rw-s") == std::string::npos || line.find("/dev/zero") != std::string::npos) continue;
+            if (line.find("rw-s") == std::string::npos ||
+                line.find("/dev/zero") != std::string::npos)
+              continue;
             ++shared;
-            expect(line.find("/memfd:") != std::string::npos && line.find("(deleted)") != std::string::npos,
+            expect(line.find("/memfd:") != std::string::npos &&
+                       line.find("(deleted)") != std::string::npos,
                    "memory without a name: " + line);
           }
           expect(shared == 2, "two shared mappings");

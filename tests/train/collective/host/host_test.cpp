@@ -20,8 +20,11 @@ using namespace troupe::testing;
 
 namespace {
 
-/// What rank `rank` brings at index i: small whole numbers, so that every type and order gives the exact sum.
-int value(int rank, std::size_t i) { return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1; }
+/// What rank `rank` brings at index i: small whole numbers, so that every type and order gives the
+/// exact sum.
+int value(int rank, std::size_t i) {
+  return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
+}
 
 int expected(ReduceOp op, int ranks, std::size_t i) {
   int result = value(0, i);
@@ -63,14 +66,14 @@ void check_all_reduce(Communicator& comm, DataType type, ReduceOp op, std::size_
   for (std::size_t i = 0; i < count; ++i) encode(data[i], value(comm.rank(), i));
   comm.all_reduce(data.data(), count, type, op);
   for (std::size_t i = 0; i < count; ++i) {
-    const double exact =
-        expected(op, comm.size(), i) / (op == ReduceOp::Average ? static_cast<double>(comm.size()) : 1.0);
+    const double exact = expected(op, comm.size(), i) /
+                         (op == ReduceOp::Average ? static_cast<double>(comm.size()) : 1.0);
     T rounded;
     encode(rounded, exact);
     if (decode(data[i]) != decode(rounded)) {
-      throw std::runtime_error(fmt::format("all_reduce {} {} of {} on {} ranks: element {} is {}, not {}",
-                                           name_of(type), name_of(op), count, comm.size(), i, decode(data[i]),
-                                           decode(rounded)));
+      throw std::runtime_error(
+          fmt::format("all_reduce {} {} of {} on {} ranks: element {} is {}, not {}", name_of(type),
+                      name_of(op), count, comm.size(), i, decode(data[i]), decode(rounded)));
     }
   }
 }
@@ -99,7 +102,8 @@ void check_others(Communicator& comm, std::size_t count) {
     if (comm.rank() == root) std::iota(data.begin(), data.end(), root);
     comm.broadcast(std::span(data), root);
     for (std::size_t i = 0; i < count; ++i)
-      expect(data[i] == root + static_cast<int>(i), [&] { return fmt::format("broadcast from {}", root); });
+      expect(data[i] == root + static_cast<int>(i),
+             [&] { return fmt::format("broadcast from {}", root); });
   }
 
   std::vector<float> mine(count);
@@ -140,7 +144,8 @@ void check_everything(GangContext& gang, HostOptions options, std::size_t most =
 
 TEST_CASE("collectives of one to eight ranks on a node equal plain loops", "[train][collective]") {
   const int ranks = GENERATE(1, 2, 3, 4, 5, 6, 7, 8);
-  CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) { check_everything(gang, {}); })) == "");
+  CHECK(failures(ForkedGang::on_one_node(ranks).run(
+            [](GangContext& gang) { check_everything(gang, {}); })) == "");
 }
 
 TEST_CASE("many small chunks give what one big chunk gives", "[train][collective]") {
@@ -151,10 +156,13 @@ TEST_CASE("many small chunks give what one big chunk gives", "[train][collective
 
 TEST_CASE("collectives over several nodes equal plain loops", "[train][collective][ring]") {
   const auto [ranks, nodes] = GENERATE(table<int, int>({{2, 2}, {4, 2}, {5, 3}, {3, 3}}));
-  CHECK(failures(ForkedGang::on_nodes(ranks, nodes).run([](GangContext& gang) { check_everything(gang, {}); })) == "");
+  CHECK(failures(ForkedGang::on_nodes(ranks, nodes).run([](GangContext& gang) {
+          check_everything(gang, {});
+        })) == "");
 }
 
-TEST_CASE("buffers that the communicator allocated are reduced in place, whole or in part", "[train][collective]") {
+TEST_CASE("buffers that the communicator allocated are reduced in place, whole or in part",
+          "[train][collective]") {
   const int ranks = GENERATE(1, 2, 3);
   CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) {
           auto comm = make_host_communicator(gang, small_chunks());
@@ -167,10 +175,12 @@ TEST_CASE("buffers that the communicator allocated are reduced in place, whole o
             }
             auto* data = static_cast<float*>(buffer.get());
             for (std::size_t from : {std::size_t{0}, std::size_t{5}}) {
-              for (std::size_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(value(comm->rank(), i));
+              for (std::size_t i = 0; i < kCount; ++i)
+                data[i] = static_cast<float>(value(comm->rank(), i));
               comm->all_reduce(std::span(data + from, kCount - from));
               for (std::size_t i = 0; i < kCount; ++i) {
-                const int right = i < from ? value(comm->rank(), i) : expected(ReduceOp::Sum, comm->size(), i);
+                const int right =
+                    i < from ? value(comm->rank(), i) : expected(ReduceOp::Sum, comm->size(), i);
                 expect(data[i] == static_cast<float>(right),
                        [&] { return fmt::format("element {} of the shared buffer", i); });
               }
@@ -191,7 +201,9 @@ TEST_CASE("all ranks get the same bits where the order of a sum matters", "[trai
           auto comm = make_host_communicator(context);
           std::vector<double> data(3001);
           for (std::size_t i = 0; i < data.size(); ++i)
-            data[i] = std::sin(static_cast<double>(i * 31 + static_cast<std::size_t>(comm->rank()))) * 1e3;
+            data[i] =
+                std::sin(static_cast<double>(i * 31 + static_cast<std::size_t>(comm->rank()))) *
+                1e3;
           comm->all_reduce(std::span(data), ReduceOp::Average);
           std::vector<double> all(data.size() * static_cast<std::size_t>(comm->size()));
           comm->all_gather(data.data(), all.data(), data.size(), DataType::Float64);

@@ -29,7 +29,8 @@ std::set<std::string> sockets_of(const std::string& pid) {
   return sockets;
 }
 
-/// The address, as /proc has it ("0100007F"), of the first TCP socket on which a process listens; empty: it does not.
+/// The address, as /proc has it ("0100007F"), of the first TCP socket on which a process listens;
+/// empty: it does not.
 std::string listening_address_of(const std::string& pid) {
   const auto own = sockets_of(pid);
   std::ifstream table("/proc/" + pid + "/net/tcp");
@@ -38,8 +39,10 @@ std::string listening_address_of(const std::string& pid) {
   while (std::getline(table, line)) {
     std::istringstream fields(line);
     std::string slot, local, remote, state, queues, timer, retransmits, user, timeout, inode;
-    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
-    if (state == "0A" && own.contains("socket:[" + inode + "]")) return local.substr(0, local.find(':'));
+    fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
+        timeout >> inode;
+    if (state == "0A" && own.contains("socket:[" + inode + "]"))
+      return local.substr(0, local.find(':'));
   }
   return "";
 }
@@ -55,7 +58,8 @@ std::string where_it_listens(const std::string& address) {
     }
     const auto pid = context.rendezvous().get("pid", std::chrono::seconds(20));
     std::string found;
-    expect(eventually([&] { return !(found = listening_address_of(pid)).empty(); }), "rank 0 listens");
+    expect(eventually([&] { return !(found = listening_address_of(pid)).empty(); }),
+           "rank 0 listens");
     make_host_communicator(context, options)->barrier();
     throw std::runtime_error("listens on " + found);
   });
@@ -75,9 +79,11 @@ TEST_CASE("the ring between nodes listens where it is told to", "[train][collect
   CHECK(where_it_listens("0.0.0.0") == "listens on 00000000");
 }
 
-TEST_CASE("an address that is not this machine's is refused by name", "[train][collective][ring][failure]") {
+TEST_CASE("an address that is not this machine's is refused by name",
+          "[train][collective][ring][failure]") {
   const auto outcomes = ForkedGang::on_nodes(2, 2).run([](GangContext& context) {
-    make_host_communicator(context, {.timeout = std::chrono::milliseconds(500), .address = "192.0.2.1"});
+    make_host_communicator(context,
+                           {.timeout = std::chrono::milliseconds(500), .address = "192.0.2.1"});
   });
   CHECK_THAT(outcomes[0].message, Catch::Contains("cannot listen on \"192.0.2.1\""));
 }

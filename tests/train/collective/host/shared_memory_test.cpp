@@ -44,7 +44,8 @@ void open_late_and_write(Patience& patience) {
 /// Puts something else in the place of a descriptor whose file has `bytes`.
 using Replace = std::function<void(Patience& patience, int descriptor, off_t bytes)>;
 
-/// Rank 0 makes shared memory, closes its descriptor and lets `replace` use the number again; then rank 1 comes.
+/// Rank 0 makes shared memory, closes its descriptor and lets `replace` use the number again; then
+/// rank 1 comes.
 std::vector<Outcome> open_after(const Replace& replace) {
   return ForkedGang::on_one_node(2).run([&](GangContext& gang) {
     Patience patience(gang, kLimit, "test", true);
@@ -55,7 +56,8 @@ std::vector<Outcome> open_after(const Replace& replace) {
     int descriptor = -1;
     std::sscanf(gang.rendezvous().get("memory", kLimit).c_str(), "%d %d", &pid, &descriptor);
     struct stat status {};
-    expect(pid == ::getpid() && ::fstat(descriptor, &status) == 0, "the descriptor that rank 0 has published");
+    expect(pid == ::getpid() && ::fstat(descriptor, &status) == 0,
+           "the descriptor that rank 0 has published");
     memory.close_descriptor();
     replace(patience, descriptor, status.st_size);
     gang.rendezvous().set("reused", "yes");
@@ -73,8 +75,9 @@ void put_at(int descriptor, int other) {
 void check_refused(const std::vector<Outcome>& outcomes, const std::string& why) {
   CHECK(failures({outcomes[0]}) == "");
   CHECK(outcomes[1].threw);
-  CHECK_THAT(outcomes[1].message, Contains("rank 1") && Contains("shared memory") && Contains("rank 0") &&
-                                      Contains(why) && Contains("Start the gang anew"));
+  CHECK_THAT(outcomes[1].message, Contains("rank 1") && Contains("shared memory") &&
+                                      Contains("rank 0") && Contains(why) &&
+                                      Contains("Start the gang anew"));
 }
 
 }  // namespace
@@ -101,13 +104,15 @@ TEST_CASE("a late rank refuses other shared memory of its size that has the numb
                   other = std::make_unique<SharedMemory>(patience, "other", kBytes, 0);
                   int pid = 0;
                   int number = -1;
-                  std::sscanf(patience.gang().rendezvous().get("other", kLimit).c_str(), "%d %d", &pid, &number);
+                  std::sscanf(patience.gang().rendezvous().get("other", kLimit).c_str(), "%d %d",
+                              &pid, &number);
                   if (number != descriptor) put_at(descriptor, ::dup(number));
                 }),
                 "it is another gang's, or of another call");
 }
 
-TEST_CASE("a late rank says that the shared memory of its gang is closed", "[train][collective][shared_memory]") {
+TEST_CASE("a late rank says that the shared memory of its gang is closed",
+          "[train][collective][shared_memory]") {
   check_refused(open_after([](Patience&, int, off_t) {}), "has closed it");
 }
 

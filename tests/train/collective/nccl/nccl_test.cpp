@@ -37,7 +37,8 @@ bool skipped() {
   return true;
 }
 
-/// NCCL refuses two ranks of one host on one GPU; told that they are on different hosts, it connects them by sockets.
+/// NCCL refuses two ranks of one host on one GPU; told that they are on different hosts, it
+/// connects them by sockets.
 NcclOptions share_one_gpu(const GangContext& gang) {
   ::setenv("NCCL_HOSTID", std::to_string(gang.rank()).c_str(), 1);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
@@ -51,7 +52,8 @@ void check_sum(Communicator& comm, std::size_t count) {
   cudaMemcpy(device, data.data(), count * sizeof(float), cudaMemcpyHostToDevice);
   comm.all_reduce(device, count, DataType::Float32, ReduceOp::Average);
   cudaMemcpy(data.data(), device, count * sizeof(float), cudaMemcpyDeviceToHost);
-  for (float x : data) expect(x == static_cast<float>(comm.size() + 1) / 2, "the average of 1 .. size");
+  for (float x : data)
+    expect(x == static_cast<float>(comm.size() + 1) / 2, "the average of 1 .. size");
   cudaFree(device);
 }
 
@@ -79,7 +81,8 @@ class Numbers {
 
 std::vector<std::int32_t> message(int from, int to, std::size_t count) {
   std::vector<std::int32_t> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = from * 1'000'000 + to * 100'000 + static_cast<int>(i % 99'991);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = from * 1'000'000 + to * 100'000 + static_cast<int>(i % 99'991);
   return values;
 }
 
@@ -133,12 +136,14 @@ TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
         })) == "");
 }
 
-TEST_CASE("without a GPU the NCCL communicator says that there is none", "[train][collective][nccl]") {
+TEST_CASE("without a GPU the NCCL communicator says that there is none",
+          "[train][collective][nccl]") {
   if (devices_here() > 0) {
     WARN("skipped: this process sees a CUDA device");
     return;
   }
-  const auto outcomes = ForkedGang::on_one_node(1).run([](GangContext& gang) { make_nccl_communicator(gang); });
+  const auto outcomes =
+      ForkedGang::on_one_node(1).run([](GangContext& gang) { make_nccl_communicator(gang); });
   CHECK(outcomes[0].type == "Impossible");
   CHECK_THAT(outcomes[0].message, Catch::Contains("no CUDA device is visible to this process: "));
 }

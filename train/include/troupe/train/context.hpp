@@ -33,7 +33,8 @@ struct Checkpoint {
 
 struct ContextOptions {
   enum class Backend { Auto, Host, Nccl };
-  Backend backend = Backend::Auto;                               ///< Auto: NCCL if device() is a GPU, else host
+  /// Auto: NCCL if device() is a GPU, else host.
+  Backend backend = Backend::Auto;
   std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
   DataParallelOptions data_parallel = {};
   int threads = 1;  ///< of LibTorch's operations, in this process; 0: as it was
@@ -51,15 +52,18 @@ template <class T>
 concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 }  // namespace detail
 
-/// One rank's view of the training run it takes part in, and what it does there together with the others: the first
-/// argument of a trainable. Lives as long as the trainable runs; used by its one thread.
+/// One rank's view of the training run it takes part in, and what it does there together with the
+/// others: the first argument of a trainable. Lives as long as the trainable runs; used by its one
+/// thread.
 ///
-/// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank calls them, in the same
-/// order. They throw GangBroken when another rank died or failed, and TimedOut, naming who is missing. A trainable that
-/// leaves by an exception, or returns (`host`) while others wait for it, ends their collectives, which name it.
+/// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank
+/// calls them, in the same order. They throw GangBroken when another rank died or failed, and
+/// TimedOut, naming who is missing. A trainable that leaves by an exception, or returns (`host`)
+/// while others wait for it, ends their collectives, which name it.
 ///
-/// An exception that leaves backward() on one rank makes it fail on all: on the others as GangBroken that names the rank.
-/// Ranks that catch it may go on with the next step, after they have dropped the gradients of this one.
+/// An exception that leaves backward() on one rank makes it fail on all: on the others as
+/// GangBroken that names the rank. Ranks that catch it may go on with the next step, after they
+/// have dropped the gradients of this one.
 class Context {
  public:
   explicit Context(Member& member);
@@ -71,36 +75,42 @@ class Context {
   int rank() const;        ///< 0 .. world_size() - 1
   int local_rank() const;  ///< among the ranks on this node
   int world_size() const;
-  std::uint64_t seed() const;  ///< of the run, the same on every rank: RunOptions::seed, or the trial's own
+  /// Of the run, the same on every rank: RunOptions::seed, or the trial's own.
+  std::uint64_t seed() const;
   c10::Device device()
-      const;  ///< cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the CPU
-  /// Made at its first use, which is collective therefore. Throws as make_host_communicator and make_nccl_communicator do.
+      /// Cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the
+      /// CPU.
+      const;
+  /// Made at its first use, which is collective therefore. Throws as make_host_communicator and
+  /// make_nccl_communicator do.
   Communicator& communicator();
 
-  /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the checkpoint that the run
-  /// goes on from, if any), and has gradients averaged over the ranks before backward() returns. The model keeps its type
-  /// and its parameter names. Throws std::invalid_argument, naming the first difference, if the ranks' models differ: in
-  /// parameters, which of them are frozen, buffers, or how gradients lie in buckets. Several models may take part in one
-  /// backward, the same ones on every rank. Prepare all of them before the first one.
-  /// Buffers (running means) are not synchronized afterwards: each rank's follow its own batches.
+  /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the
+  /// checkpoint that the run goes on from, if any), and has gradients averaged over the ranks
+  /// before backward() returns. The model keeps its type and its parameter names. Throws
+  /// std::invalid_argument, naming the first difference, if the ranks' models differ: in
+  /// parameters, which of them are frozen, buffers, or how gradients lie in buckets. Several models
+  /// may take part in one backward, the same ones on every rank. Prepare all of them before the
+  /// first one. Buffers (running means) are not synchronized afterwards: each rank's follow its own
+  /// batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
     return model;
   }
-  /// Gives the optimizer its state and its options (learning rate, ...) in the checkpoint that the run goes on from, if any.
-  /// A trial that took over another's checkpoint has a configuration of its own: its optimizer gets the state only, and keeps
-  /// the options that it was made with. Its step() needs no wait of its
-  /// own, since gradients are averages once backward() has returned. Make it after the model was prepared: moving a model
-  /// to a GPU gives it new parameters.
+  /// Gives the optimizer its state and its options (learning rate, ...) in the checkpoint that the
+  /// run goes on from, if any. A trial that took over another's checkpoint has a configuration of
+  /// its own: its optimizer gets the state only, and keeps the options that it was made with. Its
+  /// step() needs no wait of its own, since gradients are averages once backward() has returned.
+  /// Make it after the model was prepared: moving a model to a GPU gives it new parameters.
   template <detail::OptimizerLike O>
   O prepare(O optimizer) {
     prepare_optimizer(optimizer);
     return optimizer;
   }
 
-  /// While it lives, backward() leaves this rank's gradients as they are: for accumulation over several batches, all but
-  /// the last of which run under it. On every rank.
+  /// While it lives, backward() leaves this rank's gradients as they are: for accumulation over
+  /// several batches, all but the last of which run under it. On every rank.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(Context& context);
@@ -113,23 +123,26 @@ class Context {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1, from the one after that of the checkpoint that the run goes on from.
-  /// Ends early once a report was answered with Stop.
+  /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1, from the one after that of the checkpoint that
+  /// the run goes on from. Ends early once a report was answered with Stop.
   class Epochs;
   Epochs epochs(int count);
 
-  /// This rank's rows of a data set, shuffled by the epoch and by seed(), which is added to SamplerOptions::seed.
+  /// This rank's rows of a data set, shuffled by the epoch and by seed(), which is added to
+  /// SamplerOptions::seed.
   DistributedSampler sampler(std::size_t rows, SamplerOptions options = {}) const;
   /// This rank's batches of an epoch: sampler(rows) with set_epoch(epoch), on device().
-  Loader loader(const Dataset& data, std::int64_t batch, int epoch, SamplerOptions options = {}) const;
+  Loader loader(const Dataset& data, std::int64_t batch, int epoch,
+                SamplerOptions options = {}) const;
 
-  /// Tells the run how it goes. Blocks until the report was judged; all ranks get the same answer. After Stop the trainable
-  /// should return; its next report ends it.
+  /// Tells the run how it goes. Blocks until the report was judged; all ranks get the same answer.
+  /// After Stop the trainable should return; its next report ends it.
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
 
-  /// Writes models and optimizers, in the order given, and the epoch, into <storage>/checkpoint_<number> on rank 0, where it
-  /// appears whole or not at all. Nothing is written, and nobody waits, on other ranks and where the run has no storage.
-  /// A run that goes on from it prepares models and optimizers in the same order, with any number of ranks.
+  /// Writes models and optimizers, in the order given, and the epoch, into
+  /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Nothing is
+  /// written, and nobody waits, on other ranks and where the run has no storage. A run that goes on
+  /// from it prepares models and optimizers in the same order, with any number of ranks.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
     std::vector<std::shared_ptr<torch::nn::Module>> models;
@@ -161,7 +174,8 @@ class Context::Epochs {
   struct End {};
   class Iterator {
    public:
-    Iterator(Context& context, int epoch, int count) : context_(context), epoch_(epoch), count_(count) {}
+    Iterator(Context& context, int epoch, int count)
+        : context_(context), epoch_(epoch), count_(count) {}
     int operator*() const { return epoch_; }
     Iterator& operator++() {
       ++epoch_;
@@ -174,7 +188,8 @@ class Context::Epochs {
     int epoch_;
     int count_;
   };
-  Epochs(Context& context, int first, int count) : context_(context), first_(first), count_(count) {}
+  Epochs(Context& context, int first, int count)
+      : context_(context), first_(first), count_(count) {}
   Iterator begin() const { return {context_, first_, count_}; }
   End end() const { return {}; }
 

@@ -4,12 +4,14 @@
 
 namespace troupe::train {
 
-/// How Context::prepare(model) averages gradients. The defaults are those of PyTorch's DistributedDataParallel.
+/// How Context::prepare(model) averages gradients. The defaults are those of PyTorch's
+/// DistributedDataParallel.
 struct DataParallelOptions {
   std::size_t first_bucket_bytes = 1 << 20;  ///< small, so that the first reduction starts early
   std::size_t bucket_bytes = 25 << 20;
-  /// Parameters that got no gradient in a backward: false: an error that names them; true: this rank adds zero to their
-  /// average, and those that no rank used keep the gradient they had. Costs one small all-reduce for each backward.
+  /// Parameters that got no gradient in a backward: false: an error that names them; true: this
+  /// rank adds zero to their average, and those that no rank used keep the gradient they had. Costs
+  /// one small all-reduce for each backward.
   bool find_unused_parameters = false;
 };
 

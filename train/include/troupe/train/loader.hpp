@@ -23,8 +23,8 @@ struct Batch {
   at::Tensor target;
 };
 
-/// The batches of one rank in one epoch: `for (auto& batch : ctx.loader(...))`. Copies a batch's rows when it is reached.
-/// Used by one thread; as often as one likes.
+/// The batches of one rank in one epoch: `for (auto& batch : ctx.loader(...))`. Copies a batch's
+/// rows when it is reached. Used by one thread; as often as one likes.
 class Loader {
  public:
   /// `indices`: the rows, in order; `batch`: rows in each batch, fewer in the last.

@@ -19,7 +19,9 @@ namespace troupe::train {
 /// Where a run's ranks are.
 enum class Where : std::uint8_t {
   Cluster,  ///< on the cluster of this process's session (troupe::init)
-  ThisNode,  ///< as processes of this machine, in a private cluster that is made for the run; there must be no session yet
+  /// As processes of this machine, in a private cluster that is made for the run; there must be no
+  /// session yet.
+  ThisNode,
   InProcess,  ///< one rank, on the calling thread, for a debugger; no session is needed
 };
 
@@ -36,7 +38,8 @@ struct RunOptions {
   Options each = {};                   ///< what each rank needs
   Strategy strategy = Strategy::Pack;  ///< where the ranks go
   Where where = Where::Cluster;
-  std::string storage = {};       ///< directory for checkpoints, as rank 0's node sees it; empty: none are written
+  /// Directory for checkpoints, as rank 0's node sees it; empty: none are written.
+  std::string storage = {};
   std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
   std::string name = {};          ///< of the run, for people
   std::uint64_t seed = 0;         ///< of the run: its data order follows it
@@ -72,7 +75,8 @@ troupe::detail::RunInfo info_of(const RunOptions& options);
 
 /// Adds the report to the result and asks for its verdict.
 template <class R>
-Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options, RunResult<R>& result) {
+Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options,
+             RunResult<R>& result) {
   result.history.push_back({event.index, event.metrics, event.checkpoint, event.elapsed_s});
   if (!event.checkpoint.empty()) result.checkpoint = event.checkpoint;
   return options.on_report ? options.on_report(result.history.back()) : Verdict::Continue;
@@ -88,8 +92,8 @@ template <auto F>
 auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
   using R = troupe::detail::trainable_result<F>;
   RunResult<R> result;
-  auto done = troupe::detail::run_locally<F>(config, info_of(options),
-                                             [&](const auto& event) { return take(event, options, result); });
+  auto done = troupe::detail::run_locally<F>(
+      config, info_of(options), [&](const auto& event) { return take(event, options, result); });
   close(done.finished, result);
   if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
   return result;
@@ -102,7 +106,8 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
   RunResult<R> result;
   troupe::detail::TrialRun<F> run(gang);
   auto event = run.wait();
-  for (; event.kind == Event::Kind::Report; event = run.wait()) run.answer(take(event, options, result));
+  for (; event.kind == Event::Kind::Report; event = run.wait())
+    run.answer(take(event, options, result));
   close(event, result);
   try {  // result() waits for the other ranks, too
     if constexpr (std::is_void_v<R>)
@@ -117,29 +122,33 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
 
 template <auto F>
 auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
-  const auto gang = troupe::gang<troupe::detail::TrainableWorker<F>>({.size = options.workers,
-                                                                      .each = options.each,
-                                                                      .strategy = options.strategy,
-                                                                      .timeout = options.placement_timeout},
-                                                                     config, info_of(options));
+  const auto gang =
+      troupe::gang<troupe::detail::TrainableWorker<F>>({.size = options.workers,
+                                                        .each = options.each,
+                                                        .strategy = options.strategy,
+                                                        .timeout = options.placement_timeout},
+                                                       config, info_of(options));
   try {
     return follow<F>(gang, options);
   } catch (...) {
-    gang.kill();  // a gang that is only let go of ends with its calls, and a rank may be in one for as long as it likes
+    // A gang that is only let go of ends with its calls, and a rank may be in one for as long as it
+    // likes.
+    gang.kill();
     throw;
   }
 }
 
 }  // namespace detail
 
-/// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it is over. -> rank 0's value and what it
-/// reported on the way. Throws what F threw on a rank (TaskError), ActorDied for a rank whose process died, Impossible or
-/// TimedOut for a gang that is not placed, std::invalid_argument for bad options, and what on_report threw. Of several
-/// ranks that fail, the one whose own error it is: not those that it left waiting (GangBroken). Whatever it throws, the
+/// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it is over. ->
+/// rank 0's value and what it reported on the way. Throws what F threw on a rank (TaskError),
+/// ActorDied for a rank whose process died, Impossible or TimedOut for a gang that is not placed,
+/// std::invalid_argument for bad options, and what on_report threw. Of several ranks that fail, the
+/// one whose own error it is: not those that it left waiting (GangBroken). Whatever it throws, the
 /// gang's processes are ended by then or within a moment.
 template <auto F>
-RunResult<troupe::detail::trainable_result<F>> run(const troupe::detail::trainable_config<F>& config,
-                                                   const RunOptions& options = {}) {
+RunResult<troupe::detail::trainable_result<F>> run(
+    const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {
   detail::check(options);
   if (options.where == Where::InProcess) return detail::run_here<F>(config, options);
   std::optional<Cluster> own;

@@ -10,12 +10,14 @@
 
 #include <troupe/detail/archive.hpp>
 
-/// Tensors as arguments, results and members of either. Include this before the call that one stands in.
+/// Tensors as arguments, results and members of either. Include this before the call that one
+/// stands in.
 ///
-/// A tensor travels with its type, its sizes and its values; it arrives in main memory, contiguous, without a gradient and
-/// without a part in any graph. One of 100 KiB and more lies once in the memory of each node, and every process there
-/// reads the same bytes: what arrives is read-only then, and writing to it in place ends the process with SIGSEGV. Use
-/// clone() for a tensor to be changed. Memory stays as long as a tensor looks at it.
+/// A tensor travels with its type, its sizes and its values; it arrives in main memory, contiguous,
+/// without a gradient and without a part in any graph. One of 100 KiB and more lies once in the
+/// memory of each node, and every process there reads the same bytes: what arrives is read-only
+/// then, and writing to it in place ends the process with SIGSEGV. Use clone() for a tensor to be
+/// changed. Memory stays as long as a tensor looks at it.
 namespace troupe::detail {
 
 [[noreturn]] inline void refuse_tensor(const char* why) { throw DecodeError(why); }
@@ -24,7 +26,8 @@ inline void CEREAL_SAVE_FUNCTION_NAME(OutArchive& archive, const torch::Tensor& 
   archive(tensor.defined());
   if (!tensor.defined()) return;
   if (tensor.layout() != torch::kStrided || tensor.is_quantized()) {
-    throw std::invalid_argument("a tensor that is sparse or quantized cannot travel; send what it is made of");
+    throw std::invalid_argument(
+        "a tensor that is sparse or quantized cannot travel; send what it is made of");
   }
   const auto values = tensor.detach().to(torch::kCPU).contiguous();
   archive(static_cast<std::int8_t>(values.scalar_type()), static_cast<std::uint32_t>(values.dim()));
@@ -38,7 +41,8 @@ inline std::uint64_t tensor_bytes(torch::ScalarType type, const std::vector<std:
   std::uint64_t bytes = torch::elementSize(type);
   for (const auto size : sizes) {
     if (size < 0) refuse_tensor("it has a tensor of a negative size");
-    if (size != 0 && bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::uint64_t>(size))
+    if (size != 0 &&
+        bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::uint64_t>(size))
       refuse_tensor("it has a tensor of more bytes than there can be");
     bytes *= static_cast<std::uint64_t>(size);
   }
@@ -54,7 +58,8 @@ inline void CEREAL_LOAD_FUNCTION_NAME(InArchive& archive, torch::Tensor& tensor)
   std::uint32_t dimensions = 0;
   archive(type_number, dimensions);
   const auto type = static_cast<torch::ScalarType>(type_number);
-  const bool known = type_number >= 0 && type_number < static_cast<std::int8_t>(torch::ScalarType::Undefined) &&
+  const bool known = type_number >= 0 &&
+                     type_number < static_cast<std::int8_t>(torch::ScalarType::Undefined) &&
                      !c10::isQIntType(type) && !c10::isBitsType(type);
   if (!known) refuse_tensor("it has a tensor of an unknown type");
   if (dimensions > 64) refuse_tensor("it has a tensor of more than 64 dimensions");

@@ -20,7 +20,9 @@ struct Move {
     const bool taken = !in.empty() && from.take(in);
     return put || taken;
   }
-  bool has_ended() const { return (!out.empty() && to.has_ended()) || (!in.empty() && from.has_ended()); }
+  bool has_ended() const {
+    return (!out.empty() && to.has_ended()) || (!in.empty() && from.has_ended());
+  }
   Channel& awaited() const { return in.empty() ? to : from; }
   void sleep() const {
     if (in.empty()) return to.wait_to_put(Patience::kSlice);
@@ -30,8 +32,8 @@ struct Move {
 
 }  // namespace
 
-void exchange(Patience& patience, const std::function<void()>& stop, Channel& to, std::span<const std::byte> out,
-              Channel& from, std::span<std::byte> in) {
+void exchange(Patience& patience, const std::function<void()>& stop, Channel& to,
+              std::span<const std::byte> out, Channel& from, std::span<std::byte> in) {
   Move move{to, out, from, in};
   for (int spins = 0; !move.done();) {
     if (move.some()) {

@@ -3,7 +3,8 @@
 #include <bit>
 #include <cstdint>
 
-/// The two 16-bit floating-point formats of machine learning, as storage. Arithmetic happens in float.
+/// The two 16-bit floating-point formats of machine learning, as storage. Arithmetic happens in
+/// float.
 namespace troupe::train {
 
 struct BFloat16 {
@@ -13,7 +14,9 @@ struct Float16 {
   std::uint16_t bits;
 };
 
-inline float widen(BFloat16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+inline float widen(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
 
 /// To the nearest, ties to even; a NaN stays one.
 inline void narrow(float value, BFloat16& out) {
@@ -30,7 +33,8 @@ inline float widen(Float16 value) {
   const std::uint32_t rest = (value.bits & 0x7fffu) << 13;
   constexpr std::uint32_t kExponent = 0x7c00u << 13;
   constexpr std::uint32_t kRebias = (127u - 15u) << 23;
-  if ((rest & kExponent) == kExponent) return std::bit_cast<float>(sign | rest | (0xffu << 23));  // infinity, NaN
+  // Infinity, NaN.
+  if ((rest & kExponent) == kExponent) return std::bit_cast<float>(sign | rest | (0xffu << 23));
   if ((rest & kExponent) != 0) return std::bit_cast<float>(sign | (rest + kRebias));
   // Zero or subnormal: the bits count units of 2^-24.
   const float magnitude = static_cast<float>(value.bits & 0x3ffu) * 0x1p-24f;

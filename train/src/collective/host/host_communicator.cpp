@@ -13,10 +13,11 @@ namespace {
 
 HostOptions checked(HostOptions options, GangContext& gang) {
   if (options.chunk_bytes < (4u << 10) || options.chunk_bytes > (64u << 20)) {
-    throw std::invalid_argument(
-        fmt::format("HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
+    throw std::invalid_argument(fmt::format(
+        "HostOptions::chunk_bytes is {}; it must be from 4096 to 67108864", options.chunk_bytes));
   }
-  if (options.timeout.count() <= 0) throw std::invalid_argument("HostOptions::timeout must be positive");
+  if (options.timeout.count() <= 0)
+    throw std::invalid_argument("HostOptions::timeout must be positive");
   // A chunk holds at least 64 bytes for every rank.
   options.chunk_bytes = std::max(options.chunk_bytes, static_cast<std::size_t>(gang.size()) * 64);
   options.name = "collective/" + options.name;
@@ -60,7 +61,8 @@ void HostCommunicator::start() {
   const auto stop = [this] { check_aborted(); };
   pairs_ = std::make_unique<Pairs>(patience_, *group_, options_.name, options_.address, stop);
   try {
-    leader_phase([&] { ring_ = std::make_unique<Ring>(patience_, options_.name, options_.address, stop); });
+    leader_phase(
+        [&] { ring_ = std::make_unique<Ring>(patience_, options_.name, options_.address, stop); });
   } catch (...) {
     fail();
     throw;
@@ -116,7 +118,7 @@ std::shared_ptr<void> HostCommunicator::allocate(std::size_t bytes) {
   return part;
 }
 
-// ---- all-reduce ---------------------------------------------------------------------------------------------------
+// ---- all-reduce ---------------------------------------------------------------------------------
 
 void HostCommunicator::do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
   run({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op}, [&] {
@@ -143,22 +145,26 @@ void HostCommunicator::reduce_posts(void* data, std::size_t count, DataType type
   reduce(outs, inputs_, count, type, op, size());
 }
 
-void HostCommunicator::reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type, ReduceOp op) {
+void HostCommunicator::reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type,
+                                       ReduceOp op) {
   const auto element = size_of(type);
   const auto ranks = static_cast<std::size_t>(size());
   const auto me = static_cast<std::size_t>(group_->rank());
   const auto from = count * me / ranks;
   const auto to = count * (me + 1) / ranks;
   std::vector<void*> slices(ranks);
-  for (std::size_t r = 0; r < ranks; ++r) slices[r] = regions_.at(place, static_cast<int>(r)) + from * element;
+  for (std::size_t r = 0; r < ranks; ++r)
+    slices[r] = regions_.at(place, static_cast<int>(r)) + from * element;
   std::vector<const void*> in(slices.begin(), slices.end());
   reduce(slices, in, to - from, type, op, size());
   group_->wait_all(group_->arrive());
 }
 
-// Chunk k + 1 is copied in before chunk k is reduced, so that a rank that is early has something to do. Its stage was
-// last read for chunk k - 1, whose reduction everybody had finished when this rank copied it out.
-void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op) {
+// Chunk k + 1 is copied in before chunk k is reduced, so that a rank that is early has something to
+// do. Its stage was last read for chunk k - 1, whose reduction everybody had finished when this
+// rank copied it out.
+void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataType type,
+                                     ReduceOp op) {
   const auto element = size_of(type);
   const auto per_chunk = group_->chunk_bytes() / element;
   const auto chunks = (count + per_chunk - 1) / per_chunk;
@@ -177,27 +183,30 @@ void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataTyp
     if (k + 1 < chunks && !has_ring_) copied = copy_in(k + 1);
     reduce_slice(first + k, elements(k), type, op);
     group_->wait_all(group_->arrive());
-    leader_phase([&] { ring_->all_reduce(group_->result(first + k), elements(k), type, op, size()); });
+    leader_phase(
+        [&] { ring_->all_reduce(group_->result(first + k), elements(k), type, op, size()); });
     std::memcpy(at(k), group_->result(first + k), elements(k) * element);
     if (k + 1 < chunks && has_ring_) copied = copy_in(k + 1);
   }
 }
 
-void HostCommunicator::reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op) {
+void HostCommunicator::reduce_slice(std::uint64_t chunk, std::size_t count, DataType type,
+                                    ReduceOp op) {
   const auto element = size_of(type);
   const auto ranks = static_cast<std::size_t>(group_->size());
   const auto me = static_cast<std::size_t>(group_->rank());
   const auto from = count * me / ranks;
   const auto to = count * (me + 1) / ranks;
   inputs_.clear();
-  for (std::size_t r = 0; r < ranks; ++r) inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + from * element);
+  for (std::size_t r = 0; r < ranks; ++r)
+    inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + from * element);
   void* const outs[] = {group_->result(chunk) + from * element};
   // Across nodes the sum is divided on the ring, once it is whole.
   const auto here = has_ring_ && op == ReduceOp::Average ? ReduceOp::Sum : op;
   reduce(outs, inputs_, to - from, type, here, size());
 }
 
-// ---- the others ---------------------------------------------------------------------------------------------------
+// ---- the others ---------------------------------------------------------------------------------
 
 void HostCommunicator::do_broadcast(void* data, std::size_t count, DataType type, int root) {
   run({.count = count, .kind = CallKind::Broadcast, .type = type, .root = root}, [&] {
@@ -205,7 +214,8 @@ void HostCommunicator::do_broadcast(void* data, std::size_t count, DataType type
     const int root_node = gang_.node_ranks()[static_cast<std::size_t>(root)];
     const auto& locals = ranks_of_node_[static_cast<std::size_t>(gang_.node_rank())];
     const bool here = root_node == gang_.node_rank();
-    const int source = here ? static_cast<int>(std::find(locals.begin(), locals.end(), root) - locals.begin()) : 0;
+    const int source =
+        here ? static_cast<int>(std::find(locals.begin(), locals.end(), root) - locals.begin()) : 0;
     meet();
     for (std::size_t at = 0; at < bytes; at += group_->chunk_bytes()) {
       const auto chunk = chunks_++;
@@ -223,7 +233,8 @@ void HostCommunicator::do_all_gather(const void* in, void* out, std::size_t coun
   run({.count = count, .kind = CallKind::AllGather, .type = type}, [&] {
     const auto bytes = count * size_of(type);
     // With a ring, the parts of all ranks lie in one result.
-    const auto step = has_ring_ ? group_->chunk_bytes() / static_cast<std::size_t>(size()) : group_->chunk_bytes();
+    const auto step = has_ring_ ? group_->chunk_bytes() / static_cast<std::size_t>(size())
+                                : group_->chunk_bytes();
     meet();
     for (std::size_t at = 0; at < bytes; at += step) {
       gather_chunk(static_cast<const std::byte*>(in) + at, static_cast<std::byte*>(out) + at, bytes,
@@ -232,7 +243,8 @@ void HostCommunicator::do_all_gather(const void* in, void* out, std::size_t coun
   });
 }
 
-void HostCommunicator::gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes) {
+void HostCommunicator::gather_chunk(const std::byte* in, std::byte* out, std::size_t stride,
+                                    std::size_t bytes) {
   const auto chunk = chunks_++;
   std::memcpy(group_->stage(group_->rank(), chunk), in, bytes);
   group_->wait_all(group_->arrive());
@@ -266,22 +278,24 @@ void HostCommunicator::gather_over_ring(std::uint64_t chunk, std::size_t bytes) 
   ring_->all_gather(blocks);
 }
 
-void HostCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
+void HostCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count,
+                                         DataType type, ReduceOp op) {
   run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op}, [&] {
     const auto element = size_of(type);
     const auto step = group_->chunk_bytes() / element / static_cast<std::size_t>(size());
     meet();
     for (std::size_t at = 0; at < count; at += step) {
-      scatter_chunk(static_cast<const std::byte*>(in) + at * element, static_cast<std::byte*>(out) + at * element,
-                    count * element, std::min(step, count - at), type, op);
+      scatter_chunk(static_cast<const std::byte*>(in) + at * element,
+                    static_cast<std::byte*>(out) + at * element, count * element,
+                    std::min(step, count - at), type, op);
     }
   });
 }
 
-// A chunk holds a piece of every rank's part. Without a ring each rank reduces its own piece; with one, the whole chunk
-// is reduced as an all-reduce would, and each rank takes its piece.
-void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
-                                     DataType type, ReduceOp op) {
+// A chunk holds a piece of every rank's part. Without a ring each rank reduces its own piece; with
+// one, the whole chunk is reduced as an all-reduce would, and each rank takes its piece.
+void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride,
+                                     std::size_t count, DataType type, ReduceOp op) {
   const auto chunk = chunks_++;
   const auto bytes = count * size_of(type);
   const auto ranks = static_cast<std::size_t>(size());
@@ -292,12 +306,14 @@ void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::s
   if (has_ring_) {
     reduce_slice(chunk, ranks * count, type, op);
     group_->wait_all(group_->arrive());
-    leader_phase([&] { ring_->all_reduce(group_->result(chunk), ranks * count, type, op, size()); });
+    leader_phase(
+        [&] { ring_->all_reduce(group_->result(chunk), ranks * count, type, op, size()); });
     std::memcpy(out, group_->result(chunk) + me * bytes, bytes);
     return;
   }
   inputs_.clear();
-  for (std::size_t r = 0; r < ranks; ++r) inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + me * bytes);
+  for (std::size_t r = 0; r < ranks; ++r)
+    inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + me * bytes);
   void* const outs[] = {out};
   reduce(outs, inputs_, count, type, op, size());
 }

@@ -17,11 +17,13 @@ namespace troupe::train {
 
 /// Communicator over main memory. Lives in one rank's process.
 ///
-/// Within a node, by size of an all-reduce: up to LocalGroup::kPostBytes everybody reads what everybody posted (one
-/// phase); registered buffers are reduced in place, each rank a slice of all of them (two phases); the rest goes through
-/// the stages chunk by chunk: copy in, each rank reduces a slice into the result, copy out; the next chunk is copied in
-/// while the slower ranks still reduce this one. Across nodes each chunk's result goes around the ring in between.
-/// Messages, and an all-to-all across nodes, go through channels between two ranks, which leave the node's steps alone.
+/// Within a node, by size of an all-reduce: up to LocalGroup::kPostBytes everybody reads what
+/// everybody posted (one phase); registered buffers are reduced in place, each rank a slice of all
+/// of them (two phases); the rest goes through the stages chunk by chunk: copy in, each rank
+/// reduces a slice into the result, copy out; the next chunk is copied in while the slower ranks
+/// still reduce this one. Across nodes each chunk's result goes around the ring in between.
+/// Messages, and an all-to-all across nodes, go through channels between two ranks, which leave the
+/// node's steps alone.
 class HostCommunicator final : public Communicator {
  public:
   HostCommunicator(GangContext& gang, HostOptions options);
@@ -40,7 +42,8 @@ class HostCommunicator final : public Communicator {
   void do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) override;
   void do_broadcast(void* data, std::size_t count, DataType type, int root) override;
   void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
-  void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
+  void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                         ReduceOp op) override;
 
   void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
   void do_send(const void* data, std::size_t count, DataType type, int to) override;
@@ -49,8 +52,8 @@ class HostCommunicator final : public Communicator {
 
   void start();
   void check_aborted();
-  /// Runs one collective, or one message: refuses if an earlier one failed, and ends the communicator for everybody if
-  /// this one does.
+  /// Runs one collective, or one message: refuses if an earlier one failed, and ends the
+  /// communicator for everybody if this one does.
   template <class Call>
   void run(Announcement what, Call call);
   template <class Call>
@@ -58,7 +61,8 @@ class HostCommunicator final : public Communicator {
   template <class Call>
   void attempt(const Announcement& what, Call call);
   void fail();
-  /// The first phase: announces, arrives, waits for all, compares. -> whether all ranks are at the same place.
+  /// The first phase: announces, arrives, waits for all, compares. -> whether all ranks are at the
+  /// same place.
   bool meet(LocalGroup::Place place = {});
   /// The phase after the leader's work on the ring: the others wait for the leader only.
   template <class OnRing>
@@ -69,8 +73,8 @@ class HostCommunicator final : public Communicator {
   void reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op);
   void reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
   void gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
-  void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count, DataType type,
-                     ReduceOp op);
+  void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
+                     DataType type, ReduceOp op);
   void gather_over_ring(std::uint64_t chunk, std::size_t bytes);
   void deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
   bool is_leader() const { return group_->rank() == 0; }

@@ -21,15 +21,17 @@ void HostCommunicator::run_message(Announcement what, Call call) {
 }
 
 void HostCommunicator::do_send(const void* data, std::size_t count, DataType type, int to) {
-  run_message({.count = count, .kind = CallKind::Send, .type = type, .root = to}, [&](const Announcement& what) {
-    pairs_->send(what, {static_cast<const std::byte*>(data), count * size_of(type)});
-  });
+  run_message({.count = count, .kind = CallKind::Send, .type = type, .root = to},
+              [&](const Announcement& what) {
+                pairs_->send(what, {static_cast<const std::byte*>(data), count * size_of(type)});
+              });
 }
 
 void HostCommunicator::do_recv(void* data, std::size_t count, DataType type, int from) {
-  run_message({.count = count, .kind = CallKind::Recv, .type = type, .root = from}, [&](const Announcement& what) {
-    pairs_->recv(what, {static_cast<std::byte*>(data), count * size_of(type)});
-  });
+  run_message({.count = count, .kind = CallKind::Recv, .type = type, .root = from},
+              [&](const Announcement& what) {
+                pairs_->recv(what, {static_cast<std::byte*>(data), count * size_of(type)});
+              });
 }
 
 void HostCommunicator::do_all_to_all(const void* in, void* out, std::size_t count, DataType type) {
@@ -40,12 +42,15 @@ void HostCommunicator::do_all_to_all(const void* in, void* out, std::size_t coun
     meet();
     if (has_ring_) return pairs_->all_to_all(from, to, bytes);
     const auto step = group_->chunk_bytes() / static_cast<std::size_t>(size());
-    for (std::size_t at = 0; at < bytes; at += step) deal_chunk(from + at, to + at, bytes, std::min(step, bytes - at));
+    for (std::size_t at = 0; at < bytes; at += step)
+      deal_chunk(from + at, to + at, bytes, std::min(step, bytes - at));
   });
 }
 
-// A chunk holds a piece of this rank's part for every rank, each of which takes its own out of everybody's.
-void HostCommunicator::deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes) {
+// A chunk holds a piece of this rank's part for every rank, each of which takes its own out of
+// everybody's.
+void HostCommunicator::deal_chunk(const std::byte* in, std::byte* out, std::size_t stride,
+                                  std::size_t bytes) {
   const auto chunk = chunks_++;
   const auto ranks = static_cast<std::size_t>(size());
   const auto me = static_cast<std::size_t>(rank());

@@ -16,7 +16,8 @@ constexpr std::size_t kPipeBytes = 256 << 10;
 
 }  // namespace
 
-Pairs::Pairs(Patience& patience, LocalGroup& group, std::string name, std::string address, std::function<void()> stop)
+Pairs::Pairs(Patience& patience, LocalGroup& group, std::string name, std::string address,
+             std::function<void()> stop)
     : patience_(patience),
       group_(group),
       name_(std::move(name)),
@@ -38,17 +39,19 @@ std::unique_ptr<Channel> Pairs::connect(int rank) {
   const auto node = node_ranks_[static_cast<std::size_t>(rank)];
   if (node == gang.node_rank()) {
     const auto local = std::count(node_ranks_.begin(), node_ranks_.begin() + rank, node);
-    return std::make_unique<SharedChannel>(patience_, group_, key, rank, static_cast<int>(local), kPipeBytes, stop_);
+    return std::make_unique<SharedChannel>(patience_, group_, key, rank, static_cast<int>(local),
+                                           kPipeBytes, stop_);
   }
   Introducer introducer(patience_, patience_.await(name_ + "/secret", 0), stop_);
-  if (me > rank) return std::make_unique<SocketChannel>(patience_, introducer.reach(key, rank), rank);
+  if (me > rank)
+    return std::make_unique<SocketChannel>(patience_, introducer.reach(key, rank), rank);
   const auto listener = listen_on(address_.empty() ? gang.host() : address_);
   gang.rendezvous().set(key, place_of(listener));
   return std::make_unique<SocketChannel>(patience_, introducer.receive(listener, key, rank), rank);
 }
 
-// In the order of pairs (lower rank, higher rank): of the pairs that are still to be made, the two ranks of the first one
-// have made all before it, and are at it.
+// In the order of pairs (lower rank, higher rank): of the pairs that are still to be made, the two
+// ranks of the first one have made all before it, and are at it.
 void Pairs::connect_all() {
   for (int r = 0; r < patience_.gang().size(); ++r) {
     if (r != patience_.gang().rank()) with(r);
@@ -64,7 +67,8 @@ void Pairs::all_to_all(const std::byte* in, std::byte* out, std::size_t part_byt
   for (int distance = 1; distance < ranks; ++distance) {
     const int to = (me + distance) % ranks;
     const int from = (me + ranks - distance) % ranks;
-    exchange(patience_, stop_, with(to), {in + offset(to), part_bytes}, with(from), {out + offset(from), part_bytes});
+    exchange(patience_, stop_, with(to), {in + offset(to), part_bytes}, with(from),
+             {out + offset(from), part_bytes});
   }
 }
 

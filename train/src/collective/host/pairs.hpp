@@ -10,19 +10,21 @@
 
 namespace troupe::train {
 
-/// The channels between this rank and the others, each made by its two ranks when they first need it. Owned by the
-/// communicator, used by its calling thread.
+/// The channels between this rank and the others, each made by its two ranks when they first need
+/// it. Owned by the communicator, used by its calling thread.
 class Pairs {
  public:
   /// `address` to listen on for ranks of other nodes. `stop` throws to leave a wait.
-  Pairs(Patience& patience, LocalGroup& group, std::string name, std::string address, std::function<void()> stop);
+  Pairs(Patience& patience, LocalGroup& group, std::string name, std::string address,
+        std::function<void()> stop);
 
   /// The channel to a rank, which calls this at the same time.
   Channel& with(int rank);
-  /// Makes those that are missing to all ranks. A collective: every rank makes its own in one order, so that no two wait
-  /// for each other in a circle.
+  /// Makes those that are missing to all ranks. A collective: every rank makes its own in one
+  /// order, so that no two wait for each other in a circle.
   void connect_all();
-  /// This rank's part of an all-to-all over all ranks: in rounds, each with another distance (pairwise exchange).
+  /// This rank's part of an all-to-all over all ranks: in rounds, each with another distance
+  /// (pairwise exchange).
   void all_to_all(const std::byte* in, std::byte* out, std::size_t part_bytes);
 
   /// One message: both ranks tell what they are about to do, and the data goes if that fits.

@@ -69,7 +69,8 @@ void store(A value, T& out) {
 
 template <class Op, class A>
 A combine(A a, A b) {
-  if constexpr (std::is_integral_v<A> && (std::is_same_v<Op, Add> || std::is_same_v<Op, Multiply>)) {
+  if constexpr (std::is_integral_v<A> &&
+                (std::is_same_v<Op, Add> || std::is_same_v<Op, Multiply>)) {
     using U = std::uint64_t;  // no promotion to a signed int, whose overflow is undefined
     return static_cast<A>(Op::template apply<U>(static_cast<U>(a), static_cast<U>(b)));
   } else {
@@ -102,7 +103,8 @@ void store_block(T* __restrict out, const A* __restrict sum, std::size_t n) {
 }
 
 template <class T, class Op>
-void reduce_all(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, int divisor) {
+void reduce_all(std::span<void* const> outs, std::span<const void* const> in, std::size_t count,
+                int divisor) {
   using A = typename Compute<T>::type;
   alignas(64) A sum[kBlock];
   for (std::size_t at = 0; at < count; at += kBlock) {
@@ -119,8 +121,8 @@ void reduce_all(std::span<void* const> outs, std::span<const void* const> in, st
 }
 
 template <class T>
-void reduce_typed(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, ReduceOp op,
-                  int ranks) {
+void reduce_typed(std::span<void* const> outs, std::span<const void* const> in, std::size_t count,
+                  ReduceOp op, int ranks) {
   switch (op) {
     case ReduceOp::Sum:
       return reduce_all<T, Add>(outs, in, count, 1);
@@ -159,8 +161,8 @@ void with_type(DataType type, F f) {
 
 }  // namespace
 
-void reduce(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, DataType type, ReduceOp op,
-            int ranks) {
+void reduce(std::span<void* const> outs, std::span<const void* const> in, std::size_t count,
+            DataType type, ReduceOp op, int ranks) {
   with_type(type, [&]<class T>(T) { reduce_typed<T>(outs, in, count, op, ranks); });
 }
 

@@ -9,10 +9,11 @@
 namespace troupe::train {
 
 /// out[i] = in[0][i] op in[1][i] op ..., in this order; for Average divided by `ranks` at the end.
-/// `outs` may be the same as `in` (every element is read before it is written) or be one buffer beside them.
-/// All `outs` get the same bits. float16 and bfloat16 are computed in float32 and rounded once.
-void reduce(std::span<void* const> outs, std::span<const void* const> in, std::size_t count, DataType type, ReduceOp op,
-            int ranks);
+/// `outs` may be the same as `in` (every element is read before it is written) or be one buffer
+/// beside them. All `outs` get the same bits. float16 and bfloat16 are computed in float32 and
+/// rounded once.
+void reduce(std::span<void* const> outs, std::span<const void* const> in, std::size_t count,
+            DataType type, ReduceOp op, int ranks);
 
 /// data[i] /= ranks. For Average, where the sum was made elsewhere.
 void divide(void* data, std::size_t count, DataType type, int ranks);

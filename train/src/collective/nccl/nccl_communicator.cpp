@@ -75,11 +75,11 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
   const int devices = visible_devices(rank());
   device_ = options_.device >= 0 ? options_.device : gang.local_rank();
   if (device_ >= devices) {
-    throw Impossible(
-        Failure{.kind = Failure::Kind::Impossible,
-                .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang a GPU for "
-                                       "each rank of a node, or name one in NcclOptions::device",
-                                       rank(), device_, devices)});
+    throw Impossible(Failure{
+        .kind = Failure::Kind::Impossible,
+        .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang "
+                               "a GPU for each rank of a node, or name one in NcclOptions::device",
+                               rank(), device_, devices)});
   }
   try {
     prepare_device();
@@ -90,8 +90,8 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
   }
 }
 
-NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device,
-                                   ncclComm_t comm)
+NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options,
+                                   int device, ncclComm_t comm)
     : own_gang_(std::move(own_gang)),
       gang_(*own_gang_),
       options_(std::move(options)),
@@ -110,9 +110,12 @@ void NcclCommunicator::prepare_device() {
   patience_.begin({});
   check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream", rank());
-  check_cuda(cudaEventCreateWithFlags(&inputs_ready_, cudaEventDisableTiming), "making an event", rank());
-  check_cuda(cudaEventCreateWithFlags(&complete_, cudaEventDisableTiming), "making an event", rank());
-  check_cuda(cudaMalloc(reinterpret_cast<void**>(&token_), sizeof *token_), "device memory for the barrier", rank());
+  check_cuda(cudaEventCreateWithFlags(&inputs_ready_, cudaEventDisableTiming), "making an event",
+             rank());
+  check_cuda(cudaEventCreateWithFlags(&complete_, cudaEventDisableTiming), "making an event",
+             rank());
+  check_cuda(cudaMalloc(reinterpret_cast<void**>(&token_), sizeof *token_),
+             "device memory for the barrier", rank());
   check_cuda(cudaMemset(token_, 0, sizeof *token_), "device memory for the barrier", rank());
 }
 
@@ -158,10 +161,12 @@ void NcclCommunicator::give_up() {
 
 void NcclCommunicator::check_leaving() {
   if (abort_state_.load(std::memory_order_acquire) == 2) patience_.throw_gone(abort_reason_);
-  // Which ranks are missing, NCCL does not tell: the roll call does, and of a message it can only be the other rank.
+  // Which ranks are missing, NCCL does not tell: the roll call does, and of a message it can only
+  // be the other rank.
   const auto& what = patience_.what();
   const bool message = what.kind == CallKind::Send || what.kind == CallKind::Recv;
-  if (patience_.expired()) patience_.throw_timed_out(message ? std::vector{what.root} : std::vector<int>{});
+  if (patience_.expired())
+    patience_.throw_timed_out(message ? std::vector{what.root} : std::vector<int>{});
 }
 
 void NcclCommunicator::wait_for(const ncclComm_t& comm, ncclResult_t result) {
@@ -237,8 +242,9 @@ void NcclCommunicator::barrier() {
 }
 
 void NcclCommunicator::do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
-  run({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op},
-      [&] { return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm_, stream_); });
+  run({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op}, [&] {
+    return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm_, stream_);
+  });
 }
 
 void NcclCommunicator::do_broadcast(void* data, std::size_t count, DataType type, int root) {
@@ -251,9 +257,11 @@ void NcclCommunicator::do_all_gather(const void* in, void* out, std::size_t coun
       [&] { return ncclAllGather(in, out, count, nccl_type(type), comm_, stream_); });
 }
 
-void NcclCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) {
-  run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op},
-      [&] { return ncclReduceScatter(in, out, count, nccl_type(type), nccl_op(op), comm_, stream_); });
+void NcclCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count,
+                                         DataType type, ReduceOp op) {
+  run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op}, [&] {
+    return ncclReduceScatter(in, out, count, nccl_type(type), nccl_op(op), comm_, stream_);
+  });
 }
 
 void NcclCommunicator::do_send(const void* data, std::size_t count, DataType type, int to) {
@@ -291,7 +299,8 @@ std::unique_ptr<Communicator> NcclCommunicator::do_split(int color, int key) {
   ncclComm_t part = nullptr;
   try {
     run({.kind = CallKind::Split}, [&] {
-      gang = split_gang(patience_, fmt::format("collective/{}/split{}", options_.name, splits_++), color, key);
+      gang = split_gang(patience_, fmt::format("collective/{}/split{}", options_.name, splits_++),
+                        color, key);
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 0;
       wait_enqueued(ncclCommSplit(comm_, gang ? color : NCCL_SPLIT_NOCOLOR, key, &part, &config));

@@ -18,14 +18,16 @@ namespace troupe::train {
 
 /// Communicator over NCCL, on a stream of its own. Lives in one rank's process; one device.
 ///
-/// NCCL's communicator is non-blocking (blocking = 0): every call returns at once, and this thread polls the state, the
-/// completion event, the gang's broken word and the deadline. When one of the latter two ends a call, the communicator is
-/// aborted by this thread, which is then the only one inside NCCL.
+/// NCCL's communicator is non-blocking (blocking = 0): every call returns at once, and this thread
+/// polls the state, the completion event, the gang's broken word and the deadline. When one of the
+/// latter two ends a call, the communicator is aborted by this thread, which is then the only one
+/// inside NCCL.
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(GangContext& gang, NcclOptions options);
   /// One that was split off; `comm` is its own from here on.
-  NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device, ncclComm_t comm);
+  NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device,
+                   ncclComm_t comm);
   ~NcclCommunicator() override;
 
   int rank() const override { return gang_.rank(); }
@@ -39,7 +41,8 @@ class NcclCommunicator final : public Communicator {
   void do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) override;
   void do_broadcast(void* data, std::size_t count, DataType type, int root) override;
   void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
-  void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type, ReduceOp op) override;
+  void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
+                         ReduceOp op) override;
 
   void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
   void do_send(const void* data, std::size_t count, DataType type, int to) override;

@@ -17,8 +17,10 @@ std::string text_of(ncclResult_t result, ncclComm_t comm) {
 
 void check_nccl(ncclResult_t result, ncclComm_t comm, std::string_view what, int rank) {
   if (result == ncclSuccess || result == ncclInProgress) return;
-  const auto message = fmt::format("rank {}: {} failed in NCCL: {}", rank, what, text_of(result, comm));
-  if (result == ncclInvalidArgument || result == ncclInvalidUsage) throw std::invalid_argument(message);
+  const auto message =
+      fmt::format("rank {}: {} failed in NCCL: {}", rank, what, text_of(result, comm));
+  if (result == ncclInvalidArgument || result == ncclInvalidUsage)
+    throw std::invalid_argument(message);
   throw GangBroken(Failure{.kind = Failure::Kind::GangBroken, .message = message});
 }
 

@@ -13,8 +13,8 @@ struct AshaOptions {
   int brackets = 1;          ///< bracket s leaves out the s lowest rungs
 };
 
-/// Asynchronous successive halving, the stopping variant (Li et al., 2020, arXiv 1810.05934; the rule of Ray's
-/// async_hyperband where this comment says no more).
+/// Asynchronous successive halving, the stopping variant (Li et al., 2020, arXiv 1810.05934; the
+/// rule of Ray's async_hyperband where this comment says no more).
 ///
 ///   Rungs    stand at t = grace * eta^k, k = 0, 1, ..., below max_t.
 ///   Judged   is a report in the highest rung with rung.t <= t, if it is above every rung in which the trial was judged
@@ -28,12 +28,13 @@ struct AshaOptions {
 ///   Brackets are drawn for a trial at its first report, with probabilities proportional to e^(number of rungs), from
 ///            (seed, trial) alone; each has rungs of its own.
 ///
-/// A report without the metric is not judged; the next one is, in the rung that was due. Cost of a report: O(trials in
-/// the rung) to insert, a memmove. Memory: one number for each trial in each rung.
+/// A report without the metric is not judged; the next one is, in the rung that was due. Cost of a
+/// report: O(trials in the rung) to insert, a memmove. Memory: one number for each trial in each
+/// rung.
 class Asha final : public TrialScheduler {
  public:
-  /// Throws std::invalid_argument, naming the values, unless max_t >= 1, eta >= 2, grace >= 1, and every bracket has a
-  /// rung (with one bracket there may be none: max_t <= grace).
+  /// Throws std::invalid_argument, naming the values, unless max_t >= 1, eta >= 2, grace >= 1, and
+  /// every bracket has a rung (with one bracket there may be none: max_t <= grace).
   Asha(AshaOptions options, Objective objective, std::uint64_t seed);
 
   Decision on_report(const Trial& trial, const Population& population) override;

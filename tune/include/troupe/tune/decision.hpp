@@ -17,7 +17,8 @@ using TrialId = std::uint64_t;  ///< 0, 1, 2, ... in the order of first launch
 struct GoOn {
   std::string why = {};          ///< a sentence for people; may be empty
   std::optional<int> rung = {};  ///< in which the trial was judged
-  std::string notice = {};       ///< what the user should know; is shown at once and in the summary; empty: nothing
+  /// What the user should know; is shown at once and in the summary; empty: nothing.
+  std::string notice = {};
   friend bool operator==(const GoOn&, const GoOn&) = default;
 };
 /// The trial is not worth going on with.
@@ -31,20 +32,26 @@ struct Finish {
   std::string why = {};
   friend bool operator==(const Finish&, const Finish&) = default;
 };
-/// The attempt ends and frees its place; a later one goes on from the checkpoint of this report when the scheduler says so.
+/// The attempt ends and frees its place; a later one goes on from the checkpoint of this report
+/// when the scheduler says so.
 struct Pause {
   std::string why = {};
   friend bool operator==(const Pause&, const Pause&) = default;
 };
-/// The attempt ends, and the trial goes on from another trial's checkpoint with a configuration of its own.
+/// The attempt ends, and the trial goes on from another trial's checkpoint with a configuration of
+/// its own.
 struct Exploit {
   TrialId donor = 0;
   std::string checkpoint = {};
-  std::int64_t checkpoint_t = 0;    ///< the donor's report that came with the checkpoint; the trial's t goes on from it
-  std::size_t donor_takeovers = 0;  ///< how often the donor itself had taken over another trial by then
-  Configuration config = {};        ///< what the trial goes on with
+  /// The donor's report that came with the checkpoint; the trial's t goes on from it.
+  std::int64_t checkpoint_t = 0;
+  /// How often the donor itself had taken over another trial by then.
+  std::size_t donor_takeovers = 0;
+  Configuration config = {};  ///< what the trial goes on with
   bool in_turn =
-      false;  ///< false: in the same step; true: it is paused until the scheduler resumes it, others are behind
+      /// False: in the same step; true: it is paused until the scheduler resumes it, others are
+      /// behind.
+      false;
   std::string why = {};
   friend bool operator==(const Exploit&, const Exploit&) = default;
 };

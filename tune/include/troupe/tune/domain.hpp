@@ -11,8 +11,9 @@
 
 namespace troupe::tune {
 
-/// The values that one field of a configuration may take. A value type; made by the functions below, or implicitly from
-/// a constant. All of them throw std::invalid_argument, naming the values, for a domain that is empty or not finite.
+/// The values that one field of a configuration may take. A value type; made by the functions
+/// below, or implicitly from a constant. All of them throw std::invalid_argument, naming the
+/// values, for a domain that is empty or not finite.
 class Domain {
  public:
   enum class Kind : std::uint8_t { Constant, Uniform, LogUniform, Integer, Choice, Grid };
@@ -22,7 +23,8 @@ class Domain {
       : Domain{Kind::Constant, {Scalar(std::move(constant))}} {}
 
   Kind kind() const { return kind_; }
-  /// The values themselves of a constant, a choice or a grid; the lower and the upper bound of a range.
+  /// The values themselves of a constant, a choice or a grid; the lower and the upper bound of a
+  /// range.
   const std::vector<Scalar>& values() const { return values_; }
   /// Draws one value. A grid draws like a choice.
   Scalar sample(Random& random) const;

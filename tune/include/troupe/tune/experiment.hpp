@@ -24,20 +24,29 @@ struct StopWhen {
 
 /// Whose an attempt's failure is.
 enum class Fault : std::uint8_t {
-  Trial,       ///< its function threw, or a process that ran it died: counts against max_failures
-  System,      ///< its gang did not start, or a node or a connection was lost: not counted, as often as system_retries
-  Final,       ///< whatever it is, it would be the same again
-  Checkpoint,  ///< the checkpoint that it was to go on from is gone: not counted, it goes on from another, or from before
-  Ended,       ///< nobody's: it had been told to end, or the run had ended, which ends what is under way
+  Trial,  ///< its function threw, or a process that ran it died: counts against max_failures
+  /// Its gang did not start, or a node or a connection was lost: not counted, as often as
+  /// system_retries.
+  System,
+  Final,  ///< whatever it is, it would be the same again
+  /// The checkpoint that it was to go on from is gone: not counted, it goes on from another, or
+  /// from before.
+  Checkpoint,
+  /// Nobody's: it had been told to end, or the run had ended, which ends what is under way.
+  Ended,
 };
 
 struct ExperimentOptions {
   Objective objective = {};
   std::uint64_t seed = 0;
   int max_failures =
-      0;  ///< of one trial, after which it is Errored; a failure is a gang that broke or a function that threw
+      /// Of one trial, after which it is Errored; a failure is a gang that broke or a function that
+      /// threw.
+      0;
   int system_retries =
-      3;  ///< of one trial: how often it is started again after a System fault, before those are failures
+      /// Of one trial: how often it is started again after a System fault, before those are
+      /// failures.
+      3;
   StopWhen stop = {};
 };
 
@@ -62,12 +71,15 @@ struct Event {
     Launched,  ///< next() or relaunch() handed it out: config, attempt, checkpoint, t after which it goes on; decision:
                ///< Exploit where it was paused and takes over another
     Started,   ///< its gang was placed
-    Reported,  ///< t, metrics, checkpoint, config, decision; only reports that count, repetitions leave no event
-    Ended,     ///< the function returned on all ranks; status tells whether it is paused
-    Failed,    ///< text: how; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
-               ///< where its checkpoint is gone and it takes over another
-    Requeued,  ///< its gang is gone without a fault of its own: the run was interrupted and taken up again
-    Closed,    ///< no further launches; text: why
+    /// T, metrics, checkpoint, config, decision; only reports that count, repetitions leave no
+    /// event.
+    Reported,
+    Ended,   ///< the function returned on all ranks; status tells whether it is paused
+    Failed,  ///< text: how; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
+             ///< where its checkpoint is gone and it takes over another
+    /// Its gang is gone without a fault of its own: the run was interrupted and taken up again.
+    Requeued,
+    Closed,  ///< no further launches; text: why
   };
   Kind kind = Kind::Closed;
   TrialId trial = 0;
@@ -83,55 +95,64 @@ struct Event {
   Seconds now{0};
 };
 
-/// A search as a pure state machine: events in, what to launch and when to stop out. No clock, no thread, no file, no
-/// process. A function of (options, searcher, scheduler, order of events): the same events make the same decisions, so
-/// applying a journal again gives the state in which it was written. Used by one thread.
+/// A search as a pure state machine: events in, what to launch and when to stop out. No clock, no
+/// thread, no file, no process. A function of (options, searcher, scheduler, order of events): the
+/// same events make the same decisions, so applying a journal again gives the state in which it was
+/// written. Used by one thread.
 class Experiment {
  public:
-  /// Called with every event once it is applied, before the call that made it returns: what the caller then answers to a
-  /// gang is in the journal already.
+  /// Called with every event once it is applied, before the call that made it returns: what the
+  /// caller then answers to a gang is in the journal already.
   using Observer = std::function<void(const Event& event, const Trial* trial)>;
 
   /// Throws std::invalid_argument for options that can not be: no metric named, negative numbers.
-  Experiment(ExperimentOptions options, std::unique_ptr<Searcher> searcher, std::unique_ptr<TrialScheduler> scheduler);
+  Experiment(ExperimentOptions options, std::unique_ptr<Searcher> searcher,
+             std::unique_ptr<TrialScheduler> scheduler);
 
   void observe(Observer observer) { observer_ = std::move(observer); }
 
   /// What a free gang should run. Retries come first, then what the scheduler says.
   Next next(Seconds now);
-  /// After a report was answered Exploit that is not in turn: the trial's next attempt, to begin in the same step in place of
-  /// the one that reported.
+  /// After a report was answered Exploit that is not in turn: the trial's next attempt, to begin in
+  /// the same step in place of the one that reported.
   Launch relaunch(TrialId trial, Seconds now);
   void started(TrialId trial, Seconds now);
-  /// The trial's report number t. A t that was reported before (by an attempt that failed) is answered GoOn and changes
-  /// nothing. After any other answer the attempt is to end, which ended() or failed() tells.
-  Decision report(TrialId trial, std::int64_t t, const Metrics& metrics, const std::string& checkpoint, Seconds now);
+  /// The trial's report number t. A t that was reported before (by an attempt that failed) is
+  /// answered GoOn and changes nothing. After any other answer the attempt is to end, which ended()
+  /// or failed() tells.
+  Decision report(TrialId trial, std::int64_t t, const Metrics& metrics,
+                  const std::string& checkpoint, Seconds now);
   void ended(TrialId trial, Seconds now);
-  /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the system, unless the
-  /// fault is Final. A trial that was stopping is Stopped (or Terminated, or Paused), not failed. One whose checkpoint is
-  /// gone takes over another, or goes on from what it had before it took over the gone one, or from its start.
+  /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the
+  /// system, unless the fault is Final. A trial that was stopping is Stopped (or Terminated, or
+  /// Paused), not failed. One whose checkpoint is gone takes over another, or goes on from what it
+  /// had before it took over the gone one, or from its start.
   void failed(TrialId trial, const std::string& why, Fault fault, Seconds now);
-  /// No further launches, and every report is answered Stop. A trial that fails or is launched but not started is then
-  /// Stopped. Does nothing if closed.
+  /// No further launches, and every report is answered Stop. A trial that fails or is launched but
+  /// not started is then Stopped. Does nothing if closed.
   void close(const std::string& why, Seconds now);
 
-  /// Applies an event of a journal again; the observer is not called. Throws std::invalid_argument, saying what differs,
-  /// where this experiment decides otherwise than the journal's did.
+  /// Applies an event of a journal again; the observer is not called. Throws std::invalid_argument,
+  /// saying what differs, where this experiment decides otherwise than the journal's did.
   void apply(const Event& event);
-  /// After a journal was applied: what ran when it ended is launched again, before all else and in the order of its last
-  /// launches, from its last checkpoint or from the start, without counting a failure; what was told to stop is over.
+  /// After a journal was applied: what ran when it ended is launched again, before all else and in
+  /// the order of its last launches, from its last checkpoint or from the start, without counting a
+  /// failure; what was told to stop is over.
   void requeue_running(Seconds now);
 
   const ExperimentOptions& options() const { return options_; }
   const std::vector<Trial>& trials() const { return trials_; }  ///< by id
-  const Trial* best() const;  ///< with the best value so far, the first of equals; nullptr if none has one
-  /// Checkpoints that an attempt goes on from or may have to: of trials that are not over, of donors that were decided on and
-  /// of those that the scheduler may still name. Whoever deletes checkpoints leaves these. Sorted.
+  /// With the best value so far, the first of equals; nullptr if none has one.
+  const Trial* best() const;
+  /// Checkpoints that an attempt goes on from or may have to: of trials that are not over, of
+  /// donors that were decided on and of those that the scheduler may still name. Whoever deletes
+  /// checkpoints leaves these. Sorted.
   std::vector<std::string> pinned() const;
   /// What people should know of the search, each once, kMostNotices at most.
   const std::vector<std::string>& notices() const { return notices_; }
   static constexpr std::size_t kMostNotices = 20;
-  std::size_t in_flight() const { return in_flight_; }  ///< trials given to a gang, or waiting for one to be placed
+  /// Trials given to a gang, or waiting for one to be placed.
+  std::size_t in_flight() const { return in_flight_; }
   bool closed() const { return closed_; }
   const std::string& why_closed() const { return why_closed_; }
   std::vector<RungSummary> rungs() const { return scheduler_->rungs(); }

@@ -23,7 +23,8 @@ struct Each {
 
 /// What is shown on the standard error stream while a run goes on, and its summary at the end.
 enum class Show : std::uint8_t {
-  Auto,   ///< a table that is redrawn if it is a terminal, else lines; colour unless NO_COLOR is set
+  /// A table that is redrawn if it is a terminal, else lines; colour unless NO_COLOR is set.
+  Auto,
   Lines,  ///< a line for each trial that starts or ends
   None,
 };
@@ -32,8 +33,9 @@ enum class Show : std::uint8_t {
 template <class Config>
 struct Options {
   Space<Config> space = {};
-  std::uint64_t trials = 0;  ///< configurations to try; 0: every point of the space's grids, `samples` times
-  std::string metric = {};   ///< reported by the function
+  /// Configurations to try; 0: every point of the space's grids, `samples` times.
+  std::uint64_t trials = 0;
+  std::string metric = {};  ///< reported by the function
   Mode mode = Mode::Min;
   SchedulerFactory scheduler = fifo();
   Each each = {};
@@ -43,15 +45,19 @@ struct Options {
   Config config = {};              ///< the fields that are not searched
   SearcherFactory searcher = {};   ///< empty: the grid if the space has one, else random
   std::size_t max_concurrent = 0;  ///< gangs in flight; 0: as many as the cluster has room for
-  int max_failures = 0;            ///< of a trial before it counts as errored: how often it is tried again
+  /// Of a trial before it counts as errored: how often it is tried again.
+  int max_failures = 0;
   int system_retries =
-      3;  ///< of a trial whose gang did not start, or that lost its node: how often without counting it
-  std::chrono::milliseconds time_budget{0};  ///< no new trials after it, and running ones stop; 0: none
+      /// Of a trial whose gang did not start, or that lost its node: how often without counting it.
+      3;
+  /// No new trials after it, and running ones stop; 0: none.
+  std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{
       10'000};  ///< for a trial to end once it was told to stop; then its gang is ended
   StopWhen stop = {};
   Show show = Show::Auto;
-  bool in_process = false;  ///< for a debugger: no cluster, one trial at a time, as a gang of one in this process
+  /// For a debugger: no cluster, one trial at a time, as a gang of one in this process.
+  bool in_process = false;
 };
 
 }  // namespace troupe::tune

@@ -9,18 +9,25 @@ namespace troupe::tune {
 
 /// Of population-based training. t is the number of a trial's reports, counted through its donors.
 struct PbtOptions {
-  std::int64_t interval = 0;  ///< reports between two times that a member is judged; at least 1, has to be given
-  std::int64_t burn_in = 0;   ///< nobody is judged before this t
-  std::int64_t max_t = 0;     ///< a trial is finished at this t; 0: when its function returns
-  double quantile = 0.25;     ///< part of the population that takes over, and that is taken over; 0 to 0.5
-  double resample = 0.25;     ///< probability that a field is drawn anew from its domain, not changed a little
-  std::vector<double> factors = {1.2, 0.8};  ///< a number is multiplied by one of these, each equally likely
-  bool synchronous = false;                  ///< the population waits for its last member at every interval
-  SearchSpace mutate = {};  ///< the fields that change: {{"lr", loguniform(1e-4, 1)}}; others keep the donor's value
+  /// Reports between two times that a member is judged; at least 1, has to be given.
+  std::int64_t interval = 0;
+  std::int64_t burn_in = 0;  ///< nobody is judged before this t
+  std::int64_t max_t = 0;    ///< a trial is finished at this t; 0: when its function returns
+  /// Part of the population that takes over, and that is taken over; 0 to 0.5.
+  double quantile = 0.25;
+  /// Probability that a field is drawn anew from its domain, not changed a little.
+  double resample = 0.25;
+  /// A number is multiplied by one of these, each equally likely.
+  std::vector<double> factors = {1.2, 0.8};
+  /// The population waits for its last member at every interval.
+  bool synchronous = false;
+  /// The fields that change: {{"lr", loguniform(1e-4, 1)}}; others keep the donor's value.
+  SearchSpace mutate = {};
 };
 
-/// Population-based training (Jaderberg et al., 2017, arXiv 1711.09846, algorithm 1 with truncation selection; Ray's
-/// pbt.py where the paper is silent or this comment says so). The trials of the run are the population.
+/// Population-based training (Jaderberg et al., 2017, arXiv 1711.09846, algorithm 1 with truncation
+/// selection; Ray's pbt.py where the paper is silent or this comment says so). The trials of the
+/// run are the population.
 ///
 ///   1 Judged   is a member at its first report with t >= burn_in that is an interval after the t at which it was
 ///              judged before (0 at first). Its value, its configuration and its last checkpoint are noted. A report
@@ -56,9 +63,9 @@ struct PbtOptions {
 /// A function of (options, objective, seed, order of reports). Cost of a judged report: O(n log n).
 class Pbt final : public TrialScheduler {
  public:
-  /// Throws std::invalid_argument, naming the values, unless interval >= 1, burn_in >= 0, max_t is 0 or above interval and
-  /// burn_in, 0 <= quantile <= 0.5, 0 <= resample <= 1, there are factors, all positive and finite, and `mutate` has a
-  /// field and none twice.
+  /// Throws std::invalid_argument, naming the values, unless interval >= 1, burn_in >= 0, max_t is
+  /// 0 or above interval and burn_in, 0 <= quantile <= 0.5, 0 <= resample <= 1, there are factors,
+  /// all positive and finite, and `mutate` has a field and none twice.
   Pbt(PbtOptions options, Objective objective, std::uint64_t seed);
 
   Decision on_report(const Trial& trial, const Population& population) override;
@@ -83,10 +90,11 @@ class Pbt final : public TrialScheduler {
     std::string checkpoint = {};
     std::int64_t checkpoint_t = 0;
     std::size_t takeovers = 0;
-    bool pausing = false;             // at its next report with a checkpoint
-    bool arrived = false;             // synchronous: was judged since the population went on last
-    bool failed = false;              // its attempt, and it has not reported since
-    std::optional<Exploit> due = {};  // synchronous: decided when the last member arrived, and not handed out yet
+    bool pausing = false;  // at its next report with a checkpoint
+    bool arrived = false;  // synchronous: was judged since the population went on last
+    bool failed = false;   // its attempt, and it has not reported since
+    // Synchronous: decided when the last member arrived, and not handed out yet.
+    std::optional<Exploit> due = {};
   };
   struct Quantiles {
     std::vector<TrialId> lowest;
@@ -102,7 +110,8 @@ class Pbt final : public TrialScheduler {
   Decision judged_alone(const Trial& trial, const Population& population);
   Decision judged_together(const Trial& trial, const Population& population);
   Decision pause_or_go_on(const Trial& trial, Member& member, std::string why);
-  Exploit hand_out(const Trial& trial, Member& member, Exploit exploit, const Population& population);
+  Exploit hand_out(const Trial& trial, Member& member, Exploit exploit,
+                   const Population& population);
   bool all_arrived(const Population& population) const;
   void go_on_together(const Population& population);
   void go_on_without(const Population& population);

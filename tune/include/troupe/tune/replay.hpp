@@ -15,30 +15,35 @@ namespace troupe::tune {
 struct RecordedSchedule {
   Objective objective = {};
   std::uint64_t seed = 0;
-  std::vector<Segment> segments = {};  ///< that led to the trial's best report; one where it had taken over nobody
+  /// That led to the trial's best report; one where it had taken over nobody.
+  std::vector<Segment> segments = {};
 };
 
-/// Reads the schedule of a trial. A run that still goes on, or whose driver died, can be read too. Throws std::runtime_error,
-/// naming the file, where it cannot be read, and std::invalid_argument where the run has no such trial.
+/// Reads the schedule of a trial. A run that still goes on, or whose driver died, can be read too.
+/// Throws std::runtime_error, naming the file, where it cannot be read, and std::invalid_argument
+/// where the run has no such trial.
 RecordedSchedule recorded_schedule(const std::filesystem::path& folder, TrialId trial);
 
-/// Trains one trial from the start with the configurations of a schedule: at the first checkpoint with t >= from_t of the next
-/// segment, the attempt ends and the next goes on from that checkpoint with the segment's configuration.
+/// Trains one trial from the start with the configurations of a schedule: at the first checkpoint
+/// with t >= from_t of the next segment, the attempt ends and the next goes on from that checkpoint
+/// with the segment's configuration.
 SchedulerFactory follow(std::vector<Segment> segments);
 /// Suggests this one configuration.
 SearcherFactory only(Configuration configuration);
 
-/// Trains the schedule of hyperparameters that led to the best report of a trial of an earlier run (Results::schedule() of the
-/// best trial), from its first step through its donors, once more, as one trial in one gang and in a data order of its own:
+/// Trains the schedule of hyperparameters that led to the best report of a trial of an earlier run
+/// (Results::schedule() of the best trial), from its first step through its donors, once more, as
+/// one trial in one gang and in a data order of its own:
 ///
 ///   auto again = tune::replay<train_digits>("results/pbt/run-1", 5, {.each = {.workers = 2}, .storage = "results/again"});
 ///
-/// Of `options`, space, trials and searcher are refused where they are given, and a scheduler is not used; the metric is
-/// the earlier run's unless another is named; `seed` 0 stands for one that the earlier run did not have. Throws like run() and
-/// recorded_schedule().
+/// Of `options`, space, trials and searcher are refused where they are given, and a scheduler is
+/// not used; the metric is the earlier run's unless another is named; `seed` 0 stands for one that
+/// the earlier run did not have. Throws like run() and recorded_schedule().
 template <auto fn>
-Results<troupe::detail::trainable_config<fn>> replay(const std::filesystem::path& folder, TrialId trial,
-                                                     Options<troupe::detail::trainable_config<fn>> options = {}) {
+Results<troupe::detail::trainable_config<fn>> replay(
+    const std::filesystem::path& folder, TrialId trial,
+    Options<troupe::detail::trainable_config<fn>> options = {}) {
   auto recorded = recorded_schedule(folder, trial);
   if (!options.space.empty() || options.trials > 0 || options.searcher)
     throw std::invalid_argument(

@@ -34,12 +34,16 @@ std::string describe(const Trial& trial, const Objective& objective);
 /// One trial with its configuration as the program knows it.
 template <class Config>
 struct TrialResult {
-  Config config;  ///< what the function was given when it made its best report; see Results::schedule()
+  /// What the function was given when it made its best report; see Results::schedule()
+  Config config;
   Trial trial;
   std::string text;  ///< for people; what << prints
 
-  double value() const { return trial.best.value(); }  ///< the best that it reported; throws std::bad_optional_access
-  friend std::ostream& operator<<(std::ostream& out, const TrialResult& result) { return out << result.text; }
+  /// The best that it reported; throws std::bad_optional_access.
+  double value() const { return trial.best.value(); }
+  friend std::ostream& operator<<(std::ostream& out, const TrialResult& result) {
+    return out << result.text;
+  }
 };
 
 /// What a run came to. A value.
@@ -48,27 +52,32 @@ class Results {
  public:
   Results(detail::Outcome outcome, const Config& base) : outcome_{std::move(outcome)} {
     for (const auto& trial : outcome_.trials) {
-      trials_.push_back({configured(base, config_of_best(trial)), trial, detail::describe(trial, outcome_.objective)});
+      trials_.push_back({configured(base, config_of_best(trial)), trial,
+                         detail::describe(trial, outcome_.objective)});
     }
   }
 
-  /// The trial with the best value of the metric in any of its reports, the first of equals. Throws std::runtime_error,
-  /// with the first trial's error, if no trial reported a finite one.
+  /// The trial with the best value of the metric in any of its reports, the first of equals. Throws
+  /// std::runtime_error, with the first trial's error, if no trial reported a finite one.
   const TrialResult<Config>& best() const {
     if (!outcome_.best) detail::refuse_best(outcome_);
     return trials_[*outcome_.best];
   }
   const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
-  /// The configurations that led to the best trial's best report, from its first step through those that it took over, in the
-  /// order of training. One where it took over nobody. Throws like best().
+  /// The configurations that led to the best trial's best report, from its first step through those
+  /// that it took over, in the order of training. One where it took over nobody. Throws like
+  /// best().
   std::vector<Segment> schedule() const {
     best();
     return schedule_to_best(outcome_.trials, *outcome_.best);
   }
   const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
-  const std::string& ended_early() const { return outcome_.ended_early; }  ///< why; empty: every trial was run
-  const std::string& summary() const { return outcome_.summary; }  ///< what was shown at the end, without colour
-  const std::filesystem::path& folder() const { return outcome_.folder; }  ///< of this run's files; empty: none
+  /// Why; empty: every trial was run.
+  const std::string& ended_early() const { return outcome_.ended_early; }
+  /// What was shown at the end, without colour.
+  const std::string& summary() const { return outcome_.summary; }
+  /// Of this run's files; empty: none.
+  const std::filesystem::path& folder() const { return outcome_.folder; }
   Seconds duration() const { return outcome_.duration; }
 
  private:

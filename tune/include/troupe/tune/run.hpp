@@ -41,12 +41,15 @@ class GangWorkers final : public Workers {
   std::size_t size() const override { return ranks_->size(); }
   Ref<void> start(std::size_t rank) const override { return ranks_->start(rank); }
   Ref<void> finish(std::size_t rank) const override { return ranks_->finish(rank); }
-  Ref<TrialEvent> next(std::optional<Verdict> verdict) const override { return ranks_->next(verdict); }
+  Ref<TrialEvent> next(std::optional<Verdict> verdict) const override {
+    return ranks_->next(verdict);
+  }
   Ref<troupe::detail::Surroundings> look(std::size_t rank, const std::string& marker,
                                          const std::string& checkpoint) const override {
     return at(rank).template call<&Worker::look>(marker, checkpoint);
   }
-  Ref<void> receive(std::size_t rank, const Ref<PackedFolder>& packed, const std::string& path) const override {
+  Ref<void> receive(std::size_t rank, const Ref<PackedFolder>& packed,
+                    const std::string& path) const override {
     return at(rank).template call<receive_checkpoint<Worker>>(packed, path);
   }
   void renew(std::size_t rank, const Work& work) const override {
@@ -66,12 +69,15 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
   while (true) {
     attempt.begins();
     const auto& checkpoint = work.info.restore_from;
-    if (!checkpoint.empty() && !is_there(checkpoint)) throw CheckpointGone("the checkpoint " + checkpoint + " is gone");
+    if (!checkpoint.empty() && !is_there(checkpoint))
+      throw CheckpointGone("the checkpoint " + checkpoint + " is gone");
     try {
-      troupe::detail::run_locally<fn>(config_of(work.config), work.info,
-                                      [&](const TrialEvent& report) { return attempt.judge(report); });
+      troupe::detail::run_locally<fn>(
+          config_of(work.config), work.info,
+          [&](const TrialEvent& report) { return attempt.judge(report); });
     } catch (...) {
-      if (!attempt.is_replaced()) throw;  // else the function failed on its way out of an attempt that is given up
+      // Else the function failed on its way out of an attempt that is given up.
+      if (!attempt.is_replaced()) throw;
     }
     auto next = attempt.replacement();
     if (!next) return;
@@ -88,48 +94,56 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
 ///       .trials = 50, .metric = "accuracy", .mode = tune::Max,
 ///       .scheduler = tune::asha({.max_t = 27, .eta = 3}), .each = {.workers = 2}});
 ///
-/// `fn` is `R f(train::Context&, const Config&)` or takes a tune::Context; it reports the metric after every step of
-/// training, and returns when a report is answered with Stop. Its result is not used. A trial whose function throws or
-/// whose rank dies is tried again `max_failures` times and is Errored then; the others go on. One that the cluster lost,
-/// because its gang did not start or its node went away, is started again up to `system_retries` times beside those.
+/// `fn` is `R f(train::Context&, const Config&)` or takes a tune::Context; it reports the metric
+/// after every step of training, and returns when a report is answered with Stop. Its result is not
+/// used. A trial whose function throws or whose rank dies is tried again `max_failures` times and
+/// is Errored then; the others go on. One that the cluster lost, because its gang did not start or
+/// its node went away, is started again up to `system_retries` times beside those.
 ///
-/// Blocks until every trial is over, `stop` or `time_budget` ends the run, or Ctrl-C (SIGINT or SIGTERM): that ends the
-/// gangs at once, and the results so far are returned, kept and summed up, as ended_early() says. A second Ctrl-C ends the
-/// program. Signals are handled while a run is active only, and the handlers before it come back. A cluster that is stopped or
-/// lost ends the run in the same way. No thread is made, whatever the number of gangs; with `in_process` one.
-/// Throws std::invalid_argument for options that can not be, before anything is launched, Impossible where the cluster
-/// can never hold one of the gangs, and std::runtime_error where the results can not be written.
+/// Blocks until every trial is over, `stop` or `time_budget` ends the run, or Ctrl-C (SIGINT or
+/// SIGTERM): that ends the gangs at once, and the results so far are returned, kept and summed up,
+/// as ended_early() says. A second Ctrl-C ends the program. Signals are handled while a run is
+/// active only, and the handlers before it come back. A cluster that is stopped or lost ends the
+/// run in the same way. No thread is made, whatever the number of gangs; with `in_process` one.
+/// Throws std::invalid_argument for options that can not be, before anything is launched,
+/// Impossible where the cluster can never hold one of the gangs, and std::runtime_error where the
+/// results can not be written.
 template <auto fn>
-Results<troupe::detail::trainable_config<fn>> run(Options<troupe::detail::trainable_config<fn>> options) {
+Results<troupe::detail::trainable_config<fn>> run(
+    Options<troupe::detail::trainable_config<fn>> options) {
   using Config = troupe::detail::trainable_config<fn>;
   if (!options.in_process) detail::check(options.each);
-  const detail::Plan plan{.space = checked(options.space),
-                          .trials = options.trials,
-                          .samples = options.samples,
-                          .objective = {options.metric, options.mode},
-                          .seed = options.seed,
-                          .scheduler = options.scheduler,
-                          .searcher = options.searcher,
-                          .max_concurrent = options.in_process ? 1 : options.max_concurrent,
-                          .max_failures = options.max_failures,
-                          .system_retries = options.system_retries,
-                          .stop = options.stop,
-                          .time_budget = options.time_budget,
-                          .stop_grace = options.stop_grace,
-                          .storage = options.storage,
-                          .workers = options.in_process ? 1 : options.each.workers,
-                          .show = options.show,
-                          .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
-  const auto config_of = [&](const Configuration& values) { return configured<Config>(options.config, values); };
-  auto outcome = options.in_process
-                     ? detail::search_here(plan,
-                                           [&](const detail::Work& work, detail::LocalAttempt& attempt) {
-                                             detail::run_here<fn>(config_of, work, attempt);
-                                           })
-                     : detail::search(plan, [&](const detail::Work& work) -> std::unique_ptr<detail::Workers> {
-                         using Workers = detail::GangWorkers<fn, decltype(config_of)>;
-                         return std::make_unique<Workers>(options.each, config_of, work);
-                       });
+  const detail::Plan plan{
+      .space = checked(options.space),
+      .trials = options.trials,
+      .samples = options.samples,
+      .objective = {options.metric, options.mode},
+      .seed = options.seed,
+      .scheduler = options.scheduler,
+      .searcher = options.searcher,
+      .max_concurrent = options.in_process ? 1 : options.max_concurrent,
+      .max_failures = options.max_failures,
+      .system_retries = options.system_retries,
+      .stop = options.stop,
+      .time_budget = options.time_budget,
+      .stop_grace = options.stop_grace,
+      .storage = options.storage,
+      .workers = options.in_process ? 1 : options.each.workers,
+      .show = options.show,
+      .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
+  const auto config_of = [&](const Configuration& values) {
+    return configured<Config>(options.config, values);
+  };
+  auto outcome =
+      options.in_process
+          ? detail::search_here(plan,
+                                [&](const detail::Work& work, detail::LocalAttempt& attempt) {
+                                  detail::run_here<fn>(config_of, work, attempt);
+                                })
+          : detail::search(plan, [&](const detail::Work& work) -> std::unique_ptr<detail::Workers> {
+              using Workers = detail::GangWorkers<fn, decltype(config_of)>;
+              return std::make_unique<Workers>(options.each, config_of, work);
+            });
   return {std::move(outcome), options.config};
 }
 

@@ -10,8 +10,8 @@
 
 namespace troupe::tune {
 
-/// One value of a configuration: a real number, an integer, a truth value or text. A value type; the kind is kept, so
-/// that the integer 1 and the real number 1.0 differ.
+/// One value of a configuration: a real number, an integer, a truth value or text. A value type;
+/// the kind is kept, so that the integer 1 and the real number 1.0 differ.
 class Scalar {
  public:
   using Value = std::variant<double, std::int64_t, bool, std::string>;

@@ -27,12 +27,13 @@ struct Dimension {
 using SearchSpace = std::vector<Dimension>;
 
 namespace detail {
-/// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the configuration.
+/// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
+/// configuration.
 inline void the_configuration_has_no_field_of_this_name() {}
 }  // namespace detail
 
-/// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused by the compiler where
-/// Config has no such field, or `&Config::lr`.
+/// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused
+/// by the compiler where Config has no such field, or `&Config::lr`.
 template <class Config>
 class Key {
  public:
@@ -74,8 +75,8 @@ namespace detail {
                                const Scalar& value);
 [[noreturn]] void refuse_field(std::string_view field);
 
-/// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes integers too; nothing
-/// else converts, and an integer has to fit its field.
+/// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes
+/// integers too; nothing else converts, and an integer has to fit its field.
 template <class Field>
 void assign(std::string_view name, Field& field, const Scalar& scalar) {
   const auto& value = scalar.value();
@@ -118,14 +119,16 @@ void assign(Config& config, std::size_t index, const Scalar& value) {
 [[noreturn]] void refuse_twice(std::string_view field);
 }  // namespace detail
 
-/// The space by names. Throws std::invalid_argument, naming the field, where one stands twice or can not take every
-/// value of its domain: before anything is launched.
+/// The space by names. Throws std::invalid_argument, naming the field, where one stands twice or
+/// can not take every value of its domain: before anything is launched.
 template <class Config>
 SearchSpace checked(const Space<Config>& space) {
   SearchSpace named;
   Config probe{};
   for (const auto& [key, domain] : space) {
-    auto same_name = [&, name = key.name()](const auto& dimension) { return dimension.name == name; };
+    auto same_name = [&, name = key.name()](const auto& dimension) {
+      return dimension.name == name;
+    };
     if (std::ranges::any_of(named, same_name)) detail::refuse_twice(key.name());
     for (const auto& value : domain.values()) detail::assign(probe, key.index(), value);
     named.push_back({std::string(key.name()), domain});
@@ -133,27 +136,30 @@ SearchSpace checked(const Space<Config>& space) {
   return named;
 }
 
-/// Throws std::invalid_argument where a field is not Config's, or can not take every value of its domain.
+/// Throws std::invalid_argument where a field is not Config's, or can not take every value of its
+/// domain.
 template <class Config>
 void check_fields(const SearchSpace& fields) {
   constexpr auto names = detail::field_names<Config>();
   Config probe{};
   for (const auto& [name, domain] : fields) {
     const auto at = std::ranges::find(names, name);
-    if (at == names.end()) throw std::invalid_argument("the configuration has no field '" + name + "'");
+    if (at == names.end())
+      throw std::invalid_argument("the configuration has no field '" + name + "'");
     for (const auto& value : domain.values())
       detail::assign(probe, static_cast<std::size_t>(at - names.begin()), value);
   }
 }
 
-/// `base` with the configuration's values in their fields. Throws std::invalid_argument for a name or a kind that is
-/// not Config's.
+/// `base` with the configuration's values in their fields. Throws std::invalid_argument for a name
+/// or a kind that is not Config's.
 template <class Config>
 Config configured(Config base, const Configuration& configuration) {
   constexpr auto names = detail::field_names<Config>();
   for (const auto& [name, value] : configuration) {
     const auto at = std::ranges::find(names, name);
-    if (at == names.end()) throw std::invalid_argument("the configuration has no field '" + name + "'");
+    if (at == names.end())
+      throw std::invalid_argument("the configuration has no field '" + name + "'");
     detail::assign(base, static_cast<std::size_t>(at - names.begin()), value);
   }
   return base;

@@ -14,7 +14,8 @@
 
 namespace troupe::tune {
 
-/// Since the run began. What tune decides depends on the order of events, never on this; it is recorded and shown.
+/// Since the run began. What tune decides depends on the order of events, never on this; it is
+/// recorded and shown.
 using Seconds = std::chrono::duration<double>;
 
 ///   Pending -> Running -> Terminated   it ran to its end, or to max_t, or to a stop criterion
@@ -39,33 +40,43 @@ struct Trial {
   TrialId id = 0;
   Configuration config = {};  ///< of the attempt that runs or ran last, or of the next one
   Status status = Status::Pending;
-  bool in_flight = false;               ///< given to a gang, or waiting for one to be placed
-  int attempt = 0;                      ///< number of its last launch, from 1
-  std::uint64_t launch = 0;             ///< its last launch's number among all of the run's, from 1
-  bool stopping = false;                ///< its attempt was told to end, and its gang was not yet seen to
+  bool in_flight = false;    ///< given to a gang, or waiting for one to be placed
+  int attempt = 0;           ///< number of its last launch, from 1
+  std::uint64_t launch = 0;  ///< its last launch's number among all of the run's, from 1
+  /// Its attempt was told to end, and its gang was not yet seen to.
+  bool stopping = false;
   Status outcome = Status::Terminated;  ///< what it will be if its gang ends now without a fault
-  bool replaced = false;                ///< its attempt ends, and the next one is to begin in the same step
-  bool retried = false;                 ///< its attempt before the last one failed, and it has not reported since
-  int failures = 0;                     ///< that are its own
-  int restarts = 0;                     ///< after failures of the cluster, which are not among `failures`
+  /// Its attempt ends, and the next one is to begin in the same step.
+  bool replaced = false;
+  /// Its attempt before the last one failed, and it has not reported since.
+  bool retried = false;
+  int failures = 0;  ///< that are its own
+  /// After failures of the cluster, which are not among `failures`.
+  int restarts = 0;
   int pauses = 0;
-  std::int64_t t = 0;                     ///< its last report's number, from 1; after a takeover the donor's
-  Metrics last = {};                      ///< the last report
-  std::vector<Observation> history = {};  ///< its reports with the metric, in the order in which they were made
-  std::optional<double> best = {};        ///< value of the metric among its reports; a value that is not finite is none
+  /// Its last report's number, from 1; after a takeover the donor's.
+  std::int64_t t = 0;
+  Metrics last = {};  ///< the last report
+  /// Its reports with the metric, in the order in which they were made.
+  std::vector<Observation> history = {};
+  /// Value of the metric among its reports; a value that is not finite is none.
+  std::optional<double> best = {};
   std::int64_t best_t = 0;
   std::size_t best_takeovers = 0;   ///< how many of its takeovers came before its best report
   std::string reason = {};          ///< why it was stopped, paused or finished by the scheduler
   std::string error = {};           ///< of the last failure
   std::string restart_reason = {};  ///< of the last restart: what the cluster lost
-  std::string checkpoint = {};      ///< what its next attempt goes on from: of its last report with one, or of a donor
+  /// What its next attempt goes on from: of its last report with one, or of a donor.
+  std::string checkpoint = {};
   std::int64_t checkpoint_t = 0;
   std::string launched_from = {};  ///< the checkpoint that its last attempt was given
   std::vector<Takeover> takeovers = {};
   Seconds started{0};  ///< first start
   Seconds ended{0};
 
-  bool over() const { return status == Status::Terminated || status == Status::Stopped || status == Status::Errored; }
+  bool over() const {
+    return status == Status::Terminated || status == Status::Stopped || status == Status::Errored;
+  }
 };
 
 }  // namespace troupe::tune

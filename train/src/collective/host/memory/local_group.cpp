@@ -17,12 +17,16 @@ namespace troupe::train {
 namespace {
 
 constexpr std::uint32_t kLeastSpins = 32;
-constexpr std::uint32_t kMostSpins = 2048;  // of 40 to 140 cycles: about what a sleep and a wake-up cost here
-constexpr std::uint32_t kProbe = 32;        // every so many waits spin in full, to learn whether it helps again
-constexpr int kEnded = -2;                  // in place of a pidfd
+// Of 40 to 140 cycles: about what a sleep and a wake-up cost here.
+constexpr std::uint32_t kMostSpins = 2048;
+// Every so many waits spin in full, to learn whether it helps again.
+constexpr std::uint32_t kProbe = 32;
+constexpr int kEnded = -2;  // in place of a pidfd
 constexpr std::size_t kReasonBytes = 2048;
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
 
 }  // namespace
 
@@ -53,10 +57,11 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
   assert(static_cast<int>(world_ranks_.size()) == size_ &&
          world_ranks_[static_cast<std::size_t>(rank_)] == gang.rank());
   const auto ranks = static_cast<std::size_t>(size_);
-  const auto bytes =
-      round_up(sizeof(Header), 4096) + ranks * round_up(sizeof(Slot), 4096) + 2 * (ranks + 1) * chunk_bytes_;
-  memory_ = std::make_unique<SharedMemory>(patience, fmt::format("{}/group/node{}", name, gang.node_rank()), bytes,
-                                           world_ranks_.front());
+  const auto bytes = round_up(sizeof(Header), 4096) + ranks * round_up(sizeof(Slot), 4096) +
+                     2 * (ranks + 1) * chunk_bytes_;
+  memory_ = std::make_unique<SharedMemory>(patience,
+                                           fmt::format("{}/group/node{}", name, gang.node_rank()),
+                                           bytes, world_ranks_.front());
   meet();
 }
 
@@ -69,7 +74,8 @@ LocalGroup::~LocalGroup() {
   }
 }
 
-// Everybody tells its process and takes hold of the others': a process that dies later is noticed at once.
+// Everybody tells its process and takes hold of the others': a process that dies later is noticed
+// at once.
 void LocalGroup::meet() {
   pidfds_.assign(static_cast<std::size_t>(size_), -1);
   slot(rank_).pid.store(::getpid(), std::memory_order_relaxed);
@@ -84,18 +90,25 @@ void LocalGroup::meet() {
   }
 }
 
-LocalGroup::Header& LocalGroup::header() const { return *std::launder(reinterpret_cast<Header*>(memory_->data())); }
+LocalGroup::Header& LocalGroup::header() const {
+  return *std::launder(reinterpret_cast<Header*>(memory_->data()));
+}
 
 LocalGroup::Slot& LocalGroup::slot(int local) const {
-  const auto at = round_up(sizeof(Header), 4096) + static_cast<std::size_t>(local) * round_up(sizeof(Slot), 4096);
+  const auto at = round_up(sizeof(Header), 4096) +
+                  static_cast<std::size_t>(local) * round_up(sizeof(Slot), 4096);
   return *std::launder(reinterpret_cast<Slot*>(memory_->data() + at));
 }
 
-LocalGroup::Post& LocalGroup::post(int local, std::uint64_t call) const { return slot(local).posts[call & 1]; }
+LocalGroup::Post& LocalGroup::post(int local, std::uint64_t call) const {
+  return slot(local).posts[call & 1];
+}
 
 std::byte* LocalGroup::stage(int local, std::uint64_t chunk) const {
-  const auto slots = round_up(sizeof(Header), 4096) + static_cast<std::size_t>(size_) * round_up(sizeof(Slot), 4096);
-  return memory_->data() + slots + (2 * static_cast<std::size_t>(local) + (chunk & 1)) * chunk_bytes_;
+  const auto slots = round_up(sizeof(Header), 4096) +
+                     static_cast<std::size_t>(size_) * round_up(sizeof(Slot), 4096);
+  return memory_->data() + slots +
+         (2 * static_cast<std::size_t>(local) + (chunk & 1)) * chunk_bytes_;
 }
 
 std::byte* LocalGroup::result(std::uint64_t chunk) const { return stage(size_, chunk); }
@@ -119,7 +132,8 @@ bool LocalGroup::check_announcements(const Announcement& what, Place place) cons
 std::uint32_t LocalGroup::arrive() {
   auto& mine = slot(rank_);
   ++step_;
-  // Sequentially consistent, and so is the sleeper's side: either it sees the new step or this thread sees the sleeper.
+  // Sequentially consistent, and so is the sleeper's side: either it sees the new step or this
+  // thread sees the sleeper.
   mine.step.store(step_, std::memory_order_seq_cst);
   if (mine.sleepers.load(std::memory_order_seq_cst) != 0) os::futex_wake_all(mine.step);
   return step_;
@@ -153,7 +167,8 @@ void LocalGroup::sleep_until(int local, std::uint32_t step) {
     check_peers(step);
     theirs.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const auto seen = theirs.step.load(std::memory_order_seq_cst);
-    if (static_cast<std::int32_t>(seen - step) < 0) os::futex_wait(theirs.step, seen, Patience::kSlice);
+    if (static_cast<std::int32_t>(seen - step) < 0)
+      os::futex_wait(theirs.step, seen, Patience::kSlice);
     theirs.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
@@ -178,10 +193,11 @@ bool LocalGroup::has_ended(int local) const {
 void LocalGroup::throw_ended(int local) const {
   if (auto reason = aborted()) patience_.throw_gone(*reason);
   if (slot(local).closed.load(std::memory_order_acquire) != 0) {
-    patience_.throw_gone(
-        fmt::format("rank {} has closed its communicator, as a function does that returns", world_rank(local)));
+    patience_.throw_gone(fmt::format(
+        "rank {} has closed its communicator, as a function does that returns", world_rank(local)));
   }
-  patience_.throw_gone(fmt::format("rank {} (process {}) has ended", world_rank(local), slot(local).pid.load()));
+  patience_.throw_gone(
+      fmt::format("rank {} (process {}) has ended", world_rank(local), slot(local).pid.load()));
 }
 
 std::vector<int> LocalGroup::missing(std::uint32_t step) const {

@@ -15,20 +15,25 @@
 
 namespace troupe::train {
 
-/// The ranks of one gang on one node, in lock-step through shared memory. Ranks here are local ranks.
+/// The ranks of one gang on one node, in lock-step through shared memory. Ranks here are local
+/// ranks.
 ///
-/// Each rank has a step counter that only it writes. A phase of a collective is: write what the others are to read,
-/// arrive(), wait until the counters of those one depends on have come as far. All ranks arrive equally often, since a
-/// collective's phases follow from its announcement, which the first phase compares.
+/// Each rank has a step counter that only it writes. A phase of a collective is: write what the
+/// others are to read, arrive(), wait until the counters of those one depends on have come as far.
+/// All ranks arrive equally often, since a collective's phases follow from its announcement, which
+/// the first phase compares.
 ///
-/// Buffers: `post(r, n)`: two per rank, by the parity of the call, small; the announcement stands in them.
-/// `stage(r, c)`: two per rank, and `result(c)`: two, by the parity of the chunk c (counted over all calls). A rank may
-/// write chunk c where c - 2 was once all have arrived for c - 1, which they do after they are done with c - 2.
+/// Buffers: `post(r, n)`: two per rank, by the parity of the call, small; the announcement stands
+/// in them. `stage(r, c)`: two per rank, and `result(c)`: two, by the parity of the chunk c
+/// (counted over all calls). A rank may write chunk c where c - 2 was once all have arrived for c -
+/// 1, which they do after they are done with c - 2.
 ///
-/// Waiting: spins for a while that adapts to whether spinning helped lately (more processes than cores are normal), then
-/// sleeps on the counter in slices, between which it looks for a broken gang, a peer that is dead (its pidfd) or
-/// has closed its communicator, an abort and the deadline. It does not yield: on busy cores a thread that yields waits for everybody else's time slice, where one that
-/// is woken goes first (measured: 8 ranks on two busy cores, 80 us a barrier against 6 ms).
+/// Waiting: spins for a while that adapts to whether spinning helped lately (more processes than
+/// cores are normal), then sleeps on the counter in slices, between which it looks for a broken
+/// gang, a peer that is dead (its pidfd) or has closed its communicator, an abort and the deadline.
+/// It does not yield: on busy cores a thread that yields waits for everybody else's time slice,
+/// where one that is woken goes first (measured: 8 ranks on two busy cores, 80 us a barrier against
+/// 6 ms).
 class LocalGroup {
  public:
   static constexpr std::size_t kPostBytes = 8192;
@@ -61,7 +66,8 @@ class LocalGroup {
 
   /// Writes the announcement and the place into the rank's post of this call.
   void announce(const Announcement& what, Place place);
-  /// After wait_all: throws std::invalid_argument if a rank announced something else. -> whether all are at `place`.
+  /// After wait_all: throws std::invalid_argument if a rank announced something else. -> whether
+  /// all are at `place`.
   bool check_announcements(const Announcement& what, Place place) const;
 
   /// -> the step that this rank has now come to.

@@ -9,12 +9,15 @@
 
 namespace troupe::train {
 
-/// Buffers that all ranks of a node share, so that a reduction needs no copy: one memfd per allocation, with a part for
-/// each rank. Numbered alike on every rank, because allocation is collective.
+/// Buffers that all ranks of a node share, so that a reduction needs no copy: one memfd per
+/// allocation, with a part for each rank. Numbered alike on every rank, because allocation is
+/// collective.
 class Regions {
  public:
-  /// A collective over the node's ranks. -> this rank's part, which lives until the last share of it is gone.
-  std::shared_ptr<void> allocate(Patience& patience, LocalGroup& group, const std::string& name, std::size_t bytes);
+  /// A collective over the node's ranks. -> this rank's part, which lives until the last share of
+  /// it is gone.
+  std::shared_ptr<void> allocate(Patience& patience, LocalGroup& group, const std::string& name,
+                                 std::size_t bytes);
 
   /// Which buffer of allocate() holds all of `data`, and where; region -1 if none does.
   LocalGroup::Place find(const void* data, std::size_t bytes) const;
@@ -28,7 +31,9 @@ class Regions {
     std::size_t part_bytes;
     int own;
     std::shared_ptr<SharedMemory> memory;
-    std::byte* part(int local) const { return memory->data() + static_cast<std::size_t>(local) * part_bytes; }
+    std::byte* part(int local) const {
+      return memory->data() + static_cast<std::size_t>(local) * part_bytes;
+    }
   };
   void forget_unused();
 

@@ -10,7 +10,8 @@
 
 namespace troupe::train {
 
-/// Counters of bytes, which wrap around. `sleepers` of each side wait for the other's counter to move.
+/// Counters of bytes, which wrap around. `sleepers` of each side wait for the other's counter to
+/// move.
 struct SharedChannel::Pipe {
   alignas(128) std::atomic<std::uint32_t> written;
   std::atomic<std::uint32_t> taker_sleeps;
@@ -22,15 +23,17 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 4096;  // of each pipe
 
-void advance(std::atomic<std::uint32_t>& counter, std::size_t bytes, const std::atomic<std::uint32_t>& sleeps) {
-  // Sequentially consistent, and so is the sleeper's side: either it sees the bytes or this thread sees the sleeper.
+void advance(std::atomic<std::uint32_t>& counter, std::size_t bytes,
+             const std::atomic<std::uint32_t>& sleeps) {
+  // Sequentially consistent, and so is the sleeper's side: either it sees the bytes or this thread
+  // sees the sleeper.
   counter.fetch_add(static_cast<std::uint32_t>(bytes), std::memory_order_seq_cst);
   if (sleeps.load(std::memory_order_seq_cst) != 0) os::futex_wake_all(counter);
 }
 
 template <class Ready>
-void sleep_on(const std::atomic<std::uint32_t>& counter, std::atomic<std::uint32_t>& sleeps, Ready ready,
-              std::chrono::milliseconds slice) {
+void sleep_on(const std::atomic<std::uint32_t>& counter, std::atomic<std::uint32_t>& sleeps,
+              Ready ready, std::chrono::milliseconds slice) {
   sleeps.store(1, std::memory_order_seq_cst);
   const auto seen = counter.load(std::memory_order_seq_cst);
   if (!ready(seen)) os::futex_wait(counter, seen, slice);
@@ -39,13 +42,15 @@ void sleep_on(const std::atomic<std::uint32_t>& counter, std::atomic<std::uint32
 
 }  // namespace
 
-SharedChannel::SharedChannel(Patience& patience, LocalGroup& group, const std::string& key, int peer, int local,
-                             std::size_t capacity, const std::function<void()>& stop)
+SharedChannel::SharedChannel(Patience& patience, LocalGroup& group, const std::string& key,
+                             int peer, int local, std::size_t capacity,
+                             const std::function<void()>& stop)
     : Channel(peer), group_(group), local_(local), capacity_(capacity) {
   assert((capacity & (capacity - 1)) == 0 && capacity <= (1u << 31));
   const int rank = patience.gang().rank();
   const bool maker = rank < peer;
-  memory_ = std::make_unique<SharedMemory>(patience, key, 2 * (kHeadBytes + capacity), std::min(rank, peer));
+  memory_ = std::make_unique<SharedMemory>(patience, key, 2 * (kHeadBytes + capacity),
+                                           std::min(rank, peer));
   out_ = &pipe(maker ? 0 : 1);
   in_ = &pipe(maker ? 1 : 0);
   // The maker's descriptor is needed until the other one has opened it.
@@ -58,8 +63,8 @@ SharedChannel::SharedChannel(Patience& patience, LocalGroup& group, const std::s
 }
 
 SharedChannel::Pipe& SharedChannel::pipe(int index) const {
-  return *std::launder(
-      reinterpret_cast<Pipe*>(memory_->data() + static_cast<std::size_t>(index) * (kHeadBytes + capacity_)));
+  return *std::launder(reinterpret_cast<Pipe*>(memory_->data() + static_cast<std::size_t>(index) *
+                                                                     (kHeadBytes + capacity_)));
 }
 
 std::byte* SharedChannel::data_of(const Pipe& pipe) const {
@@ -103,7 +108,8 @@ void SharedChannel::wait_to_put(std::chrono::milliseconds slice) {
 void SharedChannel::wait_to_take(std::chrono::milliseconds slice) {
   const auto taken = in_->taken.load(std::memory_order_relaxed);
   sleep_on(
-      in_->written, in_->taker_sleeps, [&](std::uint32_t written) { return written != taken; }, slice);
+      in_->written, in_->taker_sleeps, [&](std::uint32_t written) { return written != taken; },
+      slice);
 }
 
 }  // namespace troupe::train

@@ -10,12 +10,12 @@
 
 namespace troupe::train {
 
-/// A channel between two ranks of one node: two pipes of bytes in shared memory, one for each direction, each with one
-/// writer and one reader and two counters, which only one of them writes.
+/// A channel between two ranks of one node: two pipes of bytes in shared memory, one for each
+/// direction, each with one writer and one reader and two counters, which only one of them writes.
 class SharedChannel final : public Channel {
  public:
-  /// A collective of the two ranks. `local` is the other's local rank, `peer` its rank in the gang; `capacity` of a pipe,
-  /// a power of two.
+  /// A collective of the two ranks. `local` is the other's local rank, `peer` its rank in the gang;
+  /// `capacity` of a pipe, a power of two.
   SharedChannel(Patience& patience, LocalGroup& group, const std::string& key, int peer, int local,
                 std::size_t capacity, const std::function<void()>& stop);
 

@@ -26,7 +26,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr const char* kStartAnew = "Start the gang anew";
 
 [[noreturn]] void refuse(const std::string& what, const std::string& why, const char* remedy) {
-  throw Error(Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}. {}", what, why, remedy)});
+  throw Error(Failure{.kind = Failure::Kind::Unknown,
+                      .message = fmt::format("{}: {}. {}", what, why, remedy)});
 }
 [[noreturn]] void fail(const std::string& what, int error, const char* remedy) {
   refuse(what, std::strerror(error), remedy);
@@ -36,7 +37,8 @@ constexpr const char* kStartAnew = "Start the gang anew";
 std::string make_nonce() {
   std::array<unsigned char, kNonceDigits / 2> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-    refuse("no shared memory for the ranks of this node", "OpenSSL has no random bytes", "Look at its configuration");
+    refuse("no shared memory for the ranks of this node", "OpenSSL has no random bytes",
+           "Look at its configuration");
   }
   std::string text;
   for (auto byte : bytes) text += fmt::format("{:02x}", byte);
@@ -59,7 +61,8 @@ std::optional<Offer> from_text(const std::string& text) {
   Offer offer;
   std::array<char, kNonceDigits + 1> nonce{};
   static_assert(kNonceDigits == 32, "the width in the format below");
-  if (std::sscanf(text.c_str(), "%d %d %zu %32s", &offer.pid, &offer.descriptor, &offer.bytes, nonce.data()) != 4)
+  if (std::sscanf(text.c_str(), "%d %d %zu %32s", &offer.pid, &offer.descriptor, &offer.bytes,
+                  nonce.data()) != 4)
     return std::nullopt;
   offer.nonce = nonce.data();
   return offer.nonce.size() == kNonceDigits ? std::optional(offer) : std::nullopt;
@@ -67,8 +70,10 @@ std::optional<Offer> from_text(const std::string& text) {
 
 std::string name_of_file(int descriptor) {
   std::array<char, PATH_MAX> target{};
-  const auto length = ::readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), target.data(), target.size() - 1);
-  return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length)) : "an unknown file";
+  const auto length = ::readlink(fmt::format("/proc/self/fd/{}", descriptor).c_str(), target.data(),
+                                 target.size() - 1);
+  return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length))
+                    : "an unknown file";
 }
 
 /// Why an open file is not what was offered; none: it is.
@@ -79,14 +84,16 @@ std::optional<std::string> difference(int descriptor, const Offer& offer) {
   if (::fstat(descriptor, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes)
     return fmt::format("it has {} bytes instead of {}", status.st_size, bytes);
   std::string nonce(kNonceDigits, '\0');
-  if (::pread(descriptor, nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()) || nonce != offer.nonce)
+  if (::pread(descriptor, nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()) ||
+      nonce != offer.nonce)
     return "it is another gang's, or of another call";
   return std::nullopt;
 }
 
 }  // namespace
 
-SharedMemory::SharedMemory(Patience& patience, const std::string& key, std::size_t bytes, int maker) : bytes_(bytes) {
+SharedMemory::SharedMemory(Patience& patience, const std::string& key, std::size_t bytes, int maker)
+    : bytes_(bytes) {
   try {
     if (patience.gang().rank() == maker)
       create(patience.gang(), key);
@@ -111,15 +118,17 @@ void SharedMemory::close_descriptor() {
 
 void SharedMemory::create(GangContext& gang, const std::string& key) {
   const auto what = fmt::format("no {} bytes of shared memory for the ranks of this node", bytes_);
-  const Offer offer{.pid = ::getpid(),
-                    .descriptor = ::memfd_create("troupe-collective", MFD_CLOEXEC | MFD_ALLOW_SEALING),
-                    .bytes = bytes_,
-                    .nonce = make_nonce()};
+  const Offer offer{
+      .pid = ::getpid(),
+      .descriptor = ::memfd_create("troupe-collective", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+      .bytes = bytes_,
+      .nonce = make_nonce()};
   fd_ = offer.descriptor;
   if (fd_ < 0) fail(what, errno, "Raise the limit of open files, or use fewer ranks");
   // fallocate: a machine without the memory says so here, not by SIGBUS at the first use.
   const auto whole = static_cast<off_t>(kNoncePage + bytes_);
-  if (::ftruncate(fd_, whole) != 0 || ::fallocate(fd_, 0, 0, whole) != 0 || ::fcntl(fd_, F_ADD_SEALS, kSeals) != 0) {
+  if (::ftruncate(fd_, whole) != 0 || ::fallocate(fd_, 0, 0, whole) != 0 ||
+      ::fcntl(fd_, F_ADD_SEALS, kSeals) != 0) {
     fail(what, errno, "Use fewer ranks on the node, or smaller chunks or buckets");
   }
   map();
@@ -132,23 +141,27 @@ void SharedMemory::open(Patience& patience, const std::string& key, int maker) {
   const auto offer = from_text(text);
   const int rank = patience.gang().rank();
   if (!offer || offer->bytes != bytes_) {
-    throw Error(Failure{.kind = Failure::Kind::Refused,
-                        .message = fmt::format(
-                            "rank {} offers shared memory as \"{}\", and rank {} needs {} bytes: every rank must give "
-                            "the communicator the same options",
-                            maker, text, rank, bytes_)});
+    throw Error(Failure{
+        .kind = Failure::Kind::Refused,
+        .message = fmt::format("rank {} offers shared memory as \"{}\", and rank {} needs {} "
+                               "bytes: every rank must give the communicator the same options",
+                               maker, text, rank, bytes_)});
   }
-  const auto what =
-      fmt::format("rank {} cannot open the shared memory of rank {} (process {})", rank, maker, offer->pid);
+  const auto what = fmt::format("rank {} cannot open the shared memory of rank {} (process {})",
+                                rank, maker, offer->pid);
   // Neither waits for a pipe nor takes over a terminal, if the number belongs to one by now.
   fd_ = ::open(fmt::format("/proc/{}/fd/{}", offer->pid, offer->descriptor).c_str(),
                O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd_ < 0 && errno == ENOENT) refuse(what, fmt::format("rank {} has closed it, or has ended", maker), kStartAnew);
+  if (fd_ < 0 && errno == ENOENT)
+    refuse(what, fmt::format("rank {} has closed it, or has ended", maker), kStartAnew);
   if (fd_ < 0) {
-    fail(what, errno, "The ranks of one node must run as one user, in one PID namespace, with /proc mounted");
+    fail(what, errno,
+         "The ranks of one node must run as one user, in one PID namespace, with /proc mounted");
   }
   if (auto why = difference(fd_, *offer)) {
-    refuse(what, fmt::format("its descriptor {} is {} now, and {}", offer->descriptor, name_of_file(fd_), *why),
+    refuse(what,
+           fmt::format("its descriptor {} is {} now, and {}", offer->descriptor, name_of_file(fd_),
+                       *why),
            kStartAnew);
   }
   // The same file, not the same number.
@@ -161,7 +174,8 @@ void SharedMemory::open(Patience& patience, const std::string& key, int maker) {
 
 void SharedMemory::map() {
   void* at = ::mmap(nullptr, kNoncePage + bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (at == MAP_FAILED) fail(fmt::format("cannot map {} bytes of shared memory", bytes_), errno, "Use smaller chunks");
+  if (at == MAP_FAILED)
+    fail(fmt::format("cannot map {} bytes of shared memory", bytes_), errno, "Use smaller chunks");
   file_ = static_cast<std::byte*>(at);
   data_ = file_ + kNoncePage;
 }

@@ -22,7 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Digest = std::array<unsigned char, 32>;
 constexpr std::size_t kNonceBytes = 32;
-constexpr std::chrono::milliseconds kHelloTime{2000};  // for a peer to say who it is, once connected
+// For a peer to say who it is, once connected.
+constexpr std::chrono::milliseconds kHelloTime{2000};
 
 struct Hello {
   std::array<unsigned char, kNonceBytes> nonce;
@@ -37,15 +38,17 @@ std::string random_bytes(std::size_t count) {
   return bytes;
 }
 
-/// Proves knowledge of the key to the one who chose `theirs`: role and both nonces, so that no answer can be reflected.
-Digest proof(const std::string& key, std::string_view role, const Hello& mine, const Hello& theirs) {
+/// Proves knowledge of the key to the one who chose `theirs`: role and both nonces, so that no
+/// answer can be reflected.
+Digest proof(const std::string& key, std::string_view role, const Hello& mine,
+             const Hello& theirs) {
   std::string text(role);
   text.append(reinterpret_cast<const char*>(mine.nonce.data()), kNonceBytes);
   text.append(reinterpret_cast<const char*>(theirs.nonce.data()), kNonceBytes);
   Digest digest{};
   unsigned length = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
-       text.size(), digest.data(), &length);
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length);
   return digest;
 }
 
@@ -127,7 +130,8 @@ Socket Introducer::receive(const Socket& listener, const std::string& key, int r
   for (;;) {
     pollfd wait{listener.fd(), POLLIN, 0};
     ::poll(&wait, 1, 50);
-    if (auto socket = accept_from(listener); socket && hold(socket, key + " to", key + " from")) return socket;
+    if (auto socket = accept_from(listener); socket && hold(socket, key + " to", key + " from"))
+      return socket;
     pause(rank);
   }
 }

@@ -10,12 +10,14 @@ namespace troupe::train {
 namespace {
 
 int first_rank_of(const std::vector<int>& node_ranks, int node) {
-  return static_cast<int>(std::find(node_ranks.begin(), node_ranks.end(), node) - node_ranks.begin());
+  return static_cast<int>(std::find(node_ranks.begin(), node_ranks.end(), node) -
+                          node_ranks.begin());
 }
 
 }  // namespace
 
-Ring::Ring(Patience& patience, const std::string& name, const std::string& address, std::function<void()> stop)
+Ring::Ring(Patience& patience, const std::string& name, const std::string& address,
+           std::function<void()> stop)
     : patience_(patience),
       stop_(std::move(stop)),
       position_(patience.gang().node_rank()),
@@ -59,7 +61,8 @@ void Ring::all_reduce(std::byte* data, std::size_t count, DataType type, ReduceO
   }
   auto own = block(position_ + 1);
   if (op == ReduceOp::Average) divide(own.data(), own.size() / element, type, ranks);
-  for (int step = 0; step < nodes_ - 1; ++step) exchange(block(position_ + 1 - step), block(position_ - step));
+  for (int step = 0; step < nodes_ - 1; ++step)
+    exchange(block(position_ + 1 - step), block(position_ - step));
 }
 
 void Ring::broadcast(std::span<std::byte> data, int root) {

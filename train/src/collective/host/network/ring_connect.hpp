@@ -17,9 +17,9 @@ struct Neighbours {
   int previous_rank;
 };
 
-/// Connects this node to the next one of the ring and accepts the one before: see Introducer. `name` is the
-/// communicator's; listens on `address`, or on the gang's host if that is empty.
-RingEnds connect_ring(Patience& patience, const std::string& name, const std::string& address, Neighbours neighbours,
-                      const std::function<void()>& stop);
+/// Connects this node to the next one of the ring and accepts the one before: see Introducer.
+/// `name` is the communicator's; listens on `address`, or on the gang's host if that is empty.
+RingEnds connect_ring(Patience& patience, const std::string& name, const std::string& address,
+                      Neighbours neighbours, const std::function<void()>& stop);
 
 }  // namespace troupe::train

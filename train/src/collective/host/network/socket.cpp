@@ -20,8 +20,8 @@ namespace troupe::train {
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(
-      Failure{.kind = Failure::Kind::Disconnected, .message = fmt::format("{}: {}", what, std::strerror(error))});
+  throw Error(Failure{.kind = Failure::Kind::Disconnected,
+                      .message = fmt::format("{}: {}", what, std::strerror(error))});
 }
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -38,7 +38,8 @@ AddressList look_up(const std::string& host, int port, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
+    found = nullptr;
   return {found, ::freeaddrinfo};
 }
 
@@ -48,9 +49,12 @@ std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return {"127.0.0.1"};
   for (auto* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_UP) == 0) continue;
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET ||
+        (at->ifa_flags & IFF_UP) == 0)
+      continue;
     char text[INET_ADDRSTRLEN] = {};
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text, sizeof text);
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text,
+                sizeof text);
     ((at->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : far).emplace_back(text);
   }
   ::freeifaddrs(list);
@@ -58,15 +62,16 @@ std::vector<std::string> own_addresses() {
   return far;
 }
 
-/// A rank whose host is gone is noticed within 20 s on a connection on which nothing is under way; where something is, the
-/// head says that the gang is broken. TCP_USER_TIMEOUT would also end the connection to a rank that is only late. What is
-/// accepted inherits this from its listener.
+/// A rank whose host is gone is noticed within 20 s on a connection on which nothing is under way;
+/// where something is, the head says that the gang is broken. TCP_USER_TIMEOUT would also end the
+/// connection to a rank that is only late. What is accepted inherits this from its listener.
 void keep_alive(const Socket& socket) {
   constexpr std::pair<int, int> kOptions[] = {
       {TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};  // seconds, count
   const int on = 1;
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  for (const auto& [option, value] : kOptions) ::setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
+  for (const auto& [option, value] : kOptions)
+    ::setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
 }
 
 }  // namespace
@@ -90,7 +95,8 @@ Socket listen_on(const std::string& host) {
   Socket listener(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener) fail(what, errno);
   keep_alive(listener);
-  if (::bind(listener.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener.fd(), 64) != 0) {
+  if (::bind(listener.fd(), found->ai_addr, found->ai_addrlen) != 0 ||
+      ::listen(listener.fd(), 64) != 0) {
     fail(what, errno);
   }
   return listener;
@@ -102,8 +108,8 @@ std::string place_of(const Socket& listener) {
   char host[NI_MAXHOST] = {};
   char port[NI_MAXSERV] = {};
   if (::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &length) != 0 ||
-      ::getnameinfo(reinterpret_cast<const sockaddr*>(&at), length, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+      ::getnameinfo(reinterpret_cast<const sockaddr*>(&at), length, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     fail("a listener without an address", errno);
   }
   const std::string address = host;
@@ -121,7 +127,8 @@ Socket connect_to(const std::string& address, int port) {
   const int on = 1;
   ::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   keep_alive(socket);
-  if (::connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) return {};
+  if (::connect(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS)
+    return {};
   return socket;
 }
 
@@ -143,11 +150,13 @@ void receive_some(const Socket& from, int rank, std::span<std::byte>& in, Patien
   }
 }
 
-bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in, Patience& patience) {
+bool transfer_slice(const Duplex& link, std::span<const std::byte>& out, std::span<std::byte>& in,
+                    Patience& patience) {
   send_some(link.to, link.to_rank, out, patience);
   receive_some(link.from, link.from_rank, in, patience);
   if (out.empty() && in.empty()) return true;
-  pollfd waits[2] = {{out.empty() ? -1 : link.to.fd(), POLLOUT, 0}, {in.empty() ? -1 : link.from.fd(), POLLIN, 0}};
+  pollfd waits[2] = {{out.empty() ? -1 : link.to.fd(), POLLOUT, 0},
+                     {in.empty() ? -1 : link.from.fd(), POLLIN, 0}};
   ::poll(waits, 2, static_cast<int>(Patience::kSlice.count()));
   return false;
 }

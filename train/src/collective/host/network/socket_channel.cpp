@@ -24,7 +24,11 @@ bool SocketChannel::take(std::span<std::byte>& in) {
   return in.size() < before;
 }
 
-void SocketChannel::wait_to_put(std::chrono::milliseconds slice) { poll_for(socket_, POLLOUT, slice); }
-void SocketChannel::wait_to_take(std::chrono::milliseconds slice) { poll_for(socket_, POLLIN, slice); }
+void SocketChannel::wait_to_put(std::chrono::milliseconds slice) {
+  poll_for(socket_, POLLOUT, slice);
+}
+void SocketChannel::wait_to_take(std::chrono::milliseconds slice) {
+  poll_for(socket_, POLLIN, slice);
+}
 
 }  // namespace troupe::train

@@ -30,7 +30,8 @@ using PackedFolder = std::vector<PackedFile>;
 
 /// Throws std::runtime_error, naming the path, if it is not there or cannot be read.
 PackedFolder pack_folder(const std::string& path);
-/// Makes `path` what was packed: whole, or not at all. What was there before goes. Throws std::runtime_error with the cause.
+/// Makes `path` what was packed: whole, or not at all. What was there before goes. Throws
+/// std::runtime_error with the cause.
 void unpack_folder(const PackedFolder& folder, const std::string& path);
 
 /// Whether there is a file or a directory of that name here. Never throws.
@@ -43,15 +44,17 @@ struct GangView {
   bool is_shared() const;
 };
 
-/// What the search knows of where checkpoints lie. A checkpoint in a folder that a node does not share with the driver is
-/// named "node N:/path", since another node may have another of the same path. One for a run, used by its thread.
+/// What the search knows of where checkpoints lie. A checkpoint in a folder that a node does not
+/// share with the driver is named "node N:/path", since another node may have another of the same
+/// path. One for a run, used by its thread.
 class CheckpointOrigins {
  public:
   /// The search's name of what rank 0 of a gang reported. Empty for an empty one.
   std::string named(const std::string& reported, const GangView& gang);
   /// The path on its node.
   static std::string path_of(const std::string& name);
-  /// A node that can read it: the one of its name, or one that shares the folder with the driver; none: unknown.
+  /// A node that can read it: the one of its name, or one that shares the folder with the driver;
+  /// none: unknown.
   std::optional<std::uint32_t> node_of(const std::string& name) const;
   /// Whether the rank sees this very checkpoint in its own file system.
   static bool is_visible(const std::string& name, const troupe::detail::Surroundings& rank);
@@ -66,14 +69,16 @@ class CheckpointOrigins {
 
 /// Where the ranks of a gang read the checkpoint that they go on from.
 struct CheckpointPlan {
-  std::vector<std::string> paths = {};      ///< for each rank
-  std::optional<std::uint32_t> from = {};   ///< the node that it comes from, to the copies; none: it is there already
-  std::vector<std::size_t> receivers = {};  ///< with `from`: the ranks that each receive the copy of their node
+  std::vector<std::string> paths = {};  ///< for each rank
+  /// The node that it comes from, to the copies; none: it is there already.
+  std::optional<std::uint32_t> from = {};
+  /// With `from`: the ranks that each receive the copy of their node.
+  std::vector<std::size_t> receivers = {};
 };
-/// What is to be done so that every rank has the checkpoint `name`: nothing where all who have to see it do so, else a copy under
-/// `storage` for each node. Throws CheckpointGone.
-CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang, const std::string& storage,
-                               const CheckpointOrigins& origins);
+/// What is to be done so that every rank has the checkpoint `name`: nothing where all who have to
+/// see it do so, else a copy under `storage` for each node. Throws CheckpointGone.
+CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang,
+                               const std::string& storage, const CheckpointOrigins& origins);
 
 /// Reads a checkpoint on the node where it lies, by a task without resources. Returns at once.
 Ref<PackedFolder> pack_on(std::uint32_t node, const std::string& path);

@@ -8,8 +8,8 @@
 #include <boost/pfr/core.hpp>
 #include <boost/pfr/tuple_size.hpp>
 
-/// The names of an aggregate's fields, which C++20 has no way to ask for: g++ prints them in __PRETTY_FUNCTION__ of a
-/// function whose template argument is the address of the field.
+/// The names of an aggregate's fields, which C++20 has no way to ask for: g++ prints them in
+/// __PRETTY_FUNCTION__ of a function whose template argument is the address of the field.
 namespace troupe::tune::detail {
 
 template <class Aggregate>
@@ -46,7 +46,8 @@ consteval std::string_view field_name() {
 template <class Aggregate>
 consteval auto field_names() {
   return []<std::size_t... index>(std::index_sequence<index...>) {
-    return std::array<std::string_view, sizeof...(index)>{field_name<field_address<Aggregate, index>()>()...};
+    return std::array<std::string_view, sizeof...(index)>{
+        field_name<field_address<Aggregate, index>()>()...};
   }
   (std::make_index_sequence<boost::pfr::tuple_size_v<Aggregate>>{});
 }

@@ -21,26 +21,32 @@ using troupe::detail::TrialEvent;
 /// What an attempt runs.
 struct Work {
   Configuration config = {};
-  RunInfo info = {};        ///< restore_from: as the search names the checkpoint, not as a node sees it
-  std::string marker = {};  ///< a file that the driver has put into the run's folder; empty: there is none
+  /// Restore_from: as the search names the checkpoint, not as a node sees it.
+  RunInfo info = {};
+  /// A file that the driver has put into the run's folder; empty: there is none.
+  std::string marker = {};
 };
 
-/// The workers of the gang that a trial's attempts run in, whatever function they run. Every call returns at once; used by the
-/// search's thread. The gang ends, or its request is taken back, with this object.
+/// The workers of the gang that a trial's attempts run in, whatever function they run. Every call
+/// returns at once; used by the search's thread. The gang ends, or its request is taken back, with
+/// this object.
 class Workers : public troupe::detail::TrialRanks {
  public:
   /// Ready once the gang is placed, or refused.
   virtual Ref<void> placed() const = 0;
-  /// Once placed() is ready, before any of the calls below: takes the gang, or throws why there is none.
+  /// Once placed() is ready, before any of the calls below: takes the gang, or throws why there is
+  /// none.
   virtual void take() = 0;
   virtual Ref<troupe::detail::Surroundings> look(std::size_t rank, const std::string& marker,
                                                  const std::string& checkpoint) const = 0;
   /// Makes `path`, on the rank's node, the folder that was packed.
-  virtual Ref<void> receive(std::size_t rank, const Ref<PackedFolder>& packed, const std::string& path) const = 0;
+  virtual Ref<void> receive(std::size_t rank, const Ref<PackedFolder>& packed,
+                            const std::string& path) const = 0;
   /// Makes the rank as if it had been made for this. What it meets, its start throws.
   virtual void renew(std::size_t rank, const Work& work) const = 0;
 };
-/// Asks for a gang, whose workers are made for `work`. Throws for options or a configuration that can not be.
+/// Asks for a gang, whose workers are made for `work`. Throws for options or a configuration that
+/// can not be.
 using AskForWorkers = std::function<std::unique_ptr<Workers>(const Work& work)>;
 
 /// One attempt after another of a trial that runs in this process, as its thread sees the search.
@@ -51,8 +57,8 @@ class LocalAttempt {
   virtual void begins() = 0;
   /// Waits for the verdict on a report.
   virtual Verdict judge(const TrialEvent& report) = 0;
-  /// After a Stop: what is to begin in place of the attempt that ended; none: nothing. Asked once for each Stop. Throws
-  /// Cancelled if the search wants nothing more of it.
+  /// After a Stop: what is to begin in place of the attempt that ended; none: nothing. Asked once
+  /// for each Stop. Throws Cancelled if the search wants nothing more of it.
   virtual std::optional<Work> replacement() = 0;
   /// True between a Stop and the replacement() that has something.
   virtual bool is_replaced() const = 0;
@@ -79,14 +85,16 @@ struct Plan {
   std::string storage = {};
   int workers = 1;
   Show show = Show::Auto;
-  /// Throws std::invalid_argument where a field is not the configuration's, or can not take every value of its domain.
+  /// Throws std::invalid_argument where a field is not the configuration's, or can not take every
+  /// value of its domain.
   std::function<void(const SearchSpace&)> check_fields = {};
 };
 
 /// Throws std::invalid_argument where no gang can ever be asked for with these options.
 void check(const Each& each);
 
-/// Runs the search to its end, every trial a gang on the cluster. Blocks, and drives all gangs on the calling thread.
+/// Runs the search to its end, every trial a gang on the cluster. Blocks, and drives all gangs on
+/// the calling thread.
 Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers);
 /// Likewise in this process, one trial at a time.
 Outcome search_here(const Plan& plan, const RunHere& run_here);
