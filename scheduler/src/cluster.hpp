@@ -14,11 +14,11 @@
 #include <troupe/scheduler/events.hpp>
 #include <troupe/scheduler/options.hpp>
 
-#include "departed.hpp"
-#include "model.hpp"
-#include "node_table.hpp"
-#include "queue.hpp"
-#include "records.hpp"
+#include "tables/departed.hpp"
+#include "tables/model.hpp"
+#include "tables/node_table.hpp"
+#include "tables/queue.hpp"
+#include "tables/records.hpp"
 
 namespace troupe::scheduler {
 

@@ -1,4 +1,4 @@
-#include "capacity.hpp"
+#include "tables/capacity.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -10,7 +10,7 @@
 #include <troupe/scheduler/ids.hpp>
 #include <troupe/scheduler/need.hpp>
 
-#include "capacity.hpp"
+#include "tables/capacity.hpp"
 
 namespace troupe::scheduler {
 

@@ -13,7 +13,7 @@ FLOORS = ("os", "ids", "config", "log", "api", "wire", "transport", "ring", "sto
           "actors", "gangs", "node", "head", "session")
 MOST_FILES = 20
 # Modules whose folders are held to MOST_FILES.
-MODULES = ("runtime", "train", "tune", "cli")
+MODULES = ("scheduler", "runtime", "train", "tune", "cli")
 
 
 def check(tree):

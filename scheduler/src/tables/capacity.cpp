@@ -1,4 +1,4 @@
-#include "capacity.hpp"
+#include "tables/capacity.hpp"
 
 #include <algorithm>
 

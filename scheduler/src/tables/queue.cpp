@@ -1,11 +1,11 @@
-#include "queue.hpp"
+#include "tables/queue.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <iterator>
 #include <utility>
 
-#include "records.hpp"
+#include "tables/records.hpp"
 
 namespace troupe::scheduler {
 namespace {

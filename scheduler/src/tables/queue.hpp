@@ -6,7 +6,7 @@
 
 #include <boost/unordered/unordered_map.hpp>
 
-#include "model.hpp"
+#include "tables/model.hpp"
 
 namespace troupe::scheduler {
 

@@ -4,9 +4,9 @@
 
 #include <troupe/scheduler/events.hpp>
 
-#include "free_index.hpp"
-#include "model.hpp"
-#include "records.hpp"
+#include "tables/free_index.hpp"
+#include "tables/model.hpp"
+#include "tables/records.hpp"
 
 namespace troupe::scheduler {
 

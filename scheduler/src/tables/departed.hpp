@@ -6,7 +6,7 @@
 
 #include <troupe/scheduler/ids.hpp>
 
-#include "model.hpp"
+#include "tables/model.hpp"
 
 namespace troupe::scheduler {
 

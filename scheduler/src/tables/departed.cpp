@@ -1,4 +1,4 @@
-#include "departed.hpp"
+#include "tables/departed.hpp"
 
 #include <algorithm>
 

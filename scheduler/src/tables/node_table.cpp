@@ -1,4 +1,4 @@
-#include "node_table.hpp"
+#include "tables/node_table.hpp"
 
 #include <algorithm>
 

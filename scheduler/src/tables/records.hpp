@@ -9,7 +9,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "slab.hpp"
+#include "tables/slab.hpp"
 
 namespace troupe::scheduler {
 

@@ -1,4 +1,4 @@
-#include "free_index.hpp"
+#include "tables/free_index.hpp"
 
 namespace troupe::scheduler {
 
