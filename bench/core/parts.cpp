@@ -15,16 +15,16 @@
 namespace troupe::bench {
 namespace {
 
-using runtime::DirectCall;
 using runtime::InChannel;
 using runtime::OutChannel;
+using runtime::PendingCall;
 
 /// Completes what is answered, as methods' calls are.
 struct Completes : runtime::CallReceiver {
-  void answered(DirectCall call, runtime::Outcome outcome, std::chrono::nanoseconds) override {
+  void answered(PendingCall call, runtime::Outcome outcome, std::chrono::nanoseconds) override {
     call.result->complete(std::move(outcome));
   }
-  void lost(DirectCall, runtime::Progress, const Failure&) override {}
+  void lost(PendingCall, runtime::Progress, const Failure&) override {}
 };
 
 /// Both ends of one channel in this process.
@@ -35,11 +35,11 @@ struct Loopback {
     const auto bell = ring::Bell::create();
     out = std::make_shared<OutChannel>(1, std::move(made), ring::Bell::adopt(bell->descriptor()));
     in = std::make_shared<InChannel>(
-        InChannel::Ways{.caller = 2,
-                        .segment = std::move(there),
-                        .caller_bell = ring::Bell::adopt(bell->descriptor()),
-                        .caller_loop = {},
-                        .send_through_socket = {}});
+        InChannel::Callbacks{.caller = 2,
+                             .segment = std::move(there),
+                             .caller_bell = ring::Bell::adopt(bell->descriptor()),
+                             .caller_loop = {},
+                             .send_through_socket = {}});
     out->start_waiting();  // nobody is to be told
   }
   runtime::OutChannelPtr out;
@@ -91,7 +91,7 @@ void call_parts(const Report& report) {
              [&](int i) { results[static_cast<std::size_t>(i)] = detail::Object::pending(1); });
 
   auto send = [&](int i) {
-    DirectCall direct{.result = results[static_cast<std::size_t>(i)], .receiver = &receiver};
+    PendingCall direct{.result = results[static_cast<std::size_t>(i)], .receiver = &receiver};
     ids[static_cast<std::size_t>(i)] =
         *both.out->send(runtime::Work::Kind::Method, call.function, call.arguments, direct);
   };

@@ -14,15 +14,15 @@ void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
   known_[actor->id] = actor;
   enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed);
   std::weak_ptr weak = actor;
-  head_.ask(
-      [&](wire::Ask::Builder ask) {
+  head_.request(
+      [&](wire::HeadRequest::Builder ask) {
         auto out = ask.initActor();
         out.setActor(actor->id);
         out.setName(options.name);
         out.setType(actor->type);
         write_request(out.initRequest(), options);
       },
-      [this, weak](wire::Tell::Reader tell) {
+      [this, weak](wire::HeadNotice::Reader tell) {
         if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
       },
       [this, weak](const Failure& refused) {
@@ -40,12 +40,12 @@ void Actors::construct(const ActorPtr& actor, AddressPtr process, detail::CallSp
 void Actors::locate(const ActorPtr& actor) {
   known_[actor->id] = actor;
   std::weak_ptr weak = actor;
-  head_.ask(
-      [&](wire::Ask::Builder ask) {
+  head_.request(
+      [&](wire::HeadRequest::Builder ask) {
         ask.initActorFind().setId(actor->id);
         ask.getActorFind().setType(actor->type);
       },
-      [this, weak](wire::Tell::Reader tell) {
+      [this, weak](wire::HeadNotice::Reader tell) {
         if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
       },
       [this, weak](const Failure& refused) {
@@ -67,7 +67,7 @@ bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call,
                            const detail::ObjectPtr& result, CallReceiver& receiver) {
   auto* channel = actor->channel.load(std::memory_order_acquire);
   if (!channel || actor->behind_loop.load(std::memory_order_relaxed) != 0) return false;
-  DirectCall direct{
+  PendingCall direct{
       .result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
   result->source.channel = actor->channel_kept;
   const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
@@ -139,10 +139,10 @@ void Actors::end(const ActorPtr& actor, const Incarnation::End& over) {
 }
 
 void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
-  DirectCall direct{.result = call->result,
-                    .receiver = this,
-                    .context = actor,
-                    .label = call->out.function.label};
+  PendingCall direct{.result = call->result,
+                     .receiver = this,
+                     .context = actor,
+                     .label = call->out.function.label};
   if (call->out.kind == Work::Kind::Constructor) direct.receiver = &constructors_;
   if (calls_.is_self(*actor->process)) call->result->note_own_call();
   calls_.send(actor->process, call->out, std::move(direct));
@@ -154,25 +154,25 @@ void Actors::send(const ActorPtr& actor, const std::shared_ptr<Call>& call) {
 
 // ---- what becomes of them -----------------------------------------------------------------------
 
-void Actors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+void Actors::answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds) {
   call.result->complete(std::move(outcome));
 }
 
-void Actors::lost(DirectCall call, Progress, const Failure& how) {
+void Actors::lost(PendingCall call, Progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
   if (how.kind == Failure::Kind::ProcessDied) die(actor, death);
   call.result->complete(death);
 }
 
-void Actors::Constructors::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds) {
+void Actors::Constructors::answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds) {
   if (const auto* failure = std::get_if<Failure>(&outcome)) {
     die(std::static_pointer_cast<detail::ActorState>(call.context), *failure);
   }
   call.result->complete(std::move(outcome));
 }
 
-void Actors::Constructors::lost(DirectCall call, Progress, const Failure& how) {
+void Actors::Constructors::lost(PendingCall call, Progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
   die(actor, death);
@@ -196,7 +196,7 @@ Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
 }
 
 void Actors::kill(std::uint64_t actor) {
-  head_.post([actor](wire::Ask::Builder ask) { ask.setActorKill(actor); });
+  head_.notify([actor](wire::HeadRequest::Builder ask) { ask.setActorKill(actor); });
 }
 
 AddressPtr Actors::lost(std::uint64_t actor, const Failure& how) {

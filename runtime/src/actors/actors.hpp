@@ -87,14 +87,14 @@ class Actors : public CallReceiver {
   AddressPtr lost(std::uint64_t actor, const Failure& how);
 
   // ---- of methods' calls
-  void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
-  void lost(DirectCall call, Progress progress, const Failure& how) override;
+  void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+  void lost(PendingCall call, Progress progress, const Failure& how) override;
 
  private:
   /// Constructors' calls; the loop's alone.
   struct Constructors : CallReceiver {
-    void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
-    void lost(DirectCall call, Progress progress, const Failure& how) override;
+    void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+    void lost(PendingCall call, Progress progress, const Failure& how) override;
   };
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;

@@ -27,7 +27,7 @@ std::size_t bytes_of(const Outcome& outcome) {
 /// channel is passed over.
 void CallServer::on_given_up_call(ProcessId caller, wire::Call::Reader call) {
   for (auto argument : call.getArgs()) exports_.read(argument);
-  if (!DirectId::is(call.getId())) return;
+  if (!ChannelCallId::is(call.getId())) return;
   executor_.push({.caller = caller,
                   .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::GivenUp),
                   .place = Work::Place{.caller = caller, .call = call.getId()}});
@@ -62,7 +62,7 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
     work.arguments.push_back(exports_.read(argument));
     if (const auto& stored = work.arguments.back().stored) store_.prefetch(stored->place());
   }
-  if (DirectId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
+  if (ChannelCallId::is(id)) work.place = Work::Place{.caller = caller, .call = id};
   running_[caller][id] = {.stage = work.stage, .label = function->key.label, .reply = reply};
   executor_.push(std::move(work));
 }

@@ -28,7 +28,7 @@ std::shared_ptr<void> hold_stored(const std::vector<detail::Argument>& arguments
 
 }  // namespace
 
-void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct) {
+void Calls::send(const AddressPtr& to, const OutgoingCall& call, PendingCall direct) {
   if (const auto bytes = size_of(call.arguments); bytes > kLargestValue) {
     auto* receiver = direct.receiver;
     return receiver->answered(
@@ -46,11 +46,11 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   if (auto through = channel(to->process)) {
     const auto id =
         call.gang ? std::nullopt : through->send(call.kind, call.function, call.arguments, direct);
-    if (!id) return send_elsewhere(to, call, through, std::move(direct));
+    if (!id) return send_via_socket(to, call, through, std::move(direct));
     result->set_on_cancel([through, id = *id] { through->cancel(id); });
     return;
   }
-  auto waiting = std::make_shared<DirectCall>(std::move(direct));
+  auto waiting = std::make_shared<PendingCall>(std::move(direct));
   const auto id = peers_.request(
       to,
       [&](wire::Message::Builder message, std::uint64_t id) {
@@ -65,10 +65,10 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, DirectCall dire
   peers_.channels().talked(to->process);
 }
 
-void Calls::send_elsewhere(const AddressPtr& to, const OutgoingCall& call,
-                           const OutChannelPtr& channel, DirectCall direct) {
+void Calls::send_via_socket(const AddressPtr& to, const OutgoingCall& call,
+                            const OutChannelPtr& channel, PendingCall direct) {
   const auto result = direct.result;
-  const auto id = channel->send_elsewhere(direct);
+  const auto id = channel->send_via_socket(direct);
   if (!id) {
     auto* receiver = direct.receiver;
     return receiver->lost(std::move(direct), Progress::NotBegun, channel->why_closed());

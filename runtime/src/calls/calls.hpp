@@ -33,15 +33,15 @@ class Calls {
 
   /// The receiver of `direct` is called once, and may be within. cancel() of its result takes the
   /// call back if it has not started.
-  void send(const AddressPtr& to, const OutgoingCall& call, DirectCall direct);
+  void send(const AddressPtr& to, const OutgoingCall& call, PendingCall direct);
   bool is_self(const Address& callee) const { return callee.process == self_->process; }
   OutChannelPtr channel(ProcessId to) const { return peers_.channels().to(to); }
 
  private:
   void write(wire::Call::Builder out, const OutgoingCall& call, const AddressPtr& to,
              std::uint64_t id);
-  void send_elsewhere(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel,
-                      DirectCall direct);
+  void send_via_socket(const AddressPtr& to, const OutgoingCall& call, const OutChannelPtr& channel,
+                       PendingCall direct);
   void let_cancel(const detail::ObjectPtr& result, const AddressPtr& to, std::uint64_t id);
 
   Peers& peers_;

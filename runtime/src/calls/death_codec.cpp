@@ -4,7 +4,7 @@
 
 namespace troupe::runtime {
 
-Death read_death(wire::Tell::Reader tell, wire::Failure::Reader failure) {
+Death read_death(wire::HeadNotice::Reader tell, wire::Failure::Reader failure) {
   Death death(read_failure(failure));
   if (const auto calls = tell.getCalls(); calls.getKnown()) {
     death.calls = CallsSeen{.begun = calls.getBegun(), .finished = calls.getFinished()};
@@ -12,7 +12,8 @@ Death read_death(wire::Tell::Reader tell, wire::Failure::Reader failure) {
   return death;
 }
 
-void write_death(wire::Tell::Builder tell, wire::Failure::Builder failure, const Death& death) {
+void write_death(wire::HeadNotice::Builder tell, wire::Failure::Builder failure,
+                 const Death& death) {
   write_failure(failure, death.how);
   if (!death.calls) return;
   auto calls = tell.initCalls();

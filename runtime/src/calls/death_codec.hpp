@@ -7,8 +7,9 @@
 namespace troupe::runtime {
 
 /// How a process ended, as a tell says it; `failure` is the part of it that says why.
-Death read_death(wire::Tell::Reader tell, wire::Failure::Reader failure);
-void write_death(wire::Tell::Builder tell, wire::Failure::Builder failure, const Death& death);
+Death read_death(wire::HeadNotice::Reader tell, wire::Failure::Reader failure);
+void write_death(wire::HeadNotice::Builder tell, wire::Failure::Builder failure,
+                 const Death& death);
 
 void write_callers(wire::ProcessExited::Builder to, const ExecutionRecord::Report& report);
 ExecutionRecord::Report read_callers(wire::ProcessExited::Reader from);

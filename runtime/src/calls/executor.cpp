@@ -31,13 +31,13 @@ Failure unknown_function(const std::string& place) {
 }
 
 /// What large arguments could not be had, which is not the fault of user code.
-std::optional<Failure> bring(std::span<detail::Payload> arguments) {
+std::optional<Failure> fetch(std::span<detail::Payload> arguments) {
   try {
     std::vector<detail::StoredValue*> stored;
     for (const auto& argument : arguments) {
       if (argument.stored) stored.push_back(argument.stored.get());
     }
-    detail::bring_together(stored);
+    detail::fetch_together(stored);
     return std::nullopt;
   } catch (const Error& error) {
     return error.failure();
@@ -151,7 +151,7 @@ void Executor::serve(Channel& channel) {
 /// False where it cannot run yet: it stays.
 bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
   const auto& head = next.head;
-  if (head.elsewhere != 0) return run_elsewhere(channel, next);
+  if (head.elsewhere != 0) return run_via_socket(channel, next);
   const auto kind = static_cast<Work::Kind>(head.kind);
   if (kind == Work::Kind::Method && before_constructor()) return false;
   arguments_.resize(head.arguments);
@@ -178,7 +178,7 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
   return true;
 }
 
-bool Executor::run_elsewhere(InChannel& channel, const InChannel::Call& next) {
+bool Executor::run_via_socket(InChannel& channel, const InChannel::Call& next) {
   auto arrived = arrived_.find({.caller = channel.caller(), .call = next.head.id});
   if (arrived == arrived_.end()) return false;
   auto work = std::move(arrived->second);
@@ -198,7 +198,7 @@ bool Executor::run_elsewhere(InChannel& channel, const InChannel::Call& next) {
 Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
                           std::span<detail::Payload> arguments, const ExecutionMark& mark) {
   calling_process = caller;
-  if (auto failure = bring(arguments)) {
+  if (auto failure = fetch(arguments)) {
     if (kind == Work::Kind::Constructor) construct_failure_ = failure;
     return std::move(*failure);
   }

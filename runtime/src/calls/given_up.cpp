@@ -76,7 +76,7 @@ std::optional<transport::Outgoing> given_up(std::span<const char> body, const Fa
 std::uint64_t channel_call(std::span<const char> body) {
   return read(body, [](wire::Message::Reader message) {
     const auto call = message.isCall() ? message.getCall().getId() : 0;
-    return DirectId::is(call) ? call : 0;
+    return ChannelCallId::is(call) ? call : 0;
   });
 }
 

@@ -15,13 +15,13 @@ void HeadLink::disconnect(const Failure& why) {
 void HeadLink::send(std::uint64_t id, const Fill& fill) {
   if (!connection_) return;
   transport::Outgoing message;
-  auto ask = message.root().initAsk();
+  auto ask = message.root().initHeadRequest();
   ask.setId(id);
   fill(ask);
   connection_->send(message);
 }
 
-std::uint64_t HeadLink::ask(const Fill& fill, Granted granted, Refused refused) {
+std::uint64_t HeadLink::request(const Fill& fill, Granted granted, Refused refused) {
   const auto id = ++last_id_;
   if (gone_) {
     refused(*gone_);
@@ -32,14 +32,14 @@ std::uint64_t HeadLink::ask(const Fill& fill, Granted granted, Refused refused) 
   return id;
 }
 
-void HeadLink::post(const Fill& fill) { send(0, fill); }
+void HeadLink::notify(const Fill& fill) { send(0, fill); }
 
 void HeadLink::withdraw(std::uint64_t id) {
   if (pending_.erase(id) == 0) return;
-  post([id](wire::Ask::Builder ask) { ask.setWithdraw(id); });
+  notify([id](wire::HeadRequest::Builder request) { request.setWithdraw(id); });
 }
 
-bool HeadLink::answer(wire::Tell::Reader tell) {
+bool HeadLink::answer(wire::HeadNotice::Reader tell) {
   auto found = pending_.find(tell.getId());
   if (tell.getId() == 0 || found == pending_.end()) return false;
   auto pending = std::move(found->second);

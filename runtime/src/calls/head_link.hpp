@@ -15,8 +15,8 @@ namespace troupe::runtime {
 /// driver) or relayed by its node (a worker process). Belongs to the loop.
 class HeadLink {
  public:
-  using Fill = std::function<void(wire::Ask::Builder)>;
-  using Granted = std::function<void(wire::Tell::Reader)>;
+  using Fill = std::function<void(wire::HeadRequest::Builder)>;
+  using Granted = std::function<void(wire::HeadNotice::Reader)>;
   using Refused = std::function<void(const Failure&)>;
 
   /// Where asks go from now on.
@@ -29,14 +29,14 @@ class HeadLink {
   bool is_gone() const { return gone_.has_value(); }
 
   /// -> id. Exactly one of the two is called, once, later; not at all after forget(id).
-  std::uint64_t ask(const Fill& fill, Granted granted, Refused refused);
+  std::uint64_t request(const Fill& fill, Granted granted, Refused refused);
   /// An ask without an answer.
-  void post(const Fill& fill);
+  void notify(const Fill& fill);
   /// The answer is not wanted any more; the head is told.
   void withdraw(std::uint64_t id);
 
   /// Hands an answer to who asked. False where it answers nothing: it was unasked.
-  bool answer(wire::Tell::Reader tell);
+  bool answer(wire::HeadNotice::Reader tell);
 
  private:
   struct Pending {

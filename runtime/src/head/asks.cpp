@@ -24,26 +24,26 @@ scheduler::Need read_need(wire::Request::Reader request) {
 
 }  // namespace
 
-void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
+void Control::asked(ProcessId asker, wire::HeadRequest::Reader ask) {
   const auto* process = routes_.process(asker);
   if (!process) return;
   const Asked who{asker, ask.getId()};
   try {
     switch (ask.which()) {
-      case wire::Ask::LEASE:
+      case wire::HeadRequest::LEASE:
         return apply(scheduler::LeaseAsked{.request = open_request(asker, ask.getId()),
                                            .job = process->job,
                                            .requester = asker,
                                            .need = read_need(ask.getLease())});
-      case wire::Ask::LEASE_RETURN:
+      case wire::HeadRequest::LEASE_RETURN:
         return apply(scheduler::LeaseReturned{.lease = ask.getLeaseReturn(), .by = asker});
-      case wire::Ask::WITHDRAW:
+      case wire::HeadRequest::WITHDRAW:
         return withdraw(asker, ask.getWithdraw());
-      case wire::Ask::ACTOR:
+      case wire::HeadRequest::ACTOR:
         return ask_actor(asker, ask.getId(), ask.getActor());
-      case wire::Ask::ACTOR_KILL:
+      case wire::HeadRequest::ACTOR_KILL:
         return kill_actor(asker, ask.getActorKill());
-      case wire::Ask::ACTOR_FIND: {
+      case wire::HeadRequest::ACTOR_FIND: {
         const auto find = ask.getActorFind();
         if (find.isName()) check_name("the actor's name", find.getName());
         return find_actor({.asked = who,
@@ -52,22 +52,22 @@ void Control::asked(ProcessId asker, wire::Ask::Reader ask) {
                            .name = find.isName() ? std::string(find.getName()) : std::string(),
                            .type = find.getType()});
       }
-      case wire::Ask::GANG:
+      case wire::HeadRequest::GANG:
         return ask_gang(asker, ask.getId(), ask.getGang());
-      case wire::Ask::GANG_RELEASE:
+      case wire::HeadRequest::GANG_RELEASE:
         return release_gang(asker, ask.getGangRelease());
-      case wire::Ask::BLOCKED:
+      case wire::HeadRequest::BLOCKED:
         return apply(scheduler::ProcessBlocked{.process = asker});
-      case wire::Ask::UNBLOCKED:
+      case wire::HeadRequest::UNBLOCKED:
         resuming_[asker] = ask.getId();
         return apply(scheduler::ProcessUnblocked{.process = asker});
-      case wire::Ask::FATE:
+      case wire::HeadRequest::FATE:
         return ask_fate(who, ask.getFate());
-      case wire::Ask::STORE:
+      case wire::HeadRequest::STORE:
         return ask_store(who, ask.getStore());
-      case wire::Ask::VALUES_HELD:
+      case wire::HeadRequest::VALUES_HELD:
         return apply(scheduler::ValuesHeld{.process = asker, .any = ask.getValuesHeld()});
-      case wire::Ask::NODE_END:
+      case wire::HeadRequest::NODE_END:
         return ask_node_end(who, ask.getNodeEnd());
     }
   } catch (const std::invalid_argument& error) {  // an amount or a name that no request may have
@@ -115,7 +115,7 @@ void Control::release_gang(ProcessId by, scheduler::GangId id) {
 }
 
 void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& why) {
-  routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
+  routes_.tell(asked.asker, asked.id, [&](wire::HeadNotice::Builder tell) {
     runtime::write_failure(tell.initRefused(), {.kind = kind, .message = why});
   });
 }
@@ -157,8 +157,9 @@ void Control::ask_store(const Asked& asked, const std::string& machine) {
     found.node = id;
     break;
   }
-  routes_.tell(asked.asker, asked.id,
-               [&](wire::Tell::Builder tell) { runtime::write_address(tell.initStore(), found); });
+  routes_.tell(asked.asker, asked.id, [&](wire::HeadNotice::Builder tell) {
+    runtime::write_address(tell.initStore(), found);
+  });
 }
 
 void Control::ask_node_end(const Asked& asked, scheduler::NodeId node) {
@@ -167,7 +168,7 @@ void Control::ask_node_end(const Asked& asked, scheduler::NodeId node) {
 }
 
 void Control::answer_done(const Asked& asked) {
-  routes_.tell(asked.asker, asked.id, [](wire::Tell::Builder tell) { tell.setDone(); });
+  routes_.tell(asked.asker, asked.id, [](wire::HeadNotice::Builder tell) { tell.setDone(); });
 }
 
 void Control::find_actor(const Search& search) {
@@ -179,7 +180,7 @@ bool Control::answer_search(const Search& search) {
       search.name.empty() ? state_.actor(search.actor) : state_.actor_named(search.name);
   if (!found) {
     if (!search.name.empty()) return false;
-    const auto* ended = fates_.actor(search.actor);
+    const auto* ended = exit_records_.actor(search.actor);
     const auto how =
         ended ? ended->message : fmt::format("there is no actor {} (any more)", search.actor);
     refuse(search.asked, Failure::Kind::ActorDied, how);
@@ -199,7 +200,7 @@ bool Control::answer_search(const Search& search) {
   }
   const auto* process = routes_.process(found->process);
   if (found->stage != scheduler::Stage::Placed || !process || !process->address) return false;
-  routes_.tell(search.asked.asker, search.asked.id, [&](wire::Tell::Builder tell) {
+  routes_.tell(search.asked.asker, search.asked.id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initActor();
     grant.setActor(found->actor);
     grant.setType(actor.type);

@@ -165,7 +165,7 @@ void Control::process_exited(scheduler::NodeId node, wire::ProcessExited::Reader
   const auto* process = routes_.process(id);
   if (!process || process->node != node) return;
   auto how = runtime::read_failure(exited.getFailure());
-  if (auto why = fates_.stopped_because(id); !why.empty())
+  if (auto why = exit_records_.stopped_because(id); !why.empty())
     how.message = fmt::format("process {} was stopped: {}", id, why);
   const auto cause = how.message;
   settle_fate(id, {.how = std::move(how), .calls = runtime::read_callers(exited)});
@@ -173,18 +173,18 @@ void Control::process_exited(scheduler::NodeId node, wire::ProcessExited::Reader
       .process = id, .node = node, .incarnation = routes_.node(node)->incarnation, .cause = cause});
 }
 
-void Control::settle_fate(ProcessId process, Fates::End end) {
+void Control::settle_fate(ProcessId process, ExitRecords::End end) {
   if (auto asked = fates_asked_.extract(process); !asked.empty()) {
     for (const auto& [who, until] : asked.mapped()) {
-      routes_.tell(who.asker, who.id, [&, asker = who.asker](wire::Tell::Builder tell) {
+      routes_.tell(who.asker, who.id, [&, asker = who.asker](wire::HeadNotice::Builder tell) {
         runtime::write_death(tell, tell.initFate(), end.death_for(asker));
       });
     }
   }
   for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
   forget_asks_of(process);
-  fates_.stopped_because(process);
-  fates_.process_ended(process, std::move(end));
+  exit_records_.stopped_because(process);
+  exit_records_.process_ended(process, std::move(end));
   routes_.remove_process(process);
 }
 
@@ -240,7 +240,7 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
     return;
   auto at = *node->store;
   at.node = id;
-  routes_.tell(orphans.getOwner(), 0, [&](wire::Tell::Builder tell) {
+  routes_.tell(orphans.getOwner(), 0, [&](wire::HeadNotice::Builder tell) {
     tell.setOrphans(orphans);
     runtime::write_address(tell.getOrphans().initAt(), at);
   });
@@ -260,7 +260,7 @@ void Control::answer_overdue_fates() {
   for (auto& [process, asked] : fates_asked_) {
     std::erase_if(asked, [&, id = process](const FateAsked& waiting) {
       if (waiting.until > now || !has_spoken_since(id, waiting.until)) return false;
-      routes_.tell(waiting.asked.asker, waiting.asked.id, [&](wire::Tell::Builder tell) {
+      routes_.tell(waiting.asked.asker, waiting.asked.id, [&](wire::HeadNotice::Builder tell) {
         runtime::write_failure(
             tell.initFate(),
             {.kind = Failure::Kind::Disconnected,
@@ -274,7 +274,7 @@ void Control::answer_overdue_fates() {
 }
 
 void Control::ask_fate(const Asked& asked, ProcessId process) {
-  const auto* ended = fates_.process(process);
+  const auto* ended = exit_records_.process(process);
   if (!ended && routes_.process(process)) {
     fates_asked_[process].push_back({asked, Clock::now() + kFatePatience});
     return;
@@ -282,7 +282,7 @@ void Control::ask_fate(const Asked& asked, ProcessId process) {
   const runtime::Death unknown(
       Failure{.kind = Failure::Kind::ProcessDied,
               .message = fmt::format("process {} ended long ago", process)});
-  routes_.tell(asked.asker, asked.id, [&](wire::Tell::Builder tell) {
+  routes_.tell(asked.asker, asked.id, [&](wire::HeadNotice::Builder tell) {
     runtime::write_death(tell, tell.initFate(), ended ? ended->death_for(asked.asker) : unknown);
   });
 }

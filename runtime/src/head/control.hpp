@@ -16,12 +16,12 @@
 #include <troupe/errors.hpp>
 #include <troupe/scheduler/state.hpp>
 
-#include "head/fates.hpp"
+#include "head/exit_records.hpp"
 #include "head/identity.hpp"
 #include "head/routes.hpp"
 #include "head/watches.hpp"
 #include "os/now_and_then.hpp"
-#include "transport/standstill.hpp"
+#include "transport/stall_detector.hpp"
 
 namespace troupe::head {
 
@@ -49,7 +49,7 @@ class Control {
         silence_(silence),
         log_(std::move(log)),
         state_(options) {
-    standstill_.expect(started_ + kTick);
+    stall_detector_.expect(started_ + kTick);
   }
 
   // ---- what happens (control.cpp)
@@ -74,12 +74,12 @@ class Control {
   void tick();
 
   // ---- what is asked (asks.cpp)
-  void asked(ProcessId asker, wire::Ask::Reader ask);
+  void asked(ProcessId asker, wire::HeadRequest::Reader ask);
 
   /// What `troupe status --json` prints (status.cpp).
   nlohmann::json status() const;
   /// How many entries the head's tables have, by name: each goes with what it is about, but for how
-  /// processes and actors ended, which is forgotten by number (see Fates).
+  /// processes and actors ended, which is forgotten by number (see ExitRecords).
   nlohmann::json table_sizes() const;
   std::size_t drivers() const { return jobs_.size(); }
   std::size_t nodes() const { return routes_.nodes().size(); }
@@ -109,7 +109,7 @@ class Control {
   // control.cpp
   void apply(const scheduler::Event& event);
   void flush();
-  void settle_fate(ProcessId process, Fates::End end);
+  void settle_fate(ProcessId process, ExitRecords::End end);
   void forget_asks_of(ProcessId process);
   void answer_overdue_fates();
   bool has_spoken_since(ProcessId process, Clock::time_point time);
@@ -163,7 +163,7 @@ class Control {
   std::function<void(const std::string&)> log_;
   scheduler::State state_;
   const Clock::time_point started_ = Clock::now();
-  transport::Standstill standstill_{2 * kTick};
+  transport::StallDetector stall_detector_{2 * kTick};
 
   std::vector<scheduler::Effect> effects_;
   os::NowAndThen checks_;
@@ -176,7 +176,7 @@ class Control {
   std::map<std::uint64_t, Job> jobs_;
   std::vector<Search> searches_;
   std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
-  Fates fates_;
+  ExitRecords exit_records_;
   Watches owner_watches_, node_watches_;
   std::unordered_map<scheduler::NodeId, std::vector<Asked>> node_ends_asked_;
   std::unordered_map<ProcessId, std::vector<FateAsked>> fates_asked_;

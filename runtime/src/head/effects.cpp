@@ -9,7 +9,7 @@ namespace troupe::head {
 
 runtime::Death Control::death_or(ProcessId process, ProcessId told,
                                  const std::string& cause) const {
-  if (const auto* ended = fates_.process(process)) return ended->death_for(told);
+  if (const auto* ended = exit_records_.process(process)) return ended->death_for(told);
   return Failure{.kind = Failure::Kind::ProcessDied,
                  .message = fmt::format("process {}: {}", process, cause)};
 }
@@ -26,7 +26,7 @@ void Control::carry_out(const scheduler::StartProcess& effect) {
 
 void Control::carry_out(const scheduler::StopProcess& effect) {
   if (!routes_.process(effect.process)) return;  // it is gone already, or its node is
-  fates_.will_stop(effect.process, effect.why);
+  exit_records_.will_stop(effect.process, effect.why);
   routes_.stop_process(effect.node, effect.process, effect.why);
 }
 
@@ -35,7 +35,7 @@ void Control::carry_out(const scheduler::LeaseGranted& effect) {
   const auto* process = routes_.process(effect.process);
   if (!asked || !process || !process->address)
     return apply(scheduler::LeaseReturned{.lease = effect.lease, .by = effect.requester});
-  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+  routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initLease();
     grant.setLease(effect.lease);
     runtime::write_address(grant.initProcess(), *process->address);
@@ -49,7 +49,7 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
     return apply(scheduler::ActorReleased{
         .actor = effect.actor, .by = effect.requester, .why = "nobody waits for it any more"});
   }
-  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+  routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initActor();
     grant.setActor(effect.actor);
     grant.setType(effect.type);
@@ -68,7 +68,7 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
   if (!asked || !all_there)
     return apply(scheduler::GangReleased{
         .gang = effect.gang, .by = effect.requester, .why = "nobody waits for it any more"});
-  routes_.tell(asked->asker, asked->id, [&](wire::Tell::Builder tell) {
+  routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initGang();
     grant.setGang(effect.gang);
     auto members = grant.initMembers(static_cast<unsigned>(effect.members.size()));
@@ -88,7 +88,7 @@ void Control::carry_out(const scheduler::Refused& effect) {
   const auto asked = close_request(effect.request);
   if (!asked) return;
   using Kind = scheduler::Refused::Kind;
-  const auto* failed = fates_.process(effect.failed);
+  const auto* failed = exit_records_.process(effect.failed);
   const auto kind = effect.kind == Kind::Impossible ? Failure::Kind::Impossible
                     : effect.kind != Kind::Failed   ? Failure::Kind::Refused
                     : failed                        ? failed->how.kind
@@ -98,11 +98,11 @@ void Control::carry_out(const scheduler::Refused& effect) {
 
 void Control::carry_out(const scheduler::LeaseRecalled& effect) {
   routes_.tell(effect.requester, 0,
-               [&](wire::Tell::Builder tell) { tell.setLeaseRecalled(effect.lease); });
+               [&](wire::HeadNotice::Builder tell) { tell.setLeaseRecalled(effect.lease); });
 }
 
 void Control::carry_out(const scheduler::LeaseLost& effect) {
-  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
+  routes_.tell(effect.requester, 0, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initLeaseLost();
     lost.setId(effect.lease);
     runtime::write_death(tell, lost.initFailure(),
@@ -112,8 +112,8 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
-  fates_.actor_ended(effect.actor, death.how);
-  routes_.tell(effect.requester, 0, [&](wire::Tell::Builder tell) {
+  exit_records_.actor_ended(effect.actor, death.how);
+  routes_.tell(effect.requester, 0, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor);
     runtime::write_death(tell, lost.initFailure(), death);
@@ -122,7 +122,7 @@ void Control::carry_out(const scheduler::ActorLost& effect) {
 
 void Control::carry_out(const scheduler::GangBroken& effect) {
   const auto tell_of_it = [&](ProcessId to) {
-    routes_.tell(to, 0, [&](wire::Tell::Builder tell) {
+    routes_.tell(to, 0, [&](wire::HeadNotice::Builder tell) {
       auto broken = tell.initGangBroken();
       broken.setGang(effect.gang);
       broken.setRank(effect.rank);
@@ -136,11 +136,12 @@ void Control::carry_out(const scheduler::GangBroken& effect) {
 void Control::carry_out(const scheduler::ProcessResumed& effect) {
   auto ask = resuming_.extract(effect.process);
   if (ask.empty()) return;
-  routes_.tell(effect.process, ask.mapped(), [](wire::Tell::Builder tell) { tell.setResumed(); });
+  routes_.tell(effect.process, ask.mapped(),
+               [](wire::HeadNotice::Builder tell) { tell.setResumed(); });
 }
 
 void Control::carry_out(const scheduler::StillWaits& effect) {
-  routes_.tell(effect.driver, 0, [&](wire::Tell::Builder tell) {
+  routes_.tell(effect.driver, 0, [&](wire::HeadNotice::Builder tell) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(effect.waited).count();
     tell.setStillWaits(
         fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));

@@ -137,8 +137,8 @@ struct Head::Impl {
       case wire::Message::RELAY: {
         const auto relay = message.getRelay();
         const auto* process = routes.process(relay.getProcess());
-        if (process && process->node == id && relay.isAsk())
-          control.asked(relay.getProcess(), relay.getAsk());
+        if (process && process->node == id && relay.isRequest())
+          control.asked(relay.getProcess(), relay.getRequest());
         return;
       }
       case wire::Message::OWNER_WATCH:
@@ -183,7 +183,7 @@ struct Head::Impl {
         {},
         [this, job = job, process = process](wire::Message::Reader message) {
           control.driver_spoke(job);
-          if (message.isAsk()) return control.asked(process, message.getAsk());
+          if (message.isHeadRequest()) return control.asked(process, message.getHeadRequest());
           auto known = routes.jobs().find(job);
           if (message.isHeartbeat() && known != routes.jobs().end()) {
             return echo(message.getHeartbeat(), known->second.connection);

@@ -37,14 +37,14 @@ void Routes::tell(ProcessId to, std::uint64_t ask, const FillTell& fill) {
   if (target->node == 0) {
     auto job = jobs_.find(target->job);
     if (job == jobs_.end()) return;
-    auto tell = message.root().initTell();
+    auto tell = message.root().initHeadNotice();
     tell.setId(ask);
     fill(tell);
     job->second.connection->send(message);
   } else if (auto* node = this->node(target->node)) {
     auto relay = message.root().initRelay();
     relay.setProcess(to);
-    auto tell = relay.initTell();
+    auto tell = relay.initNotice();
     tell.setId(ask);
     fill(tell);
     node->connection->send(message);

@@ -52,7 +52,7 @@ class Routes {
     std::chrono::steady_clock::time_point heard;
     bool is_silent = false;  // it was said that its driver is
   };
-  using FillTell = std::function<void(wire::Tell::Builder)>;
+  using FillTell = std::function<void(wire::HeadNotice::Builder)>;
 
   void add_node(std::uint32_t id, Node node) { nodes_[id] = std::move(node); }
   void remove_node(std::uint32_t id) { nodes_.erase(id); }

@@ -18,8 +18,8 @@ constexpr std::chrono::seconds kWorthSaying{10};
 
 void Control::forgive_own_silence() {
   const auto now = Clock::now();
-  const auto stood = standstill_.came(now);
-  standstill_.expect(now + kTick);
+  const auto stood = stall_detector_.came(now);
+  stall_detector_.expect(now + kTick);
   for (auto& [id, node] : routes_.nodes()) node.heard = std::min(now, node.heard + stood);
   for (auto& [id, job] : routes_.jobs()) job.heard = std::min(now, job.heard + stood);
 }

@@ -31,6 +31,13 @@ json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
   return row;
 }
 
+json to_json(const scheduler::JobView& job) {
+  return {{"job", job.job},       {"weight", job.weight},
+          {"ended", job.ended},   {"processes", job.processes},
+          {"leases", job.leases}, {"actors", job.actors},
+          {"gangs", job.gangs},   {"pending", job.pending}};
+}
+
 }  // namespace
 
 json Control::table_sizes() const {
@@ -42,9 +49,9 @@ json Control::table_sizes() const {
           {"requests by asker", request_of_.size()},
           {"searches for actors", searches_.size()},
           {"processes that resume", resuming_.size()},
-          {"processes that are stopped", fates_.stopping()},
-          {"ends of processes", fates_.processes()},
-          {"ends of actors", fates_.actors()},
+          {"processes that are stopped", exit_records_.stopping()},
+          {"ends of processes", exit_records_.processes()},
+          {"ends of actors", exit_records_.actors()},
           {"asks for an end of a process", fates_asked_.size()},
           {"asks for an end of a node", node_ends_asked_.size()},
           {"watched owners", owner_watches_.size()},
@@ -67,16 +74,10 @@ json Control::status() const {
     out["nodes"].push_back(to_json(node, routes_.node(node.node)));
   for (const auto& job : state_.jobs()) {
     const auto known = jobs_.find(job.job);
-    out["jobs"].push_back({{"job", job.job},
-                           {"name", known == jobs_.end() ? "" : known->second.name},
-                           {"pid", known == jobs_.end() ? 0 : known->second.pid},
-                           {"weight", job.weight},
-                           {"ended", job.ended},
-                           {"processes", job.processes},
-                           {"leases", job.leases},
-                           {"actors", job.actors},
-                           {"gangs", job.gangs},
-                           {"pending", job.pending}});
+    auto text = to_json(job);
+    text["name"] = known == jobs_.end() ? "" : known->second.name;
+    text["pid"] = known == jobs_.end() ? 0 : known->second.pid;
+    out["jobs"].push_back(std::move(text));
   }
   for (const auto& actor : state_.actors()) {
     const auto* process = routes_.process(actor.process);

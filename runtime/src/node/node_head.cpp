@@ -43,14 +43,14 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
 
 void Node::Impl::open_store() {
   try {
-    store_ = std::make_unique<StoreHost>(
-        StoreHost::Ways{.loop = loop_,
-                        .options = options_.store,
-                        .token = options_.token,
-                        .cluster = cluster_,
-                        .host = host_,
-                        .machine = os::machine_id(),
-                        .to_head = [this](transport::Outgoing& message) { to_head(message); }});
+    store_ = std::make_unique<StoreHost>(StoreHost::Callbacks{
+        .loop = loop_,
+        .options = options_.store,
+        .token = options_.token,
+        .cluster = cluster_,
+        .host = host_,
+        .machine = os::machine_id(),
+        .to_head = [this](transport::Outgoing& message) { to_head(message); }});
     workers_.use_store(store_.get());
   } catch (const Error& error) {
     stop(fmt::format("the object store has no place to listen: {}", error.what()), true);
@@ -81,7 +81,7 @@ void Node::Impl::on_message(wire::Message::Reader message) {
                            message.getStopProcess().getWhy());
     case wire::Message::RELAY: {
       auto relay = message.getRelay();
-      if (relay.isTell()) workers_.tell(relay.getProcess(), relay.getTell());
+      if (relay.isNotice()) workers_.tell(relay.getProcess(), relay.getNotice());
       return;
     }
     case wire::Message::NODE_LOST:
@@ -129,7 +129,7 @@ void Node::Impl::tell_store_usage() {
 
 void Node::Impl::beat() {
   const auto now = Clock::now();
-  last_echo_ += standstill_.came(now);
+  last_echo_ += stall_detector_.came(now);
   if (now - last_echo_ > options_.head_silence) {
     return stop(
         fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()),
@@ -140,7 +140,7 @@ void Node::Impl::beat() {
   to_head(message);
   if (state_ == State::Joined) tell_store_usage();
   workers_.look_at_memory();
-  standstill_.expect(now + options_.heartbeat);
+  stall_detector_.expect(now + options_.heartbeat);
   beat_timer_.expires_after(options_.heartbeat);
   beat_timer_.async_wait(unless_gone([this] {
     if (!is_stopping()) beat();

@@ -20,7 +20,7 @@
 #include "node/store_host.hpp"
 #include "node/workers.hpp"
 #include "os/unique_fd.hpp"
-#include "transport/standstill.hpp"
+#include "transport/stall_detector.hpp"
 
 namespace troupe::node {
 
@@ -96,7 +96,7 @@ struct Node::Impl {
   std::uint32_t node_ = 0;
   std::uint64_t beats_ = 0;
   Clock::time_point last_echo_{};
-  transport::Standstill standstill_{2 * options_.heartbeat};
+  transport::StallDetector stall_detector_{2 * options_.heartbeat};
   asio::steady_timer beat_timer_, stop_timer_;
   std::function<void(std::uint32_t)> joined_;
   std::function<void(std::string, bool)> stopped_;

@@ -12,15 +12,15 @@
 
 namespace troupe::node {
 
-StoreHost::StoreHost(Ways ways) : ways_(std::move(ways)) {
-  address_.machine = ways_.machine;
-  acceptor_.emplace(ways_.loop, "the object store ", transport::AcceptLimits{},
+StoreHost::StoreHost(Callbacks callbacks) : callbacks_(std::move(callbacks)) {
+  address_.machine = callbacks_.machine;
+  acceptor_.emplace(callbacks_.loop, "the object store ", transport::AcceptLimits{},
                     [](const std::string& line) { log::warn(line); });
   const auto on_socket = [this](transport::Socket socket) { accept(std::move(socket)); };
-  listeners_ = runtime::open_listeners(ways_.loop, ways_.host, address_, on_socket);
+  listeners_ = runtime::open_listeners(callbacks_.loop, callbacks_.host, address_, on_socket);
   if (listeners_.tcp) return;
   // For other nodes of this machine.
-  listeners_.tcp = transport::Listener::tcp(ways_.loop, ways_.host, 0, on_socket);
+  listeners_.tcp = transport::Listener::tcp(callbacks_.loop, callbacks_.host, 0, on_socket);
   address_.port = listeners_.tcp->port();
 }
 
@@ -28,13 +28,13 @@ StoreHost::~StoreHost() { close(); }
 
 store::Service& StoreHost::service() {
   if (service_) return *service_;
-  service_ = std::make_unique<store::Service>(ways_.loop, ways_.options);
+  service_ = std::make_unique<store::Service>(callbacks_.loop, callbacks_.options);
   transfer::ExchangeOptions options;
-  options.cluster = ways_.cluster;
-  options.token = ways_.token;
+  options.cluster = callbacks_.cluster;
+  options.token = callbacks_.token;
   options.self = {.node = address_.node, .host = address_.host, .port = address_.port};
-  exchange_ = std::make_unique<transfer::Exchange>(ways_.loop, *service_, std::move(options),
-                                                   ways_.to_head);
+  exchange_ = std::make_unique<transfer::Exchange>(callbacks_.loop, *service_, std::move(options),
+                                                   callbacks_.to_head);
   return *service_;
 }
 
@@ -105,14 +105,14 @@ std::optional<store::Statistics> StoreHost::statistics() const {
 
 void StoreHost::accept(transport::Socket socket) {
   transport::ServerOptions options;
-  options.cluster = ways_.cluster;
+  options.cluster = callbacks_.cluster;
   options.timeout = std::chrono::seconds(10);
   options.refuse = [](const transport::Caller& caller) -> std::string {
     const bool welcome = caller.role == wire::Role::PROCESS || caller.role == wire::Role::NODE ||
                          caller.role == wire::Role::DRIVER;
     return welcome ? "" : "this is the object store of a node, and no head";
   };
-  options.key = [token = ways_.token](const transport::Caller& caller) {
+  options.key = [token = callbacks_.token](const transport::Caller& caller) {
     return caller.role == wire::Role::PROCESS ? transport::job_key(token, caller.job) : token;
   };
   acceptor_->accept(

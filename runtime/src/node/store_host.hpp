@@ -27,7 +27,7 @@ namespace troupe::node {
 /// the node's loop.
 class StoreHost {
  public:
-  struct Ways {
+  struct Callbacks {
     boost::asio::io_context& loop;
     store::ServiceOptions options;
     transport::Secret token{};  ///< of the cluster
@@ -37,7 +37,7 @@ class StoreHost {
     std::function<void(transport::Outgoing&)> to_head;
   };
   /// Listens from now on. Throws Refused.
-  explicit StoreHost(Ways ways);
+  explicit StoreHost(Callbacks callbacks);
   ~StoreHost();
 
   void set_node(std::uint32_t node) { address_.node = node; }
@@ -71,7 +71,7 @@ class StoreHost {
   store::Service& service();
   transfer::Exchange& exchange();
 
-  Ways ways_;
+  Callbacks callbacks_;
   runtime::Address address_;
   runtime::Listeners listeners_;
   std::optional<transport::Acceptor> acceptor_;

@@ -182,11 +182,11 @@ void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
 
 void Workers::on_message(Worker& worker, wire::Message::Reader message) {
   switch (message.which()) {
-    case wire::Message::ASK: {
+    case wire::Message::HEAD_REQUEST: {
       transport::Outgoing out;
       auto relay = out.root().initRelay();
       relay.setProcess(worker.process);
-      relay.setAsk(message.getAsk());
+      relay.setRequest(message.getHeadRequest());
       return to_head_(out);
     }
     case wire::Message::PROCESS_READY:
@@ -289,11 +289,11 @@ void Workers::stop_all(const std::string& why) {
   for (auto process : processes) stop(process, why);
 }
 
-void Workers::tell(std::uint64_t process, wire::Tell::Reader tell) {
+void Workers::tell(std::uint64_t process, wire::HeadNotice::Reader tell) {
   const auto found = workers_.find(process);
   if (found == workers_.end()) return;
   transport::Outgoing out;
-  out.root().setTell(tell);
+  out.root().setHeadNotice(tell);
   found->second->link->send(out);
 }
 

@@ -71,7 +71,7 @@ class Workers {
   void terminate_all();
   void stop_all(const std::string& why);
   /// Passes on what the head told; dropped where the process is gone.
-  void tell(std::uint64_t process, wire::Tell::Reader tell);
+  void tell(std::uint64_t process, wire::HeadNotice::Reader tell);
 
   /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
   void use_store(StoreHost* store) { store_ = store; }

@@ -21,17 +21,17 @@ void Exports::write(wire::Payload::Builder into, const detail::Payload& payload,
   for (unsigned i = 0; i < refs.size(); ++i) {
     const auto& object = payload.refs[i];
     if (object->is_stale()) {  // names nothing any more: whoever asks is told that it is lost
-      write_address(refs[i].initOwner(), *ways_.self);
+      write_address(refs[i].initOwner(), *callbacks_.self);
       continue;
     }
     refs[i].setObject(object->id());
-    write_address(refs[i].initOwner(), object->owner() ? *object->owner() : *ways_.self);
+    write_address(refs[i].initOwner(), object->owner() ? *object->owner() : *callbacks_.self);
     if (!object->owner()) {
       const auto [entry, fresh] = entries_.try_emplace(object->id(), Entry{object, {}});
-      if (fresh && entries_.size() == 1) ways_.held(true);
+      if (fresh && entries_.size() == 1) callbacks_.held(true);
       entry->second.accounts[to->process] += 1;
     } else if (object->owner()->process != to->process) {
-      ways_.send_borrow(object->owner(), object->id(), to->process, 1);
+      callbacks_.send_borrow(object->owner(), object->id(), to->process, 1);
     }
   }
 }
@@ -43,9 +43,9 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
   if (from.hasStored()) payload.stored = read_stored(from.getStored());
   payload.refs.reserve(from.getRefs().size());
   for (auto ref : from.getRefs()) {
-    if (ref.getOwner().getProcess() != ways_.self->process) {
-      payload.refs.push_back(
-          detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()), ways_.release));
+    if (ref.getOwner().getProcess() != callbacks_.self->process) {
+      payload.refs.push_back(detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()),
+                                                      callbacks_.release));
     } else if (auto own = find(ref.getObject())) {
       payload.refs.push_back(std::move(own));
     } else {
@@ -86,7 +86,7 @@ detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
                       .bytes = from.getBytes(),
                       .owner = from.getOwner(),
                       .at = read_address(from.getAt())};
-  const bool own = place.owner == ways_.self->process;
+  const bool own = place.owner == callbacks_.self->process;
   if (own) {
     if (auto known = own_.find(place.object); known != own_.end()) {
       if (auto same = known->second.lock()) return same;
@@ -107,12 +107,12 @@ void Exports::settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, P
   if (account->second == 0) accounts.erase(account);
   if (!accounts.empty()) return;
   entries_.erase(entry);
-  if (entries_.empty()) ways_.held(false);
+  if (entries_.empty()) callbacks_.held(false);
 }
 
 void Exports::borrow(std::uint64_t object, ProcessId holder, std::int64_t delta) {
   // Told of late: it holds nothing any more.
-  if (delta > 0 && ways_.has_ended && ways_.has_ended(holder)) return;
+  if (delta > 0 && callbacks_.has_ended && callbacks_.has_ended(holder)) return;
   if (auto entry = entries_.find(object); entry != entries_.end()) settle(entry, holder, delta);
 }
 

@@ -21,7 +21,7 @@ namespace troupe::runtime {
 /// faster than the Borrow): that is not zero either.
 class Exports {
  public:
-  struct Ways {
+  struct Callbacks {
     AddressPtr self;
     std::function<void(const AddressPtr& owner, std::uint64_t object, ProcessId holder,
                        std::int64_t delta)>
@@ -31,7 +31,7 @@ class Exports {
     std::function<void(bool any)> held = [](bool) {};
     std::function<bool(ProcessId)> has_ended = nullptr;
   };
-  explicit Exports(Ways ways) : ways_(std::move(ways)) {}
+  explicit Exports(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
   /// `to` is about to receive this payload.
   void write(wire::Payload::Builder into, const detail::Payload& payload, const AddressPtr& to);
@@ -53,7 +53,7 @@ class Exports {
   void settle(std::unordered_map<std::uint64_t, Entry>::iterator entry, ProcessId holder,
               std::int64_t delta);
 
-  Ways ways_;
+  Callbacks callbacks_;
   void write_stored(wire::Stored::Builder into, const detail::StoredPtr& stored);
   detail::StoredPtr read_stored(wire::Stored::Reader from);
 

@@ -5,7 +5,7 @@ namespace troupe::runtime {
 void Orphans::named(const std::vector<store::ObjectId>& objects, const AddressPtr& at) {
   for (const auto& object : objects) {
     store::Wanted place{.object = object, .at = at};
-    if (ways_.may_answer(object.process)) {
+    if (callbacks_.may_answer(object.process)) {
       waiting_[object.process].push_back(std::move(place));
     } else {
       settle(place);
@@ -20,7 +20,7 @@ void Orphans::lost(ProcessId writer) {
 }
 
 void Orphans::settle(const store::Wanted& place) {
-  if (!ways_.is_known(place.object)) ways_.free(place);
+  if (!callbacks_.is_known(place.object)) callbacks_.free(place);
 }
 
 }  // namespace troupe::runtime

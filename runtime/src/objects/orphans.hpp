@@ -16,12 +16,12 @@ namespace troupe::runtime {
 /// either may come first. Belongs to the loop.
 class Orphans {
  public:
-  struct Ways {
+  struct Callbacks {
     std::function<bool(ProcessId writer)> may_answer;  ///< what it has sent may still arrive
     std::function<bool(store::ObjectId)> is_known;     ///< a handle of it lives here
     std::function<void(const store::Wanted&)> free;
   };
-  explicit Orphans(Ways ways) : ways_(std::move(ways)) {}
+  explicit Orphans(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
   /// `at`: the store where they lie; nullptr: that of this node.
   void named(const std::vector<store::ObjectId>& objects, const AddressPtr& at);
@@ -31,7 +31,7 @@ class Orphans {
  private:
   void settle(const store::Wanted& place);
 
-  Ways ways_;
+  Callbacks callbacks_;
   std::unordered_map<ProcessId, std::vector<store::Wanted>> waiting_;  // by writer
 };
 

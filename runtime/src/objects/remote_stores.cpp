@@ -18,7 +18,7 @@ store::NodeAddress node_of(const store::Wanted& wanted) {
 
 }  // namespace
 
-void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
+void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
   const std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[wanted.bytes]);
   if (!memory) {
     return done(store::Refusal{store::Refusal::Kind::MemoryFull,
@@ -31,7 +31,7 @@ void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
   options.key = as_.key;
   auto ended = [memory, bytes, done](std::optional<store::Refusal> refusal) {
     if (refusal) return done(std::move(*refusal));
-    done(Seen{bytes, memory});
+    done(FetchedView{bytes, memory});
   };
   const auto pull = std::make_shared<transfer::Pull>(
       loop_,
@@ -40,7 +40,7 @@ void FarStore::view(const store::Wanted& wanted, const OnSeen& done) {
   pull->start();
 }
 
-void FarStore::free(const store::Wanted& place) {
+void RemoteStores::free(const store::Wanted& place) {
   links_.free(node_of(place), as_.self.job, place.object);
 }
 

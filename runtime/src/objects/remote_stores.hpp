@@ -16,22 +16,22 @@
 namespace troupe::runtime {
 
 /// The bytes of a stored value that are here, and what keeps them here.
-struct Seen {
+struct FetchedView {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> keep;
 };
-using OnSeen = std::function<void(std::variant<Seen, store::Refusal>)>;
+using OnFetched = std::function<void(std::variant<FetchedView, store::Refusal>)>;
 
 /// Stored values for a process on whose machine there is no node: each is brought into memory of
 /// its own when it is looked at, and given up when nobody does. Belongs to the loop.
-class FarStore {
+class RemoteStores {
  public:
   /// `as`: how it proves itself to nodes.
-  FarStore(boost::asio::io_context& loop, const transport::ClientOptions& as,
-           transfer::Links::Watch watch)
+  RemoteStores(boost::asio::io_context& loop, const transport::ClientOptions& as,
+               transfer::Links::Watch watch)
       : loop_(loop), as_(as), links_(loop, {.as = as}, std::move(watch)) {}
 
-  void view(const store::Wanted& wanted, const OnSeen& done);
+  void view(const store::Wanted& wanted, const OnFetched& done);
   void free(const store::Wanted& place);
   void node_ended(std::uint32_t node) { links_.node_ended(node); }
 

@@ -38,8 +38,9 @@ Failure failure_of(const store::Refusal& refusal) {
   return failure;
 }
 
-StoreLink::StoreLink(Ways ways)
-    : ways_(std::move(ways)), far_(ways_.loop, ways_.to_nodes, ways_.watch_node) {}
+StoreLink::StoreLink(Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      remote_(callbacks_.loop, callbacks_.to_nodes, callbacks_.watch_node) {}
 StoreLink::~StoreLink() { note_numbers(); }
 
 void StoreLink::note_numbers() {
@@ -53,7 +54,7 @@ store::Client* StoreLink::client() {
   if (!may_be()) return nullptr;
   auto& process = ProcessContext::current();
   auto settled = detail::Object::pending(0);
-  boost::asio::post(ways_.loop, [this, settled] {
+  boost::asio::post(callbacks_.loop, [this, settled] {
     attach([settled](store::Client*) { settled->complete(detail::Payload{}); });
   });
   wait_giving_cpu_back(
@@ -61,31 +62,32 @@ store::Client* StoreLink::client() {
   return client_.load(std::memory_order_acquire);
 }
 
-void StoreLink::view(const store::Wanted& wanted, OnSeen done) {
+void StoreLink::view(const store::Wanted& wanted, OnFetched done) {
   auto here = [done](std::variant<store::ViewPtr, store::Refusal> view) {
     if (auto* refusal = std::get_if<store::Refusal>(&view)) return done(std::move(*refusal));
     const auto& seen = std::get<store::ViewPtr>(view);
-    done(Seen{seen->bytes(), seen});
+    done(FetchedView{seen->bytes(), seen});
   };
   if (auto* client = client_.load(std::memory_order_acquire))
     return client->view(wanted, std::move(here));
-  boost::asio::post(ways_.loop, [this, wanted, here = std::move(here), done = std::move(done)] {
-    attach([this, wanted, here, done](store::Client* client) {
-      if (client) return client->view(wanted, here);
-      if (leaving_)
-        return done(
-            store::Refusal{store::Refusal::Kind::Stopped, "this process is leaving its cluster"});
-      far_.view(wanted, done);
-    });
-  });
+  boost::asio::post(callbacks_.loop,
+                    [this, wanted, here = std::move(here), done = std::move(done)] {
+                      attach([this, wanted, here, done](store::Client* client) {
+                        if (client) return client->view(wanted, here);
+                        if (leaving_)
+                          return done(store::Refusal{store::Refusal::Kind::Stopped,
+                                                     "this process is leaving its cluster"});
+                        remote_.view(wanted, done);
+                      });
+                    });
 }
 
 void StoreLink::free(const store::Wanted& place) {
   if (auto* client = client_.load(std::memory_order_acquire)) return client->free(place);
-  boost::asio::post(ways_.loop, [this, place] {
+  boost::asio::post(callbacks_.loop, [this, place] {
     attach([this, place](store::Client* client) {
       if (client) return client->free(place);
-      if (!leaving_) far_.free(place);
+      if (!leaving_) remote_.free(place);
     });
   });
 }
@@ -99,7 +101,7 @@ void StoreLink::attach(Then then) {
   waiting_.push_back(std::move(then));
   if (stage == Stage::Asking) return;
   stage_.store(Stage::Asking, std::memory_order_release);
-  ways_.connect([this](std::variant<transport::ConnectionPtr, Failure> connection) {
+  callbacks_.connect([this](std::variant<transport::ConnectionPtr, Failure> connection) {
     if (std::holds_alternative<Failure>(connection)) return settle(Stage::None, nullptr);
     connection_ = std::get<transport::ConnectionPtr>(connection);
     transport::Outgoing message;
@@ -130,7 +132,7 @@ bool StoreLink::on_message(const transport::ConnectionPtr& from, wire::Message::
 void StoreLink::on_orphans(capnp::List<wire::ObjectKey>::Reader orphans) {
   std::vector<store::ObjectId> objects;
   for (const auto orphan : orphans) objects.push_back(store::read_object(orphan));
-  if (ways_.orphaned) ways_.orphaned(objects);
+  if (callbacks_.orphaned) callbacks_.orphaned(objects);
 }
 
 void StoreLink::attached(const transport::ConnectionPtr& from,
@@ -146,7 +148,7 @@ void StoreLink::attached(const transport::ConnectionPtr& from,
   store::ClientOptions options;
   options.last_object = last_object_;
   clients_.push_back(std::make_unique<store::Client>(
-      ways_.loop, ways_.self->process, std::move(std::get<store::Mapping>(mapping)),
+      callbacks_.loop, callbacks_.self->process, std::move(std::get<store::Mapping>(mapping)),
       [to = from](transport::Outgoing&& message) { to->send(message); }, options));
   settle(Stage::Attached, clients_.back().get());
 }
@@ -157,7 +159,7 @@ void StoreLink::do_without(const std::string& why) {
     log::warn(
         fmt::format("process {} cannot use the object store of its node, and sends large values in "
                     "messages: {}",
-                    ways_.self->process, why));
+                    callbacks_.self->process, why));
   }
   settle(Stage::None, nullptr);
 }

@@ -37,7 +37,7 @@ class StoreLink {
   static constexpr std::chrono::seconds kAgain{1};
 
   using Connected = std::function<void(std::variant<transport::ConnectionPtr, Failure>)>;
-  struct Ways {
+  struct Callbacks {
     boost::asio::io_context& loop;
     AddressPtr self;
     /// The loop: a connection to a node of this machine; its objects' messages are given to
@@ -49,7 +49,7 @@ class StoreLink {
     std::function<void(std::uint32_t node)> watch_node = {};
     transport::ClientOptions to_nodes = {};  ///< how it proves itself to nodes of other machines
   };
-  explicit StoreLink(Ways ways);
+  explicit StoreLink(Callbacks callbacks);
   ~StoreLink();
 
   // ---- any thread
@@ -60,7 +60,7 @@ class StoreLink {
   /// Blocks. nullptr: there is none on this machine. The client lives as long as this.
   store::Client* client();
   /// `done`: on the loop, or within.
-  void view(const store::Wanted& wanted, OnSeen done);
+  void view(const store::Wanted& wanted, OnFetched done);
   void free(const store::Wanted& place);
   /// The store of this node, for others. Only once there is a client.
   AddressPtr address() const { return address_; }
@@ -77,7 +77,7 @@ class StoreLink {
   void flush() {
     if (connection_) connection_->flush();
   }
-  void node_ended(std::uint32_t node) { far_.node_ended(node); }
+  void node_ended(std::uint32_t node) { remote_.node_ended(node); }
   /// This process leaves its cluster: what it would still free goes with its job, and it looks
   /// nowhere else for values.
   void leave() { leaving_ = true; }
@@ -96,14 +96,14 @@ class StoreLink {
   void settle(Stage stage, store::Client* client);
   void note_numbers();
 
-  Ways ways_;
+  Callbacks callbacks_;
   std::atomic<Stage> stage_{Stage::Unused};
   std::atomic<store::Client*> client_{nullptr};
   std::atomic<Clock::rep> ask_again_{0};
   AddressPtr address_;  // written before client_
 
   // the loop's
-  FarStore far_;
+  RemoteStores remote_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
   std::string last_why_;  // it went without the store

@@ -32,27 +32,27 @@ ObjectPtr StoredValue::begin() {
   return coming;
 }
 
-void StoredValue::arrived(std::variant<runtime::Seen, store::Refusal> seen) {
+void StoredValue::arrived(std::variant<runtime::FetchedView, store::Refusal> seen) {
   const std::lock_guard lock(mutex_);
   const auto coming = std::exchange(coming_, nullptr);
   if (const auto* refusal = std::get_if<store::Refusal>(&seen))
     return coming->complete(runtime::failure_of(*refusal));
-  const auto& here = std::get<runtime::Seen>(seen);
+  const auto& here = std::get<runtime::FetchedView>(seen);
   bytes_ = here.bytes;
   if (waiting_ > 0) first_ = here.keep;
   view_ = here.keep;
   coming->complete(Payload{});
 }
 
-void StoredValue::bring(runtime::Deadline deadline) {
-  if (come(deadline)) return;
+void StoredValue::fetch(runtime::Deadline deadline) {
+  if (wait_for(deadline)) return;
   raise({.kind = Failure::Kind::TimedOut,
          .message = fmt::format("a value of {} was not brought here in time",
                                 store::format_bytes(place_.bytes))});
 }
 
-bool StoredValue::bring_within(std::chrono::milliseconds time) {
-  return come(runtime::deadline_after(time));
+bool StoredValue::fetch_within(std::chrono::milliseconds time) {
+  return wait_for(runtime::deadline_after(time));
 }
 
 void StoredValue::give_back() {
@@ -60,7 +60,7 @@ void StoredValue::give_back() {
   first_ = nullptr;
 }
 
-bool StoredValue::come(runtime::Deadline deadline) {
+bool StoredValue::wait_for(runtime::Deadline deadline) {
   const auto coming = begin();
   if (!coming) return true;
   runtime::wait_giving_cpu_back(
@@ -84,19 +84,19 @@ Block StoredValue::open() {
         return {{reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}, std::move(view)};
       }
     }
-    bring(std::nullopt);
+    fetch(std::nullopt);
   }
 }
 
-void bring_together(std::span<StoredValue* const> values) {
+void fetch_together(std::span<StoredValue* const> values) {
   if (values.empty()) return;
-  if (values.size() == 1) return values.front()->bring(std::nullopt);
+  if (values.size() == 1) return values.front()->fetch(std::nullopt);
   thread_local std::minstd_rand random{std::random_device{}()};
   std::uniform_int_distribution<int> patience(50, 250);  // milliseconds
   for (StoredValue* alone = values.front();;) {
-    alone->bring(std::nullopt);
+    alone->fetch(std::nullopt);
     const auto late = std::ranges::find_if(values, [&](StoredValue* value) {
-      return value != alone && !value->bring_within(std::chrono::milliseconds(patience(random)));
+      return value != alone && !value->fetch_within(std::chrono::milliseconds(patience(random)));
     });
     if (late == values.end()) return;
     for (auto* value : values) value->give_back();

@@ -104,13 +104,13 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
   auto found = Object::pending(0);
   auto id = std::make_shared<ActorId>(0);
   process.post([&process, found, id, name = std::string(name), type = std::string(type)] {
-    process.head().ask(
-        [&](wire::Ask::Builder ask) {
+    process.head().request(
+        [&](wire::HeadRequest::Builder ask) {
           auto find = ask.initActorFind();
           find.setName(name);
           find.setType(type);
         },
-        [found, id](wire::Tell::Reader tell) {
+        [found, id](wire::HeadNotice::Reader tell) {
           *id = tell.getActor().getActor();
           found->complete(Payload{});
         },
@@ -145,7 +145,7 @@ void kill_actor(const ActorPtr& actor) {
     const auto gang =
         // No rank lives without the others.
         std::static_pointer_cast<runtime::GangShare>(actor->gang)->id;
-    process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+    process.head().notify([gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang); });
   });
 }
 
@@ -174,7 +174,7 @@ const Payload& get_object(const ObjectPtr& object,
   }
   if (const auto* failure = std::get_if<Failure>(&object->outcome())) raise(*failure);
   const auto& payload = std::get<Payload>(object->outcome());
-  if (payload.stored) payload.stored->bring(deadline);
+  if (payload.stored) payload.stored->fetch(deadline);
   return payload;
 }
 
@@ -190,15 +190,15 @@ void wait_until(std::span<const ObjectPtr> objects, std::size_t count, runtime::
     if (object->owner() && !object->ready())
       process.post([&process, object] { process.resolver().fetch(object); });
   }
-  runtime::Watched watched(process.tasks(), objects);
+  runtime::WaitSet wait_set(process.tasks(), objects);
   // Looked at before a sleep only: a wait that is over soon pays nothing for it.
   bool in_vain = false;
   const auto is_over = [&] {
-    watched.drain();
+    wait_set.drain();
     return in_vain || done();
   };
   const auto before_sleep = [&] {
-    watched.before_sleep();
+    wait_set.before_sleep();
     in_vain = !deadline && waits_for_itself(process, objects, count);
   };
   if (cpu == CpuMeanwhile::Kept) {

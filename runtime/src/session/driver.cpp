@@ -95,20 +95,20 @@ void Driver::on_message(wire::Message::Reader message) {
                       .job = registered.getJob(),
                       .job_key = transport::job_key(token_, registered.getJob()),
                       .cluster = registered.getCluster()};
-    Process::Strangers strangers;
-    strangers.key = token_;
-    strangers.refuse = [](const transport::Caller& caller) -> std::string {
+    Process::AcceptPolicy accept_policy;
+    accept_policy.key = token_;
+    accept_policy.refuse = [](const transport::Caller& caller) -> std::string {
       return caller.role == wire::Role::NODE
                  ? ""
                  : "a driver answers nodes and the processes of its job only";
     };
-    strangers.serve = [this](const transport::ConnectionPtr& connection,
-                             wire::Message::Reader request) {
+    accept_policy.serve = [this](const transport::ConnectionPtr& connection,
+                                 wire::Message::Reader request) {
       serve_program(connection, request);
       return true;
     };
     process_ = std::make_unique<Process>(
-        loop_, std::move(identity), head_, std::move(strangers),
+        loop_, std::move(identity), head_, std::move(accept_policy),
         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
     start_heartbeat();
   } else if (message.isHeartbeat()) {
@@ -126,10 +126,11 @@ void Driver::on_message(wire::Message::Reader message) {
 
 /// The head knows which node is on this machine.
 void Driver::find_store(StoreLink::Connected connected) {
-  process_->head().ask(
-      [this](wire::Ask::Builder ask) { ask.setStore(self_->machine); },
-      [this, connected](wire::Tell::Reader tell) { connect_store(tell.getStore(), connected); },
-      [connected](const Failure& refused) { connected(refused); });
+  process_->head().request([this](wire::HeadRequest::Builder ask) { ask.setStore(self_->machine); },
+                           [this, connected](wire::HeadNotice::Reader tell) {
+                             connect_store(tell.getStore(), connected);
+                           },
+                           [connected](const Failure& refused) { connected(refused); });
 }
 
 void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connected& connected) {

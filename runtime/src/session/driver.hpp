@@ -41,7 +41,7 @@ class Driver {
   std::string status_json(std::chrono::milliseconds timeout);
 
  private:
-  struct Strangers;
+  struct AcceptPolicy;
   void register_job(const DriverOptions& options);
   void serve_program(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void on_message(wire::Message::Reader message);

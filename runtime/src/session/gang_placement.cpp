@@ -48,7 +48,7 @@ void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t 
 }
 
 void release(Process& process, std::uint64_t gang) {
-  process.head().post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+  process.head().notify([gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang); });
 }
 
 /// On the loop. The grant may be on its way: the release, which the head reads after the request,
@@ -98,8 +98,8 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
 /// On the loop.
 void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share,
               CallSpec constructor, const GangRequest& wanted, const RequestOptions& each) {
-  share->request = process.head().ask(
-      [&](wire::Ask::Builder ask) {
+  share->request = process.head().request(
+      [&](wire::HeadRequest::Builder ask) {
         auto out = ask.initGang();
         out.setGang(share->id);
         out.setSize(wanted.size);
@@ -107,7 +107,7 @@ void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share
         out.setName(each.name);
         write_request(out.initEach(), each);
       },
-      [&process, gang, share, constructor = std::move(constructor)](wire::Tell::Reader tell) {
+      [&process, gang, share, constructor = std::move(constructor)](wire::HeadNotice::Reader tell) {
         on_granted(process, gang, share, constructor, read_members(tell.getGang()));
       },
       [placed = gang.placed](const Failure& failure) { placed->complete(failure); });

@@ -7,7 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "transport/standstill.hpp"
+#include "transport/stall_detector.hpp"
 
 namespace troupe::runtime {
 
@@ -17,18 +17,18 @@ namespace troupe::runtime {
 class Heartbeat {
  public:
   using Clock = std::chrono::steady_clock;
-  struct Ways {
+  struct Callbacks {
     std::function<void(std::uint64_t beat)> send;
     /// There was no echo for `silence`; called once, no beat follows.
     std::function<void()> silent;
   };
 
   Heartbeat(boost::asio::io_context& loop, std::chrono::milliseconds period,
-            std::chrono::milliseconds silence, Ways ways)
+            std::chrono::milliseconds silence, Callbacks callbacks)
       : period_(period),
         silence_(silence),
-        ways_(std::move(ways)),
-        standstill_(2 * period),
+        callbacks_(std::move(callbacks)),
+        stall_detector_(2 * period),
         timer_(loop) {}
 
   void start();
@@ -40,10 +40,10 @@ class Heartbeat {
 
   const std::chrono::milliseconds period_;
   const std::chrono::milliseconds silence_;
-  const Ways ways_;
+  const Callbacks callbacks_;
   std::uint64_t beats_ = 0;
   Clock::time_point last_echo_{};
-  transport::Standstill standstill_;
+  transport::StallDetector stall_detector_;
   boost::asio::steady_timer timer_;
 };
 

@@ -17,7 +17,7 @@ void HeldValues::changed(bool any) {
 
 void HeldValues::tell(bool any) {
   told_ = any;
-  head_.post([any](wire::Ask::Builder ask) { ask.setValuesHeld(any); });
+  head_.notify([any](wire::HeadRequest::Builder ask) { ask.setValuesHeld(any); });
 }
 
 }  // namespace troupe::runtime

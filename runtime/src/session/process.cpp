@@ -49,10 +49,10 @@ std::string place_of(const Address& self) {
 Process& Process::current() { return static_cast<Process&>(ProcessContext::current()); }
 
 Process::Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head,
-                 Strangers strangers, std::function<void(StoreLink::Connected)> to_store)
+                 AcceptPolicy accept_policy, std::function<void(StoreLink::Connected)> to_store)
     : loop_(loop),
       identity_(std::move(identity)),
-      strangers_(std::move(strangers)),
+      accept_policy_(std::move(accept_policy)),
       acceptor_(loop, "", {}, nullptr),
       store_link_({.loop = loop_,
                    .self = identity_.self,
@@ -126,15 +126,15 @@ Process::~Process() {
 }
 
 void Process::give_cpu_back() {
-  post([this] { head_.post([](wire::Ask::Builder ask) { ask.setBlocked(); }); });
+  post([this] { head_.notify([](wire::HeadRequest::Builder ask) { ask.setBlocked(); }); });
 }
 
 detail::ObjectPtr Process::take_cpu_again() {
   auto resumed = detail::Object::pending(0);
   post([this, resumed] {
-    head_.ask([](wire::Ask::Builder ask) { ask.setUnblocked(); },
-              [resumed](wire::Tell::Reader) { resumed->complete(detail::Payload{}); },
-              [resumed](const Failure& failure) { resumed->complete(failure); });
+    head_.request([](wire::HeadRequest::Builder ask) { ask.setUnblocked(); },
+                  [resumed](wire::HeadNotice::Reader) { resumed->complete(detail::Payload{}); },
+                  [resumed](const Failure& failure) { resumed->complete(failure); });
   });
   return resumed;
 }
@@ -144,7 +144,7 @@ void Process::accept(transport::Socket socket) {
   options.cluster = identity_.cluster;
   options.timeout = kPeerHandshake;
   options.refuse = [this](const transport::Caller& caller) -> std::string {
-    if (caller.role != wire::Role::PROCESS) return strangers_.refuse(caller);
+    if (caller.role != wire::Role::PROCESS) return accept_policy_.refuse(caller);
     if (caller.subject != identity_.self->process) {
       return fmt::format("this is process {}, not {}: the one you look for has ended",
                          identity_.self->process, caller.subject);
@@ -154,7 +154,7 @@ void Process::accept(transport::Socket socket) {
                : fmt::format("this process serves job {}, not {}", identity_.job, caller.job);
   };
   options.key = [this](const transport::Caller& caller) {
-    return caller.role == wire::Role::PROCESS ? identity_.job_key : strangers_.key;
+    return caller.role == wire::Role::PROCESS ? identity_.job_key : accept_policy_.key;
   };
   acceptor_.accept(std::move(socket), std::move(options),
                    [this](transport::ConnectionPtr connection, const transport::Accepted& who) {
@@ -164,7 +164,7 @@ void Process::accept(transport::Socket socket) {
                      connection->hand_over(
                          {},
                          [this, connection](wire::Message::Reader message) {
-                           strangers_.serve(connection, message);
+                           accept_policy_.serve(connection, message);
                          },
                          [](const std::string&) {});
                    });
@@ -194,7 +194,7 @@ void Process::on_request(ProcessId caller, wire::Message::Reader message) {
 
 void Process::on_head_message(wire::Message::Reader message) {
   if (head_.is_gone()) return;
-  if (message.isTell()) on_tell(message.getTell());
+  if (message.isHeadNotice()) on_tell(message.getHeadNotice());
   if (message.isShutdown()) on_cluster_stopped(message.getShutdown());
   if (message.isNodeLost()) on_node_lost(message.getNodeLost());
 }
@@ -230,36 +230,36 @@ void Process::on_node_lost(wire::NodeLost::Reader lost) {
   }
 }
 
-void Process::on_tell(wire::Tell::Reader tell) {
+void Process::on_tell(wire::HeadNotice::Reader tell) {
   if (head_.answer(tell)) return;
   switch (tell.which()) {
-    case wire::Tell::LEASE:  // granted while it was being withdrawn
-      return head_.post([lease = tell.getLease().getLease()](wire::Ask::Builder ask) {
+    case wire::HeadNotice::LEASE:  // granted while it was being withdrawn
+      return head_.notify([lease = tell.getLease().getLease()](wire::HeadRequest::Builder ask) {
         ask.setLeaseReturn(lease);
       });
-    case wire::Tell::LEASE_RECALLED:
+    case wire::HeadNotice::LEASE_RECALLED:
       return tasks_.recalled(tell.getLeaseRecalled());
-    case wire::Tell::LEASE_LOST: {
+    case wire::HeadNotice::LEASE_LOST: {
       const auto lost = tell.getLeaseLost();
       if (const auto process = tasks_.lost(lost.getId()))
         peers_.died(process, read_death(tell, lost.getFailure()));
       return;
     }
-    case wire::Tell::ACTOR_LOST: {
+    case wire::HeadNotice::ACTOR_LOST: {
       const auto lost = tell.getActorLost();
       const auto death = read_death(tell, lost.getFailure());
       if (auto process = actors_.lost(lost.getId(), death.how))
         peers_.died(process->process, death);
       return;
     }
-    case wire::Tell::GANG_BROKEN: {
+    case wire::HeadNotice::GANG_BROKEN: {
       const auto broken = tell.getGangBroken();
       return gangs_.on_broken(broken.getGang(), broken.getRank(),
                               read_death(tell, broken.getFailure()));
     }
-    case wire::Tell::ORPHANS:
+    case wire::HeadNotice::ORPHANS:
       return on_orphans(tell.getOrphans());
-    case wire::Tell::STILL_WAITS:
+    case wire::HeadNotice::STILL_WAITS:
       return log::warn(std::string(tell.getStillWaits()) +
                        " (`troupe status` and Cluster::status_json() say who has what)");
     default:
@@ -275,9 +275,9 @@ void Process::on_orphans(wire::Orphans::Reader orphans) {
 }
 
 void Process::watch_node(std::uint32_t node) {
-  head_.ask([node](wire::Ask::Builder ask) { ask.setNodeEnd(node); },
-            [this, node](wire::Tell::Reader) { store_link_.node_ended(node); },
-            [](const Failure&) {});
+  head_.request([node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node); },
+                [this, node](wire::HeadNotice::Reader) { store_link_.node_ended(node); },
+                [](const Failure&) {});
 }
 
 }  // namespace troupe::runtime

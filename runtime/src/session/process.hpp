@@ -46,7 +46,7 @@ class Process final : public ProcessContext {
   /// false if it is not that.
   using Serve = std::function<bool(const transport::ConnectionPtr&, wire::Message::Reader)>;
   /// Who may connect besides processes of the job, and with which key; "" and a key, or why not.
-  struct Strangers {
+  struct AcceptPolicy {
     std::function<std::string(const transport::Caller&)> refuse;
     transport::Secret key{};
     Serve serve;
@@ -54,7 +54,7 @@ class Process final : public ProcessContext {
 
   /// `to_store`: connects to a node of this machine.
   Process(boost::asio::io_context& loop, Identity identity, transport::ConnectionPtr head,
-          Strangers strangers, std::function<void(StoreLink::Connected)> to_store);
+          AcceptPolicy accept_policy, std::function<void(StoreLink::Connected)> to_store);
   ~Process() override;
 
   /// Throws Refused where this process is in no cluster.
@@ -111,14 +111,14 @@ class Process final : public ProcessContext {
  private:
   void lose_head(const Failure& why);
   void on_request(ProcessId caller, wire::Message::Reader message);
-  void on_tell(wire::Tell::Reader tell);
+  void on_tell(wire::HeadNotice::Reader tell);
   void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(std::uint32_t node);
   void on_node_lost(wire::NodeLost::Reader lost);
 
   boost::asio::io_context& loop_;
   const Identity identity_;
-  const Strangers strangers_;
+  const AcceptPolicy accept_policy_;
   transport::Acceptor acceptor_;
   // Of all sessions: a handle that outlives its own must not name what a later one makes.
   static inline std::atomic<std::uint64_t> last_object_{0};

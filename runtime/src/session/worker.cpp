@@ -80,13 +80,13 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
   const auto key = config.getJobKey();
   std::copy_n(key.begin(), std::min(key.size(), identity.job_key.size()), identity.job_key.begin());
 
-  Process::Strangers strangers;
-  strangers.refuse = [](const transport::Caller&) {
+  Process::AcceptPolicy accept_policy;
+  accept_policy.refuse = [](const transport::Caller&) {
     return "a worker process answers processes of its own job only";
   };
   take_record();
   process =
-      std::make_unique<Process>(loop, std::move(identity), link, std::move(strangers),
+      std::make_unique<Process>(loop, std::move(identity), link, std::move(accept_policy),
                                 [this](const StoreLink::Connected& connected) { connected(link); });
 }
 

@@ -86,7 +86,7 @@ bool Tasks::cancel(const detail::ObjectPtr& result) {
   return true;
 }
 
-void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
+void Tasks::answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) {
   const auto task = std::static_pointer_cast<Task>(std::move(call.context));
   const auto* failure = std::get_if<Failure>(&outcome);
   const bool given_up =
@@ -102,7 +102,7 @@ void Tasks::answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds 
   if (answers) task->result->complete(std::move(outcome));
 }
 
-void Tasks::lost(DirectCall call, Progress progress, const Failure& how) {
+void Tasks::lost(PendingCall call, Progress progress, const Failure& how) {
   const auto task = std::static_pointer_cast<Task>(std::move(call.context));
   apply([&](Effects& effects) { book_.lost(*task, progress, how, effects); });
 }
@@ -162,7 +162,7 @@ void Tasks::perform_here(Effects& effects) {
   }
 }
 
-DirectCall Tasks::direct_of(Task& task) {
+PendingCall Tasks::direct_of(Task& task) {
   return {.result = task.result,
           .receiver = nullptr,
           .context = std::static_pointer_cast<Task>(task.shared_from_this()),
@@ -184,7 +184,7 @@ bool Tasks::send_through_channel(Task& task) {
 void Tasks::perform(tasks::Send& send) {
   if (!send.task) return;
   AddressPtr to;
-  DirectCall direct;
+  PendingCall direct;
   std::shared_ptr<Task> task;
   {
     const std::lock_guard lock(mutex_);
@@ -210,9 +210,9 @@ void Tasks::perform(tasks::Fail& end) { mine(*end.task).result->complete(std::mo
 
 void Tasks::perform(tasks::Ask& ask) {
   const auto refused = std::make_shared<bool>(false);  // at once, where there is no head any more
-  const auto id = head_.ask(
-      [&](wire::Ask::Builder out) { write_request(out.initLease(), *ask.need); },
-      [this, number = ask.ask](wire::Tell::Reader tell) { granted(number, tell.getLease()); },
+  const auto id = head_.request(
+      [&](wire::HeadRequest::Builder out) { write_request(out.initLease(), *ask.need); },
+      [this, number = ask.ask](wire::HeadNotice::Reader tell) { granted(number, tell.getLease()); },
       [this, number = ask.ask, refused](const Failure& why) {
         *refused = true;
         asked_.erase(number);
@@ -230,7 +230,7 @@ void Tasks::perform(tasks::Withdraw& withdraw) {
 
 void Tasks::perform(tasks::GiveBack& back) {
   channels_version_.fetch_add(1, std::memory_order_release);
-  head_.post([lease = back.lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
+  head_.notify([lease = back.lease](wire::HeadRequest::Builder ask) { ask.setLeaseReturn(lease); });
 }
 
 void Tasks::perform(tasks::Warn& warning) { log::warn(warning.text); }

@@ -51,8 +51,8 @@ class Tasks : public CallReceiver {
   /// There is a channel to a process that may have leases.
   void channel_opened(const OutChannelPtr& channel);
 
-  void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
-  void lost(DirectCall call, Progress progress, const Failure& how) override;
+  void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
+  void lost(PendingCall call, Progress progress, const Failure& how) override;
 
  private:
   struct Task : tasks::BookedTask {
@@ -69,7 +69,7 @@ class Tasks : public CallReceiver {
 
   static Task& mine(tasks::BookedTask& task) { return static_cast<Task&>(task); }
   static Lease& mine(tasks::Lease& lease) { return static_cast<Lease&>(lease); }
-  static DirectCall direct_of(Task& task);
+  static PendingCall direct_of(Task& task);
 
   /// What was made of an event under the mutex: what is left to do without it.
   template <class Event>

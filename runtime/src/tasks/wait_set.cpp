@@ -4,7 +4,7 @@
 
 namespace troupe::runtime {
 
-Watched::Watched(Tasks& tasks, std::span<const detail::ObjectPtr> objects) {
+WaitSet::WaitSet(Tasks& tasks, std::span<const detail::ObjectPtr> objects) {
   const detail::Object* before = nullptr;
   for (const auto& object : objects) {
     if (object->ready()) continue;
@@ -17,11 +17,11 @@ Watched::Watched(Tasks& tasks, std::span<const detail::ObjectPtr> objects) {
   look_for_leases();
 }
 
-Watched::~Watched() {
+WaitSet::~WaitSet() {
   for (auto& channel : channels_) channel->stop_waiting();
 }
 
-bool Watched::add(const OutChannelPtr& channel) {
+bool WaitSet::add(const OutChannelPtr& channel) {
   if (std::ranges::find(channels_, channel) != channels_.end()) return false;
   channels_.push_back(channel);
   channel->start_waiting();
@@ -29,7 +29,7 @@ bool Watched::add(const OutChannelPtr& channel) {
 }
 
 /// Tasks move between leases, and leases come and go.
-void Watched::look_for_leases() {
+void WaitSet::look_for_leases() {
   if (!tasks_ || tasks_->channels_version() == leases_version_) return;
   leases_version_ = tasks_->channels_version();
   for (const auto& channel : tasks_->channels()) {
@@ -38,12 +38,12 @@ void Watched::look_for_leases() {
   }
 }
 
-void Watched::drain() {
+void WaitSet::drain() {
   look_for_leases();
   for (std::size_t i = 0; i < channels_.size(); ++i) channels_[i]->drain();
 }
 
-void Watched::before_sleep() {
+void WaitSet::before_sleep() {
   for (auto& channel : channels_) channel->before_sleep();
 }
 

@@ -10,12 +10,12 @@ namespace troupe::runtime {
 
 /// For the time of one wait on a user's thread: the channels through which the objects may be
 /// answered, so that the thread takes the answers itself.
-class Watched {
+class WaitSet {
  public:
-  Watched(Tasks& tasks, std::span<const detail::ObjectPtr> objects);
-  ~Watched();
-  Watched(const Watched&) = delete;
-  Watched& operator=(const Watched&) = delete;
+  WaitSet(Tasks& tasks, std::span<const detail::ObjectPtr> objects);
+  ~WaitSet();
+  WaitSet(const WaitSet&) = delete;
+  WaitSet& operator=(const WaitSet&) = delete;
 
   /// Hands over what has been answered.
   void drain();

@@ -50,11 +50,11 @@ Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, Excha
                      .key = options_.token,
                      .nobody_there = "that node has ended"}},
              [this](std::uint32_t node) { watch_node(node); }) {
-  service_.set_elsewhere(this, options_.self.node);
+  service_.set_remote_client(this, options_.self.node);
 }
 
 Exchange::~Exchange() {
-  service_.set_elsewhere(nullptr, 0);
+  service_.set_remote_client(nullptr, 0);
   for (const auto& connection : std::exchange(accepted_, {})) connection->close();
   receiving_.stop();
   sending_.stop();

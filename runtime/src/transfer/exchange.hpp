@@ -14,7 +14,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "store/service/elsewhere.hpp"
+#include "store/service/remote_store_client.hpp"
 #include "store/service/service.hpp"
 #include "transfer/links.hpp"
 #include "transfer/loop_thread.hpp"
@@ -53,7 +53,7 @@ struct ExchangeOptions {
 /// that ever asked it, which are all that have a copy; each of these is told until it has
 /// acknowledged it (Links). That an owner has ended is told by the head, which each node asks once
 /// an owner, and so is the end of a node that cannot be told of a free.
-class Exchange final : public store::Elsewhere {
+class Exchange final : public store::RemoteStoreClient {
  public:
   using ToHead = std::function<void(transport::Outgoing&)>;
 
@@ -72,7 +72,7 @@ class Exchange final : public store::Elsewhere {
   /// False: the message is not for this object.
   bool on_head_message(wire::Message::Reader message);
 
-  // ---- store::Elsewhere
+  // ---- store::RemoteStoreClient
   void fetch(store::Copy copy) override;
   void freed(store::JobId job, store::ObjectId object, bool is_copy) override;
   void free(store::JobId job, store::ObjectId object, const store::NodeAddress& at) override;

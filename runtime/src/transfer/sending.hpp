@@ -13,7 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "os/unique_fd.hpp"
-#include "store/service/elsewhere.hpp"
+#include "store/service/remote_store_client.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::transfer {

@@ -23,8 +23,8 @@ struct Message {
     rendezvous @11 :RendezvousRequest;  # the rendezvous that rank 0 of a gang keeps
     rendezvoused @12 :RendezvousReply;
 
-    ask @13 :Ask;                 # from a process to the head; a worker process's go through its node
-    tell @14 :Tell;               # from the head to a process; a worker process's come through its node
+    headRequest @13 :HeadRequest; # from a process to the head; a worker process's go through its node
+    headNotice @14 :HeadNotice;   # from the head to a process; a worker process's come through its node
 
     register @15 :RegisterDriver; # driver to head, first message
     registered @16 :Registered;
@@ -203,12 +203,12 @@ struct Request {              # what a lease, an actor or each rank of a gang ne
   spread @2 :Bool;
 }
 struct Label { key @0 :Text; value @1 :Text; }
-struct Ask {
-  id @0 :UInt64;              # answered by a Tell with the same id
+struct HeadRequest {
+  id @0 :UInt64;              # answered by a HeadNotice with the same id
   union {
     lease @1 :Request;
     leaseReturn @2 :UInt64;
-    withdraw @3 :UInt64;      # the id of an Ask that is not answered and not wanted any more
+    withdraw @3 :UInt64;      # the id of a HeadRequest that is not answered and not wanted any more
     actor @4 :ActorAsk;
     actorKill @5 :UInt64;
     actorFind @6 :ActorFind;
@@ -227,8 +227,8 @@ struct ActorFind { union { id @0 :UInt64; name @1 :Text; } type @2 :Text; }
 struct GangAsk { size @0 :UInt32; each @1 :Request; strategy @2 :UInt8; name @3 :Text; gang @4 :UInt64; }
 
 # ---- head -> process -------------------------------------------------------------------------------------------
-struct Tell {
-  id @0 :UInt64;              # of the Ask it answers; 0: unasked
+struct HeadNotice {
+  id @0 :UInt64;              # of the HeadRequest it answers; 0: unasked
   union {
     lease @1 :LeaseGrant;
     refused @2 :Failure;
@@ -312,7 +312,7 @@ struct NodeLost {
   what @1 :Text;              # became of each of its processes: "was lost with node 2 (far): ..."
   processes @2 :List(UInt64);
 }
-struct Relay { process @0 :UInt64; union { ask @1 :Ask; tell @2 :Tell; } }
+struct Relay { process @0 :UInt64; union { request @1 :HeadRequest; notice @2 :HeadNotice; } }
 
 # ---- node -> worker process ------------------------------------------------------------------------------------
 struct WorkerConfig {

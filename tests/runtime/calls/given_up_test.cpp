@@ -65,7 +65,7 @@ TEST_CASE("a reply that was given up says why, and what refs and order depend on
 
 TEST_CASE("the content of a call whose place stands in a channel is told apart",
           "[runtime][calls][given_up]") {
-  const auto place = DirectId{.slot = 3, .use = 1}.packed();
+  const auto place = ChannelCallId{.slot = 3, .use = 1}.packed();
   auto through_channel = call_of(place);
   CHECK(channel_call(through_channel.body()) == place);
   auto through_socket = call_of(7);

@@ -71,7 +71,7 @@ TEST_CASE("what a driver asks for with names that are none is refused, and the h
   Peer administrator(scene, wire::Role::ADMIN);
   Peer driver(scene, wire::Role::DRIVER);
   driver.register_job("two\nlines\x1b[31m");
-  const std::vector<std::pair<std::string, std::function<void(wire::Ask::Builder)>>> all{
+  const std::vector<std::pair<std::string, std::function<void(wire::HeadRequest::Builder)>>> all{
       {"the actor's name 'bad", [](auto ask) { ask.initActor().setName(kBad); }},
       {"the actor's name 'xxx",
        [](auto ask) { ask.initActor().setName(std::string(1'000'000, 'x')); }},
@@ -104,7 +104,7 @@ TEST_CASE("text that is not UTF-8, or steers a terminal, does no harm in what a 
   Peer driver(scene, wire::Role::DRIVER);
   driver.register_job("job");
   driver.say([](wire::Message::Builder message) {  // an actor whose type comes back in the status
-    auto actor = message.initAsk().initActor();
+    auto actor = message.initHeadRequest().initActor();
     actor.setType(kBad + "\x1b[2J");
     actor.setName("a");
     actor.setActor(9);

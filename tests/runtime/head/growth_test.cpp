@@ -8,7 +8,7 @@ using namespace troupe::head::test;
 
 namespace {
 
-void write_actor(wire::Ask::Builder ask, std::uint64_t id) {
+void write_actor(wire::HeadRequest::Builder ask, std::uint64_t id) {
   auto actor = ask.initActor();
   actor.setActor(id);
   actor.setType("a type");
@@ -16,7 +16,7 @@ void write_actor(wire::Ask::Builder ask, std::uint64_t id) {
   need_a_cpu(actor.initRequest());
 }
 
-void write_gang(wire::Ask::Builder ask, std::uint64_t id) {
+void write_gang(wire::HeadRequest::Builder ask, std::uint64_t id) {
   auto gang = ask.initGang();
   gang.setSize(2);
   gang.setGang(id);
@@ -58,37 +58,37 @@ struct Traffic {
   }
   void actor_comes_and_goes() {
     const auto id = ++last_id;
-    driver.post([id](wire::Ask::Builder ask) { write_actor(ask, id); });
+    driver.post([id](wire::HeadRequest::Builder ask) { write_actor(ask, id); });
     REQUIRE(scene.run_until([this] { return !driver.placed.empty(); }));
     driver.placed.clear();
-    driver.post([id](wire::Ask::Builder ask) { ask.setActorKill(id); });
+    driver.post([id](wire::HeadRequest::Builder ask) { ask.setActorKill(id); });
   }
   void gang_breaks_and_goes() {
     const auto id = ++last_id;
-    driver.post([id](wire::Ask::Builder ask) { write_gang(ask, id); });
+    driver.post([id](wire::HeadRequest::Builder ask) { write_gang(ask, id); });
     REQUIRE(scene.run_until([this] { return !driver.placed.empty(); }));
     driver.placed.clear();
     if (id % 2 == 0) node.exit(*node.started.begin());
-    driver.post([id](wire::Ask::Builder ask) { ask.setGangRelease(id); });
+    driver.post([id](wire::HeadRequest::Builder ask) { ask.setGangRelease(id); });
   }
   /// Asked for while the node is full, and given up before they are placed.
   void pending_ones_are_given_up() {
     const auto actor = ++last_id, gang = ++last_id;
-    driver.post([actor](wire::Ask::Builder ask) { write_actor(ask, actor); });
-    driver.post([gang](wire::Ask::Builder ask) { write_gang(ask, gang); });
-    driver.post([actor](wire::Ask::Builder ask) { ask.setActorKill(actor); });
-    driver.post([gang](wire::Ask::Builder ask) { ask.setGangRelease(gang); });
+    driver.post([actor](wire::HeadRequest::Builder ask) { write_actor(ask, actor); });
+    driver.post([gang](wire::HeadRequest::Builder ask) { write_gang(ask, gang); });
+    driver.post([actor](wire::HeadRequest::Builder ask) { ask.setActorKill(actor); });
+    driver.post([gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang); });
     // Of no rank: refused.
-    driver.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initGang().initEach()); });
+    driver.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initGang().initEach()); });
   }
   void job_comes_and_goes() {
     Peer other(scene, wire::Role::DRIVER);
     other.register_job("short");
-    other.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
-    other.post([](wire::Ask::Builder ask) { ask.initActorFind().setName("nobody"); });
+    other.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initLease()); });
+    other.post([](wire::HeadRequest::Builder ask) { ask.initActorFind().setName("nobody"); });
     for (int i = 0; i < 4; ++i)
-      other.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
-    other.post([](wire::Ask::Builder ask) { ask.setNodeEnd(1); });
+      other.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initLease()); });
+    other.post([](wire::HeadRequest::Builder ask) { ask.setNodeEnd(1); });
     REQUIRE(scene.run_until([&] { return !other.granted.empty(); }));
   }
   /// Its processes are lost with it, some of them while they are told to stop.
@@ -96,13 +96,13 @@ struct Traffic {
     Peer other(scene, wire::Role::NODE);
     other.join_with_cpus(8);
     const auto id = ++last_id;
-    driver.post([id](wire::Ask::Builder ask) {
+    driver.post([id](wire::HeadRequest::Builder ask) {
       write_gang(ask, id);
       ask.getGang().setSize(8);
     });
     REQUIRE(scene.run_until([this] { return !driver.placed.empty(); }));
     driver.placed.clear();
-    driver.post([id](wire::Ask::Builder ask) { ask.setGangRelease(id); });
+    driver.post([id](wire::HeadRequest::Builder ask) { ask.setGangRelease(id); });
     other.say([](wire::Message::Builder message) { message.setNodeWatch(1); });
   }
 };

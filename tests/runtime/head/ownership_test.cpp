@@ -21,18 +21,18 @@ struct TwoJobs {
     node.join_with_cpus(4);
     owner.register_job("owner");
     stranger.register_job("stranger");
-    owner.post([](wire::Ask::Builder ask) { write_actor(ask, "its type"); });
-    owner.post([](wire::Ask::Builder ask) {
+    owner.post([](wire::HeadRequest::Builder ask) { write_actor(ask, "its type"); });
+    owner.post([](wire::HeadRequest::Builder ask) {
       auto gang = ask.initGang();
       gang.setSize(1);
       gang.setGang(kGang);
       need_a_cpu(gang.initEach());
     });
-    owner.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
+    owner.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initLease()); });
     REQUIRE(
         scene.run_until([this] { return owner.placed.size() == 2 && owner.granted.size() == 1; }));
   }
-  static void write_actor(wire::Ask::Builder ask, const char* type) {
+  static void write_actor(wire::HeadRequest::Builder ask, const char* type) {
     auto actor = ask.initActor();
     actor.setActor(kActor);
     actor.setType(type);
@@ -59,18 +59,18 @@ TEST_CASE("a job cannot end another's actor or gang, nor give its lease back",
   TwoJobs cluster;
   const auto before = cluster.held();
   const auto lease = cluster.owner.granted.at(0);
-  cluster.stranger.post([](wire::Ask::Builder ask) { ask.setActorKill(kActor); });
-  cluster.stranger.post([](wire::Ask::Builder ask) { ask.setGangRelease(kGang); });
-  cluster.stranger.post([lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
+  cluster.stranger.post([](wire::HeadRequest::Builder ask) { ask.setActorKill(kActor); });
+  cluster.stranger.post([](wire::HeadRequest::Builder ask) { ask.setGangRelease(kGang); });
+  cluster.stranger.post([lease](wire::HeadRequest::Builder ask) { ask.setLeaseReturn(lease); });
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    cluster.stranger.post([id](wire::Ask::Builder ask) { ask.setWithdraw(id); });
+    cluster.stranger.post([id](wire::HeadRequest::Builder ask) { ask.setWithdraw(id); });
   }
   cluster.round_trip(cluster.stranger);
   CHECK(cluster.held() == before);
 
-  cluster.owner.post([](wire::Ask::Builder ask) { ask.setActorKill(kActor); });
-  cluster.owner.post([](wire::Ask::Builder ask) { ask.setGangRelease(kGang); });
-  cluster.owner.post([lease](wire::Ask::Builder ask) { ask.setLeaseReturn(lease); });
+  cluster.owner.post([](wire::HeadRequest::Builder ask) { ask.setActorKill(kActor); });
+  cluster.owner.post([](wire::HeadRequest::Builder ask) { ask.setGangRelease(kGang); });
+  cluster.owner.post([lease](wire::HeadRequest::Builder ask) { ask.setLeaseReturn(lease); });
   cluster.round_trip(cluster.owner);
   const auto status = cluster.administrator.status();
   CHECK(status["actors"].empty());
@@ -83,7 +83,7 @@ TEST_CASE(
     "[head][ownership][refusal]") {
   TwoJobs cluster;
   const auto refused = cluster.stranger.ask(
-      [](wire::Ask::Builder ask) { TwoJobs::write_actor(ask, "another type"); });
+      [](wire::HeadRequest::Builder ask) { TwoJobs::write_actor(ask, "another type"); });
   CHECK_THAT(refused.message, Catch::Contains("actor 11 is there already"));
   const auto actors = cluster.administrator.status()["actors"];
   REQUIRE(actors.size() == 1);
@@ -96,7 +96,7 @@ TEST_CASE("what a node says of another's processes counts for nothing", "[head][
   Peer liar(cluster.scene, wire::Role::NODE);
   liar.join_with_cpus(1);
   cluster.node.starts = false;
-  cluster.owner.post([](wire::Ask::Builder ask) { need_a_cpu(ask.initLease()); });
+  cluster.owner.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initLease()); });
   REQUIRE(cluster.scene.run_until(
       [&] { return cluster.node.started.size() == 4 || liar.started.size() == 1; }));
   const auto before = cluster.held();

@@ -90,11 +90,11 @@ struct Peer {
     registered = registered || message.isRegistered();
     joined = joined || message.isNodeJoined();
     if (message.isHeartbeat()) ++heartbeats;
-    if (message.isTell()) hear(message.getTell());
+    if (message.isHeadNotice()) hear(message.getHeadNotice());
     if (message.isStartProcess()) start(message.getStartProcess().getProcess());
     if (message.isStopProcess()) exit(message.getStopProcess().getProcess());
   }
-  void hear(wire::Tell::Reader tell) {
+  void hear(wire::HeadNotice::Reader tell) {
     if (tell.isRefused()) refused = runtime::read_failure(tell.getRefused());
     if (tell.isLease()) granted.push_back(tell.getLease().getLease());
     if (tell.isActor()) placed.push_back(tell.getActor().getActor());
@@ -158,18 +158,18 @@ struct Peer {
     });
   }
   /// Asks without waiting for an answer. -> the number of the ask
-  std::uint64_t post(const std::function<void(wire::Ask::Builder)>& fill) {
+  std::uint64_t post(const std::function<void(wire::HeadRequest::Builder)>& fill) {
     say([&](wire::Message::Builder message) {
-      auto ask = message.initAsk();
+      auto ask = message.initHeadRequest();
       ask.setId(++last_ask);
       fill(ask);
     });
     return last_ask;
   }
-  Failure ask(const std::function<void(wire::Ask::Builder)>& fill) {
+  Failure ask(const std::function<void(wire::HeadRequest::Builder)>& fill) {
     refused.reset();
     say([&](wire::Message::Builder message) {
-      auto ask = message.initAsk();
+      auto ask = message.initHeadRequest();
       ask.setId(7);
       fill(ask);
     });

@@ -44,8 +44,8 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
           runtime::read_failure(message.getProcessExited().getFailure());
       return;
     case wire::Message::RELAY:
-      if (message.getRelay().isAsk()) {
-        auto ask = message.getRelay().getAsk();
+      if (message.getRelay().isRequest()) {
+        auto ask = message.getRelay().getRequest();
         answers[ask.getId()] = ask.getActorFind().getName();
       }
       return;
@@ -129,7 +129,7 @@ void FakeHead::command(std::uint64_t process, std::uint64_t id, const std::strin
   transport::Outgoing out;
   auto relay = out.root().initRelay();
   relay.setProcess(process);
-  auto tell = relay.initTell();
+  auto tell = relay.initNotice();
   tell.setId(id);
   tell.initRefused().setMessage(text);
   send(out);

@@ -26,13 +26,13 @@ struct World {
     store::ServiceOptions options;
     options.cap_bytes = 64 * kMiB;
     options.spill_bytes = 0;
-    host.emplace(StoreHost::Ways{.loop = loop,
-                                 .options = options,
-                                 .token = token,
-                                 .cluster = "c",
-                                 .host = "127.0.0.1",
-                                 .machine = os::machine_id(),
-                                 .to_head = [](transport::Outgoing&) {}});
+    host.emplace(StoreHost::Callbacks{.loop = loop,
+                                      .options = options,
+                                      .token = token,
+                                      .cluster = "c",
+                                      .host = "127.0.0.1",
+                                      .machine = os::machine_id(),
+                                      .to_head = [](transport::Outgoing&) {}});
   }
 };
 

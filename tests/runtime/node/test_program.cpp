@@ -97,11 +97,11 @@ void serve_worker(int fd, bool can_start) {
         if (message.isWorkerConfig()) {
           can_start ? send_ready(*link, message.getWorkerConfig()) : send_given_up(*link);
         }
-        if (!message.isTell() || !message.getTell().isRefused()) return;
+        if (!message.isHeadNotice() || !message.getHeadNotice().isRefused()) return;
         transport::Outgoing out;
-        auto ask = out.root().initAsk();
-        ask.setId(message.getTell().getId());
-        ask.initActorFind().setName(perform(message.getTell().getRefused().getMessage()));
+        auto ask = out.root().initHeadRequest();
+        ask.setId(message.getHeadNotice().getId());
+        ask.initActorFind().setName(perform(message.getHeadNotice().getRefused().getMessage()));
         link->send(out);
       },
       [](const std::string&) { ::_exit(0); });

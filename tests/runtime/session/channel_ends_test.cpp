@@ -20,10 +20,10 @@ namespace {
 
 /// Counts how calls end.
 struct Receiver : CallReceiver {
-  void answered(DirectCall, Outcome outcome, std::chrono::nanoseconds) override {
+  void answered(PendingCall, Outcome outcome, std::chrono::nanoseconds) override {
     ++(std::holds_alternative<Failure>(outcome) ? cancelled : values);
   }
-  void lost(DirectCall, Progress progress, const Failure&) override { ends.push_back(progress); }
+  void lost(PendingCall, Progress progress, const Failure&) override { ends.push_back(progress); }
   int values = 0;
   int cancelled = 0;
   std::vector<Progress> ends;
@@ -41,11 +41,11 @@ struct Ends {
     auto callee = ring::Segment::adopt(caller->descriptor());
     REQUIRE(std::holds_alternative<ring::Segment>(callee));
     in = std::make_unique<InChannel>(
-        InChannel::Ways{.caller = 1,
-                        .segment = std::move(std::get<ring::Segment>(callee)),
-                        .caller_bell = bell(),
-                        .caller_loop = os::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
-                        .send_through_socket = {}});
+        InChannel::Callbacks{.caller = 1,
+                             .segment = std::move(std::get<ring::Segment>(callee)),
+                             .caller_bell = bell(),
+                             .caller_loop = os::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
+                             .send_through_socket = {}});
     out = std::make_shared<OutChannel>(2, std::move(*caller), bell());
   }
   static std::unique_ptr<ring::Bell> bell() {
@@ -55,7 +55,7 @@ struct Ends {
   std::uint64_t call(std::size_t bytes) {
     const std::vector<detail::Argument> arguments{
         detail::Payload{.bytes = std::string(bytes, 'x'), .refs = {}}};
-    DirectCall direct{.receiver = &receiver, .label = "call"};
+    PendingCall direct{.receiver = &receiver, .label = "call"};
     const auto id = out->send(Work::Kind::Method, {}, arguments, direct);
     REQUIRE(id);
     return *id;

@@ -97,8 +97,8 @@ struct Driver {
         {},
         [this](wire::Message::Reader message) {
           if (message.isRegistered()) process = message.getRegistered().getProcess();
-          if (!message.isTell()) return;
-          const auto tell = message.getTell();
+          if (!message.isHeadNotice()) return;
+          const auto tell = message.getHeadNotice();
           if (tell.isDone()) done.insert(tell.getId());
           if (!tell.isOrphans()) return;
           for (const auto number : tell.getOrphans().getNumbers())
@@ -112,15 +112,15 @@ struct Driver {
     connection->send(std::move(message));
     REQUIRE(cluster.until([this] { return process != 0; }));
   }
-  void ask(std::uint64_t id, const std::function<void(wire::Ask::Builder)>& fill) const {
+  void ask(std::uint64_t id, const std::function<void(wire::HeadRequest::Builder)>& fill) const {
     transport::Outgoing message;
-    auto ask = message.root().initAsk();
+    auto ask = message.root().initHeadRequest();
     ask.setId(id);
     fill(ask);
     connection->send(std::move(message));
   }
   void ask_for_cpu(std::uint64_t id) const {
-    ask(id, [](wire::Ask::Builder out) {
+    ask(id, [](wire::HeadRequest::Builder out) {
       auto resources = out.initLease().initResources(1);
       resources[0].setName("cpu");
       resources[0].setUnits(1);
@@ -168,7 +168,7 @@ TEST_CASE("the head tells each node and each process that asked when a node has 
   JoinedNode one(cluster), two(cluster), gone(cluster);
   Driver driver(cluster), left(cluster);
   const auto ask_about = [](const Driver& who, std::uint32_t node) {
-    who.ask(7, [node](wire::Ask::Builder ask) { ask.setNodeEnd(node); });
+    who.ask(7, [node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node); });
   };
   one.watch_node(gone.number);
   two.watch_node(12'345);  // which never was

@@ -21,7 +21,8 @@ UniqueFd copy_of(int descriptor) { return UniqueFd(::fcntl(descriptor, F_DUPFD_C
 
 }  // namespace
 
-Channels::Channels(Ways ways) : ways_(std::move(ways)), wake_(ways_.loop), rest_(ways_.loop) {}
+Channels::Channels(Callbacks callbacks)
+    : callbacks_(std::move(callbacks)), wake_(callbacks_.loop), rest_(callbacks_.loop) {}
 
 OutChannelPtr Channels::to(ProcessId process) const {
   auto found = peers_.find(process);
@@ -90,7 +91,7 @@ void Channels::started(ProcessId process) {
   const auto found = peers_.find(process);
   if (found == peers_.end() || !found->second.in || std::exchange(found->second.in_started, true))
     return;
-  ways_.executor.attach(found->second.in);
+  callbacks_.executor.attach(found->second.in);
 }
 
 void Channels::offered(ProcessId process, const transport::ConnectionPtr& connection) {
@@ -113,16 +114,16 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
   auto bell = ring::Bell::adopt(descriptors[1]);
   if (!bell) return "the second descriptor is no bell";
   if (peer.connection.expired()) peer.connection = connection;
-  peer.in = std::make_shared<InChannel>(InChannel::Ways{
+  peer.in = std::make_shared<InChannel>(InChannel::Callbacks{
       .caller = process,
       .segment = std::move(std::get<ring::Segment>(segment)),
       .caller_bell = std::move(bell),
       .caller_loop = std::move(descriptors[2]),
       .send_through_socket =
           [this, process](std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
-            boost::asio::post(ways_.loop,
+            boost::asio::post(callbacks_.loop,
                               [this, process, id, run_time, outcome = std::move(outcome)] {
-                                ways_.send_outcome(process, id, outcome, run_time);
+                                callbacks_.send_outcome(process, id, outcome, run_time);
                               });
           },
       .damaged = tell_damaged(process, peer)});
@@ -145,20 +146,20 @@ void Channels::ready(ProcessId process, const transport::ConnectionPtr& connecti
   }
   transport::Outgoing message;
   message.root().setChannelStart();
-  ways_.send(process, std::move(message));
+  callbacks_.send(process, std::move(message));
   peer.stage = Stage::Open;
   peer.out = std::make_shared<OutChannel>(process, std::move(*peer.offered), std::move(bell),
                                           tell_damaged(process, peer));
   peer.offered.reset();
   watch_life(process, peer);
-  ways_.opened(peer.out);
+  callbacks_.opened(peer.out);
 }
 
 std::function<void()> Channels::tell_damaged(ProcessId process, const Peer& peer) {
   return [this, process, life = peer.life_number] {
-    boost::asio::post(ways_.loop, [this, process, life] {
+    boost::asio::post(callbacks_.loop, [this, process, life] {
       const auto found = peers_.find(process);
-      if (found != peers_.end() && found->second.life_number == life) ways_.damaged(process);
+      if (found != peers_.end() && found->second.life_number == life) callbacks_.damaged(process);
     });
   };
 }
@@ -171,10 +172,10 @@ void Channels::watch_life(ProcessId process, Peer& peer) {
   const int life = static_cast<int>(::syscall(SYS_pidfd_open, connection->peer_pid(), 0));
   // It has ended, and its socket says so; or this kernel has no pidfd, and the socket is all.
   if (life < 0) return;
-  peer.life = std::make_unique<stream_descriptor>(ways_.loop, life);
+  peer.life = std::make_unique<stream_descriptor>(callbacks_.loop, life);
   peer.life->async_wait(stream_descriptor::wait_read,
                         [this, process](const boost::system::error_code& error) {
-                          if (!error) ways_.ended(process);
+                          if (!error) callbacks_.ended(process);
                         });
 }
 
@@ -193,7 +194,7 @@ void Channels::lost(ProcessId process, const Failure& how, bool ended) {
   if (found == peers_.end()) return;
   auto peer = std::move(found->second);
   peers_.erase(found);
-  if (peer.in) ways_.executor.detach(peer.in);
+  if (peer.in) callbacks_.executor.detach(peer.in);
   if (peer.out) peer.out->close(how, ended);
 }
 

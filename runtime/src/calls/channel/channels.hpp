@@ -34,7 +34,7 @@ class Channels {
   /// told.
   static constexpr std::chrono::microseconds kRest{500};
 
-  struct Ways {
+  struct Callbacks {
     boost::asio::io_context& loop;
     Executor& executor;
     /// The next message to it, behind all that was sent before.
@@ -50,7 +50,7 @@ class Channels {
     /// Calls may go through this channel from now on.
     std::function<void(const OutChannelPtr&)> opened;
   };
-  explicit Channels(Ways ways);
+  explicit Channels(Callbacks callbacks);
 
   /// nullptr: none (yet).
   OutChannelPtr to(ProcessId process) const;
@@ -99,7 +99,7 @@ class Channels {
   void wait_for_wake();
   void turn();
 
-  Ways ways_;
+  Callbacks callbacks_;
   // An eventfd that callees write; made for the first of them.
   boost::asio::posix::stream_descriptor wake_;
   boost::asio::steady_timer rest_;

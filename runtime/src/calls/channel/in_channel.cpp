@@ -13,10 +13,10 @@ constexpr int kPatience = 8;
 
 }  // namespace
 
-InChannel::InChannel(Ways ways)
-    : ways_(std::move(ways)),
-      calls_(ways_.segment.calls(), ways_.segment.call_memory()),
-      replies_(ways_.segment.replies(), ways_.segment.reply_memory()) {}
+InChannel::InChannel(Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      calls_(callbacks_.segment.calls(), callbacks_.segment.call_memory()),
+      replies_(callbacks_.segment.replies(), callbacks_.segment.reply_memory()) {}
 
 std::optional<InChannel::Call> InChannel::front() {
   bool revoked = false;
@@ -39,7 +39,7 @@ std::optional<InChannel::Call> InChannel::next_call(bool& revoked) {
     std::uint32_t expected = CallHead::Queued;
     if (state_of(record->data()).compare_exchange_strong(expected, CallHead::Taken) ||
         expected == CallHead::Taken) {
-      auto& control = ways_.segment.calls();
+      auto& control = callbacks_.segment.calls();
       return Call{*head, reader, {&control.begun, &control.finished, calls_.position() + 1}};
     }
     revoked = true;
@@ -49,7 +49,8 @@ std::optional<InChannel::Call> InChannel::next_call(bool& revoked) {
 }
 
 bool InChannel::broken() {
-  if (calls_.broken() && !std::exchange(told_damaged_, true) && ways_.damaged) ways_.damaged();
+  if (calls_.broken() && !std::exchange(told_damaged_, true) && callbacks_.damaged)
+    callbacks_.damaged();
   return calls_.broken();
 }
 
@@ -61,7 +62,7 @@ void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseco
   const auto bytes = value ? sizeof head + value->bytes.size() : 0;
   const bool plain = value && value->refs.empty() && !value->stored;
   auto* at = plain ? replies_.reserve(bytes) : nullptr;
-  if (!at) return ways_.send_through_socket(id, std::move(outcome), run_time);
+  if (!at) return callbacks_.send_through_socket(id, std::move(outcome), run_time);
   std::memcpy(at, &head, sizeof head);
   std::memcpy(at + sizeof head, value->bytes.data(), value->bytes.size());
   replies_.commit();
@@ -78,10 +79,10 @@ void InChannel::published() {
   }
   if (watch == ring::Watch::Active) return;
   watch = replies_.claim_wake();
-  if (watch == ring::Watch::Asleep) ways_.caller_bell->ring();
+  if (watch == ring::Watch::Asleep) callbacks_.caller_bell->ring();
   if (watch == ring::Watch::Loop) {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(ways_.caller_loop.get(), &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(callbacks_.caller_loop.get(), &one, sizeof one);
   }
 }
 

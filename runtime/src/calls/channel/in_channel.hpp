@@ -18,7 +18,7 @@ namespace troupe::runtime {
 /// loop, then the executor's alone, but for send_through_socket, which goes to the loop.
 class InChannel {
  public:
-  struct Ways {
+  struct Callbacks {
     ProcessId caller = 0;
     ring::Segment segment;
     std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
@@ -29,9 +29,9 @@ class InChannel {
     // The ring of calls holds what no caller writes. Any thread.
     std::function<void()> damaged = {};
   };
-  explicit InChannel(Ways ways);
+  explicit InChannel(Callbacks callbacks);
 
-  ProcessId caller() const { return ways_.caller; }
+  ProcessId caller() const { return callbacks_.caller; }
 
   // ---- calls
   bool empty() const { return calls_.empty(); }
@@ -56,7 +56,7 @@ class InChannel {
   /// The caller is to look: there is a reply, or room.
   void published();
 
-  Ways ways_;
+  Callbacks callbacks_;
   ring::Consumer calls_;
   ring::Producer replies_;
   bool told_damaged_ = false;

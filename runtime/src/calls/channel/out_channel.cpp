@@ -84,7 +84,7 @@ bool OutChannel::carries(std::span<const detail::Argument> arguments) {
 
 std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::FunctionKey& function,
                                               std::span<const detail::Argument> arguments,
-                                              DirectCall& call) {
+                                              PendingCall& call) {
   const auto bytes = record_bytes(arguments);
   if (!bytes) return std::nullopt;
   CallHead head{.name = function.name,
@@ -102,7 +102,7 @@ std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::Fun
   return head.id;
 }
 
-std::optional<std::uint64_t> OutChannel::send_elsewhere(DirectCall& call) {
+std::optional<std::uint64_t> OutChannel::send_via_socket(PendingCall& call) {
   CallHead head{.elsewhere = 1};
   bool wake = false;
   {
@@ -115,7 +115,7 @@ std::optional<std::uint64_t> OutChannel::send_elsewhere(DirectCall& call) {
   return head.id;
 }
 
-std::uint64_t OutChannel::take_slot(DirectCall& call, bool elsewhere) {
+std::uint64_t OutChannel::take_slot(PendingCall& call, bool elsewhere) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -129,17 +129,17 @@ std::uint64_t OutChannel::take_slot(DirectCall& call, bool elsewhere) {
   slot.taken = true;
   slot.elsewhere = elsewhere;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
-  return DirectId{.slot = index, .use = slot.use}.packed();
+  return ChannelCallId{.slot = index, .use = slot.use}.packed();
 }
 
 OutChannel::Slot* OutChannel::find(std::uint64_t id) {
-  const auto direct = DirectId::of(id);
-  if (!DirectId::is(id) || direct.slot >= slots_.size()) return nullptr;
+  const auto direct = ChannelCallId::of(id);
+  if (!ChannelCallId::is(id) || direct.slot >= slots_.size()) return nullptr;
   auto& slot = slots_[direct.slot];
   return slot.taken && slot.use == direct.use ? &slot : nullptr;
 }
 
-DirectCall OutChannel::free_slot(Slot& slot) {
+PendingCall OutChannel::free_slot(Slot& slot) {
   slot.taken = false;
   free_.push_back(static_cast<std::uint32_t>(&slot - slots_.data()));
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
@@ -186,7 +186,7 @@ bool OutChannel::flush_overflow() {
 
 bool OutChannel::published() { return calls_.claim_wake() != ring::Watch::Active; }
 
-std::optional<DirectCall> OutChannel::revoke(std::uint64_t id) {
+std::optional<PendingCall> OutChannel::revoke(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   auto* slot = find(id);
   if (!slot || closed_ || slot->elsewhere) return std::nullopt;
@@ -260,7 +260,7 @@ std::size_t OutChannel::drain() {
 }
 
 void OutChannel::answer(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
-  DirectCall call;
+  PendingCall call;
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
@@ -321,7 +321,7 @@ Progress OutChannel::progress(const Slot& slot, bool ended) const {
 
 void OutChannel::close(const Failure& how, bool ended) {
   drain();  // what was answered before the end counts
-  std::vector<std::pair<DirectCall, Progress>> lost;
+  std::vector<std::pair<PendingCall, Progress>> lost;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;

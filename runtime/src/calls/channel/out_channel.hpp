@@ -23,7 +23,7 @@ namespace troupe::runtime {
 class CallReceiver;
 
 /// A call that went into a channel and has no answer yet.
-struct DirectCall {
+struct PendingCall {
   detail::ObjectPtr result = {};
   CallReceiver* receiver = nullptr;
   std::shared_ptr<void> context = {};  // the receiver's
@@ -36,9 +36,9 @@ struct DirectCall {
 class CallReceiver {
  public:
   /// Any thread, under no lock of a channel.
-  virtual void answered(DirectCall call, Outcome outcome, std::chrono::nanoseconds run_time) = 0;
+  virtual void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) = 0;
   /// The loop. The callee has ended, or cannot be reached any more.
-  virtual void lost(DirectCall call, Progress progress, const Failure& how) = 0;
+  virtual void lost(PendingCall call, Progress progress, const Failure& how) = 0;
 
  protected:
   ~CallReceiver() = default;
@@ -71,12 +71,12 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// Any thread. -> the call's id; nullopt, and `call` as it was, if the channel is closed, or the
   /// arguments are not plain small values that are all here.
   std::optional<std::uint64_t> send(Work::Kind kind, const detail::FunctionKey& function,
-                                    std::span<const detail::Argument> arguments, DirectCall& call);
+                                    std::span<const detail::Argument> arguments, PendingCall& call);
   /// The loop, which sends the content through the socket under this id. nullopt: closed.
-  std::optional<std::uint64_t> send_elsewhere(DirectCall& call);
+  std::optional<std::uint64_t> send_via_socket(PendingCall& call);
   /// Any thread: takes the call back if it has not started. A call whose content went elsewhere is
   /// never given back.
-  std::optional<DirectCall> revoke(std::uint64_t id);
+  std::optional<PendingCall> revoke(std::uint64_t id);
   /// Any thread: the call, if revoked, is answered with Cancelled.
   void cancel(std::uint64_t id);
   /// The loop: a reply that came through the socket.
@@ -96,7 +96,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   /// For a thread that has sent and holds no lock: now and then it takes what has been answered,
   /// which it has in its cache.
   void drain_now_and_then(std::uint64_t id) {
-    if (DirectId::of(id).slot % kNowAndThen == 0) drain();
+    if (ChannelCallId::of(id).slot % kNowAndThen == 0) drain();
   }
   std::size_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   /// True from the moment that the loop is to look until it has found nothing in flight.
@@ -110,7 +110,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
 
  private:
   struct Slot {
-    DirectCall call;
+    PendingCall call;
     std::uint32_t use = 0;
     bool taken = false;
     bool elsewhere = false;
@@ -118,14 +118,14 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
     std::uint64_t position = 0;  // there, or in what overflowed
   };
   struct Reply {
-    DirectCall call;
+    PendingCall call;
     detail::Payload value;
     std::chrono::nanoseconds run_time;
   };
 
-  std::uint64_t take_slot(DirectCall& call, bool elsewhere);
+  std::uint64_t take_slot(PendingCall& call, bool elsewhere);
   Slot* find(std::uint64_t id);
-  DirectCall free_slot(Slot& slot);
+  PendingCall free_slot(Slot& slot);
   Progress progress(const Slot& slot, bool ended) const;
   /// -> true: the callee is to be woken.
   bool put(std::uint64_t id, std::size_t bytes, const auto& write);

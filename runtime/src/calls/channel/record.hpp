@@ -40,14 +40,14 @@ struct ReplyHead {
 
 /// The id of a call through a ring: an index into what its caller has in flight, and how often that
 /// was used before.
-struct DirectId {
+struct ChannelCallId {
   /// Tells it apart from calls through a socket.
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 63;
   std::uint32_t slot = 0;
   std::uint32_t use = 0;  // 31 bits
 
   std::uint64_t packed() const { return kMark | std::uint64_t{use} << 32 | slot; }
-  static DirectId of(std::uint64_t packed) {
+  static ChannelCallId of(std::uint64_t packed) {
     return {.slot = static_cast<std::uint32_t>(packed),
             .use = static_cast<std::uint32_t>((packed & ~kMark) >> 32)};
   }

@@ -33,28 +33,28 @@ std::optional<Failure> why_not_sent(ProcessId to, std::size_t bytes, std::size_t
 
 }  // namespace
 
-Peers::Peers(Ways ways)
-    : ways_(std::move(ways)),
+Peers::Peers(Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
       channels_(
-          {.loop = ways_.loop,
-           .executor = ways_.executor,
+          {.loop = callbacks_.loop,
+           .executor = callbacks_.executor,
            .send = [this](ProcessId process,
                           transport::Outgoing&& message) { post(process, std::move(message)); },
-           .send_outcome = ways_.send_outcome,
+           .send_outcome = callbacks_.send_outcome,
            .ended =
                [this](ProcessId process) {
                  if (auto* ended = find(process)) ended->ended_here = true;
                  ask_fate(process, "its process has ended");
                },
            .damaged = [this](ProcessId process) { damaged(process); },
-           .opened = ways_.on_channel}),
+           .opened = callbacks_.on_channel}),
       link_callbacks_(link_callbacks()),
-      ack_timer_(ways_.loop) {}
+      ack_timer_(callbacks_.loop) {}
 
 PeerLink::Callbacks Peers::link_callbacks() {
   using transport::ConnectionPtr;
   return {
-      .loop = ways_.loop,
+      .loop = callbacks_.loop,
       .dial = [this](const AddressPtr& to, const PeerLink::Opened& opened,
                      const PeerLink::Denied& denied) { dial(to, opened, denied); },
       .deliver = [this](ProcessId process,
@@ -143,7 +143,7 @@ void Peers::post(ProcessId to, transport::Outgoing&& message) {
 void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened,
                  const PeerLink::Denied& denied) {
   transport::Endpoint endpoint;
-  if (to->machine == ways_.self->machine && !to->unix_name.empty()) {
+  if (to->machine == callbacks_.self->machine && !to->unix_name.empty()) {
     endpoint.unix_name = to->unix_name;
   } else {
     endpoint.host = to->host;
@@ -151,15 +151,15 @@ void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened,
   }
   transport::ClientOptions options;
   options.self = {.role = wire::Role::PROCESS,
-                  .cluster = ways_.cluster,
-                  .job = ways_.job,
-                  .process = ways_.self->process,
+                  .cluster = callbacks_.cluster,
+                  .job = callbacks_.job,
+                  .process = callbacks_.self->process,
                   .subject = to->process};
-  options.key = ways_.job_key;
+  options.key = callbacks_.job_key;
   options.timeout = kPeerHandshake;
   options.awaits_welcome = false;
   transport::connect(
-      ways_.loop, endpoint, options,
+      callbacks_.loop, endpoint, options,
       [opened](transport::ConnectionPtr connection, const transport::Accepted&) {
         opened(std::move(connection));
       },
@@ -207,9 +207,10 @@ void Peers::ask_fate(ProcessId process, const std::string& symptom) {
     how.message += " (" + symptom + ")";
     lost(process, Death(std::move(how)), false);
   };
-  ways_.head.ask(
-      [process](wire::Ask::Builder ask) { ask.setFate(process); },
-      [answered](wire::Tell::Reader tell) { answered(read_death(tell, tell.getFate())); }, refused);
+  callbacks_.head.request(
+      [process](wire::HeadRequest::Builder ask) { ask.setFate(process); },
+      [answered](wire::HeadNotice::Reader tell) { answered(read_death(tell, tell.getFate())); },
+      refused);
 }
 
 /// Its report travels beside what it sent: an answer that lies unread in a socket is an answer.
@@ -225,7 +226,7 @@ void Peers::died(ProcessId process, const Death& death) {
 }
 
 void Peers::wait_for_last_words(ProcessId process, Peer& peer) {
-  peer.last_words = std::make_unique<transport::asio::steady_timer>(ways_.loop, kLastWords);
+  peer.last_words = std::make_unique<transport::asio::steady_timer>(callbacks_.loop, kLastWords);
   peer.last_words->async_wait([this, process](const boost::system::error_code& error) {
     const auto* dying = error ? nullptr : find(process);
     if (dying && dying->dying) lost(process, *dying->dying, true);
@@ -237,7 +238,7 @@ void Peers::lost(ProcessId process, const Death& end, bool confirmed) {
   const auto death = end;  // what it refers to may be this peer's own
   if (has_died(process)) return;
   deaths_.put(process, death.how);
-  ways_.exports.forget(process);
+  callbacks_.exports.forget(process);
   auto known = peers_.extract(process);
   channels_.lost(process, death.how, confirmed);
   if (!known.empty()) {
@@ -248,7 +249,7 @@ void Peers::lost(ProcessId process, const Death& end, bool confirmed) {
       done(death.how, id <= last_sent ? death.of(id) : Progress::NotBegun, {});
     }
   }
-  ways_.on_lost(process);
+  callbacks_.on_lost(process);
 }
 
 void Peers::end(const Failure& why) {
@@ -284,7 +285,7 @@ void Peers::stuck(ProcessId process, const std::string& why) {
       .kind = Failure::Kind::Disconnected,
       .message = fmt::format("a message between process {} and process {} was sent through {} "
                              "connections, each of which broke before it had arrived; the last: {}",
-                             ways_.self->process, process, PeerLink::kMostInVain, why)};
+                             callbacks_.self->process, process, PeerLink::kMostInVain, why)};
   const auto first = far->link->give_up_first(how);
   if (!first) return;
   log::warn(how.message);
@@ -326,7 +327,7 @@ void Peers::deliver(ProcessId process, wire::Message::Reader message) {
 void Peers::dispatch(ProcessId process, wire::Message::Reader message) {
   switch (message.which()) {
     case wire::Message::REPLY:
-      if (const auto reply = message.getReply(); DirectId::is(reply.getId()))
+      if (const auto reply = message.getReply(); ChannelCallId::is(reply.getId()))
         return channels_.answer(process, reply.getId(), read(reply.getOutcome()),
                                 std::chrono::nanoseconds(reply.getRunNs()));
       return answer(process, message.getReply().getId(), read(message.getReply().getOutcome()),
@@ -343,7 +344,7 @@ void Peers::dispatch(ProcessId process, wire::Message::Reader message) {
                                         "damaged: one of the two programs writes where it must not",
                                         process));
     default:
-      return ways_.on_request(process, message);
+      return callbacks_.on_request(process, message);
   }
 }
 
@@ -352,9 +353,9 @@ void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::
   try {
     switch (message.which()) {
       case wire::Message::CALL:
-        return ways_.send_outcome(process, message.getCall().getId(), how, {});
+        return callbacks_.send_outcome(process, message.getCall().getId(), how, {});
       case wire::Message::REPLY:
-        if (const auto id = message.getReply().getId(); DirectId::is(id))
+        if (const auto id = message.getReply().getId(); ChannelCallId::is(id))
           return channels_.answer(process, id, how, {});
         return answer(process, message.getReply().getId(), how);
       case wire::Message::FETCHED:
@@ -377,7 +378,7 @@ void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome,
 
 Outcome Peers::read(wire::Outcome::Reader from) {
   if (from.isFailure()) return read_failure(from.getFailure());
-  return ways_.exports.read(from.getValue());
+  return callbacks_.exports.read(from.getValue());
 }
 
 Outcome Peers::read(wire::RendezvousReply::Reader from) {

@@ -35,7 +35,7 @@ inline constexpr std::chrono::seconds kPeerHandshake{10};
 ///      '--not reached for long: calls in flight fail, and refs stay--> [linked]
 class Peers {
  public:
-  struct Ways {
+  struct Callbacks {
     transport::asio::io_context& loop;
     AddressPtr self;
     std::uint64_t job = 0;
@@ -68,7 +68,7 @@ class Peers {
   /// After the first message that is not acknowledged, how long an acknowledgement may take.
   static constexpr std::chrono::milliseconds kAckPause{100};
 
-  explicit Peers(Ways ways);
+  explicit Peers(Callbacks callbacks);
 
   /// Sends what `fill` writes; `done` is called once with the answer, or with how the process died.
   std::uint64_t request(const AddressPtr& to, const Fill& fill, Done done);
@@ -127,7 +127,7 @@ class Peers {
   Outcome read(wire::Outcome::Reader from);
   Outcome read(wire::RendezvousReply::Reader from);
 
-  Ways ways_;
+  Callbacks callbacks_;
   Channels channels_;
   const PeerLink::Callbacks link_callbacks_;
   std::uint64_t last_id_ = 0;

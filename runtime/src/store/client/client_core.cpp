@@ -122,7 +122,7 @@ void ClientCore::view(const store::Wanted& wanted, Client::OnView done) {
     return done(why);
   }
   const RequestId request = ++last_request_;
-  pending_.emplace(request, Sought{object, std::move(done)});
+  pending_.emplace(request, PendingView{object, std::move(done)});
   send_later([=](wire::Message::Builder message) {
     auto get = message.initObjectGet();
     get.setRequest(request);
@@ -216,7 +216,7 @@ void ClientCore::on_created(wire::ObjectCreated::Reader created) {
 void ClientCore::on_got(wire::ObjectGot::Reader got) {
   Lock lock(mutex_);
   const auto pending = pending_.extract(got.getRequest());
-  auto* wanted = pending ? std::get_if<Sought>(&pending.mapped()) : nullptr;
+  auto* wanted = pending ? std::get_if<PendingView>(&pending.mapped()) : nullptr;
   if (wanted == nullptr) return;
   const Extent extent{got.getExtent().getOffset(), got.getBytes()};
   if (!arena_.covers(extent)) {

@@ -45,7 +45,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
     std::uint64_t bytes;
     Client::OnCreated done;
   };
-  struct Sought {
+  struct PendingView {
     ObjectId object;
     Client::OnView done;
   };
@@ -84,7 +84,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::optional<Refusal> closed_;
   std::uint64_t last_object_ = 0;
   RequestId last_request_ = 0;
-  std::unordered_map<RequestId, std::variant<Creation, Sought>> pending_;
+  std::unordered_map<RequestId, std::variant<Creation, PendingView>> pending_;
   std::multimap<std::uint64_t, std::uint64_t> kept_;  // bytes -> offset
   std::unordered_map<ObjectId, Held> held_;
   std::list<ObjectId> idle_;  // held without users, the longest first

@@ -198,7 +198,7 @@ void Service::perform(const Recall& effect) {
 
 void Service::perform(const Orphans& effect) {
   if (!processes_.contains(effect.to)) {
-    if (elsewhere_ != nullptr) elsewhere_->orphaned(effect.to, effect.objects);
+    if (remote_client_ != nullptr) remote_client_->orphaned(effect.to, effect.objects);
     return;
   }
   transport::Outgoing message;
@@ -296,7 +296,7 @@ void Service::watch(ProcessId process, RequestId request) {
 }
 
 void Service::expire_at(Clock::time_point time) {
-  standstill_.expect(time);
+  stall_detector_.expect(time);
   expiring_ = true;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
   after(deadline_timer_, std::max(left, std::chrono::milliseconds(0)), &Service::expire);
@@ -321,7 +321,7 @@ void Service::expire() {
 
 /// What requests wait for stood still too.
 void Service::forgive_standstill() {
-  const auto stood = standstill_.came(Clock::now());
+  const auto stood = stall_detector_.came(Clock::now());
   for (auto& deadline : deadlines_) {
     deadline.at += stood;
     deadline.moved += stood;

@@ -17,10 +17,10 @@
 #include "store/catalog/catalog.hpp"
 #include "store/memory/arena.hpp"
 #include "store/memory/spill.hpp"
-#include "store/service/elsewhere.hpp"
-#include "store/service/lane.hpp"
+#include "store/service/remote_store_client.hpp"
+#include "store/service/work_thread.hpp"
 #include "transport/connection.hpp"
-#include "transport/standstill.hpp"
+#include "transport/stall_detector.hpp"
 
 namespace troupe::store {
 
@@ -73,7 +73,7 @@ class Service {
   // ---- what this node itself does with objects, for other nodes
   /// Who brings what was written on another node than `self`, and outlives this object or takes
   /// itself back (nullptr). Without one, what is not here is refused.
-  void set_elsewhere(Elsewhere* elsewhere, std::uint32_t self);
+  void set_remote_client(RemoteStoreClient* elsewhere, std::uint32_t self);
   bool has(JobId job, ObjectId object) const { return catalog_.job_of(object) == job; }
   /// Nullopt: not attached.
   std::optional<JobId> job_of(ProcessId process) const { return catalog_.job_of(process); }
@@ -81,11 +81,11 @@ class Service {
   /// written. `done` is called once, from the loop.
   using OnHeld = std::function<void(std::variant<Held, Refusal>)>;
   void hold(JobId job, ObjectId object, OnHeld done);
-  /// Pins a copy that Elsewhere::fetch has not brought yet.
+  /// Pins a copy that RemoteStoreClient::fetch has not brought yet.
   void hold_copy(ObjectId object) { catalog_.pin_copy(object); }
   void release(JobId job, ObjectId object);
-  /// The end of an Elsewhere::fetch: all bytes are there, or why not. Its memory is not to be
-  /// touched from now on.
+  /// The end of a RemoteStoreClient::fetch: all bytes are there, or why not. Its memory is not to
+  /// be touched from now on.
   void copied(ObjectId object, const std::optional<Refusal>& failure);
 
   Statistics statistics() const { return catalog_.statistics(); }
@@ -131,7 +131,7 @@ class Service {
 
   // service_node.cpp: requests of the node itself
   bool is_elsewhere(const NodeAddress& at) const {
-    return elsewhere_ != nullptr && at.node != 0 && at.node != self_;
+    return remote_client_ != nullptr && at.node != 0 && at.node != self_;
   }
   void fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at);
   void watch_owner(ProcessId owner);
@@ -162,18 +162,18 @@ class Service {
   std::unordered_map<JobId, ArenaPtr> arenas_;
   std::optional<Refusal> no_spilling_;
   std::shared_ptr<SpillDirectory> spill_;  // the disk lane's
-  Elsewhere* elsewhere_ = nullptr;
+  RemoteStoreClient* remote_client_ = nullptr;
   std::uint32_t self_ = 0;
   std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
   RequestId last_own_request_ = 0;
   std::deque<Deadline> deadlines_;
-  transport::Standstill standstill_{std::chrono::seconds(1)};
+  transport::StallDetector stall_detector_{std::chrono::seconds(1)};
   bool expiring_ = false;  // expire() is to be called
   bool retrying_ = false;
   bool told_of_punch_ = false;  // that memory does not go back to the machine
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   boost::asio::steady_timer deadline_timer_, recall_timer_, growth_timer_;
-  Lane memory_lane_, disk_lane_;  // last: their threads end first
+  WorkThread memory_lane_, disk_lane_;  // last: their threads end first
 };
 
 }  // namespace troupe::store

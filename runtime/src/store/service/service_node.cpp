@@ -8,8 +8,8 @@
 
 namespace troupe::store {
 
-void Service::set_elsewhere(Elsewhere* elsewhere, std::uint32_t self) {
-  elsewhere_ = elsewhere;
+void Service::set_remote_client(RemoteStoreClient* elsewhere, std::uint32_t self) {
+  remote_client_ = elsewhere;
   self_ = self;
 }
 
@@ -47,12 +47,12 @@ void Service::on_free(ProcessId from, wire::ObjectFree::Reader free) {
   const auto object = read_object(free.getObject());
   const auto at = read_node(free.getAt());
   const auto job = catalog_.job_of(from);
-  if (job && is_elsewhere(at)) elsewhere_->free(*job, object, at);
+  if (job && is_elsewhere(at)) remote_client_->free(*job, object, at);
   perform(catalog_.free(from, object, free.getKeep()));
 }
 
 void Service::watch_owner(ProcessId owner) {
-  if (elsewhere_ != nullptr && !processes_.contains(owner)) elsewhere_->watch(owner);
+  if (remote_client_ != nullptr && !processes_.contains(owner)) remote_client_->watch(owner);
 }
 
 // ---- the node itself ----------------------------------------------------------------------------
@@ -91,7 +91,7 @@ void Service::granted(const Created& effect) {
   copy.into.extent = effect.extent;
   copy.warm = effect.warm;
   later([this, copy = std::move(copy)]() mutable {
-    if (elsewhere_ != nullptr) return elsewhere_->fetch(std::move(copy));
+    if (remote_client_ != nullptr) return remote_client_->fetch(std::move(copy));
     copied(copy.object, Refusal{Refusal::Kind::Stopped, "this node is stopping"});
   });
 }
@@ -112,7 +112,7 @@ void Service::declined(const Declined& effect) {
 
 void Service::perform(const Gone& effect) {
   later([this, effect] {
-    if (elsewhere_ != nullptr) elsewhere_->freed(effect.job, effect.object, effect.copy);
+    if (remote_client_ != nullptr) remote_client_->freed(effect.job, effect.object, effect.copy);
   });
 }
 

@@ -9,12 +9,12 @@ namespace troupe::transport {
 /// or a timer, comes much too late only where this process itself was stopped or starved. What
 /// others said meanwhile is still to be read then, so that time must not count against them. Lives
 /// beside the timer, on its loop; a value.
-class Standstill {
+class StallDetector {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `tolerance`: so late may anything come on a machine that is merely busy.
-  explicit constexpr Standstill(Clock::duration tolerance) : tolerance_(tolerance) {}
+  explicit constexpr StallDetector(Clock::duration tolerance) : tolerance_(tolerance) {}
 
   void expect(Clock::time_point due) { due_ = due; }
   /// What was expected has come. -> how long this process stood still; zero where it did not, or

@@ -1,16 +1,16 @@
-#include "transport/standstill.hpp"
+#include "transport/stall_detector.hpp"
 
 #include <catch2/catch.hpp>
 
 using namespace std::chrono_literals;
-using troupe::transport::Standstill;
+using troupe::transport::StallDetector;
 
 TEST_CASE(
     "a beat that comes much too late says how long its process stood still, one that is a little "
     "late does not",
     "[transport][standstill]") {
-  const Standstill::Clock::time_point start{1h};
-  Standstill standstill(400ms);
+  const StallDetector::Clock::time_point start{1h};
+  StallDetector standstill(400ms);
   CHECK(standstill.came(start) == 0ms);  // nothing was expected
   standstill.expect(start + 200ms);
   CHECK(standstill.came(start + 150ms) == 0ms);

@@ -29,9 +29,9 @@ struct Copy {
 /// What the store of a node asks of those of other nodes. Belongs to the service's loop, on which
 /// all of it is called, and not by a call of Service itself but for free(), watch() and orphaned(),
 /// which do not call back.
-class Elsewhere {
+class RemoteStoreClient {
  public:
-  virtual ~Elsewhere() = default;
+  virtual ~RemoteStoreClient() = default;
   /// Ends with Service::copied, always.
   virtual void fetch(Copy copy) = 0;
   /// An object was freed that this node has sent, sends or fetches: it lets go of it (release,

@@ -11,12 +11,12 @@ namespace troupe::store {
 
 /// One thread for work that blocks, one piece after the other, with its results brought home to a
 /// loop. The thread begins with the first piece. Belongs to the loop.
-class Lane {
+class WorkThread {
  public:
-  explicit Lane(boost::asio::io_context& loop) : loop_(loop) {}
+  explicit WorkThread(boost::asio::io_context& loop) : loop_(loop) {}
   /// Waits for the piece that runs; those after it are dropped, and nobody is told of their
   /// results.
-  ~Lane();
+  ~WorkThread();
 
   /// `work()` on the lane's thread, then `done(result)` on the loop.
   template <class Work, class Done>

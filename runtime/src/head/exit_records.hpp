@@ -14,7 +14,7 @@ namespace troupe::head {
 
 /// How processes ended, and how actors did, for who asks later. Remembers the last kMost of each; a
 /// value.
-class Fates {
+class ExitRecords {
  public:
   static constexpr std::size_t kMost = 100'000;
 

@@ -1,4 +1,4 @@
-#include "store/service/lane.hpp"
+#include "store/service/work_thread.hpp"
 
 #include <utility>
 
@@ -19,13 +19,13 @@ std::unique_ptr<boost::asio::thread_pool> make_thread() {
 
 }  // namespace
 
-Lane::~Lane() {
+WorkThread::~WorkThread() {
   if (!thread_) return;
   thread_->stop();
   thread_->join();
 }
 
-void Lane::start(std::function<void()> piece) {
+void WorkThread::start(std::function<void()> piece) {
   if (!thread_) thread_ = make_thread();
   boost::asio::post(*thread_, std::move(piece));
 }
