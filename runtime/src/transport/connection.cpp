@@ -2,24 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/exception.h>
-#include <sys/socket.h>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "transport/byte_stream.hpp"
 #include "transport/frame.hpp"
-#include "transport/liveness.hpp"
 #include "transport/outbox.hpp"
-#include "transport/socket/descriptors.hpp"
-#include "transport/socket/socket.hpp"
 
 namespace troupe::transport {
 namespace {
@@ -36,26 +31,22 @@ constexpr std::chrono::seconds kLingerPatience{1};
 /// lead to one big value must still not make it cost much more than it did to send.
 std::uint64_t traversal_limit(std::size_t words) { return 16 * std::uint64_t{words} + 65536; }
 
-std::string text_of(int error) { return std::generic_category().message(error); }
+std::string what_broke(const ByteStream::Result& result) {
+  return result.closed_by_peer() ? "the peer closed the connection"
+                                 : fmt::format("the connection broke: {}", result.error_text());
+}
 
 }  // namespace
 
-/// Sockets are non-blocking, and the loop says only when to try: no buffer is lent to a pending
-/// operation, so the connection may go away at any time. Pending operations know this weakly, but
-/// for the timer of finish(); what runs holds it, and sees in state_ that a handler has closed or
-/// dropped the connection.
+/// Pending operations know this weakly, but for the timer of finish(); what runs holds it, and sees
+/// in state_ that a handler has closed or dropped the connection.
 class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
  public:
   Impl(Socket socket, Limits limits)
-      : socket_(std::move(socket)),
+      : stream_(std::move(socket), [this] { unreachable(); }),
         limits_(limits),
         reader_(limits.frame_bytes),
-        finish_timer_(socket_.get_executor()),
-        unanswered_(socket_.get_executor(), socket_.native_handle(), {}, [this] { unanswered(); }),
-        peer_(peer_name(socket_.native_handle())),
-        local_host_(local_address(socket_.native_handle())) {
-    prepare(socket_.native_handle());
-  }
+        finish_timer_(stream_.executor()) {}
 
   void start(OnMessage on_message, OnClosed on_closed) {
     set_handlers(std::move(on_message), std::move(on_closed));
@@ -101,26 +92,26 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
     }
     push();
     // Not at once: what else is sent in this turn of the loop goes out in the same write.
-    if (in_turn_ || waits_to_write_ || std::exchange(flush_posted_, true)) return;
+    if (in_turn_ || stream_.waits_to_write() || std::exchange(flush_posted_, true)) return;
     later(&Impl::posted_flush);
   }
 
   std::vector<os::UniqueFd> take_descriptors() { return std::exchange(descriptors_, {}); }
   void flush_now() {
-    if (is_open() && !waits_to_write_) flush();
+    if (is_open() && !stream_.waits_to_write()) flush();
   }
   void drain();
   std::size_t message_bytes() const { return message_bytes_; }
-  int peer_pid() const;
+  int peer_pid() const { return stream_.peer_pid(); }
   os::UniqueFd detach();
   void finish();
   void close();
   bool is_open() const { return state_ == State::Made || state_ == State::Open; }
   bool is_over() const { return state_ == State::Closed; }
   std::size_t queued_bytes() const { return outbox_.bytes(); }
-  Socket::executor_type executor() { return socket_.get_executor(); }
-  const std::string& peer() const { return peer_; }
-  const std::string& local_host() const { return local_host_; }
+  Socket::executor_type executor() { return stream_.executor(); }
+  const std::string& peer() const { return stream_.peer(); }
+  const std::string& local_host() const { return stream_.local_host(); }
 
  private:
   enum class State { Made, Open, Finishing, Closed };
@@ -137,7 +128,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   }
 
   void later(Member member) {
-    boost::asio::post(socket_.get_executor(), [weak = weak_from_this(), member] {
+    boost::asio::post(stream_.executor(), [weak = weak_from_this(), member] {
       if (const auto alive = weak.lock()) ((*alive).*member)();
     });
   }
@@ -146,13 +137,13 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void wait_to_write();
   void read_turn();
   bool read_once(std::size_t& turn);
-  ssize_t transmit();
+  ByteStream::Result transmit();
   void deliver();
   void deliver(std::span<const capnp::word> body);
   void flush();
   void posted_flush();
-  void write_failed(int error);
-  void unanswered();
+  void write_failed(std::string why);
+  void unreachable();
   void fail(std::string why);
   void fail_later(std::string why);
   void report_failure();
@@ -160,22 +151,17 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void discard();
   void watch_finish();
 
-  Socket socket_;
+  ByteStream stream_;
   Limits limits_;
   FrameReader reader_;
   Outbox outbox_;
   boost::asio::steady_timer finish_timer_;
-  UnansweredWatch unanswered_;
-  std::string peer_;
-  std::string local_host_;
   std::vector<os::UniqueFd> descriptors_;  // arrived, not taken
   // Shared with the delivery that runs: a handler may replace itself.
   std::shared_ptr<Handlers> handlers_;
   State state_ = State::Made;
   std::size_t message_bytes_ = 0;  // of the one that is delivered
   bool in_turn_ = false;           // deliver() runs, and flushes at its end
-  bool waits_to_read_ = false;
-  bool waits_to_write_ = false;
   bool flush_posted_ = false;
   bool hung_up_ = false;     // finishing, and all is sent
   std::string write_error_;  // nothing can be sent any more; what has arrived is still delivered
@@ -185,13 +171,9 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
 // ---- reading ------------------------------------------------------------------------------------
 
 void Connection::Impl::wait_to_read() {
-  if (state_ == State::Closed || std::exchange(waits_to_read_, true)) return;
-  socket_.async_wait(Socket::wait_read, [weak = weak_from_this()](error_code error) {
-    const auto alive = weak.lock();
-    if (!alive) return;
-    alive->waits_to_read_ = false;
-    if (error == boost::asio::error::operation_aborted) return;
-    alive->read_turn();
+  if (state_ == State::Closed) return;
+  stream_.wait_readable([weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->read_turn();
   });
 }
 
@@ -222,24 +204,24 @@ void Connection::Impl::drain() {
 /// False where there is nothing more to read now, or ever.
 bool Connection::Impl::read_once(std::size_t& turn) {
   const auto space = reader_.space();
-  const auto got = receive_piece(socket_.native_handle(), space, descriptors_, MSG_DONTWAIT);
-  if (got > 0) {
-    reader_.filled(static_cast<std::size_t>(got));
-    turn += static_cast<std::size_t>(got);
-    return static_cast<std::size_t>(got) == space.size() || !write_error_.empty();
+  const auto got = stream_.read(space, descriptors_);
+  switch (got.outcome) {
+    case ByteStream::Outcome::Moved:
+      reader_.filled(got.bytes);
+      turn += got.bytes;
+      return got.bytes == space.size() || !write_error_.empty();
+    case ByteStream::Outcome::WouldBlock:
+      if (!write_error_.empty()) fail(std::exchange(write_error_, {}));
+      return false;
+    case ByteStream::Outcome::Ended: {
+      const auto cut_off = reader_.cut_off();
+      fail(cut_off.empty() ? what_broke(got) : what_broke(got) + " " + cut_off);
+      return false;
+    }
+    case ByteStream::Outcome::Broken:
+      fail(fmt::format("the connection broke: {}", got.error_text()));
+      return false;
   }
-  if (got == 0) {
-    const auto cut_off = reader_.cut_off();
-    fail(cut_off.empty() ? "the peer closed the connection"
-                         : "the peer closed the connection " + cut_off);
-    return false;
-  }
-  if (errno == EINTR) return true;
-  if (errno == EAGAIN || errno == EWOULDBLOCK) {
-    if (!write_error_.empty()) fail(std::exchange(write_error_, {}));
-    return false;
-  }
-  fail(fmt::format("the connection broke: {}", text_of(errno)));
   return false;
 }
 
@@ -258,7 +240,8 @@ void Connection::Impl::deliver() {
     }
   }
   if (!reader_.error().empty() && state_ == State::Open && handlers_) return fail(reader_.error());
-  if (state_ == State::Open && !waits_to_write_ && !flush_posted_ && !outbox_.empty()) flush();
+  if (state_ == State::Open && !stream_.waits_to_write() && !flush_posted_ && !outbox_.empty())
+    flush();
 }
 
 void Connection::Impl::deliver(std::span<const capnp::word> body) {
@@ -279,37 +262,29 @@ void Connection::Impl::deliver(std::span<const capnp::word> body) {
 // ---- writing ------------------------------------------------------------------------------------
 
 void Connection::Impl::wait_to_write() {
-  if (std::exchange(waits_to_write_, true)) return;
-  socket_.async_wait(Socket::wait_write, [weak = weak_from_this()](error_code error) {
+  stream_.wait_writable([weak = weak_from_this()] {
     const auto alive = weak.lock();
-    if (!alive) return;
-    alive->waits_to_write_ = false;
-    if (error != boost::asio::error::operation_aborted && alive->state_ != State::Closed)
-      alive->flush();
+    if (alive && alive->state_ != State::Closed) alive->flush();
   });
 }
 
 /// One write of what is next in the outbox, with its descriptors.
-ssize_t Connection::Impl::transmit() {
+ByteStream::Result Connection::Impl::transmit() {
   std::array<iovec, 16> pieces;
   std::array<int, kMostDescriptors> descriptors;
   const auto with = outbox_.descriptors();
   std::ranges::transform(with, descriptors.begin(), &os::UniqueFd::get);
-  return send_pieces(socket_.native_handle(), std::span(pieces).first(outbox_.gather(pieces)),
-                     std::span(descriptors).first(with.size()), MSG_DONTWAIT);
+  const auto sent = stream_.write(std::span(pieces).first(outbox_.gather(pieces)),
+                                  std::span(descriptors).first(with.size()));
+  outbox_.drop(sent.bytes);
+  return sent;
 }
 
 void Connection::Impl::flush() {
   while (!outbox_.empty()) {
     const auto sent = transmit();
-    if (sent >= 0) {
-      outbox_.drop(static_cast<std::size_t>(sent));
-      unanswered_.sent();
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return wait_to_write();
-    } else if (errno != EINTR) {
-      return write_failed(errno);
-    }
+    if (sent.outcome == ByteStream::Outcome::WouldBlock) return wait_to_write();
+    if (sent.outcome != ByteStream::Outcome::Moved) return write_failed(what_broke(sent));
   }
   if (state_ == State::Finishing) hang_up();
 }
@@ -320,22 +295,17 @@ void Connection::Impl::posted_flush() {
 }
 
 /// The peer may have said why before it closed: what has arrived is delivered first.
-void Connection::Impl::write_failed(int error) {
+void Connection::Impl::write_failed(std::string why) {
   if (state_ == State::Finishing) return close();
-  write_error_ = error == EPIPE || error == ECONNRESET
-                     ? "the peer closed the connection"
-                     : fmt::format("the connection broke: {}", text_of(error));
+  write_error_ = std::move(why);
   outbox_.clear();
   if (handlers_) later(&Impl::read_turn);
 }
 
-/// What has arrived is delivered first.
-void Connection::Impl::unanswered() {
-  if (state_ == State::Finishing) return close();
-  write_error_ = fmt::format(
-      "{} acknowledges nothing any more: its host or the network in between is gone", peer_);
-  outbox_.clear();
-  if (handlers_) later(&Impl::read_turn);
+void Connection::Impl::unreachable() {
+  write_failed(
+      fmt::format("{} acknowledges nothing any more: its host or the network in between is gone",
+                  stream_.peer()));
 }
 
 // ---- the end ------------------------------------------------------------------------------------
@@ -370,10 +340,8 @@ void Connection::Impl::close() {
   state_ = State::Closed;
   outbox_.clear();
   why_closed_.clear();
-  error_code ignored;
   finish_timer_.cancel();
-  unanswered_.stop();
-  socket_.close(ignored);
+  stream_.close();
 }
 
 void Connection::Impl::finish() {
@@ -381,7 +349,7 @@ void Connection::Impl::finish() {
   const auto handlers = std::exchange(handlers_, nullptr);
   if (!write_error_.empty()) return close();
   state_ = State::Finishing;
-  if (!waits_to_write_) flush();
+  if (!stream_.waits_to_write()) flush();
   if (state_ == State::Finishing && !hung_up_) watch_finish();
 }
 
@@ -389,16 +357,11 @@ os::UniqueFd Connection::Impl::detach() {
   if (!is_open()) return {};
   // May hold what owns this connection: goes last.
   const auto handlers = std::exchange(handlers_, nullptr);
-  while (!outbox_.empty()) {
-    const auto sent = transmit();
-    if (sent > 0) outbox_.drop(static_cast<std::size_t>(sent));
-    if (sent < 0 && errno != EINTR) break;
+  while (!outbox_.empty() && transmit().outcome == ByteStream::Outcome::Moved) {
   }
   os::UniqueFd socket;
-  error_code error;
   if (outbox_.empty() && reader_.cut_off().empty() && write_error_.empty()) {
-    unanswered_.stop();
-    socket.reset(socket_.release(error));
+    socket = stream_.release();
     state_ = State::Closed;
   } else {
     close();
@@ -406,31 +369,26 @@ os::UniqueFd Connection::Impl::detach() {
   return socket;
 }
 
-int Connection::Impl::peer_pid() const {
-  ucred who{};
-  socklen_t size = sizeof who;
-  const bool known = ::getsockopt(const_cast<Socket&>(socket_).native_handle(), SOL_SOCKET,
-                                  SO_PEERCRED, &who, &size) == 0;
-  return known && who.pid > 0 ? who.pid : 0;
-}
-
 /// All is sent. To close a socket that has unread bytes would reset it, and the peer could lose
 /// what it was sent, so the peer's end of file is waited for.
 void Connection::Impl::hang_up() {
   if (std::exchange(hung_up_, true)) return;
-  ::shutdown(socket_.native_handle(), SHUT_WR);
+  stream_.shut_down_writing();
   watch_finish();
   discard();
 }
 
 void Connection::Impl::discard() {
   std::array<char, 4096> unread;
+  std::vector<os::UniqueFd> nobodys;
   for (int reads = 0; reads < 64; ++reads) {
-    const auto got = ::recv(socket_.native_handle(), unread.data(), unread.size(), MSG_DONTWAIT);
-    if (got == 0 && !hung_up_) return;  // the peer may still take what is queued
-    if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
-      return close();
-    if (got < 0 && errno != EINTR) break;
+    const auto got = stream_.read(unread, nobodys);
+    nobodys.clear();
+    if (got.outcome == ByteStream::Outcome::WouldBlock) break;
+    if (got.outcome == ByteStream::Outcome::Moved) continue;
+    if (got.outcome == ByteStream::Outcome::Ended && !hung_up_)
+      return;  // the peer may still take what is queued
+    return close();
   }
   wait_to_read();
 }

@@ -8,17 +8,14 @@
 #include <vector>
 
 #include <capnp/message.h>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include "os/unique_fd.hpp"
+#include "transport/byte_stream.hpp"
 #include "transport/socket/descriptors.hpp"
 #include "wire/message.capnp.h"
 
 namespace troupe::transport {
-
-namespace asio = boost::asio;
-using Socket = asio::generic::stream_protocol::socket;
 
 /// Bounds on what a peer can make this process hold. Checked before anything is allocated.
 struct Limits {
@@ -48,7 +45,7 @@ class Outgoing {
   wire::Message::Builder root_;
 };
 
-/// A stream of messages over one socket. A frame is "TRP1", the body's length in bytes (u32, little
+/// A stream of messages over a stream of bytes. A frame is "TRP1", the body's length in bytes (u32, little
 /// endian, a multiple of 8), then one Cap'n Proto segment. Lives in and belongs to one io_context:
 /// every call on that loop's thread. A handler that throws kj::Exception, which is how Cap'n Proto
 /// reports bytes that are no message, closes it too.

@@ -91,7 +91,10 @@ os::UniqueFd run_under_guardian() {
   }
   if (node == 0) {
     lifeline.reset();
-    ::setsid();
+    // A group of its own, so that a Ctrl-C comes once, through the guardian; not a session of its
+    // own: where sessions share the cores (autogroups), the driver of a private cluster would
+    // compete with its own workers as with somebody else's.
+    ::setpgid(0, 0);
     lower_mark(1);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     return read_end;

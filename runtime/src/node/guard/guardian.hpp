@@ -14,7 +14,7 @@ namespace troupe::node {
 ///   (this process)     ├── worker process ── child     whatever its session, becomes a child of the node, and with all
 ///                      └── child of one that ended     others a child of the guardian once the node is gone.
 ///
-/// The child leads a session of its own, so that no signal to the group of its guardian ends both.
+/// The child leads a process group of its own, so that no signal to the group of its guardian ends both.
 /// Children that this process had before, as one that a shell executed may have, are left alone.
 os::UniqueFd run_under_guardian();
 
