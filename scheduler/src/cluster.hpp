@@ -19,6 +19,7 @@
 #include "tables/node_table.hpp"
 #include "tables/queue.hpp"
 #include "tables/records.hpp"
+#include "values/spares.hpp"
 
 namespace troupe::scheduler {
 
@@ -116,8 +117,6 @@ class Cluster {
   /// stopped.
   void put_aside(Process& process, std::string_view why);
   void thin_out(const Node& node);
-  void become_spare(Process& process);
-  void leave_spare(Process& process);
   void clear_role(Process& process);
   void doom(const Process& process, std::string cause);
   void end_doomed();
@@ -173,7 +172,6 @@ class Cluster {
   Process& process_for(const Request& request, Node& node, Share& share,
                        const std::vector<GpuIndex>& visible);
   Process& new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible);
-  Process* spare_for(const Job& job, Node& node);
   void became_ready(Process& process);
   void grant(Lease& lease);
   void place(Actor& actor);
@@ -292,7 +290,7 @@ class Cluster {
   // A ten-thousandth of a CPU, as a part of all: of nearly all that is held.
   double part_of_a_cpu_tick_ = 0;
 
-  Chain<Process, &Process::by_idleness> idle_;  // by when they became idle
+  Spares spares_;
   // Granted, not recalled; the oldest first.
   Chain<Lease, &Lease::by_age> by_age_;
   std::size_t recalled_ = 0;  // leases that are not yet returned

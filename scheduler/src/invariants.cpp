@@ -34,21 +34,16 @@ Wrong check_amounts(const Node& node) {
 }
 
 Wrong check_counts(const Node& node) {
-  std::size_t spares = 0;
   std::size_t leases = 0;
   for (const auto& process : node.processes) {
     if (process.role == Role::Lease) ++leases;
     if (process.node != &node)
       return fmt::format("node {}: process {} is on another", node.id, process.id);
     const bool spare = process.role == Role::None && process.state != ProcessState::Stopping;
-    if (spare != process.by_idleness.is_linked() ||
-        std::ranges::count(node.spares, &process, &Spare::process) != spare) {
-      return fmt::format("process {}: it is a spare and not listed, or the other way round",
+    if (spare != Spares::is_spare(process))
+      return fmt::format("process {}: it is unused and no spare, or the other way round",
                          process.id);
-    }
-    if (spare) ++spares;
   }
-  if (spares != node.spares.size()) return fmt::format("node {}: spares are miscounted", node.id);
   if (leases != node.lease_processes)
     return fmt::format("node {}: lease processes are miscounted", node.id);
   return std::nullopt;
@@ -85,6 +80,7 @@ std::optional<std::string> Cluster::broken_invariant() const {
                            node->id, request);
     }
   }
+  if (auto wrong = spares_.broken_invariant(nodes_.all())) return wrong;
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
   for (const auto* process : processes_.all()) {
     if (auto wrong = broken(*process)) return wrong;
@@ -134,7 +130,6 @@ std::optional<std::string> Cluster::broken_leases() const {
   if (recalled != recalled_ || aging != by_age_.size()) return "leases are miscounted";
   if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at))
     return "leases are not in the order of their age";
-  if (!std::ranges::is_sorted(idle_, {}, &Process::since)) return "idle processes are not in order";
   return broken_holders();
 }
 

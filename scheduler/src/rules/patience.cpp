@@ -17,19 +17,13 @@ void Cluster::pass_time(bool is_tick) {
 }
 
 void Cluster::stop_idle() {
-  std::vector<Process*> due;
-  for (auto& process : idle_) {
-    if (process.since + options_.idle_time > now_) break;
-    due.push_back(&process);
-  }
-  for (auto* process : due) {
+  for (auto* process : spares_.idle_since(now_ - options_.idle_time)) {
     if (!process->is_needed()) {
       stop(*process, "nobody has used it for the idle time");
       continue;
     }
     // Its end would be the end of what others use: it stays, and is looked at again later.
-    leave_spare(*process);
-    become_spare(*process);
+    spares_.renew(*process, now_);
   }
 }
 

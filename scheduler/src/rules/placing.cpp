@@ -242,7 +242,7 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
 Process& Cluster::process_for(const Request& request, Node& node, Share& share,
                               const std::vector<GpuIndex>& visible) {
   auto& job = *request.requester->job;
-  auto* process = visible.empty() ? spare_for(job, node) : nullptr;
+  auto* process = visible.empty() ? spares_.take(job, node) : nullptr;
   if (process == nullptr) process = &new_process(job, node, visible);
   process->held = std::move(share);
   count_use(*process, true);
@@ -273,23 +273,6 @@ Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>&
   job.processes.push_back(process);
   emit(StartProcess{id, node.id, node.incarnation, job.id, visible});
   return process;
-}
-
-/// The job's last one that is ready, or else the last that will be.
-Process* Cluster::spare_for(const Job& job, Node& node) {
-  auto& spares = node.spares;
-  auto last = spares.end();
-  for (auto at = spares.end(); at != spares.begin();) {
-    --at;
-    if (at->job != job.id) continue;
-    if (last == spares.end() || at->process->state == ProcessState::Idle) last = at;
-    if (last->process->state == ProcessState::Idle) break;
-  }
-  if (last == spares.end()) return nullptr;
-  auto& process = *last->process;
-  process.by_idleness.unlink();
-  spares.erase(last);
-  return &process;
 }
 
 void Cluster::back_to_waiting(Request& request) {

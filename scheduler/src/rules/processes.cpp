@@ -40,7 +40,7 @@ void Cluster::process_gone(Process& process, const std::string& cause, bool with
   lose_role(process, cause, with_node);
   end_dependents(process, cause);
   end_wait(process);
-  leave_spare(process);
+  spares_.remove(process);
   clear_role(process);
   if (!process.held.resources.empty()) nodes_.give(*process.node, process.held);
   processes_.erase(process);  // and with it from the chains of its node and its job
@@ -87,7 +87,7 @@ void Cluster::start_failed(Request& request, const Process& process, const std::
 void Cluster::stop(Process& process, std::string why) {
   if (process.state == ProcessState::Stopping || process.state == ProcessState::Driver) return;
   end_wait(process);
-  leave_spare(process);
+  spares_.remove(process);
   clear_role(process);
   process.state = ProcessState::Stopping;
   if (process.keeps_others()) doom(process, why);
@@ -106,30 +106,14 @@ void Cluster::put_aside(Process& process, std::string_view why) {
   nodes_.give(node, process.held);
   process.held.clear();
   if (process.state == ProcessState::InUse) process.state = ProcessState::Idle;
-  become_spare(process);
+  spares_.add(process, now_);
   thin_out(node);
-}
-
-void Cluster::become_spare(Process& process) {
-  process.since = now_;
-  idle_.push_back(process);
-  process.node->spares.push_back({process.job->id, &process});
 }
 
 void Cluster::thin_out(const Node& node) {
   const auto most =
       options_.idle_per_node != 0 ? options_.idle_per_node : std::max<std::size_t>(node.cpus, 2);
-  if (node.spares.size() <= most) return;
-  const auto unneeded = [](const Spare& spare) { return !spare.process->is_needed(); };
-  if (static_cast<std::size_t>(std::ranges::count_if(node.spares, unneeded)) <= most) return;
-  stop(*std::ranges::find_if(node.spares, unneeded)->process, "too many are idle");
-}
-
-void Cluster::leave_spare(Process& process) {
-  if (!process.by_idleness.is_linked()) return;
-  process.by_idleness.unlink();
-  auto& spares = process.node->spares;
-  spares.erase(std::ranges::find(spares, &process, &Spare::process));
+  if (auto* process = Spares::surplus(node.spares, most)) stop(*process, "too many are idle");
 }
 
 void Cluster::clear_role(Process& process) {

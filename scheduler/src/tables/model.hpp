@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <boost/container/flat_map.hpp>
-#include <boost/container/small_vector.hpp>
 #include <boost/container_hash/hash.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -24,6 +23,7 @@
 #include <troupe/scheduler/snapshot.hpp>
 
 #include "policies/candidate.hpp"
+#include "tables/spare_list.hpp"
 
 /// The records that the cluster is made of. They are found by their ids and do not move, so they
 /// point at each other; what points at a record goes before it does. What is walked through has an
@@ -205,11 +205,12 @@ struct Process {
   bool sees_gpus = false;    ///< then it is never used twice
   bool values_held = false;  ///< others have refs of what it owns
   Rank rank = 0;
-  TimePoint since{};                       ///< of the wait, or of being idle
+  TimePoint since{};                       ///< when the wait for its CPU began
   Amount lent;                             ///< the CPU to get back; not part of `held`
   std::unique_ptr<Dependents> dependents;  ///< most worker processes never ask for anything
   Share held;
-  Link by_idleness;  ///< linked: it is a spare of its node
+  TimePoint idle_since{};  ///< of a spare; this and the next are changed by Spares alone
+  Link by_idleness;
   Link on_node;
   Link of_job;
 
@@ -270,11 +271,6 @@ struct Claim {
   const Job* job = nullptr;  ///< of that request
 };
 
-struct Spare {
-  JobId job = 0;
-  Process* process = nullptr;
-};
-
 struct Node {
   // What a lease that comes and goes looks at is in front: see kHotPart.
   NodeId id = 0;
@@ -284,8 +280,7 @@ struct Node {
   std::size_t cpus = 1;  ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;
   Capacity free;
-  /// Processes without a role, by when they became so.
-  boost::container::small_vector<Spare, 4> spares;
+  SpareList spares;                                     ///< processes that nobody uses
   std::vector<ProcessId> resuming;                      ///< first come, first served
   std::vector<ProcessId> owing;                         ///< the same
   boost::container::flat_map<RequestId, Claim> claims;  ///< what is kept here for whom
