@@ -19,6 +19,7 @@
 #include "tables/node_table.hpp"
 #include "tables/queue.hpp"
 #include "tables/records.hpp"
+#include "values/reservations.hpp"
 #include "values/spares.hpp"
 
 namespace troupe::scheduler {
@@ -32,7 +33,8 @@ namespace troupe::scheduler {
 /// recalled for those that still do.
 class Cluster {
  public:
-  explicit Cluster(Options options) : options_{options}, departed_{options.departed_nodes} {}
+  explicit Cluster(Options options)
+      : options_{options}, departed_{options.departed_nodes}, reservations_{options} {}
   Cluster(const Cluster&) = delete;
 
   /// Appends to `effects`.
@@ -215,13 +217,11 @@ class Cluster {
   void refuse_bounded();
   bool only_bounded(const ShapeKey& shape) const;
   void review_reservations(bool is_tick);
-  bool reserve(Request& request);
+  void reserve(Request& request);
   Capacity room_in(const Node& node, bool around_actors) const;
   std::optional<std::vector<NodeId>> plan(const Request& request, bool around_actors) const;
-  void lift(Request& request);
   void drain(const Request& request);
   bool may_be_drained(const Lease& lease, const Request& request) const;
-  std::size_t reservations_held() const;
   void hold_place(Request& request);
   bool has_waited_long(const Request& request) const;
   void recall_overdue();
@@ -291,6 +291,7 @@ class Cluster {
   double part_of_a_cpu_tick_ = 0;
 
   Spares spares_;
+  Reservations reservations_;
   // Granted, not recalled; the oldest first.
   Chain<Lease, &Lease::by_age> by_age_;
   std::size_t recalled_ = 0;  // leases that are not yet returned
@@ -298,8 +299,6 @@ class Cluster {
   std::size_t bounded_nodes_ = 0;
   // By since when they wait for their CPU.
   std::set<std::pair<TimePoint, ProcessId>> resuming_;
-  // Requests that have had nodes reserved, by arrival.
-  std::set<std::pair<std::uint64_t, RequestId>> reserving_;
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   // In this pass: nodes that can take more than in the last one.
   std::vector<Node*> looked_at_;

@@ -74,13 +74,12 @@ std::optional<std::string> Cluster::broken_invariant() const {
     if (auto wrong = check_counts(*node)) return wrong;
     bounded += at_lease_bound(*node) ? 1 : 0;
     for (const auto& [request, claim] : node->claims) {
-      const auto* kept_for = requests_.find(request);
-      if (kept_for == nullptr || kept_for->requester->job != claim.job)
-        return fmt::format("node {}: kept for request {}, which is gone, or another job's",
-                           node->id, request);
+      if (requests_.find(request) != claim.request)
+        return fmt::format("node {}: kept for request {}, which is gone", node->id, request);
     }
   }
   if (auto wrong = spares_.broken_invariant(nodes_.all())) return wrong;
+  if (auto wrong = reservations_.broken_invariant(nodes_.all())) return wrong;
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
   for (const auto* process : processes_.all()) {
     if (auto wrong = broken(*process)) return wrong;
@@ -238,7 +237,7 @@ std::optional<std::string> Cluster::broken_requests() const {
     if (requests_.find(id) != request) return fmt::format("request {}: it is not found", id);
     if (request->waiting() && waiting-- == 0)
       return fmt::format("request {}: waiting, and not queued", id);
-    if ((request->reservation != nullptr) != reserving_.contains({request->sequence, id})) {
+    if ((request->reservation != nullptr) != reservations_.contains(*request)) {
       return fmt::format("request {}: its reservation is lost, or left", id);
     }
   }

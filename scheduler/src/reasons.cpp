@@ -27,7 +27,7 @@ std::string Cluster::reason(const Request& request) const {
         "CPU: nest fewer tasks in one another, or add CPUs",
         options_.lease_processes_per_cpu);
   }
-  if (request.reservation && request.reservation->held()) return reason_of_reservation(request);
+  if (Reservations::is_held(request)) return reason_of_reservation(request);
   return reason_of_waiting(request);
 }
 
@@ -48,12 +48,11 @@ std::string Cluster::reason_of_starting(const Request& request) const {
 
 std::string Cluster::reason_of_reservation(const Request& request) const {
   std::string lacking;
-  for (const auto& [id, ranks] : request.reservation->ranks) {
-    const auto& node = *nodes_.find(id);
-    const auto slots = node.free.slots(request.shape->need.resources, ranks);
-    if (slots >= ranks) continue;
+  for (const auto& [id, part] : request.reservation->parts()) {
+    const auto slots = part.node->free.slots(request.shape->need.resources, part.ranks);
+    if (slots >= part.ranks) continue;
     lacking += fmt::format("{}{} has room for {} of {}", lacking.empty() ? "" : ", ", node_text(id),
-                           slots, ranks);
+                           slots, part.ranks);
   }
   return fmt::format("room is kept free for it, as its turn is next: {}",
                      lacking.empty() ? "there is enough, and it is about to be placed" : lacking);
@@ -70,7 +69,7 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
   for (const auto* node : nodes_.all()) {
     if (!matches(node->labels, shape.need.labels) || !node->free.fits(need)) continue;
     for (const auto& [other, claim] : node->claims) {
-      if (*claim.shape == shape || !claim.resources.overlaps(need)) continue;
+      if (*claim.request->shape == shape || !claim.resources.overlaps(need)) continue;
       return fmt::format("what is free on {} is kept for request {}, whose turn is next",
                          node_text(node->id), other);
     }

@@ -152,10 +152,7 @@ void Cluster::drop(Request& request) {
 }
 
 void Cluster::forget(Request& request) {
-  if (request.reservation) {
-    lift(request);
-    reserving_.erase({request.sequence, request.id});
-  }
+  if (request.reservation) nodes_.touch(reservations_.end(request));
   if (request.waiting()) queue_.remove(request);
   requests_.erase(request);  // and with it from the chain of its requester
 }

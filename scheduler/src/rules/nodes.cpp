@@ -30,11 +30,7 @@ void Cluster::on(const NodeLost& event) {
 
 void Cluster::lose_node(Node& node, const std::string& why) {
   node.lost = true;
-  for (const auto claims = node.claims; const auto& [id, claim] : claims) {
-    auto& request = requests_.at(id);
-    lift(request);
-    request.reservation->until = now_;
-  }
+  nodes_.touch(reservations_.on_node_lost(node, now_));
   const auto cause = fmt::format("{} was lost: {}", node_text(node.id), why);
   while (!node.processes.empty()) process_gone(node.processes.front(), cause, true);
   if (at_lease_bound(node)) --bounded_nodes_;

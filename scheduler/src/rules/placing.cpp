@@ -152,8 +152,10 @@ const Capacity* Cluster::left_by_claims(const Node& node, const Shape& shape) co
   const auto& need = shape.key->need.resources;
   const auto& job = *shape.first().requester->job;
   Resources claimed;
-  for (const auto& [request, claim] : node.claims) {
-    if (*claim.shape != *shape.key && !has_had_more(*claim.job, job)) claimed += claim.resources;
+  for (const auto& [id, claim] : node.claims) {
+    const auto& kept_for = *claim.request;
+    if (*kept_for.shape != *shape.key && !has_had_more(*kept_for.requester->job, job))
+      claimed += claim.resources;
   }
   if (!claimed.overlaps(need)) return &node.free;
   const auto& left = scratch_.emplace_back(node.free.without(claimed));
@@ -164,10 +166,7 @@ void Cluster::leave_queue(Request& request) {
   requests_.fetch_place(request);
   queue_.remove(request);
   request.requester->asked().starting.push_back(request);
-  if (!request.reservation) return;
-  lift(request);
-  reserving_.erase({request.sequence, request.id});
-  request.reservation.reset();
+  if (request.reservation) nodes_.touch(reservations_.end(request));
 }
 
 /// What is taken in spite of a claim may be a part of a GPU that was kept whole, of which the rest

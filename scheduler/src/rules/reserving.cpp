@@ -15,31 +15,16 @@ constexpr std::size_t kDrainShortlist = 8;
 /// The first of each shape that has waited longer than `patience`, or is owed what others have, has
 /// nodes kept for it; others of its shape follow.
 void Cluster::review_reservations(bool is_tick) {
-  for (const auto& [sequence, id] : std::set{reserving_}) {
-    auto& request = requests_.at(id);
-    auto& reservation = *request.reservation;
-    if (reservation.held() && reservation.until <= now_) {
-      lift(request);
-      reservation.until = now_ + reservation.term;
-      reservation.term = std::min(2 * reservation.term, options_.longest_reservation);
-    }
-    if (reservation.held()) drain(request);
+  for (auto* request : reservations_.requests()) {
+    nodes_.touch(reservations_.lift_if_over(*request, now_));
+    if (Reservations::is_held(*request)) drain(*request);
   }
-  auto held = reservations_held();
   for (auto* shape : queue_.shapes()) {
-    if (held >= options_.reservations) return;
+    if (!reservations_.has_room()) return;
     auto& request = shape->first();
-    if (!shape->possible) continue;
-    if (request.reservation && (request.reservation->held() || request.reservation->until > now_))
-      continue;
-    if (!has_waited_long(request) && !(is_tick && is_owed(request))) continue;
-    if (reserve(request)) ++held;
+    if (!shape->possible || !Reservations::may_hold(request, now_)) continue;
+    if (has_waited_long(request) || (is_tick && is_owed(request))) reserve(request);
   }
-}
-
-std::size_t Cluster::reservations_held() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      reserving_, [&](const auto& at) { return requests_.at(at.second).reservation->held(); }));
 }
 
 /// For a gang that does not fit and is owed what others have, what becomes free is kept from now
@@ -47,7 +32,7 @@ std::size_t Cluster::reservations_held() const {
 /// gives back, is looked at with the next tick.
 void Cluster::hold_place(Request& request) {
   if (request.shape->kind != Kind::Gang || request.reservation || !is_owed(request)) return;
-  if (reservations_held() < options_.reservations) reserve(request);
+  if (reservations_.has_room()) reserve(request);
 }
 
 /// Who holds leases of that shape is served already, and would only get back what it has.
@@ -57,28 +42,14 @@ bool Cluster::has_waited_long(const Request& request) const {
                               [&](const Lease& lease) { return *lease.shape == *request.shape; });
 }
 
-bool Cluster::reserve(Request& request) {
-  if (!request.reservation) {
-    request.reservation =
-        std::make_unique<Reservation>(Reservation{{}, now_, options_.reservation_term});
-    reserving_.emplace(request.sequence, request.id);
-  }
-  auto& reservation = *request.reservation;
-  auto nodes = plan(request, true);
-  if (!nodes) nodes = plan(request, false);
-  if (!nodes) {
-    reservation.until = now_ + options_.patience;
-    return false;
-  }
-  for (auto node : *nodes) ++reservation.ranks[node];
-  for (const auto& [id, ranks] : reservation.ranks) {
-    nodes_.find(id)->claims.emplace(
-        request.id, Claim{times(request.shape->need.resources, static_cast<std::int64_t>(ranks)),
-                          request.shape, request.requester->job});
-  }
-  reservation.until = now_ + reservation.term;
+void Cluster::reserve(Request& request) {
+  auto found = plan(request, true);
+  if (!found) found = plan(request, false);
+  if (!found) return reservations_.postpone(request, now_ + options_.patience);
+  std::vector<Node*> nodes;
+  for (const auto id : *found) nodes.push_back(nodes_.find(id));
+  reservations_.hold(request, nodes, now_);
   drain(request);
-  return true;
 }
 
 /// What is left of the node when leases have gone back, and with `around_actors` only those.
@@ -89,8 +60,7 @@ Capacity Cluster::room_in(const Node& node, bool around_actors) const {
       if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
     }
   }
-  Resources claimed;
-  for (const auto& [other, claim] : node.claims) claimed += claim.resources;
+  const auto claimed = node.claims.total();
   return claimed.empty() ? room : room.without(claimed);
 }
 
@@ -117,18 +87,6 @@ std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool ar
   return std::nullopt;
 }
 
-void Cluster::lift(Request& request) {
-  auto& reservation = *request.reservation;
-  if (!reservation.held()) return;
-  for (const auto& [id, ranks] : reservation.ranks) {
-    if (auto* node = nodes_.find(id)) {
-      node->claims.erase(request.id);
-      nodes_.touch(*node);
-    }
-  }
-  reservation.ranks.clear();
-}
-
 /// What has waited for `patience` may have any lease recalled, and before that those of jobs that
 /// have more.
 bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
@@ -143,8 +101,9 @@ bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
 /// oldest.
 void Cluster::drain(const Request& request) {
   const auto& each = request.shape->need.resources;
-  for (const auto& [id, ranks] : request.reservation->ranks) {
-    auto& node = *nodes_.find(id);
+  for (const auto& [id, part] : request.reservation->parts()) {
+    auto& node = *part.node;
+    const auto ranks = part.ranks;
     if (node.free.slots(each, ranks) >= ranks) continue;
     auto coming = node.free;
     std::vector<Process*> idle;

@@ -69,10 +69,7 @@ void Cluster::review_shares() {
   }
   if (!changed) return;
   // What is kept for some may not be kept from others any more.
-  for (const auto& [sequence, id] : reserving_) {
-    for (const auto& [node, ranks] : requests_.at(id).reservation->ranks)
-      nodes_.touch(*nodes_.find(node));
-  }
+  nodes_.touch(reservations_.nodes());
 }
 
 /// Without what its leases that are recalled hold.

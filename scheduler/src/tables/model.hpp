@@ -2,7 +2,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <boost/container/flat_map.hpp>
 #include <boost/container_hash/hash.hpp>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -23,6 +21,7 @@
 #include <troupe/scheduler/snapshot.hpp>
 
 #include "policies/candidate.hpp"
+#include "tables/claims.hpp"
 #include "tables/spare_list.hpp"
 
 /// The records that the cluster is made of. They are found by their ids and do not move, so they
@@ -106,15 +105,6 @@ struct SameShape {
   bool operator()(const ShapeView& a, const ShapeView& b) const {
     return a.kind == b.kind && a.size == b.size && a.strategy == b.strategy && a.need == b.need;
   }
-};
-
-/// Nodes kept for a request that has waited long, or whose turn it is. Held, then lifted for as
-/// long, then held for twice as long.
-struct Reservation {
-  std::map<NodeId, std::size_t> ranks;  ///< empty while lifted
-  TimePoint until{};
-  Duration term{};
-  bool held() const { return !ranks.empty(); }
 };
 
 struct Line;
@@ -265,12 +255,6 @@ struct Job {
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };
 
-struct Claim {
-  Resources resources;
-  ShapePtr shape;            ///< of the request that it is kept for
-  const Job* job = nullptr;  ///< of that request
-};
-
 struct Node {
   // What a lease that comes and goes looks at is in front: see kHotPart.
   NodeId id = 0;
@@ -280,11 +264,11 @@ struct Node {
   std::size_t cpus = 1;  ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;
   Capacity free;
-  SpareList spares;                                     ///< processes that nobody uses
-  std::vector<ProcessId> resuming;                      ///< first come, first served
-  std::vector<ProcessId> owing;                         ///< the same
-  boost::container::flat_map<RequestId, Claim> claims;  ///< what is kept here for whom
-  static constexpr std::size_t kHotPart = 256;          ///< bytes up to here
+  SpareList spares;                             ///< processes that nobody uses
+  std::vector<ProcessId> resuming;              ///< first come, first served
+  std::vector<ProcessId> owing;                 ///< the same
+  Claims claims;                                ///< what is kept here for whom
+  static constexpr std::size_t kHotPart = 256;  ///< bytes up to here
   Capacity idle;
   Labels labels;          ///< all of them
   Labels lasting_labels;  ///< those that it may carry again after it has left

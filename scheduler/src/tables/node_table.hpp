@@ -43,6 +43,9 @@ class NodeTable {
     node.touched = true;
     touched_.push_back(&node);
   }
+  void touch(const std::vector<Node*>& nodes) {
+    for (auto* node : nodes) touch(*node);
+  }
   bool has_touched() const { return !touched_.empty(); }
   /// In the order of their ids.
   const std::vector<Node*>& touched() {

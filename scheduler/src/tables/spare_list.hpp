@@ -11,7 +11,7 @@ namespace troupe::scheduler {
 struct Process;
 
 struct Spare {
-  JobId job = 0;
+  JobId job{};
   Process* process = nullptr;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "tables/model.hpp"
@@ -12,24 +13,34 @@ class FewRecords {
  public:
   Job& job() {
     auto& job = jobs_.emplace_back();
-    job.id = static_cast<JobId>(jobs_.size());
+    job.id = ++last_job_;
     return job;
   }
   Node& node(Resources total = {{"cpu", 4}}) {
     auto& node = nodes_.emplace_back();
-    node.id = static_cast<NodeId>(nodes_.size());
+    node.id = ++last_node_;
     node.idle = node.free = Capacity{std::move(total), 0};
     return node;
   }
   Process& process(Job& job, Node& node, ProcessState state = ProcessState::InUse) {
     auto& process = processes_.emplace_back();
-    process.id = static_cast<ProcessId>(processes_.size());
+    process.id = ++last_process_;
     process.job = &job;
     process.node = &node;
     process.state = state;
     node.processes.push_back(process);
     job.processes.push_back(process);
     return process;
+  }
+
+  /// For a lease, the latest of all. It is in no queue.
+  Request& request(Process& requester, Resources need) {
+    auto& request = requests_.emplace_back();
+    request.id = ++last_request_;
+    request.sequence = requests_.size();
+    request.requester = &requester;
+    request.shape = ShapePtr{ShapeKey{Kind::Lease, {std::move(need), {}, false}}};
+    return request;
   }
 
   std::deque<Process>& processes() { return processes_; }
@@ -40,9 +51,14 @@ class FewRecords {
   }
 
  private:
+  JobId last_job_{};
+  NodeId last_node_{};
+  ProcessId last_process_{};
+  RequestId last_request_{};
   std::deque<Job> jobs_;
   std::deque<Node> nodes_;
   std::deque<Process> processes_;
+  std::deque<Request> requests_;
 };
 
 }  // namespace troupe::scheduler::test
