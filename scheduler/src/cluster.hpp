@@ -19,6 +19,7 @@
 #include "tables/node_table.hpp"
 #include "tables/queue.hpp"
 #include "tables/records.hpp"
+#include "values/cpu_loans.hpp"
 #include "values/reservations.hpp"
 #include "values/spares.hpp"
 
@@ -254,6 +255,7 @@ class Cluster {
   static GangView view(const Gang& gang);
   ProcessView view(const Process& process) const;
 
+  std::optional<std::string> broken_value() const;
   std::optional<std::string> broken(const Process& process) const;
   std::optional<std::string> broken(const Gang& gang) const;
   std::optional<std::string> broken(const Shape& shape) const;
@@ -290,6 +292,7 @@ class Cluster {
   // A ten-thousandth of a CPU, as a part of all: of nearly all that is held.
   double part_of_a_cpu_tick_ = 0;
 
+  CpuLoans loans_;
   Spares spares_;
   Reservations reservations_;
   // Granted, not recalled; the oldest first.
@@ -297,8 +300,6 @@ class Cluster {
   std::size_t recalled_ = 0;  // leases that are not yet returned
   // That have as many processes with a lease as they may.
   std::size_t bounded_nodes_ = 0;
-  // By since when they wait for their CPU.
-  std::set<std::pair<TimePoint, ProcessId>> resuming_;
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   // In this pass: nodes that can take more than in the last one.
   std::vector<Node*> looked_at_;

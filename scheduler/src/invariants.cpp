@@ -49,22 +49,6 @@ Wrong check_counts(const Node& node) {
   return std::nullopt;
 }
 
-Wrong check_wait(const Process& process, const Node& node) {
-  const auto in = [&](const auto& line) { return std::ranges::count(line, process.id) == 1; };
-  if (in(node.resuming) != (process.wait == Wait::Resuming) ||
-      in(node.owing) != (process.wait == Wait::Owing)) {
-    return fmt::format("process {}: it waits for its CPU in no line, or in the wrong one",
-                       process.id);
-  }
-  if (process.wait == Wait::Runs && !process.lent.is_zero()) {
-    return fmt::format("process {}: it runs and has lent its CPU", process.id);
-  }
-  if (process.wait != Wait::Runs && process.state != ProcessState::InUse) {
-    return fmt::format("process {}: it is not in use and waits", process.id);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::string> Cluster::broken_invariant() const {
@@ -78,8 +62,7 @@ std::optional<std::string> Cluster::broken_invariant() const {
         return fmt::format("node {}: kept for request {}, which is gone", node->id, request);
     }
   }
-  if (auto wrong = spares_.broken_invariant(nodes_.all())) return wrong;
-  if (auto wrong = reservations_.broken_invariant(nodes_.all())) return wrong;
+  if (auto wrong = broken_value()) return wrong;
   if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
   for (const auto* process : processes_.all()) {
     if (auto wrong = broken(*process)) return wrong;
@@ -102,6 +85,14 @@ std::optional<std::string> Cluster::broken_invariant() const {
     }
   }
   return broken_requests();
+}
+
+/// One that keeps what must hold of one matter.
+std::optional<std::string> Cluster::broken_value() const {
+  const auto nodes = nodes_.all();
+  if (auto wrong = spares_.broken_invariant(nodes)) return wrong;
+  if (auto wrong = loans_.broken_invariant(nodes)) return wrong;
+  return reservations_.broken_invariant(nodes);
 }
 
 std::optional<std::string> Cluster::broken_leases() const {
@@ -200,7 +191,9 @@ std::optional<std::string> Cluster::broken(const Process& process) const {
   if (process.state == ProcessState::Stopping && process.keeps_others()) {
     return fmt::format("process {}: it is stopping, and what it asked for is not", process.id);
   }
-  return check_wait(process, *node);
+  if (process.loan.wait() != Wait::Runs && process.state != ProcessState::InUse)
+    return fmt::format("process {}: it is not in use and waits", process.id);
+  return std::nullopt;
 }
 
 std::optional<std::string> Cluster::broken(const Gang& gang) const {

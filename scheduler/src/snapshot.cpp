@@ -71,7 +71,7 @@ std::vector<NodeView> Cluster::nodes() const {
       if (process.role == Role::Lease) ++view.leases;
       if (process.role == Role::Actor) ++view.actors;
       if (process.role == Role::Rank) ++view.ranks;
-      if (process.wait == Wait::Blocked) ++view.blocked;
+      if (process.loan.wait() == Wait::Blocked) ++view.blocked;
     }
     view.state = node->claims.empty()
                      ? "ready"

@@ -2,82 +2,58 @@
 
 #include "cluster.hpp"
 
-/// A process whose user code waits gives its CPU to its node and gets it back before anybody else
-/// gets one there.
-///
-///   [runs] --blocked--> [blocked] --unblocked, CPU free--> [runs]
-///                           |
-///                           +--unblocked, none free--> [resuming] --CPU free--> [runs]
-///                                                          | resume_patience
-///                                                          v
-///                       [blocked] <--blocked-- [owing: runs] --CPU free--> [runs]
+/// What a process holds, and what is free on its node, as it lends its CPU and gets it back: see
+/// CpuLoans.
 namespace troupe::scheduler {
 
 void Cluster::on(const ProcessBlocked& event) {
   auto* process = find_process(event.process);
   if (process == nullptr || process->state != ProcessState::InUse) return;
   auto& node = *process->node;
-  if (process->wait == Wait::Owing) {
-    std::erase(node.owing, process->id);
+  if (process->loan.wait() == Wait::Owing) {
+    loans_.block_in_debt(*process);
     nodes_.touch(node);
-  } else if (process->wait == Wait::Runs) {
-    process->lent = process->held.resources.of(kCpu);
+  } else if (process->loan.wait() == Wait::Runs) {
+    const auto lent = loans_.lend(*process);
     set_cpu(*process, {});
-    nodes_.give_cpu(node, process->lent);
-  } else {
-    return;
+    nodes_.give_cpu(node, lent);
   }
-  process->wait = Wait::Blocked;
 }
 
 void Cluster::on(const ProcessUnblocked& event) {
   auto* process = find_process(event.process);
   if (process == nullptr || process->state == ProcessState::Stopping ||
-      process->wait == Wait::Resuming)
+      process->loan.wait() == Wait::Resuming)
     return;
-  if (process->wait != Wait::Blocked || process->lent.is_zero()) {
-    if (process->wait == Wait::Blocked) process->wait = Wait::Runs;
+  if (loans_.unblock(*process, now_)) {
     emit(ProcessResumed{process->id});
     return;
   }
-  auto& node = *process->node;
-  process->wait = Wait::Resuming;
-  process->since = now_;
-  resuming_.emplace(now_, process->id);
-  node.resuming.push_back(process->id);
-  serve_waiting_for_cpu(node);
-  recall_for_cpu(node);
+  serve_waiting_for_cpu(*process->node);
+  recall_for_cpu(*process->node);
 }
 
 void Cluster::serve_waiting_for_cpu(Node& node) {
-  for (auto* line : {&node.resuming, &node.owing}) {
-    while (!line->empty()) {
-      auto& process = processes_.at(line->front());
-      if (node.free.amounts().of(kCpu) < process.lent) return;
-      nodes_.take_cpu(node, process.lent);
-      set_cpu(process, process.lent);
-      const bool resumes = process.wait == Wait::Resuming;
-      end_wait(process);
-      if (resumes) emit(ProcessResumed{process.id});
-    }
+  while (auto* process = node.cpu_lines.next()) {
+    const auto lent = process->loan.lent();
+    if (node.free.amounts().of(kCpu) < lent) return;
+    nodes_.take_cpu(node, lent);
+    set_cpu(*process, lent);
+    const bool resumes = process->loan.wait() == Wait::Resuming;
+    end_wait(*process);
+    if (resumes) emit(ProcessResumed{process->id});
   }
 }
 
 void Cluster::end_wait(Process& process) {
-  if (process.wait == Wait::Runs) return;
-  auto& node = *process.node;
-  std::erase(node.resuming, process.id);
-  std::erase(node.owing, process.id);
-  resuming_.erase({process.since, process.id});
-  process.wait = Wait::Runs;
-  process.lent = {};
-  nodes_.touch(node);
+  if (loans_.end(process)) nodes_.touch(*process.node);
 }
 
 void Cluster::recall_for_cpu(Node& node) {
-  if (node.resuming.empty()) return;
+  const auto& resuming = node.cpu_lines.resuming();
+  if (resuming.empty()) return;
   Amount short_of;
-  for (auto id : node.resuming) short_of = short_of + processes_.at(id).lent;
+  for (const auto& [process, since] : resuming) short_of = short_of + process->loan.lent();
   Amount coming = node.free.amounts().of(kCpu);
   std::vector<Lease*> young;
   for (const auto& process : node.processes) {
@@ -100,15 +76,9 @@ void Cluster::recall_for_cpu(Node& node) {
 }
 
 void Cluster::run_in_debt() {
-  while (!resuming_.empty() && resuming_.begin()->first + options_.resume_patience <= now_) {
-    auto& process = processes_.at(resuming_.begin()->second);
-    auto& node = *process.node;
-    resuming_.erase(resuming_.begin());
-    std::erase(node.resuming, process.id);
-    node.owing.push_back(process.id);
-    process.wait = Wait::Owing;
-    nodes_.touch(node);
-    emit(ProcessResumed{process.id});
+  for (auto* process : loans_.run_in_debt(now_ - options_.resume_patience)) {
+    nodes_.touch(*process->node);
+    emit(ProcessResumed{process->id});
   }
 }
 

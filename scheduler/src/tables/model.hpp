@@ -22,6 +22,7 @@
 
 #include "policies/candidate.hpp"
 #include "tables/claims.hpp"
+#include "tables/cpu_loan.hpp"
 #include "tables/spare_list.hpp"
 
 /// The records that the cluster is made of. They are found by their ids and do not move, so they
@@ -158,14 +159,6 @@ struct Lease {
 
 enum class Role : unsigned char { None, Lease, Actor, Rank };
 
-/// Whether the user's code in a process waits, and for what.
-enum class Wait : unsigned char {
-  Runs,
-  Blocked,   ///< for a result; its CPU is with the node
-  Resuming,  ///< for its CPU
-  Owing,     ///< runs without its CPU, and gets the next one
-};
-
 /// What a process asked for, which shares its fate.
 struct Dependents {
   Chain<Line, &Line::of_requester> lines;
@@ -191,12 +184,10 @@ struct Process {
   std::uint64_t subject = 0;  ///< the lease, actor or gang that uses it
   ProcessState state = ProcessState::Starting;
   Role role = Role::None;
-  Wait wait = Wait::Runs;
   bool sees_gpus = false;    ///< then it is never used twice
   bool values_held = false;  ///< others have refs of what it owns
   Rank rank = 0;
-  TimePoint since{};                       ///< when the wait for its CPU began
-  Amount lent;                             ///< the CPU to get back; not part of `held`
+  CpuLoan loan;
   std::unique_ptr<Dependents> dependents;  ///< most worker processes never ask for anything
   Share held;
   TimePoint idle_since{};  ///< of a spare; this and the next are changed by Spares alone
@@ -265,8 +256,7 @@ struct Node {
   std::size_t lease_processes = 0;
   Capacity free;
   SpareList spares;                             ///< processes that nobody uses
-  std::vector<ProcessId> resuming;              ///< first come, first served
-  std::vector<ProcessId> owing;                 ///< the same
+  CpuLines cpu_lines;                           ///< who gets the next CPU
   Claims claims;                                ///< what is kept here for whom
   static constexpr std::size_t kHotPart = 256;  ///< bytes up to here
   Capacity idle;
@@ -276,7 +266,7 @@ struct Node {
   Incarnation incarnation = 0;
   Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids
 
-  bool cpu_is_promised() const { return !resuming.empty() || !owing.empty(); }
+  bool cpu_is_promised() const { return !cpu_lines.empty(); }
 };
 
 }  // namespace troupe::scheduler

@@ -15,7 +15,7 @@ using namespace troupe::scheduler::test;
 
 namespace {
 
-Options options() {
+Options short_terms() {
   Options options;
   options.reservation_term = 2s;
   options.longest_reservation = 5s;
@@ -24,9 +24,9 @@ Options options() {
 }
 
 /// A job whose driver asks for one CPU a rank, and two nodes.
-struct Scene {
+struct Keepers {
   FewRecords records;
-  Reservations reservations{options()};
+  Reservations reservations{short_terms()};
   Node& first = records.node();
   Node& second = records.node();
   Process& driver = records.process(records.job(), first);
@@ -41,97 +41,97 @@ struct Scene {
 
 TEST_CASE("a node keeps as much for a request as its ranks there need",
           "[scheduler][reservations]") {
-  Scene scene;
-  auto& request = scene.request();
-  scene.reservations.hold(request, {&scene.first, &scene.second, &scene.second}, 0s);
+  Keepers keepers;
+  auto& request = keepers.request();
+  keepers.reservations.hold(request, {&keepers.first, &keepers.second, &keepers.second}, 0s);
 
   CHECK(Reservations::is_held(request));
-  CHECK(scene.first.claims.total() == Resources{{"cpu", 1}});
-  CHECK(scene.second.claims.of(request.id)->resources == Resources{{"cpu", 2}});
-  CHECK(scene.reservations.end(request) == std::vector{&scene.first, &scene.second});
-  CHECK(scene.first.claims.empty());
-  CHECK_FALSE(scene.reservations.contains(request));
-  CHECK(scene.wrong() == "nothing");
+  CHECK(keepers.first.claims.total() == Resources{{"cpu", 1}});
+  CHECK(keepers.second.claims.of(request.id)->resources == Resources{{"cpu", 2}});
+  CHECK(keepers.reservations.end(request) == std::vector{&keepers.first, &keepers.second});
+  CHECK(keepers.first.claims.empty());
+  CHECK_FALSE(keepers.reservations.contains(request));
+  CHECK(keepers.wrong() == "nothing");
 }
 
 TEST_CASE("what does not fill is lifted for as long, and then held for twice as long",
           "[scheduler][reservations]") {
-  Scene scene;
-  auto& request = scene.request();
-  auto& reservations = scene.reservations;
+  Keepers keepers;
+  auto& request = keepers.request();
+  auto& reservations = keepers.reservations;
   auto now = TimePoint{0s};
   for (const Duration term : {2s, 4s, 5s, 5s}) {  // 5 s is the longest
     CAPTURE(term.count());
     REQUIRE(Reservations::may_hold(request, now));
-    reservations.hold(request, {&scene.first}, now);
+    reservations.hold(request, {&keepers.first}, now);
     CHECK(reservations.lift_if_over(request, now + term - 1ns).empty());
     now += term;
-    CHECK(reservations.lift_if_over(request, now) == std::vector{&scene.first});
+    CHECK(reservations.lift_if_over(request, now) == std::vector{&keepers.first});
     CHECK_FALSE(Reservations::may_hold(request, now + term - 1ns));
     CHECK(reservations.contains(request));
     now += term;
-    CHECK(scene.wrong() == "nothing");
+    CHECK(keepers.wrong() == "nothing");
   }
 }
 
 TEST_CASE("a request for which no nodes were found is looked at again later",
           "[scheduler][reservations]") {
-  Scene scene;
-  auto& request = scene.request();
-  scene.reservations.postpone(request, 3s);
+  Keepers keepers;
+  auto& request = keepers.request();
+  keepers.reservations.postpone(request, 3s);
   CHECK_FALSE(Reservations::may_hold(request, 2s));
   CHECK(Reservations::may_hold(request, 3s));
   CHECK_FALSE(Reservations::is_held(request));
-  CHECK(scene.reservations.has_room());
-  CHECK(scene.wrong() == "nothing");
+  CHECK(keepers.reservations.has_room());
+  CHECK(keepers.wrong() == "nothing");
 }
 
 TEST_CASE("who loses a node may hold others at once, and for no longer than before",
           "[scheduler][reservations]") {
-  Scene scene;
-  auto& request = scene.request();
-  auto& other = scene.request();
-  scene.reservations.hold(request, {&scene.first, &scene.second}, 0s);
-  scene.reservations.hold(other, {&scene.second}, 0s);
+  Keepers keepers;
+  auto& request = keepers.request();
+  auto& other = keepers.request();
+  keepers.reservations.hold(request, {&keepers.first, &keepers.second}, 0s);
+  keepers.reservations.hold(other, {&keepers.second}, 0s);
 
-  CHECK(scene.reservations.on_node_lost(scene.first, 1s) ==
-        std::vector{&scene.first, &scene.second});
+  CHECK(keepers.reservations.on_node_lost(keepers.first, 1s) ==
+        std::vector{&keepers.first, &keepers.second});
   CHECK(Reservations::may_hold(request, 1s));
   CHECK(Reservations::is_held(other));
-  scene.reservations.hold(request, {&scene.second}, 1s);
+  keepers.reservations.hold(request, {&keepers.second}, 1s);
   CHECK(request.reservation->until() == TimePoint{3s});
-  CHECK(scene.wrong() == "nothing");
+  CHECK(keepers.wrong() == "nothing");
 }
 
 TEST_CASE("no more are held than may be, and those in a pause do not count",
           "[scheduler][reservations]") {
-  Scene scene;
+  Keepers keepers;
   std::vector<Request*> requests;
   for (int i = 0; i < 3; ++i) {
-    requests.push_back(&scene.request());
-    CHECK(scene.reservations.has_room());
-    scene.reservations.hold(*requests.back(), {&scene.first}, 0s);
+    requests.push_back(&keepers.request());
+    CHECK(keepers.reservations.has_room());
+    keepers.reservations.hold(*requests.back(), {&keepers.first}, 0s);
   }
-  CHECK_FALSE(scene.reservations.has_room());
-  scene.reservations.lift_if_over(*requests[1], 2s);
-  CHECK(scene.reservations.has_room());
-  CHECK(scene.reservations.requests() == requests);
-  CHECK(scene.reservations.nodes() == std::vector{&scene.first, &scene.first});
+  CHECK_FALSE(keepers.reservations.has_room());
+  keepers.reservations.lift_if_over(*requests[1], 2s);
+  CHECK(keepers.reservations.has_room());
+  CHECK(keepers.reservations.requests() == requests);
+  CHECK(keepers.reservations.nodes() == std::vector{&keepers.first, &keepers.first});
 }
 
 TEST_CASE("reservations and claims that do not agree are found", "[scheduler][reservations]") {
-  Scene scene;
-  auto& request = scene.request();
-  scene.reservations.hold(request, {&scene.first}, 0s);
-  CHECK(scene.wrong() == "nothing");
-  CHECK(scene.reservations.broken_invariant({}));                          // 2: too few claims
-  CHECK(Reservations{options()}.broken_invariant(scene.records.nodes()));  // 2: too many
+  Keepers keepers;
+  auto& request = keepers.request();
+  keepers.reservations.hold(request, {&keepers.first}, 0s);
+  CHECK(keepers.wrong() == "nothing");
+  CHECK(keepers.reservations.broken_invariant({}));  // 2: too few claims
+  CHECK(Reservations{short_terms()}.broken_invariant(keepers.records.nodes()));  // 2: too many
 
-  const auto claims = std::exchange(scene.first.claims, {});
-  CHECK(scene.wrong() != "nothing");  // 2
-  scene.first.claims = claims;
+  const auto claims = std::exchange(keepers.first.claims, {});
+  CHECK(keepers.wrong() != "nothing");  // 2
+  keepers.first.claims = claims;
   request.shape = ShapePtr{ShapeKey{Kind::Lease, {{{"cpu", 2}}, {}, false}}};
-  CHECK(scene.wrong() != "nothing");  // 2: less than the need
+  CHECK(keepers.wrong() != "nothing");  // 2: less than the need
 }
 
 TEST_CASE("reservations agree with a table, whatever is held, lifted and lost",
@@ -139,11 +139,11 @@ TEST_CASE("reservations agree with a table, whatever is held, lifted and lost",
   const auto seed = GENERATE(take(30, random(0u, 1u << 30)));
   CAPTURE(seed);
   std::mt19937 random{seed};
-  Scene scene;
-  auto& reservations = scene.reservations;
-  std::vector<Node*> nodes{&scene.first, &scene.second, &scene.records.node()};
+  Keepers keepers;
+  auto& reservations = keepers.reservations;
+  std::vector<Node*> nodes{&keepers.first, &keepers.second, &keepers.records.node()};
   std::vector<Request*> requests;
-  for (int i = 0; i < 8; ++i) requests.push_back(&scene.request());
+  for (int i = 0; i < 8; ++i) requests.push_back(&keepers.request());
   std::map<Request*, std::map<Node*, std::size_t>> model;  // ranks; empty in a pause
   TimePoint now{};
   for (int i = 0; i < 300; ++i) {
@@ -179,6 +179,6 @@ TEST_CASE("reservations agree with a table, whatever is held, lifted and lost",
         kept += ranks.contains(at) ? static_cast<double>(ranks.at(at)) : 0;
       REQUIRE(at->claims.total() == Resources{{"cpu", kept}});
     }
-    REQUIRE(scene.wrong() == "nothing");
+    REQUIRE(keepers.wrong() == "nothing");
   }
 }
