@@ -20,6 +20,7 @@
 #include "tables/queue.hpp"
 #include "tables/records.hpp"
 #include "values/cpu_loans.hpp"
+#include "values/dominant_shares.hpp"
 #include "values/reservations.hpp"
 #include "values/spares.hpp"
 
@@ -35,7 +36,10 @@ namespace troupe::scheduler {
 class Cluster {
  public:
   explicit Cluster(Options options)
-      : options_{options}, departed_{options.departed_nodes}, reservations_{options} {}
+      : options_{options},
+        departed_{options.departed_nodes},
+        shares_{options.share_window},
+        reservations_{options} {}
   Cluster(const Cluster&) = delete;
 
   /// Appends to `effects`.
@@ -182,29 +186,9 @@ class Cluster {
   void back_to_waiting(Request& request);
 
   // sharing.cpp
-  double dominant_part(const Resources& held) const;
-  /// The dominant share of a job that holds that, by its weight.
-  double share_of(const Job& job, const Resources& held) const {
-    const bool cpus_alone = held.gpu().is_zero() && !held.has_others();
-    const auto part = cpus_alone ? static_cast<double>(held.cpu().ticks()) * part_of_a_cpu_tick_
-                                 : dominant_part(held);
-    return part * job.per_weight;
-  }
-  void measure(Job& job);
   void measure_jobs();
   void review_shares();
-  /// By an eighth to a quarter.
-  static bool has_had_more(const Job& other, const Job& job) { return other.rank >= job.rank + 2; }
-  double share_kept(const Job& job) const;
-  /// A job's share with what is on its way to it, and with a request more.
-  struct Step {
-    const Job* job = nullptr;
-    double from = 0;
-    double to = 0;
-  };
-  Step step_of(const Job& job, const Resources& coming, const Resources& gets) const;
-  bool is_ahead(const Job& holder, const Step& step) const;
-  bool gives_way(const Job& holder, const Resources& gives, const Step& step) const;
+  /// Whether some job is to give way to the request.
   bool is_owed(const Request& request) const;
   /// What the process holds is used by its job, or is not any more.
   void count_use(Process& process, bool more);
@@ -231,17 +215,6 @@ class Cluster {
   bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
   void recall_for_those_behind();
-  /// The most that any job with leases has had, and keeps: where nobody would give way, nobody is
-  /// looked for.
-  struct Foremost {
-    const Job* job = nullptr;
-    double kept = 0;
-
-    bool may_give_way(const Step& step) const {
-      return kept >= step.to ||
-             (job != nullptr && has_had_more(*job, *step.job) && kept > step.from);
-    }
-  };
   void recall_for(Shape& shape, const Foremost& foremost, Resources& coming);
   void recall(Lease& lease);
 
@@ -288,10 +261,8 @@ class Cluster {
   std::map<std::string, ActorId, std::less<>> names_;
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
-  TimePoint shares_reviewed_at_{};
-  // A ten-thousandth of a CPU, as a part of all: of nearly all that is held.
-  double part_of_a_cpu_tick_ = 0;
 
+  DominantShares shares_;
   CpuLoans loans_;
   Spares spares_;
   Reservations reservations_;

@@ -92,6 +92,10 @@ std::optional<std::string> Cluster::broken_value() const {
   const auto nodes = nodes_.all();
   if (auto wrong = spares_.broken_invariant(nodes)) return wrong;
   if (auto wrong = loans_.broken_invariant(nodes)) return wrong;
+  for (const auto& [id, job] : jobs_) {
+    if (auto wrong = shares_.broken_invariant(job.share))
+      return fmt::format("job {}: {}", id, *wrong);
+  }
   return reservations_.broken_invariant(nodes);
 }
 
@@ -143,8 +147,8 @@ std::optional<std::string> Cluster::broken_holders() const {
       }
       ++processes;
     }
-    if (used != job.used || returning != job.returning || recallable != job.recallable ||
-        share_of(job, used) != job.share)
+    if (used != job.share.used() || returning != job.share.returning() ||
+        recallable != job.recallable)
       return fmt::format("job {}: what it uses is miscounted", id);
   }
   if (processes != processes_.size()) return "processes are miscounted";
@@ -268,7 +272,7 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
     if (!shape.jobs.contains(job.job) || !std::ranges::is_sorted(job.lines, ByFirst{})) {
       return fmt::format("lines of job {} are not in the order of their first requests", job.job);
     }
-    if (job.earliest != Place{job.of->rank, job.first().sequence})
+    if (job.earliest != Place{job.of->share.rank(), job.first().sequence})
       return fmt::format("job {}: its turn is another's", job.job);
     lines += job.lines.size();
     std::size_t waiting = 0;

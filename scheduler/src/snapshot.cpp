@@ -112,7 +112,8 @@ std::vector<GangView> Cluster::gangs() const {
 std::vector<JobView> Cluster::jobs() const {
   std::map<JobId, JobView> views;
   for (const auto& [id, job] : jobs_)
-    views[id] = {id, job.driver, job.weight, job.ended, job.processes.size() - (job.ended ? 0 : 1)};
+    views[id] = {id, job.driver, job.share.weight(), job.ended,
+                 job.processes.size() - (job.ended ? 0 : 1)};
   for (const auto* lease : leases_.all()) ++views[lease->process->job->id].leases;
   for (const auto& [id, actor] : actors_) ++views[actor.job].actors;
   for (const auto& [id, gang] : gangs_) ++views[gang.job].gangs;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -13,9 +12,7 @@ void Cluster::on(const JobStarted& event) {
   auto& job = jobs_[event.job];
   job.id = event.job;
   job.driver = event.driver;
-  job.share_since = now_;
-  if (std::isfinite(event.weight) && event.weight > 0) job.weight = event.weight;
-  job.per_weight = 1 / job.weight;
+  shares_.start(job.share, event.weight, now_);
   auto& driver = processes_.make(event.driver);
   driver.job = &job;
   driver.state = ProcessState::Driver;

@@ -80,7 +80,7 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   for (const auto& spare : node.spares) {
     auto* request = shape.first_of(spare.job);
     if (request == nullptr || (best != nullptr && request->sequence > best->sequence)) continue;
-    if (has_had_more(*request->requester->job, *first.requester->job)) continue;
+    if (request->requester->job->share.has_had_more_than(first.requester->job->share)) continue;
     best = request;
     idle = spare.process;
   }
@@ -150,11 +150,11 @@ const Capacity* Cluster::admitted(const Node& node, const Shape& shape) const {
 /// What is kept for requests of that shape, or of jobs that have had more, is free for it.
 const Capacity* Cluster::left_by_claims(const Node& node, const Shape& shape) const {
   const auto& need = shape.key->need.resources;
-  const auto& job = *shape.first().requester->job;
+  const auto& share = shape.first().requester->job->share;
   Resources claimed;
   for (const auto& [id, claim] : node.claims) {
     const auto& kept_for = *claim.request;
-    if (*kept_for.shape != *shape.key && !has_had_more(*kept_for.requester->job, job))
+    if (*kept_for.shape != *shape.key && !kept_for.requester->job->share.has_had_more_than(share))
       claimed += claim.resources;
   }
   if (!claimed.overlaps(need)) return &node.free;

@@ -181,7 +181,7 @@ void Cluster::erase_lease(Lease& lease) {
   auto& process = *lease.process;
   if (lease.recalled) {
     --recalled_;
-    process.job->returning -= process.held.resources;
+    DominantShares::stop_expecting(process.job->share, process.held.resources);
   } else if (lease.granted()) {
     --lease.requester->job->recallable;
   }

@@ -18,7 +18,7 @@ void Cluster::recall(Lease& lease) {
   lease.by_age.unlink();
   ++recalled_;
   --lease.process->job->recallable;
-  lease.process->job->returning += lease.process->held.resources;
+  DominantShares::expect_back(lease.process->job->share, lease.process->held.resources);
   emit(LeaseRecalled{lease.id, lease.requester->id});
 }
 
@@ -43,10 +43,8 @@ void Cluster::recall_for_those_behind() {
   Resources coming;
   Foremost foremost;
   for (const auto& [id, job] : jobs_) {
-    coming += job.returning;
-    if (job.recallable == 0) continue;
-    if (foremost.job == nullptr || job.rank > foremost.job->rank) foremost.job = &job;
-    foremost.kept = std::max(foremost.kept, share_kept(job));
+    coming += job.share.returning();
+    if (job.recallable > 0) foremost.add(shares_, job.share);
   }
   for (auto* shape : queue_.shapes()) {
     if (shape->possible && shape->key->kind != Kind::Gang) recall_for(*shape, foremost, coming);
@@ -63,13 +61,14 @@ void Cluster::recall_for(Shape& shape, const Foremost& foremost, Resources& comi
     coming = coming.without(promised);
     Resources room;
     while (served < lines.size && lease != by_age_.end()) {
-      auto step = step_of(*lines.of, promised, need);
+      auto step = shares_.step_of(lines.of->share, promised, need);
       step.to *= kWorthwhile;
       if (!foremost.may_give_way(step)) break;
       while (lease != by_age_.end() && !room.covers(need)) {
         auto& old = *lease++;
         const auto& holds = old.process->held.resources;
-        if (!gives_way(*old.requester->job, holds, step) || !competes(shape, old)) continue;
+        if (!shares_.gives_way(old.requester->job->share, holds, step) || !competes(shape, old))
+          continue;
         room += holds;
         recall(old);
       }

@@ -93,8 +93,9 @@ bool Cluster::may_be_drained(const Lease& lease, const Request& request) const {
   if (lease.requester == request.requester && *lease.shape == *request.shape) return false;
   if (request.since + options_.patience <= now_) return true;
   const auto& shape = *request.shape;
-  const auto step = step_of(*request.requester->job, {}, times(shape.need.resources, shape.size));
-  return gives_way(*lease.requester->job, lease.process->held.resources, step);
+  const auto all = times(shape.need.resources, shape.size);
+  const auto step = shares_.step_of(request.requester->job->share, {}, all);
+  return shares_.gives_way(lease.requester->job->share, lease.process->held.resources, step);
 }
 
 /// No more leases than are needed are recalled: of the jobs that have most, and of these the
@@ -123,8 +124,8 @@ void Cluster::drain(const Request& request) {
       }
     }
     std::ranges::sort(leases, {}, [](const Lease* lease) {
-      return std::tuple{-static_cast<std::int64_t>(lease->requester->job->rank), lease->granted_at,
-                        lease->id};
+      return std::tuple{-static_cast<std::int64_t>(lease->requester->job->share.rank()),
+                        lease->granted_at, lease->id};
     });
     for (auto* lease : leases) {
       if (coming.slots(each, ranks) >= ranks) break;

@@ -23,6 +23,7 @@
 #include "policies/candidate.hpp"
 #include "tables/claims.hpp"
 #include "tables/cpu_loan.hpp"
+#include "tables/dominant_share.hpp"
 #include "tables/spare_list.hpp"
 
 /// The records that the cluster is made of. They are found by their ids and do not move, so they
@@ -231,17 +232,8 @@ struct Job {
   JobId id = 0;
   ProcessId driver = 0;
   bool ended = false;
-  double weight = 1;
-  double per_weight = 1;       ///< 1 / weight
-  Resources used;              ///< by its processes that have a role
-  Resources returning;         ///< of that, by leases that are recalled
-  std::size_t recallable = 0;  ///< leases that are granted and not recalled
-  double share = 0;            ///< of the cluster now, by weight
-  TimePoint share_since{};     ///< since when it is that
-  /// Shares times nanoseconds since the last review, up to then.
-  double share_time = 0;
-  double average_share = 0;                    ///< over the last while
-  std::uint32_t rank = 0;                      ///< the same in levels: the lowest is served first
+  DominantShare share;
+  std::size_t recallable = 0;                  ///< leases that are granted and not recalled
   std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };

@@ -105,8 +105,8 @@ void Queue::add(Request& request, Shape& shape) { add(request, line_for(request,
 
 void Queue::add(Request& request, Line& line) {
   auto& shape = *line.shape;
-  const bool leads_shape =
-      shape.size == 0 || Place{request.requester->job->rank, request.sequence} < shape.earliest;
+  const bool leads_shape = shape.size == 0 || Place{request.requester->job->share.rank(),
+                                                    request.sequence} < shape.earliest;
   insert(request, line);
   ++shape.size;
   ++line.of_job->size;
@@ -140,7 +140,7 @@ void Queue::settle_in(Line& line) {
 
 void Queue::settle_in(JobLines& job, Shape& shape) {
   const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
-  settle_at(shape.order, job, Place{job.of->rank, job.lines.begin()->earliest});
+  settle_at(shape.order, job, Place{job.of->share.rank(), job.lines.begin()->earliest});
   if (led_shape || leads(shape.order, job))
     settle_at(by_first_, shape, shape.order.begin()->earliest);
 }
