@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "tables/records.hpp"
 #include "values/cpu_loans.hpp"
 #include "values/dominant_shares.hpp"
+#include "values/lease_ages.hpp"
 #include "values/reservations.hpp"
 #include "values/spares.hpp"
 
@@ -266,9 +266,7 @@ class Cluster {
   CpuLoans loans_;
   Spares spares_;
   Reservations reservations_;
-  // Granted, not recalled; the oldest first.
-  Chain<Lease, &Lease::by_age> by_age_;
-  std::size_t recalled_ = 0;  // leases that are not yet returned
+  LeaseAges ages_;
   // That have as many processes with a lease as they may.
   std::size_t bounded_nodes_ = 0;
   std::vector<std::pair<ProcessId, std::string>> doomed_;

@@ -92,16 +92,17 @@ std::optional<std::string> Cluster::broken_value() const {
   const auto nodes = nodes_.all();
   if (auto wrong = spares_.broken_invariant(nodes)) return wrong;
   if (auto wrong = loans_.broken_invariant(nodes)) return wrong;
+  std::vector<const Job*> jobs;
   for (const auto& [id, job] : jobs_) {
+    jobs.push_back(&job);
     if (auto wrong = shares_.broken_invariant(job.share))
       return fmt::format("job {}: {}", id, *wrong);
   }
+  if (auto wrong = ages_.broken_invariant(leases_.all(), jobs)) return wrong;
   return reservations_.broken_invariant(nodes);
 }
 
 std::optional<std::string> Cluster::broken_leases() const {
-  std::size_t recalled = 0;
-  std::size_t aging = 0;
   for (const auto* lease : leases_.all()) {
     const auto id = lease->id;
     if (leases_.find(id) != lease) return fmt::format("lease {}: it is not found", id);
@@ -112,18 +113,7 @@ std::optional<std::string> Cluster::broken_leases() const {
     if (!lease->granted() && (lease->request->subject != id || lease->request->waiting())) {
       return fmt::format("lease {}: no request", id);
     }
-    if (lease->by_age.is_linked() != (lease->granted() && !lease->recalled)) {
-      return fmt::format(
-          "lease {}: it is among those that may be recalled, and may not be, or the other way "
-          "round",
-          id);
-    }
-    recalled += lease->recalled ? 1 : 0;
-    aging += lease->by_age.is_linked() ? 1 : 0;
   }
-  if (recalled != recalled_ || aging != by_age_.size()) return "leases are miscounted";
-  if (!std::ranges::is_sorted(by_age_, {}, &Lease::granted_at))
-    return "leases are not in the order of their age";
   return broken_holders();
 }
 
@@ -135,7 +125,6 @@ std::optional<std::string> Cluster::broken_holders() const {
   for (const auto& [id, job] : jobs_) {
     Resources used;
     Resources returning;
-    std::size_t recallable = 0;
     for (const auto& process : job.processes) {
       if (process.job != &job)
         return fmt::format("process {}: it is listed by job {}", process.id, id);
@@ -143,12 +132,10 @@ std::optional<std::string> Cluster::broken_holders() const {
       if (process.role == Role::Lease) {
         const auto& lease = leases_.at(process.subject);
         if (lease.recalled) returning += process.held.resources;
-        if (lease.by_age.is_linked()) ++recallable;
       }
       ++processes;
     }
-    if (used != job.share.used() || returning != job.share.returning() ||
-        recallable != job.recallable)
+    if (used != job.share.used() || returning != job.share.returning())
       return fmt::format("job {}: what it uses is miscounted", id);
   }
   if (processes != processes_.size()) return "processes are miscounted";

@@ -18,9 +18,7 @@ void Cluster::grant(Lease& lease) {
   auto& request = *std::exchange(lease.request, nullptr);
   emit(LeaseGranted{request.id, lease.requester->id, lease.id, lease.process->id});
   forget(request);
-  lease.granted_at = now_;
-  by_age_.push_back(lease);
-  ++lease.requester->job->recallable;
+  ages_.grant(lease, now_);
 }
 
 void Cluster::place(Actor& actor) {

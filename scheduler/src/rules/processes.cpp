@@ -179,13 +179,9 @@ void Cluster::end_gang(GangId id, const std::string& why) {
 
 void Cluster::erase_lease(Lease& lease) {
   auto& process = *lease.process;
-  if (lease.recalled) {
-    --recalled_;
-    DominantShares::stop_expecting(process.job->share, process.held.resources);
-  } else if (lease.granted()) {
-    --lease.requester->job->recallable;
-  }
-  leases_.erase(lease);  // and with it from the chains by requester and by age
+  if (lease.recalled) DominantShares::stop_expecting(process.job->share, process.held.resources);
+  ages_.forget(lease);
+  leases_.erase(lease);  // and with it from the chain of its requester
   clear_role(process);
 }
 

@@ -13,11 +13,7 @@ constexpr double kWorthwhile = 5.0 / 4;
 }  // namespace
 
 void Cluster::recall(Lease& lease) {
-  if (lease.recalled || !lease.granted()) return;
-  lease.recalled = true;
-  lease.by_age.unlink();
-  ++recalled_;
-  --lease.process->job->recallable;
+  if (!ages_.recall(lease)) return;
   DominantShares::expect_back(lease.process->job->share, lease.process->held.resources);
   emit(LeaseRecalled{lease.id, lease.requester->id});
 }
@@ -39,7 +35,7 @@ bool Cluster::competes(const Shape& shape, const Lease& lease) const {
 /// it is not enough, others give way, also before their terms. For a gang, whole nodes are drained
 /// instead.
 void Cluster::recall_for_those_behind() {
-  if (jobs_.size() < 2 || by_age_.empty()) return;
+  if (jobs_.size() < 2 || ages_.empty()) return;
   Resources coming;
   Foremost foremost;
   for (const auto& [id, job] : jobs_) {
@@ -54,17 +50,17 @@ void Cluster::recall_for_those_behind() {
 /// One walk over the leases, from the oldest on, for one job after the other.
 void Cluster::recall_for(Shape& shape, const Foremost& foremost, Resources& coming) {
   const auto& need = shape.key->need.resources;
-  auto lease = by_age_.begin();
+  auto lease = ages_.begin();
   for (auto& lines : shape.order) {
     auto served = coming.count(need, lines.size);
     auto promised = times(need, static_cast<std::int64_t>(served));
     coming = coming.without(promised);
     Resources room;
-    while (served < lines.size && lease != by_age_.end()) {
+    while (served < lines.size && lease != ages_.end()) {
       auto step = shares_.step_of(lines.of->share, promised, need);
       step.to *= kWorthwhile;
       if (!foremost.may_give_way(step)) break;
-      while (lease != by_age_.end() && !room.covers(need)) {
+      while (lease != ages_.end() && !room.covers(need)) {
         auto& old = *lease++;
         const auto& holds = old.process->held.resources;
         if (!shares_.gives_way(old.requester->job->share, holds, step) || !competes(shape, old))
@@ -84,16 +80,16 @@ void Cluster::recall_for(Shape& shape, const Foremost& foremost, Resources& comi
 /// queue is by arrival and whose lease was recalled asks again at its end, so requesters take
 /// turns.
 void Cluster::recall_overdue() {
-  auto coming = recalled_;
+  auto coming = ages_.recalled();
   for (auto* shape : queue_.shapes()) {
     if (!shape->possible) continue;
     const auto wanted = shape->size * shape->key->size;
     const auto covered = std::min(coming, wanted);
     coming -= covered;
     auto missing = wanted - covered;
-    for (auto at = by_age_.begin(); at != by_age_.end() && missing > 0;) {
+    for (auto at = ages_.begin(); at != ages_.end() && missing > 0;) {
       auto& lease = *at++;
-      if (at != by_age_.end()) fetch(at->process);
+      if (at != ages_.end()) fetch(at->process);
       if (lease.granted_at + options_.lease_term > now_) break;
       if (!competes(*shape, lease)) continue;
       recall(lease);

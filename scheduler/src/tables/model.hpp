@@ -150,7 +150,7 @@ struct Lease {
   Process* process = nullptr;
   Node* node = nullptr;  ///< of the process
   ShapePtr shape;
-  bool recalled = false;
+  bool recalled = false;  ///< this, the next and by_age are changed by LeaseAges alone
   TimePoint granted_at{};
   Link of_requester;
   Link by_age;
@@ -233,7 +233,7 @@ struct Job {
   ProcessId driver = 0;
   bool ended = false;
   DominantShare share;
-  std::size_t recallable = 0;                  ///< leases that are granted and not recalled
+  std::size_t recallable = 0;  ///< its leases in the order of age; LeaseAges alone changes it
   std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,23 @@ class FewRecords {
     return request;
   }
 
+  /// Granted: its process has started.
+  Lease& lease(Process& requester, Process& process) {
+    auto& lease = leases_.emplace_back();
+    lease.id = ++last_lease_;
+    lease.requester = &requester;
+    lease.process = &process;
+    return lease;
+  }
+  void remove(Lease& lease) {
+    leases_.remove_if([&](const Lease& one) { return &one == &lease; });
+  }
+  std::vector<Lease*> leases() {
+    std::vector<Lease*> all;
+    for (auto& lease : leases_) all.push_back(&lease);
+    return all;
+  }
+
   std::deque<Process>& processes() { return processes_; }
   std::vector<const Node*> nodes() const {
     std::vector<const Node*> all;
@@ -55,10 +73,12 @@ class FewRecords {
   NodeId last_node_{};
   ProcessId last_process_{};
   RequestId last_request_{};
+  LeaseId last_lease_{};
   std::deque<Job> jobs_;
   std::deque<Node> nodes_;
   std::deque<Process> processes_;
   std::deque<Request> requests_;
+  std::list<Lease> leases_;
 };
 
 }  // namespace troupe::scheduler::test
