@@ -21,6 +21,7 @@
 #include "values/cpu_loans.hpp"
 #include "values/dominant_shares.hpp"
 #include "values/lease_ages.hpp"
+#include "values/lease_bounds.hpp"
 #include "values/reservations.hpp"
 #include "values/spares.hpp"
 
@@ -39,7 +40,8 @@ class Cluster {
       : options_{options},
         departed_{options.departed_nodes},
         shares_{options.share_window},
-        reservations_{options} {}
+        reservations_{options},
+        bounds_{options.lease_processes_per_cpu} {}
   Cluster(const Cluster&) = delete;
 
   /// Appends to `effects`.
@@ -160,15 +162,6 @@ class Cluster {
   /// or none fits.
   const Capacity* admitted(const Node& node, const Shape& shape) const;
   const Capacity* left_by_claims(const Node& node, const Shape& shape) const;
-  std::size_t lease_bound(const Node& node) const {
-    return node.cpus * options_.lease_processes_per_cpu;
-  }
-  bool at_lease_bound(const Node& node) const { return node.lease_processes >= lease_bound(node); }
-  void count_lease_process(Node& node, bool more) {
-    const auto bound = lease_bound(node);
-    const bool crossed = more ? ++node.lease_processes == bound : node.lease_processes-- == bound;
-    if (crossed) more ? ++bounded_nodes_ : --bounded_nodes_;
-  }
   void leave_queue(Request& request);
   Share take(Node& node, const Resources& need);
   void commit(Request& request, Node& node);
@@ -267,8 +260,7 @@ class Cluster {
   Spares spares_;
   Reservations reservations_;
   LeaseAges ages_;
-  // That have as many processes with a lease as they may.
-  std::size_t bounded_nodes_ = 0;
+  LeaseBounds bounds_;
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   // In this pass: nodes that can take more than in the last one.
   std::vector<Node*> looked_at_;

@@ -33,10 +33,8 @@ Wrong check_amounts(const Node& node) {
   return std::nullopt;
 }
 
-Wrong check_counts(const Node& node) {
-  std::size_t leases = 0;
+Wrong check_processes(const Node& node) {
   for (const auto& process : node.processes) {
-    if (process.role == Role::Lease) ++leases;
     if (process.node != &node)
       return fmt::format("node {}: process {} is on another", node.id, process.id);
     const bool spare = process.role == Role::None && process.state != ProcessState::Stopping;
@@ -44,26 +42,21 @@ Wrong check_counts(const Node& node) {
       return fmt::format("process {}: it is unused and no spare, or the other way round",
                          process.id);
   }
-  if (leases != node.lease_processes)
-    return fmt::format("node {}: lease processes are miscounted", node.id);
   return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> Cluster::broken_invariant() const {
-  std::size_t bounded = 0;
   for (const auto* node : nodes_.all()) {
     if (auto wrong = check_amounts(*node)) return wrong;
-    if (auto wrong = check_counts(*node)) return wrong;
-    bounded += at_lease_bound(*node) ? 1 : 0;
+    if (auto wrong = check_processes(*node)) return wrong;
     for (const auto& [request, claim] : node->claims) {
       if (requests_.find(request) != claim.request)
         return fmt::format("node {}: kept for request {}, which is gone", node->id, request);
     }
   }
   if (auto wrong = broken_value()) return wrong;
-  if (bounded != bounded_nodes_) return "nodes at their bound on lease processes are miscounted";
   for (const auto* process : processes_.all()) {
     if (auto wrong = broken(*process)) return wrong;
   }
@@ -91,6 +84,7 @@ std::optional<std::string> Cluster::broken_invariant() const {
 std::optional<std::string> Cluster::broken_value() const {
   const auto nodes = nodes_.all();
   if (auto wrong = spares_.broken_invariant(nodes)) return wrong;
+  if (auto wrong = bounds_.broken_invariant(nodes)) return wrong;
   if (auto wrong = loans_.broken_invariant(nodes)) return wrong;
   std::vector<const Job*> jobs;
   for (const auto& [id, job] : jobs_) {

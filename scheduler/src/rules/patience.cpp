@@ -53,11 +53,11 @@ void Cluster::refuse_bounded() {
 }
 
 bool Cluster::only_bounded(const ShapeKey& shape) const {
-  if (shape.kind != Kind::Lease || bounded_nodes_ == 0) return false;
+  if (shape.kind != Kind::Lease || !bounds_.any_at_bound()) return false;
   bool found = false;
   nodes_.by_free().descending(shape.need.resources, [&](NodeId id) {
     const auto& node = *nodes_.find(id);
-    found = at_lease_bound(node) && node.free.fits(shape.need.resources) &&
+    found = bounds_.is_at_bound(node) && node.free.fits(shape.need.resources) &&
             matches(node.labels, shape.need.labels);
     return !found;
   });

@@ -143,7 +143,7 @@ const Capacity* Cluster::admitted(const Node& node, const Shape& shape) const {
   const auto& need = shape.key->need.resources;
   if (!node.free.fits(need) || !matches(node.labels, shape.key->need.labels)) return nullptr;
   if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
-  if (shape.key->kind == Kind::Lease && at_lease_bound(node)) return nullptr;
+  if (shape.key->kind == Kind::Lease && bounds_.is_at_bound(node)) return nullptr;
   return node.claims.empty() ? &node.free : left_by_claims(node, shape);
 }
 
@@ -249,7 +249,7 @@ Process& Cluster::process_for(const Request& request, Node& node, Share& share,
   switch (request.shape->kind) {
     case Kind::Lease:
       process->role = Role::Lease;
-      count_lease_process(node, true);
+      bounds_.add(node);
       break;
     case Kind::Actor:
       process->role = Role::Actor;

@@ -120,7 +120,7 @@ void Cluster::clear_role(Process& process) {
   if (process.role == Role::None) return;
   auto& node = *process.node;
   count_use(process, false);
-  if (process.role == Role::Lease) count_lease_process(node, false);
+  if (process.role == Role::Lease) bounds_.remove(node);
   process.role = Role::None;
   process.subject = 0;
   nodes_.touch(node);

@@ -244,8 +244,8 @@ struct Node {
   bool lost = false;     ///< being taken apart
   bool touched = false;  ///< and bookkeeping of the table: see there
   bool stale = false;
-  std::size_t cpus = 1;  ///< whole ones when idle, at least one
-  std::size_t lease_processes = 0;
+  std::size_t cpus = 1;             ///< whole ones when idle, at least one
+  std::size_t lease_processes = 0;  ///< with a lease; LeaseBounds alone changes it
   Capacity free;
   SpareList spares;                             ///< processes that nobody uses
   CpuLines cpu_lines;                           ///< who gets the next CPU
