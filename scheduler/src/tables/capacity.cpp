@@ -48,6 +48,7 @@ std::size_t Capacity::slots(const Resources& need, std::size_t limit) const {
 }
 
 Share Capacity::take_with_gpus(const Resources& need) {
+  assert(fits(need));
   Share share{need, {}};
   const auto gpu = need.of(kGpu);
   if (gpu >= kWhole) {

@@ -46,8 +46,8 @@ class Capacity {
   /// Asserts fits(need). A fraction goes to the fullest GPU that has room, so that untouched ones
   /// stay untouched.
   Share take(const Resources& need) {
-    assert(fits(need));
-    if (!need.of(kGpu).is_zero()) return take_with_gpus(need);
+    if (!need.gpu().is_zero()) return take_with_gpus(need);
+    assert(amounts_.covers(need));
     amounts_ -= need;
     return {need, {}};
   }
