@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -23,12 +22,14 @@
 #include "values/lease_ages.hpp"
 #include "values/lease_bounds.hpp"
 #include "values/reservations.hpp"
+#include "values/shortlist.hpp"
 #include "values/spares.hpp"
 
 namespace troupe::scheduler {
 
-/// The records of the state machine and what each event does to them. One source per group of
-/// functions.
+/// The wiring of the state machine: an event comes in, the records and the types that keep what must
+/// hold of one matter (Spares, CpuLoans, Reservations, ...) answer, and effects go out. One source
+/// per group of functions.
 ///
 /// An event changes records and emits effects; what a stopped or dead process asked for goes on a
 /// list (`doomed_`) and ended after the event, however long the chain of creators is. Then
@@ -153,15 +154,9 @@ class Cluster {
   bool try_place_gang(Shape& shape);
   Node* home_for(const Shape& shape);
   Request& next_for(const Node& node, Shape& shape);
-  /// In `shortlist_`, `shortlisted_` and `scratch_`, until the next one is made.
-  std::span<const Candidate> shortlist(const Shape& shape, bool only_touched) const;
-  void add_to_shortlist(Node& node, const Capacity& free) const;
-  void add_touched(const Shape& shape) const;
-  void add_fitting(const Shape& shape) const;
-  /// What is free there for the shape, perhaps in `scratch_`; nullptr if none of it may go there,
-  /// or none fits.
-  const Capacity* admitted(const Node& node, const Shape& shape) const;
-  const Capacity* left_by_claims(const Node& node, const Shape& shape) const;
+  /// Of the nodes that were touched, where the shape is known to fit no other; else of all. Until
+  /// the next list is made.
+  std::span<const Candidate> shortlist(const Shape& shape);
   void leave_queue(Request& request);
   Share take(Node& node, const Resources& need);
   void commit(Request& request, Node& node);
@@ -264,10 +259,7 @@ class Cluster {
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   // In this pass: nodes that can take more than in the last one.
   std::vector<Node*> looked_at_;
-  mutable std::vector<Candidate> shortlist_;  // kept for its memory
-  mutable std::vector<Node*> shortlisted_;    // the nodes of the same
-  // Of nodes with claims, while candidates point at them.
-  mutable std::deque<Capacity> scratch_;
+  Shortlist shortlist_{nodes_, bounds_};
   std::vector<Effect>* effects_ = nullptr;  // of the event that is applied
 };
 

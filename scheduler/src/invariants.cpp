@@ -270,8 +270,9 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
 
 /// One that waits although it could be placed: what became free did not wake it.
 std::optional<std::string> Cluster::forgotten_request() const {
+  Shortlist shortlist{nodes_, bounds_};
   for (const auto& [key, shape] : queue_.by_key()) {
-    const auto candidates = shortlist(shape, false);
+    const auto candidates = shortlist.of_all(shape);
     if (!shape.possible || candidates.empty()) continue;
     if (std::holds_alternative<Chosen>(scheduler::place(key.ask(), candidates))) {
       return fmt::format("request {}: it waits although it fits", shape.first().id);

@@ -1,18 +1,10 @@
 #include <algorithm>
 
 #include "cluster.hpp"
-#include "policies/labels.hpp"
 #include "policies/place.hpp"
 #include "policies/single.hpp"
 
 namespace troupe::scheduler {
-namespace {
-
-// Nodes that fit a single process and are shown to the policy: the first ones in the order that the
-// policy prefers.
-constexpr std::size_t kShortlist = 8;
-
-}  // namespace
 
 void Cluster::place_waiting() {
   nodes_.take_touched(looked_at_);
@@ -47,19 +39,16 @@ bool Cluster::try_place(Shape& shape) {
 
 Node* Cluster::home_for(const Shape& shape) {
   // Mostly one lease has been returned, and with one node there is nothing to choose.
-  if (shape.stuck && looked_at_.size() == 1) {
-    if (!scratch_.empty()) scratch_.clear();
-    return admitted(*looked_at_[0], shape) != nullptr ? looked_at_[0] : nullptr;
-  }
-  const auto candidates = shortlist(shape, shape.stuck);
+  if (shape.stuck && looked_at_.size() == 1)
+    return shortlist_.admits(*looked_at_[0], shape) ? looked_at_[0] : nullptr;
+  const auto candidates = shortlist(shape);
   if (candidates.empty()) return nullptr;
   const auto* home = place_single(shape.key->ask(), candidates);
-  return home == nullptr ? nullptr
-                         : shortlisted_[static_cast<std::size_t>(home - candidates.data())];
+  return home == nullptr ? nullptr : &shortlist_.node_of(*home);
 }
 
 bool Cluster::try_place_gang(Shape& shape) {
-  const auto candidates = shortlist(shape, shape.stuck);
+  const auto candidates = shortlist(shape);
   if (candidates.empty()) return false;
   const auto placement = scheduler::place(shape.key->ask(), candidates);
   const auto* chosen = std::get_if<Chosen>(&placement);
@@ -89,77 +78,11 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   return *best;
 }
 
-std::span<const Candidate> Cluster::shortlist(const Shape& shape, bool only_touched) const {
-  if (!scratch_.empty()) scratch_.clear();
-  shortlist_.clear();
-  shortlisted_.clear();
-  if (only_touched) {
-    add_touched(shape);
-    if (shape.key->size == 1 || shortlist_.empty()) return shortlist_;
-    shortlist_.clear();
-    shortlisted_.clear();
-  }
-  add_fitting(shape);
-  return shortlist_;
-}
-
-void Cluster::add_to_shortlist(Node& node, const Capacity& free) const {
-  shortlist_.push_back(NodeTable::candidate(node, free));
-  shortlisted_.push_back(&node);
-}
-
-void Cluster::add_fitting(const Shape& waiting) const {
-  const auto& shape = *waiting.key;
-  const bool single = shape.size == 1;
-  const bool on_one_node = shape.strategy == Strategy::StrictPack;
-  // A node with room for one rank counts for at least one: as many such nodes as ranks are enough
-  // to choose from.
-  const auto most = single || on_one_node ? kShortlist : shape.size;
-  const auto slots = on_one_node ? std::size_t{shape.size} : std::size_t{1};
-  const auto visit = [&](NodeId id) {
-    auto& node = *nodes_.find(id);
-    const auto* free = admitted(node, waiting);
-    const bool enough =
-        free != nullptr && (slots == 1 || free->slots(shape.need.resources, slots) >= slots);
-    if (enough) add_to_shortlist(node, *free);
-    return shortlist_.size() < most;
-  };
-  const bool fullest_first = on_one_node || (single && shape.strategy != Strategy::Spread);
-  const auto& by_free = nodes_.by_free();
-  if (fullest_first) {
-    by_free.ascending(times(shape.need.resources, static_cast<std::int64_t>(slots)), visit);
-  } else {
-    by_free.descending(shape.need.resources, visit);
-  }
-}
-
-void Cluster::add_touched(const Shape& shape) const {
-  for (auto* node : looked_at_) {
-    if (const auto* free = admitted(*node, shape)) add_to_shortlist(*node, *free);
-  }
-}
-
-const Capacity* Cluster::admitted(const Node& node, const Shape& shape) const {
-  const auto& need = shape.key->need.resources;
-  if (!node.free.fits(need) || !matches(node.labels, shape.key->need.labels)) return nullptr;
-  if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
-  if (shape.key->kind == Kind::Lease && bounds_.is_at_bound(node)) return nullptr;
-  return node.claims.empty() ? &node.free : left_by_claims(node, shape);
-}
-
-/// What is kept for requests of that shape, or of jobs that have had more, is free for it.
-const Capacity* Cluster::left_by_claims(const Node& node, const Shape& shape) const {
-  const auto& need = shape.key->need.resources;
-  const auto& share = shape.first().requester->job->share;
-  Resources claimed;
-  for (const auto& [id, claim] : node.claims) {
-    const auto& kept_for = *claim.request;
-    if (*kept_for.shape != *shape.key && !kept_for.requester->job->share.has_had_more_than(share))
-      claimed += claim.resources;
-  }
-  if (!claimed.overlaps(need)) return &node.free;
-  const auto& left = scratch_.emplace_back(node.free.without(claimed));
-  return left.fits(need) ? &left : nullptr;
+std::span<const Candidate> Cluster::shortlist(const Shape& shape) {
+  if (!shape.stuck) return shortlist_.of_all(shape);
+  const auto touched = shortlist_.of(looked_at_, shape);
+  // A gang may fit with what the other nodes have.
+  return shape.key->size == 1 || touched.empty() ? touched : shortlist_.of_all(shape);
 }
 
 void Cluster::leave_queue(Request& request) {
