@@ -100,14 +100,18 @@ void Control::withdraw(ProcessId asker, std::uint64_t id) {
   apply(scheduler::RequestWithdrawn{.request = request, .by = asker});
 }
 
-/// One that is not placed yet takes its request with it, which is not answered then.
+/// One that is not placed yet takes its request with it: its calls wait for that answer.
 void Control::kill_actor(ProcessId by, scheduler::ActorId id) {
   const auto actor = state_.actor(id);
   apply(scheduler::ActorReleased{.actor = id, .by = by, .why = "killed by its handle"});
-  if (actor && !state_.actor(id)) close_request(actor->request);
+  if (!actor || state_.actor(id)) return;
+  if (const auto asked = close_request(actor->request)) {
+    refuse(*asked, Failure::Kind::ActorDied,
+           fmt::format("actor {} was killed by its handle before it was placed", actor->type));
+  }
 }
 
-/// As kill_actor.
+/// One that is not placed yet takes its request with it, which nobody waits for then.
 void Control::release_gang(ProcessId by, scheduler::GangId id) {
   const auto gang = state_.gang(id);
   apply(scheduler::GangReleased{.gang = id, .by = by, .why = "its gang was given up"});

@@ -138,6 +138,7 @@ class Control {
   void ask_node_end(const Asked& asked, scheduler::NodeId node);
   void answer_done(const Asked& asked);
   void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
+  void refuse_for(const Asked& asked, ProcessId process);
 
   // effects.cpp
   void carry_out(const scheduler::StartProcess& effect);

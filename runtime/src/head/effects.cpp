@@ -33,13 +33,23 @@ void Control::carry_out(const scheduler::StopProcess& effect) {
 void Control::carry_out(const scheduler::LeaseGranted& effect) {
   const auto asked = close_request(effect.request);
   const auto* process = routes_.process(effect.process);
-  if (!asked || !process || !process->address)
+  if (!asked || !process || !process->address) {
+    if (asked) refuse_for(*asked, effect.process);
     return apply(scheduler::LeaseReturned{.lease = effect.lease, .by = effect.requester});
+  }
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initLease();
     grant.setLease(effect.lease);
     runtime::write_address(grant.initProcess(), *process->address);
   });
+}
+
+/// The process ended in the turn of the loop in which it was granted.
+void Control::refuse_for(const Asked& asked, ProcessId process) {
+  const auto* ended = exit_records_.process(process);
+  refuse(asked, Failure::Kind::ProcessDied,
+         ended ? ended->how.message
+               : fmt::format("process {} ended before it could be used", process));
 }
 
 void Control::carry_out(const scheduler::ActorPlaced& effect) {
@@ -60,14 +70,15 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
 
 void Control::carry_out(const scheduler::GangPlaced& effect) {
   const auto asked = close_request(effect.request);
-  const bool all_there =
-      std::ranges::all_of(effect.members, [this](const scheduler::Member& member) {
-        const auto* process = routes_.process(member.process);
-        return process && process->address;
-      });
-  if (!asked || !all_there)
+  const auto gone = std::ranges::find_if(effect.members, [this](const scheduler::Member& member) {
+    const auto* process = routes_.process(member.process);
+    return !process || !process->address;
+  });
+  if (!asked || gone != effect.members.end()) {
+    if (asked) refuse_for(*asked, gone->process);
     return apply(scheduler::GangReleased{
         .gang = effect.gang, .by = effect.requester, .why = "nobody waits for it any more"});
+  }
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initGang();
     grant.setGang(effect.gang);

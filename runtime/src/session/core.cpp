@@ -103,8 +103,9 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
   auto& process = Process::current();
   auto found = Object::pending(0);
   auto id = std::make_shared<ActorId>(0);
-  process.post([&process, found, id, name = std::string(name), type = std::string(type)] {
-    process.head().request(
+  auto asked = std::make_shared<std::uint64_t>(0);
+  process.post([&process, found, id, asked, name = std::string(name), type = std::string(type)] {
+    *asked = process.head().request(
         [&](wire::HeadRequest::Builder ask) {
           auto find = ask.initActorFind();
           find.setName(name);
@@ -118,6 +119,7 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
   });
   if (!wait_giving_cpu_back(
           process, [&] { return found->ready(); }, runtime::deadline_after(timeout))) {
+    process.post([&process, asked] { process.head().withdraw(*asked); });  // nobody waits any more
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or "
                                   "it waits for its resources (`troupe status` says for which)",

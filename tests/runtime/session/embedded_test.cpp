@@ -135,6 +135,19 @@ TEST_CASE("an actor whose constructor throws fails its calls with that", "[runti
   CHECK_THROWS_WITH(counter.call<&Counter::add>(1).get(20s), Catch::Contains("starts at 0"));
 }
 
+TEST_CASE("an actor that is killed before it has a process fails its calls with ActorDied",
+          "[runtime][session][failure]") {
+  auto cluster = init({.cpus = 1});
+  const auto holder = with({.cpus = 1}).spawn<Counter>(0);
+  holder.ready().get(20s);
+  const auto waiting = with({.cpus = 1}).spawn<Counter>(0);
+  const auto call = waiting.call<&Counter::add>(1);
+  waiting.kill();
+  CHECK_THROWS_AS(call.get(20s), ActorDied);
+  CHECK_THROWS_AS(waiting.ready().get(20s), ActorDied);
+  CHECK(holder.call<&Counter::add>(1).get(20s) == 1);
+}
+
 TEST_CASE("a task that waits for tasks it started, ten deep on one CPU, finishes",
           "[runtime][session]") {
   auto cluster = init({.cpus = 1});
