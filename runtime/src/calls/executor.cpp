@@ -124,9 +124,14 @@ void Executor::call(Work work, const ExecutionMark& mark) {
     answer(next, std::move(outcome), Clock::now() - start);
   };
   run(work, mark);
-  if (work.kind == Work::Kind::Constructor) {
-    for (auto& method : std::exchange(before_constructor_, {})) run(method, {});
-  }
+  if (work.kind == Work::Kind::Constructor) after_constructor();
+}
+
+/// What came before the constructor has waited for it: calls from the loop here, others at the front
+/// of their channels.
+void Executor::after_constructor() {
+  for (auto& method : std::exchange(before_constructor_, {})) call(std::move(method));
+  for (auto& channel : channels_) channel.stalled = false;
 }
 
 void Executor::answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time) {
@@ -170,6 +175,7 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
   }
   if (kind != Work::Kind::Task) {
     channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_, next.mark), {});
+    if (kind == Work::Kind::Constructor) after_constructor();
   } else {
     const auto start = Clock::now();
     auto outcome = perform(kind, *last_, channel.caller(), arguments_, next.mark);

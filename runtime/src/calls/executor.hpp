@@ -87,6 +87,7 @@ class Executor {
   void serve(Channel& channel);
   bool run_next(InChannel& channel, const InChannel::Call& next);
   bool run_via_socket(InChannel& channel, const InChannel::Call& next);
+  void after_constructor();
   bool before_constructor() const { return !actor_ && !construct_failure_; }
   Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
                   std::span<detail::Payload> arguments, const ExecutionMark& mark);
