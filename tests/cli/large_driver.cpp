@@ -206,6 +206,24 @@ int lets_go_afar() {
   return failures;
 }
 
+/// On the far host, of whose link the test disposes: what was written on the near one is read while
+/// it is cut.
+int over_a_cut_link() {
+  constexpr std::size_t kCount = 2 * kMiB;
+  const auto first = near().task<made>(kCount, 2.0F);
+  const auto there = near().task<made>(kCount, 1.0F);
+  check(total(first.get(kLimit)) == 2 * kCount, "where that store is to be reached is known here");
+  check(there.wait_for(kLimit), "it is made");
+  std::cout << "made" << std::endl;
+  static volatile std::sig_atomic_t is_cut = 0;
+  std::signal(SIGUSR1, [](int) { is_cut = 1; });
+  while (is_cut == 0) usleep(10'000);
+  std::cout << "reads" << std::endl;
+  check(total(there.get(kLimit)) == kCount, "a value on a living node outlives a link");
+  std::cout << "read" << std::endl;
+  return failures;
+}
+
 /// The job goes on, and has one value left: a node that says so has seen the end of all others.
 int lets_go() {
   for (int round = 0; round < 8; ++round) calls_that_come_to_nothing(round);
@@ -232,6 +250,7 @@ int main(int argc, char** argv) {
     if (what == "across") return across();
     if (what == "from_afar") return from_afar();
     if (what == "lost") return lost();
+    if (what == "over_a_cut_link") return over_a_cut_link();
     if (what == "lets_go") return lets_go();
     if (what == "lets_go_afar") return lets_go_afar();
     std::cerr << "no such thing to do: " << what << '\n';

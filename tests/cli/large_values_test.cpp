@@ -3,7 +3,9 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -151,5 +153,33 @@ TEST_CASE("a value whose node was killed is lost, and said to be",
   driver.wait_for_output("made");
   REQUIRE(::kill(worker.agent(), SIGKILL) == 0);
   driver.wait_for_output("ObjectLost: ");
+  CHECK(driver.wait() == 0);
+}
+
+TEST_CASE("a value on a living node is not lost to a link that is cut for two seconds",
+          "[cli][network][store][failure]") {
+  const bool has_store = GENERATE(false, true);  // the driver's host
+  TwoNodes scene;
+  if (!can_make_hosts(scene)) return;
+  INFO("a node beside the driver: " << has_store);
+  std::optional<Child> worker;
+  if (has_store) {
+    worker.emplace(scene.second());
+  } else {
+    scene.head.wait_for_output("token file:");
+    scene.copy_token();
+  }
+  Child driver(scene.hosts.on_second(
+                   {TROUPE_TEST_LARGE_DRIVER, "over_a_cut_link", "--address", scene.address()}),
+               scene.far_environment);
+  driver.wait_for_output("made");
+  const auto link = "link set " + TwoHosts::second_device();
+  REQUIRE(scene.hosts.change_second(link + " down"));
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("reads");
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  CHECK(driver.output().find("ObjectLost") == std::string::npos);
+  REQUIRE(scene.hosts.change_second(link + " up"));
+  driver.wait_for_output("read\n");
   CHECK(driver.wait() == 0);
 }

@@ -3,10 +3,9 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-
-#include "transfer/pull.hpp"
 
 namespace troupe::runtime {
 namespace {
@@ -33,11 +32,29 @@ void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
     if (refusal) return done(std::move(*refusal));
     done(FetchedView{bytes, memory});
   };
+  const auto self = std::make_shared<std::weak_ptr<transfer::Pull>>();
+  options.watch = [this, self](std::uint32_t node) {
+    std::erase_if(out_of_reach_, [](const auto& entry) { return entry.second.expired(); });
+    if (!out_of_reach_.contains(node)) watch_(node);
+    out_of_reach_.emplace(node, *self);
+  };
   const auto pull = std::make_shared<transfer::Pull>(
       loop_,
       transfer::Pull::Wanted{.object = wanted.object, .job = as_.self.job, .at = node_of(wanted)},
       bytes, std::move(options), [](std::uint64_t) {}, std::move(ended));
+  *self = pull;
   pull->start();
+}
+
+void RemoteStores::node_ended(std::uint32_t node) {
+  links_.node_ended(node);
+  const auto [first, last] = out_of_reach_.equal_range(node);
+  std::vector<std::weak_ptr<transfer::Pull>> waiting;
+  for (auto next = first; next != last; ++next) waiting.push_back(next->second);
+  out_of_reach_.erase(first, last);
+  for (const auto& weak : waiting) {
+    if (const auto pull = weak.lock()) pull->ended();
+  }
 }
 
 void RemoteStores::free(const store::Wanted& place) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "store/client/client.hpp"
 #include "transfer/links.hpp"
+#include "transfer/pull.hpp"
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::runtime {
@@ -29,15 +31,18 @@ class RemoteStores {
   /// `as`: how it proves itself to nodes.
   RemoteStores(boost::asio::io_context& loop, const transport::ClientOptions& as,
                transfer::Links::Watch watch)
-      : loop_(loop), as_(as), links_(loop, {.as = as}, std::move(watch)) {}
+      : loop_(loop), as_(as), watch_(watch), links_(loop, {.as = as}, std::move(watch)) {}
 
   void view(const store::Wanted& wanted, const OnFetched& done);
   void free(const store::Wanted& place);
-  void node_ended(std::uint32_t node) { links_.node_ended(node); }
+  void node_ended(std::uint32_t node);
 
  private:
   boost::asio::io_context& loop_;
   const transport::ClientOptions as_;
+  const transfer::Links::Watch watch_;
+  /// By the node that they cannot reach.
+  std::multimap<std::uint32_t, std::weak_ptr<transfer::Pull>> out_of_reach_;
   transfer::Links links_;
 };
 

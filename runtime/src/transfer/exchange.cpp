@@ -92,9 +92,11 @@ void Exchange::start_pull(Fetched& fetched) {
   ++pulling_;
   const auto& copy = fetched.copy;
   const auto into = fetched.window->bytes().first(copy.into.bytes);
+  auto options = options_.pull;
+  options.watch = [this](std::uint32_t node) { at_home([this, node] { watch_node(node); }); };
   fetched.pull = std::make_shared<Pull>(
       receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into,
-      options_.pull,
+      std::move(options),
       [this, object = copy.object, number = fetched.number](std::uint64_t verified) {
         at_home([this, object, number, verified] { progressed(object, number, verified); });
       },
@@ -347,6 +349,14 @@ void Exchange::watch_node(std::uint32_t node) {
   to_head_(message);
 }
 
+void Exchange::node_ended(std::uint32_t node) {
+  links_.node_ended(node);
+  for (const auto& [object, fetched] : fetched_) {
+    if (fetched.pull && fetched.copy.at.node == node)
+      boost::asio::post(receiving_.loop(), [pull = fetched.pull] { pull->ended(); });
+  }
+}
+
 void Exchange::orphaned(store::ProcessId owner, const std::vector<store::ObjectId>& objects) {
   if (!to_head_) return;
   transport::Outgoing message;
@@ -360,7 +370,7 @@ void Exchange::orphaned(store::ProcessId owner, const std::vector<store::ObjectI
 
 bool Exchange::on_head_message(wire::Message::Reader message) {
   if (message.isNodeEnded()) {
-    links_.node_ended(message.getNodeEnded());
+    node_ended(message.getNodeEnded());
     return true;
   }
   if (!message.isOwnerEnded()) return false;

@@ -122,6 +122,7 @@ class Exchange final : public store::RemoteStoreClient {
                    const std::optional<store::Refusal>& failure);
 
   void watch_node(std::uint32_t node);
+  void node_ended(std::uint32_t node);
 
   // Sending.
   void requested(const transport::ConnectionPtr& connection, const Request& request);

@@ -115,7 +115,21 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 void Pull::denied(const transport::Denied& denied) {
   if (denied.refused && asks_origin())
     return finish({{Kind::Stopped, progress() + ": " + denied.why}});
+  if (denied.unreachable && asks_origin() && may_come_back()) {
+    const auto pause = options_.pause * (1 << std::min(unreached_++, 10));
+    return try_again(std::min(pause, options_.longest_pause));
+  }
   failed(denied.may_be_busy ? Kind::TimedOut : Kind::Unknown, denied.why);
+}
+
+bool Pull::may_come_back() {
+  if (unreached_ == 0 && options_.watch) options_.watch(wanted_.at.node);
+  return Clock::now() - progressed_ < options_.unreachable;
+}
+
+void Pull::ended() {
+  if (done_) return;
+  finish({{Kind::Unknown, progress() + ": the node that had it is gone: the head says so"}});
 }
 
 // ---- receiving ----------------------------------------------------------------------------------

@@ -31,6 +31,13 @@ struct PullOptions {
   /// Before the first further try; twice as long before each one after it.
   std::chrono::milliseconds pause{100};
   int retries = 3;  ///< of the node where it was written
+  /// How long that node may be out of reach: a link that is cut for a moment loses nothing. Longer
+  /// than it takes the head to call a node lost, which ended() says sooner.
+  std::chrono::milliseconds unreachable{30'000};
+  std::chrono::milliseconds longest_pause{1'000};  ///< between tries meanwhile
+  /// The node cannot be reached: is to call ended() once the head says that it is lost. Once for
+  /// each pull, on its loop.
+  std::function<void(std::uint32_t node)> watch = {};
 };
 
 /// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds
@@ -41,6 +48,7 @@ struct PullOptions {
 ///     [pausing] --> [connecting] --request sent--> [receiving] --the last chunk--> done
 ///        ^              |                                |
 ///        |              v no way, broken, silent, changed, not had there any more
+///        |              |         (out of reach: again and again, for so long as a cut link may last)
 ///        |              |
 ///        '--------------'--> at most `retries` times; from a node that it was sent on to it comes back to where the
 ///                            object was written, which then serves it itself. Else done, with a refusal
@@ -61,6 +69,8 @@ class Pull : public std::enable_shared_from_this<Pull> {
   Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into, PullOptions options,
        OnProgress on_progress, OnDone on_done);
   void start();
+  /// The node where it was written is lost: there is nothing to wait for.
+  void ended();
   /// Nothing is called and nothing is written from now on.
   void cancel();
 
@@ -78,6 +88,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
   void sent_on(store::NodeAddress to);
   void refused(const store::Refusal& why);
   void failed(Kind kind, const std::string& why);
+  bool may_come_back();
   void try_again(std::chrono::milliseconds pause);
   void watch();
   void hang_up();
@@ -100,6 +111,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
   std::uint32_t failed_node_ = 0;  // that it was sent on to
   int failures_ = 0;               // of the origin
   int hops_ = 0;                   // since the origin
+  int unreached_ = 0;              // tries in which the origin was out of reach
   int returns_ = 0;                // to the origin
   Clock::time_point heard_;        // a byte
   Clock::time_point waits_since_;  // for bytes of the object, on this connection

@@ -46,6 +46,9 @@ struct Denied {
   /// Of a client: one side will not have the other (token, version, cluster, role); to try again
   /// changes nothing.
   bool refused = false;
+  /// Of a client: nothing of the server was seen, not even that nothing listens there. Its host or
+  /// the network in between is gone, for a moment or for ever.
+  bool unreachable = false;
   /// Of a server: the caller has closed, or has ended, before it had proven itself.
   bool left = false;
 };

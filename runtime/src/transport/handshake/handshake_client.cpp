@@ -51,16 +51,19 @@ class Client : public std::enable_shared_from_this<Client> {
   void start() {
     deadline_.expires_after(options_.timeout);
     deadline_.async_wait([self = shared_from_this()](error_code stopped) {
-      if (!stopped && self->denied_)
-        self->deny(self->describe_timeout(), self->connection_ != nullptr);
+      if (stopped || !self->denied_) return;
+      const bool connected = self->connection_ != nullptr;
+      self->deny_as(
+          {.why = self->describe_timeout(), .may_be_busy = connected, .unreachable = !connected});
     });
     dial_ = std::make_shared<Dial>(
         loop_, to_, nobody_there(options_),
         [weak = weak_from_this()](Socket socket) {
           if (const auto self = weak.lock()) self->hello(std::move(socket));
         },
-        [weak = weak_from_this()](std::string why) {
-          if (const auto self = weak.lock()) self->deny(std::move(why));
+        [weak = weak_from_this()](std::string why, bool unreachable) {
+          if (const auto self = weak.lock())
+            self->deny_as({.why = std::move(why), .unreachable = unreachable});
         });
     dial_->start();
   }

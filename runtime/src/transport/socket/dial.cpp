@@ -11,13 +11,23 @@
 
 namespace troupe::transport {
 
+namespace {
+
+/// Nothing of the other host was seen, not even that it refuses: it may be back in a moment.
+bool is_unreachable(int error) {
+  return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN ||
+         error == ETIMEDOUT;
+}
+
+}  // namespace
+
 std::string name_of(const Endpoint& to) {
   return to.host.empty() ? fmt::format("unix socket @{}", to.unix_name)
                          : format_endpoint(to.host, to.port);
 }
 
 Dial::Dial(asio::io_context& loop, Endpoint to, std::string nobody_there,
-           std::function<void(Socket)> connected, std::function<void(std::string)> failed)
+           std::function<void(Socket)> connected, Failed failed)
     : loop_(loop),
       to_(std::move(to)),
       nobody_there_(std::move(nobody_there)),
@@ -35,7 +45,7 @@ void Dial::start() {
       try {
         self->addresses_.push_back(unix_address(self->to_.unix_name));
       } catch (const Error& error) {
-        return self->failed_(error.what());
+        return self->failed_(error.what(), false);
       }
       self->try_next();
     });
@@ -48,9 +58,11 @@ void Dial::start() {
         if (!self) return;
         self->resolved_ = true;
         if (found.empty()) {
-          return self->failed_(fmt::format(
-              "the name '{}' does not resolve: {}: check its spelling, or give the IP address",
-              self->to_.host, error));
+          return self->failed_(
+              fmt::format(
+                  "the name '{}' does not resolve: {}: check its spelling, or give the IP address",
+                  self->to_.host, error),
+              false);
         }
         self->addresses_ = std::move(found);
         self->try_next();
@@ -86,7 +98,7 @@ void Dial::failed_with(int error) {
   // there.
   if (error_ == 0 || error == ECONNREFUSED) error_ = error;
   if (next_ < addresses_.size()) return try_next();
-  failed_(describe(error_));
+  failed_(describe(error_), is_unreachable(error_));
 }
 
 std::string Dial::describe(int error) const {

@@ -20,10 +20,13 @@ std::string name_of(const Endpoint& to);
 ///         `--- no address --v--- none left --> failed
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
+  /// `unreachable`: nothing of the host was seen, not even that nothing listens there.
+  using Failed = std::function<void(std::string why, bool unreachable)>;
+
   /// One of the two is called once, from the loop. `nobody_there` is advice for where nothing
   /// listens.
   Dial(asio::io_context& loop, Endpoint to, std::string nobody_there,
-       std::function<void(Socket)> connected, std::function<void(std::string why)> failed);
+       std::function<void(Socket)> connected, Failed failed);
   void start();
   /// What it is doing, for a message where time is up.
   std::string progress() const;
@@ -38,7 +41,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
   Endpoint to_;
   std::string nobody_there_;
   std::function<void(Socket)> connected_;
-  std::function<void(std::string)> failed_;
+  Failed failed_;
   Resolver resolver_;
   bool resolved_ = false;
   std::vector<SocketAddress> addresses_;
