@@ -71,6 +71,19 @@ TEST_CASE("SIGKILL of the driver frees its workers and what they started",
   CHECK(cluster.all_is_free());
 }
 
+TEST_CASE("the job of a killed driver ends although a copy of it that it forked lives on",
+          "[cli][cluster][failure]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("forks");
+  driver.wait_for_output("copy");
+  const int copy = number_after(driver.output(), "copy");
+  driver.signal(SIGKILL);
+  CHECK(driver.wait());
+  cluster.head().wait_for_output("job 1 ended", std::chrono::seconds(5));
+  CHECK(is_alive(copy));
+  REQUIRE(kill(copy, SIGKILL) == 0);
+}
+
 TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they started",
           "[cli][cluster][failure]") {
   const bool of_its_guardian = GENERATE(false, true);

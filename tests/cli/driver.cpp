@@ -150,6 +150,18 @@ int special(troupe::Cluster&) {
   return 0;
 }
 
+/// Leaves a copy of itself behind, and waits to be killed.
+int forks(troupe::Cluster&) {
+  const int copy = fork();
+  if (copy == 0) {
+    sleep(600);
+    _exit(0);
+  }
+  print("copy", copy);
+  sleep(600);
+  return 0;
+}
+
 int task(troupe::Cluster&) {
   print("task", troupe::task<process_id>().get());
   return 0;
@@ -168,6 +180,7 @@ int main(int argc, char** argv) {
     if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);
     if (what == "special") return special(cluster);
+    if (what == "forks") return forks(cluster);
     if (what == "task") return task(cluster);
     if (what == "stored") return stored(cluster);
     std::cerr << "no such thing to do: " << what << '\n';

@@ -90,6 +90,14 @@ struct Cluster::Impl {
   std::unique_ptr<runtime::Embedded> embedded;  // outlives the driver's session
   std::unique_ptr<runtime::Driver> driver;
   transport::Endpoint head;
+  pid_t owner = ::getpid();
+
+  /// A copy of this process that user code has forked ends nothing: its sockets are the owner's.
+  ~Impl() {
+    if (::getpid() == owner) return;
+    static_cast<void>(driver.release());
+    static_cast<void>(embedded.release());
+  }
 };
 
 Cluster::Cluster(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -115,6 +115,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       tasks_(loop_, head_, calls_, resolver_),
       actors_(loop_, head_, calls_, resolver_),
       gangs_(loop_, peers_, identity_.self->process) {
+  hang_up_in_copies(head->descriptor());
   head_.connect(std::move(head));
   make_current(this);
   begin_session();
@@ -123,6 +124,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
 Process::~Process() {
   end_session();
   make_current(nullptr);
+  hang_up_in_copies(-1);
 }
 
 void Process::give_cpu_back() {

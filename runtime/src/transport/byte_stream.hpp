@@ -80,6 +80,7 @@ class ByteStream {
   /// The address of this end; empty for unix.
   const std::string& local_host() const { return local_host_; }
   Socket::executor_type executor() { return socket_.get_executor(); }
+  int descriptor() { return socket_.native_handle(); }  ///< which stays the stream's
 
  private:
   /// Shared with the pending operations, which may outlive the stream.

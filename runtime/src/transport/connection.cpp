@@ -110,6 +110,7 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   bool is_over() const { return state_ == State::Closed; }
   std::size_t queued_bytes() const { return outbox_.bytes(); }
   Socket::executor_type executor() { return stream_.executor(); }
+  int descriptor() { return stream_.descriptor(); }
   const std::string& peer() const { return stream_.peer(); }
   const std::string& local_host() const { return stream_.local_host(); }
 
@@ -440,6 +441,7 @@ bool Connection::is_open() const { return impl_->is_open(); }
 bool Connection::is_over() const { return impl_->is_over(); }
 std::size_t Connection::queued_bytes() const { return impl_->queued_bytes(); }
 Socket::executor_type Connection::executor() const { return impl_->executor(); }
+int Connection::descriptor() const { return impl_->descriptor(); }
 const std::string& Connection::peer() const { return impl_->peer(); }
 std::string Connection::local_host() const { return impl_->local_host(); }
 

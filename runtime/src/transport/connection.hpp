@@ -106,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_over() const;  ///< closed: also what finish() had to send is out, or given up
   std::size_t queued_bytes() const;
   Socket::executor_type executor() const;  ///< of its loop
+  int descriptor() const;                  ///< of its socket, which stays the connection's
   /// "127.0.0.1:4711", "unix", for messages.
   const std::string& peer() const;
   /// The address of this end: where the peer can reach this machine; empty for unix.

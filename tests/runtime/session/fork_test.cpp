@@ -1,0 +1,80 @@
+// Copies of a driver that its own code forks: they are in no cluster, and take nothing from it.
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+
+#include <sys/wait.h>
+#include <catch2/catch.hpp>
+
+#include "functions.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// -> the exit code of a fork of this process that does `what`; 99 where it threw.
+int in_a_copy(const std::function<int()>& what) {
+  const pid_t copy = ::fork();
+  if (copy == 0) {
+    int code = 99;
+    try {
+      code = what();
+    } catch (...) {
+    }
+    std::_Exit(code);
+  }
+  int status = 0;
+  while (::waitpid(copy, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+template <class Call>
+bool is_refused_as_a_copy(Call call) {
+  try {
+    call();
+  } catch (const Refused& refused) {
+    return std::string(refused.what()).find("was forked by one that is in a cluster") !=
+           std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][session][fork]") {
+  std::optional<Cluster> cluster(init({.cpus = 2}));
+  auto counter = std::make_optional(spawn<Counter>(0));
+  const auto value = put(std::string(1'000'000, 'x'));
+  REQUIRE(counter->call<&Counter::add>(1).get(20s) == 1);
+  // As where it returns from main: what it has of the cluster is destroyed.
+  CHECK(in_a_copy([&] {
+          counter.reset();
+          cluster.reset();
+          return 7;
+        }) == 7);
+  CHECK(counter->call<&Counter::add>(1).get(20s) == 2);
+  CHECK(task<twice>(4).get(20s) == 8);
+  CHECK(task<length>(value).get(20s) == 1'000'000);
+}
+
+TEST_CASE("a forked copy of a driver is told that it is in no cluster, and may join one",
+          "[runtime][session][fork]") {
+  const auto cluster = init({.cpus = 2});
+  const auto counter = spawn<Counter>(0);
+  const auto pending = task<sleeps>(50);
+  REQUIRE(counter.call<&Counter::add>(1).get(20s) == 1);
+  CHECK(in_a_copy([&] {
+          const bool refused = is_refused_as_a_copy([] { task<twice>(1).get(5s); }) &&
+                               is_refused_as_a_copy([] { spawn<Counter>(0); }) &&
+                               is_refused_as_a_copy([&] { counter.call<&Counter::add>(1); }) &&
+                               is_refused_as_a_copy([&] { pending.get(5s); });
+          if (!refused) return 1;
+          const auto own = init({.cpus = 1});
+          return task<twice>(3).get(20s) == 6 ? 7 : 2;
+        }) == 7);
+  CHECK(pending.get(20s) == 50);
+}
