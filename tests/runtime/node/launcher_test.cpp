@@ -248,6 +248,28 @@ TEST_CASE("a program that never calls troupe::init is ended and named", "[node][
   CHECK(node.launcher->zygote() == 0);
 }
 
+TEST_CASE("a zygote that is killed before it is ready is started again, a few times",
+          "[node][zygote]") {
+  Fixture node;
+  node.make("hang-early");
+  const auto worker = node.begin();
+  pid_t last = 0;
+  int killed = 0;
+  for (; killed < 10 && !worker->result; ++killed) {
+    run_until(node.loop, "a zygote, or an answer",
+              [&] { return worker->result || node.launcher->zygote() != last; });
+    last = node.launcher->zygote();
+    if (worker->result || last == 0) break;
+    REQUIRE(::kill(last, SIGKILL) == 0);
+    run_until(node.loop, "its end",
+              [&] { return worker->result || node.launcher->zygote() != last; });
+  }
+  CHECK(killed == 4);
+  REQUIRE(worker->result);
+  CHECK_THAT(worker->failure().message, Catch::Contains("before it called troupe::init"));
+  CHECK(worker->failure().signal == SIGKILL);
+}
+
 TEST_CASE("a program that was rebuilt since the driver started is refused", "[node][program]") {
   test::TemporaryDirectory directory;
   const auto copy = directory.path / "program";

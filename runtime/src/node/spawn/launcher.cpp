@@ -26,6 +26,7 @@ constexpr auto kJobEnded = "its job has ended";
 constexpr std::chrono::seconds kAnswerLimit(1);
 // Exit code of the dynamic loader, and of a shell, that cannot start a program.
 constexpr int kLoaderFailed = 127;
+constexpr int kMostKilledStarts = 4;
 
 }  // namespace
 
@@ -210,6 +211,7 @@ void Launcher::watch_zygote(os::UniqueFd control, pid_t pid) {
         auto self = weak.lock();
         if (!self) return;
         self->start_timer_.cancel();
+        self->killed_starts_ = 0;
         self->advance();
       },
       // Without its socket it is of no use, and how it ended is told when it is reaped.
@@ -236,6 +238,15 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
         fmt::format("the zygote of job {} (pid {}) {}; its worker processes live on, the next "
                     "start makes a new one",
                     options_.job, pid, describe_status(status)));
+    return advance();
+  }
+  // By a person, or for lack of memory: that says nothing of the program.
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !start_timed_out_;
+  if (killed && ++killed_starts_ < kMostKilledStarts) {
+    log::warn(
+        fmt::format("the program {} of job {} (pid {}) was killed before it called "
+                    "troupe::init; it is started again",
+                    options_.program.path, options_.job, pid));
     return advance();
   }
   auto failure = failure_of(Failure::Kind::Program, {});

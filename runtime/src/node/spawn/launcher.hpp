@@ -55,6 +55,7 @@ struct LauncherOptions {
 ///
 ///   program: [unknown] --first start--> [resolving] --> [found]; a failure answers all that wait, back to [unknown]
 ///   zygote:  [none] --program found--> [starting] --Ready--> [serving] --ends--> [none]
+///                    '--killed from outside, a few times in a row--> [starting]
 ///                                                     --it has threads--> exec per worker process, from then on
 class Launcher : public std::enable_shared_from_this<Launcher> {
  public:
@@ -113,6 +114,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   pid_t zygote_pid_ = 0;
   asio::steady_timer start_timer_;
   bool start_timed_out_ = false;
+  int killed_starts_ = 0;  // of zygotes, one after the other, before they were ready
   LogTail zygote_log_;
   bool by_exec_ = false;
   bool closed_ = false;
