@@ -85,6 +85,25 @@ int kept() {
 
 int one() { return 1; }
 
+/// Reads and writes large values while the node beside it stands still.
+int stores() {
+  const auto far = troupe::with({.labels = {{"troupe.node", "1"}}}).spawn<Far>();
+  far.call<&Far::pid>().get();
+  const auto here = troupe::put(std::string(1'000'000, 'x'));
+  static volatile std::sig_atomic_t goes_on = 0;
+  std::signal(SIGUSR1, [](int) { goes_on = 1; });
+  std::cout << "far " << far.call<&Far::pid>().get() << " attached" << std::endl;
+  while (goes_on == 0) usleep(10'000);
+  try {
+    troupe::put(std::string(1'000'000, 'y'));
+  } catch (const troupe::Error& error) {
+    std::cout << "failed: " << error.what() << std::endl;
+  }
+  const auto later = troupe::put(std::string(1'000'000, 'z'));
+  std::cout << "put " << later.get(std::chrono::seconds(5)).size() << std::endl;
+  return 0;
+}
+
 /// Stands still until somebody lets it go on, as in a debugger.
 int stops() {
   std::cout << "works " << troupe::task<one>().get() << std::endl;
@@ -102,6 +121,7 @@ int main(int argc, char** argv) {
     if (what == "third") return third();
     if (what == "unplaced") return unplaced();
     if (what == "kept") return kept();
+    if (what == "stores") return stores();
     if (what == "stops") return stops();
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;

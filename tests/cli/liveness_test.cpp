@@ -97,6 +97,20 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   CHECK(WEXITSTATUS(*status) == 0);
 }
 
+TEST_CASE("who writes to the store of a node that stands still goes on once that is lost",
+          "[cli][liveness][store]") {
+  TestCluster cluster(1);
+  auto driver = liveness_driver(cluster, "stores");
+  driver.wait_for_output("attached");
+  const Stopped node({cluster.worker(0).agent(), number_after(driver.output(), "far")});
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("failed: the object store of this machine was lost with node 1", kNoticed);
+  driver.wait_for_output("put 1000000");
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+}
+
 TEST_CASE("who calls an actor that is ended before it had a place is told", "[cli][liveness]") {
   TestCluster cluster(1);
   auto driver = liveness_driver(cluster, "unplaced");

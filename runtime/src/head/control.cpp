@@ -95,7 +95,7 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
                           .calls = {.callers = {}, .complete = false}});
   }
   routes_.remove_node(node);
-  if (!processes.empty()) routes_.node_lost(node, processes, what);
+  routes_.node_lost(node, processes, what);
   owner_watches_.node_lost(node);
   node_watches_.node_lost(node);
   for (const auto watcher : node_watches_.ended(node)) tell_node_ended(watcher, node);

@@ -179,4 +179,10 @@ void StoreLink::closed(const std::string& why) {
   settle(Stage::None, nullptr);
 }
 
+void StoreLink::node_lost(std::uint32_t node, const std::string& why) {
+  if (!connection_ || !address_ || address_->node != node) return;
+  connection_->close();
+  closed(why);
+}
+
 }  // namespace troupe::runtime

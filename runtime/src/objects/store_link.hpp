@@ -73,6 +73,8 @@ class StoreLink {
   /// False: it is not of the store.
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void closed(const std::string& why);
+  /// The head says so, also of a node that stands still with its connections open.
+  void node_lost(std::uint32_t node, const std::string& why);
   /// What was said to the node is with it before what is sent to others from now on.
   void flush() {
     if (connection_) connection_->flush();

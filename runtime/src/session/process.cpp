@@ -230,6 +230,8 @@ void Process::on_node_lost(wire::NodeLost::Reader lost) {
   for (const auto process : lost.getProcesses()) {
     if (peers_.is_known(process)) peers_.died(process, lost_with_node(process, lost.getWhat()));
   }
+  store_link_.node_lost(lost.getNode(),
+                        "the object store of this machine " + std::string(lost.getWhat().cStr()));
 }
 
 void Process::on_tell(wire::HeadNotice::Reader tell) {
