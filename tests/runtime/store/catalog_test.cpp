@@ -327,6 +327,22 @@ TEST_CASE("ids of other processes and ids that are taken are refused", "[store][
   CHECK(std::get<Refusal>(made).kind == Refusal::Kind::Invalid);
 }
 
+TEST_CASE("a number that a request of the same process has already is refused, and both end well",
+          "[store][catalog]") {
+  World world;
+  // Of objects that are not made yet: what waits for them is kept by their names.
+  CHECK(world.catalog.get(2, 7, {1, 1}).empty());
+  const auto declined = world.of<Declined>(world.catalog.get(2, 7, {1, 2}));
+  REQUIRE(declined.size() == 1);
+  CHECK(declined[0].refusal.kind == Refusal::Kind::Invalid);
+  world.catalog.process_ended(2);
+  world.put({1, 1}, 1);
+  world.put({1, 2}, 1);
+
+  CHECK(world.catalog.get(1, 300, {1, 9}).empty());
+  CHECK(world.of<Declined>(world.catalog.create(1, 300, {1, 3}, 1, kPage)).size() == 1);
+}
+
 TEST_CASE("the end of a job closes its arena once nothing works on it", "[store][catalog]") {
   World world;
   world.put({1, 1}, 8);

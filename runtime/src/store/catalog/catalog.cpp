@@ -126,6 +126,8 @@ Effects Catalog::create(ProcessId by, RequestId request, ObjectId object, Proces
   auto refusal = why_not_create(by, object, owner, bytes);
   const bool is_own = object.process == by;
   const bool was_freed = is_own && note_create(object);
+  if (!refusal && requests_.contains({by, request}))
+    refusal = {Refusal::Kind::Invalid, "a request with this number waits already"};
   if (!refusal && requests_.size() >= options_.most_waiting) {
     refusal = {Refusal::Kind::Busy,
                fmt::format("{} requests wait for the object store of this node already",
@@ -231,7 +233,8 @@ Effects Catalog::get(ProcessId by, RequestId request, ObjectId object, bool copi
                                requests_.size()));
   }
   const RequestKey key{by, request};
-  requests_.emplace(key, object);
+  if (!requests_.emplace(key, object).second)
+    return decline(Refusal::Kind::Invalid, "a request with this number waits already");
   (is_there ? entry->second.getters : early_[object]).push_back(key);
   if (is_there && entry->second.state == State::Spilled && entry->second.work == Work::None &&
       !entry->second.in_waiting) {

@@ -26,7 +26,9 @@ void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
   const auto request = get.getRequest();
   auto at = read_node(get.getAt());
   const auto job = catalog_.job_of(from);
-  const bool fetched = job && is_elsewhere(at) && !catalog_.knows(object);
+  // What a process of this node writes is nowhere else, whatever is said of it.
+  const bool fetched =
+      job && is_elsewhere(at) && !catalog_.knows(object) && !catalog_.job_of(object.process);
   perform(catalog_.get(from, request, object, fetched));
   if (fetched && catalog_.waits(from, request))
     fetch(*job, object, get.getOwner(), get.getBytes(), std::move(at));
