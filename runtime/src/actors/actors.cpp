@@ -1,6 +1,8 @@
 #include "actors/actors.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
@@ -11,7 +13,7 @@ namespace troupe::runtime {
 
 void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
                     const detail::RequestOptions& options) {
-  known_[actor->id] = actor;
+  note(actor);
   enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed);
   std::weak_ptr weak = actor;
   head_.request(
@@ -38,7 +40,7 @@ void Actors::construct(const ActorPtr& actor, AddressPtr process, detail::CallSp
 }
 
 void Actors::locate(const ActorPtr& actor) {
-  known_[actor->id] = actor;
+  note(actor);
   std::weak_ptr weak = actor;
   head_.request(
       [&](wire::HeadRequest::Builder ask) {
@@ -199,14 +201,28 @@ void Actors::kill(std::uint64_t actor) {
   head_.notify([actor](wire::HeadRequest::Builder ask) { ask.setActorKill(actor); });
 }
 
+/// An actor that its handles end is not heard of again.
+void Actors::note(const ActorPtr& actor) {
+  if (known_.size() >= sweep_at_) {
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * known_.size());
+  }
+  known_.emplace(actor->id, actor);
+}
+
 AddressPtr Actors::lost(std::uint64_t actor, const Failure& how) {
-  auto found = known_.find(actor);
-  if (found == known_.end()) return nullptr;
-  auto state = found->second.lock();
-  known_.erase(found);
-  if (!state) return nullptr;
-  die(state, as_actor_death(*state, how));
-  return state->process;
+  std::vector<ActorPtr> handles;
+  const auto [first, last] = known_.equal_range(actor);
+  for (auto next = first; next != last; ++next) {
+    if (auto handle = next->second.lock()) handles.push_back(std::move(handle));
+  }
+  known_.erase(first, last);
+  AddressPtr process;
+  for (const auto& handle : handles) {
+    die(handle, as_actor_death(*handle, how));
+    if (handle->process) process = handle->process;
+  }
+  return process;
 }
 
 }  // namespace troupe::runtime

@@ -99,6 +99,7 @@ class Actors : public CallReceiver {
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;
 
+  void note(const ActorPtr& actor);
   void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call,
                detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang = {});
   void placed(const ActorPtr& actor, AddressPtr process);
@@ -116,7 +117,9 @@ class Actors : public CallReceiver {
   Calls& calls_;
   Resolver& resolver_;
   Constructors constructors_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<detail::ActorState>> known_;
+  /// Those that handles of this process stand for, one for each handle that was made or received.
+  std::unordered_multimap<std::uint64_t, std::weak_ptr<detail::ActorState>> known_;
+  std::size_t sweep_at_ = 64;  // entries whose handles are gone are looked for then
 };
 
 }  // namespace troupe::runtime

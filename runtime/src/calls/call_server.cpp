@@ -67,6 +67,9 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
   executor_.push(std::move(work));
 }
 
+/// What it called may run on; nobody waits for that any more.
+void CallServer::forget(ProcessId caller) { running_.erase(caller); }
+
 void CallServer::forget(ProcessId caller, std::uint64_t call) {
   const auto calls = running_.find(caller);
   if (calls == running_.end()) return;

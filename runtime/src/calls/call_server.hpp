@@ -41,6 +41,8 @@ class CallServer {
   void on_call(ProcessId caller, wire::Call::Reader call);
   void on_cancel(ProcessId caller, std::uint64_t call);
   void on_fetch(ProcessId caller, wire::Fetch::Reader fetch);
+  /// The caller has ended.
+  void forget(ProcessId caller);
 
   /// The outcome of a call, whichever way it came, to its caller's socket.
   void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,

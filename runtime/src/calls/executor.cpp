@@ -194,6 +194,7 @@ bool Executor::run_via_socket(InChannel& channel, const InChannel::Call& next) {
   }
   arrived_.erase(arrived);
   channel.pop();
+  channel.passed_over();
   call(std::move(work), next.mark);
   return true;
 }

@@ -86,7 +86,7 @@ void Gangs::on_broken(std::uint64_t gang, std::uint32_t rank, const Death& death
   const auto how = rank_gone(rank, death.how);
   if (rank_ && rank_->id() == gang) {
     rank_->break_with(how);
-  } else {
+  } else if (!made_.contains(gang)) {
     broken_early_.emplace(gang, how);
   }
 }

@@ -98,7 +98,11 @@ void RendezvousTable::await(Slot& slot, const RendezvousRequest& request, Answer
 /// Those whose time is over have gone, and ask anew where they still wait.
 void RendezvousTable::add_wait(Slot& slot, const RendezvousRequest& request, Answer answer,
                                TimePoint now) {
-  std::erase_if(slot.waiting, [now](const Wait& wait) { return wait.until < now; });
+  std::erase_if(slot.waiting, [now](const Wait& wait) {
+    if (wait.until >= now) return false;
+    wait.answer(Failure{.kind = Failure::Kind::TimedOut, .message = "it was not there in time"});
+    return true;
+  });
   slot.waiting.push_back(
       {.count = request.count, .until = now + request.timeout, .answer = std::move(answer)});
 }

@@ -105,7 +105,11 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                       std::chrono::nanoseconds run_time) {
                  call_server_.send_outcome(caller, call, outcome, run_time);
                },
-           .on_lost = [this](ProcessId process) { orphans_.lost(process); },
+           .on_lost =
+               [this](ProcessId process) {
+                 orphans_.lost(process);
+                 call_server_.forget(process);
+               },
            .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
       call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self),
                    identity_.self->node != 0,

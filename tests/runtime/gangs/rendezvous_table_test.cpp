@@ -58,11 +58,16 @@ TEST_CASE("a counter answers who waits once it is there, and keeps one key for a
   CHECK(!table.advance(5, "late"));
 }
 
-TEST_CASE("waits whose time is over do not pile up", "[runtime][gangs][rendezvous]") {
+TEST_CASE("waits whose time is over do not pile up, and are answered",
+          "[runtime][gangs][rendezvous]") {
   Table table;
+  auto last = table.ask({.action = Action::Get, .key = "never", .timeout = 2s});
   for (int i = 0; i < 1000; ++i) {
-    table.ask({.action = Action::Get, .key = "never", .timeout = 2s});
-    table.now += 2s;
+    table.now += 3s;
+    const auto next = table.ask({.action = Action::Get, .key = "never", .timeout = 2s});
+    REQUIRE(*last);  // its asker keeps the call until then
+    CHECK(std::get<Failure>(**last).kind == Failure::Kind::TimedOut);
+    last = next;
   }
   CHECK(table.table.waiting(1) <= 2);
 }

@@ -356,6 +356,18 @@ TEST_CASE("a ring that is overwritten fails the calls in it, and both sides go o
   CHECK(counter.call<&Counter::pid>().get(10s) > 0);
 }
 
+TEST_CASE("calls of others that came before a constructor in a ring run after it",
+          "[runtime][session][channel]") {
+  auto cluster = init({.cpus = 1});
+  // The process of these tasks, with the ring that they open, becomes the actor's.
+  for (int i = 0; i < 3'000; ++i) task<twice>(i).get(20s);
+  const auto start = with({.cpus = 0}).task<sleeps>(300);
+  const auto counter = spawn<Counter>(start);
+  auto caller = with({.cpus = 0}).task<adds_for>(counter, 1);
+  CHECK(caller.get(10s) == 301);
+  CHECK(counter.call<&Counter::add>(1).get(10s) == 302);
+}
+
 TEST_CASE("threads that wait when their cluster ends are told", "[runtime][session][channel]") {
   std::vector<std::thread> threads;
   std::atomic<int> told{0};

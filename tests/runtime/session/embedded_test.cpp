@@ -155,6 +155,16 @@ TEST_CASE("a task that waits for tasks it started, ten deep on one CPU, finishes
   CHECK(eventually([&] { return all_is_free(cluster); }));
 }
 
+TEST_CASE("the head does not go on looking for an actor that nobody waits for any more",
+          "[runtime][session]") {
+  auto cluster = init({.cpus = 1});
+  const auto searches = [&] {
+    return nlohmann::json::parse(cluster.status_json())["tables"]["searches for actors"].get<int>();
+  };
+  for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(find<Counter>("nobody", 20ms), TimedOut);
+  CHECK(eventually([&] { return searches() == 0; }));
+}
+
 TEST_CASE("an actor handle travels, and a named actor is found", "[runtime][session]") {
   auto cluster = init({.cpus = 4});
   auto counter = with({.name = "total"}).spawn<Counter>(5);

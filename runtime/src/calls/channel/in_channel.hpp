@@ -43,6 +43,9 @@ class InChannel {
   };
   std::optional<Call> front();
   void pop() { calls_.pop(); }
+  /// What was popped is answered through the socket, or not at all where its caller has given it up:
+  /// no reply in the ring says that there is room.
+  void passed_over() { published(); }
   void before_sleep() { calls_.set_watch(ring::Watch::Asleep); }
   void after_sleep() { calls_.set_watch(ring::Watch::Active); }
   /// There is nothing to be had from it any more; who knows its caller is told, once.

@@ -213,14 +213,14 @@ void Peers::ask_fate(ProcessId process, const std::string& symptom) {
       refused);
 }
 
-/// Its report travels beside what it sent: an answer that lies unread in a socket is an answer.
+/// Its report travels beside what it sent: an answer that lies unread in a socket is an answer, and
+/// a ref that it passed on there counts.
 void Peers::died(ProcessId process, const Death& death) {
   auto* dying = find(process);
   if (!dying) return lost(process, death, true);
   if (dying->dying) return;
   dying->link->stop();
-  const bool waits = !dying->in_flight.empty() || channels_.in_flight(process) != 0;
-  if (!dying->link->is_open() || !waits || !death.calls) return lost(process, death, true);
+  if (!dying->link->is_open() || !death.calls) return lost(process, death, true);
   dying->dying = death;
   wait_for_last_words(process, *dying);
 }
