@@ -104,10 +104,11 @@ class NodeProcess {
     std::vector<transport::ConnectionPtr> links;
     int fd = -1;
     for (const int socket : sockets) {
-      const auto number = links.size() + 1;
+      const store::ProcessId number{links.size() + 1};
       auto* link = links.emplace_back(connect(loop, socket)).get();
       const auto arena = service.attach(
-          number, 1, [link](transport::Outgoing&& message) { link->send(std::move(message)); },
+          number, store::JobId{1},
+          [link](transport::Outgoing&& message) { link->send(std::move(message)); },
           [](const std::string&) { ::_exit(1); });
       fd = std::get<int>(arena);
       link->start([&service,
@@ -131,7 +132,7 @@ class ProcessSide {
       : link_(connect(loop_, node.socket(number - 1))) {
     auto mapping = store::Mapping::map(node.arena());
     client_ = std::make_unique<store::Client>(
-        loop_, number, std::move(std::get<store::Mapping>(mapping)),
+        loop_, store::ProcessId(number), std::move(std::get<store::Mapping>(mapping)),
         [this](transport::Outgoing&& message) { link_->send(std::move(message)); }, options);
     link_->start([this](wire::Message::Reader message) { client_->on_message(message); },
                  [this](const std::string& why) { client_->closed(why); });
@@ -143,7 +144,7 @@ class ProcessSide {
   }
 
   store::Writable create(std::uint64_t bytes) {
-    auto made = client_->create(bytes, 1);
+    auto made = client_->create(bytes, store::ProcessId{1});
     if (const auto* refusal = std::get_if<store::Refusal>(&made))
       throw std::runtime_error(refusal->message);
     return std::move(std::get<store::Writable>(made));

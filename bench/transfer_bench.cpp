@@ -36,14 +36,14 @@ using namespace troupe;
 using bench::Clock, bench::Report, bench::seconds_since;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr store::JobId kJob = 1;
-constexpr store::ProcessId kWriter = 10, kReader = 20;
+constexpr store::JobId kJob{1};
+constexpr store::ProcessId kWriter{10}, kReader{20};
 
 /// A node with a process that is played by the node itself: requests are made and answered on its
 /// loop.
 class Node {
  public:
-  Node(std::uint32_t number, store::ProcessId process)
+  Node(store::NodeId number, store::ProcessId process)
       : process_(process), service_(loop_, {.cap_bytes = 1536 * kMiB, .spill_bytes = 0}) {
     listener_ = transport::Listener::tcp(loop_, "127.0.0.1", 0, [this](transport::Socket socket) {
       transport::ServerOptions server;
@@ -73,7 +73,7 @@ class Node {
     transport::Outgoing create;
     store::write_object(create.root().initObjectCreate().initObject(), object);
     create.root().getObjectCreate().setRequest(1);
-    create.root().getObjectCreate().setOwner(process_);
+    create.root().getObjectCreate().setOwner(process_.value());
     create.root().getObjectCreate().setBytes(bytes);
     say(create);
     wait();
@@ -90,7 +90,7 @@ class Node {
     get.setRequest(1);
     store::write_object(get.initObject(), object);
     get.setBytes(bytes);
-    get.setOwner(kWriter);
+    get.setOwner(kWriter.value());
     store::write_node(get.initAt(), at);
     say(message);
     wait();
@@ -207,19 +207,20 @@ double median(std::vector<double> values) {
 void measure(const Report& report, const std::string& size, std::uint64_t bytes) {
   const Child plain([bytes](int tell) { send_plainly(tell, bytes); });
   const Child origin([bytes](int tell) {
-    Node node(1, kWriter);
+    Node node(store::NodeId{1}, kWriter);
     node.put(bytes);
     tell_port(tell, node.port());
     node.run();
   });
-  Node here(2, kReader);
+  Node here(store::NodeId{2}, kReader);
   std::vector<char> memory(bytes);
   std::vector<double> by_link, by_pull;
   const auto start = Clock::now();
   for (int round = 0; round < 3 || seconds_since(start) < report.options().seconds; ++round) {
     const auto link = receive_plainly(plain.port, memory);
     const auto began = Clock::now();
-    here.pull({kWriter, 1}, bytes, {.node = 1, .host = "127.0.0.1", .port = origin.port});
+    here.pull({kWriter, 1}, bytes,
+              {.node = store::NodeId{1}, .host = "127.0.0.1", .port = origin.port});
     const auto pull = seconds_since(began);
     if (round == 0) continue;  // to warm up
     by_link.push_back(link);

@@ -33,9 +33,10 @@ struct Loopback {
     auto made = *ring::Segment::create();
     auto there = std::move(std::get<ring::Segment>(ring::Segment::adopt(made.descriptor())));
     const auto bell = ring::Bell::create();
-    out = std::make_shared<OutChannel>(1, std::move(made), ring::Bell::adopt(bell->descriptor()));
+    out = std::make_shared<OutChannel>(runtime::ProcessId{1}, std::move(made),
+                                       ring::Bell::adopt(bell->descriptor()));
     in = std::make_shared<InChannel>(
-        InChannel::Callbacks{.caller = 2,
+        InChannel::Callbacks{.caller = runtime::ProcessId{2},
                              .segment = std::move(there),
                              .caller_bell = ring::Bell::adopt(bell->descriptor()),
                              .caller_loop = {},

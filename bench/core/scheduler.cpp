@@ -13,11 +13,11 @@ namespace {
 constexpr std::uint64_t kNever = ~std::uint64_t{0};  // the invariants only at the end
 
 /// Leases that run on that many nodes when a queue waits: tasks take 1.125 CPUs at the mean.
-std::uint64_t running_on(scheduler::NodeId nodes) { return std::uint64_t{nodes} * 32 / 9; }
+std::uint64_t running_on(std::uint32_t nodes) { return std::uint64_t{nodes} * 32 / 9; }
 
 /// The cost of a decision while `at_once` tasks wait or run: each that ends is followed by a new
 /// one.
-void grow(const Report& report, const std::string& figure, scheduler::NodeId nodes,
+void grow(const Report& report, const std::string& figure, std::uint32_t nodes,
           std::uint64_t at_once, std::string_view note) {
   const std::uint64_t more = report.smoke() ? 500 : 200'000;
   Simulation simulation({.nodes = nodes,
@@ -50,20 +50,20 @@ void scheduler_growth(const Report& report) {
   const auto small = [&](std::uint64_t full) {
     return report.smoke() ? std::min<std::uint64_t>(full, 200) : full;
   };
-  for (const scheduler::NodeId nodes : {10, 100, 1'000, 10'000}) {
-    const auto some = static_cast<scheduler::NodeId>(small(nodes));
+  for (const std::uint32_t nodes : {10, 100, 1'000, 10'000}) {
+    const auto some = static_cast<std::uint32_t>(small(nodes));
     grow(report, fmt::format("scheduler_growth_{}_nodes_no_queue_ns", nodes), some,
          running_on(some) / 2, "half full, nobody waits");
   }
-  for (const scheduler::NodeId nodes : {10, 100, 1'000, 10'000}) {
-    const auto some = static_cast<scheduler::NodeId>(small(nodes));
+  for (const std::uint32_t nodes : {10, 100, 1'000, 10'000}) {
+    const auto some = static_cast<std::uint32_t>(small(nodes));
     const auto waiting = small(10'000);
     grow(report, fmt::format("scheduler_growth_{}_nodes_ns", nodes), some,
          running_on(some) + waiting, fmt::format("{} wait", waiting));
   }
   for (const std::uint64_t queue : {1'000, 10'000, 100'000, 1'000'000}) {
     const auto waiting = small(queue);
-    const auto nodes = static_cast<scheduler::NodeId>(small(1'000));
+    const auto nodes = static_cast<std::uint32_t>(small(1'000));
     grow(report, fmt::format("scheduler_growth_{}_waiting_ns", queue), nodes,
          running_on(nodes) + waiting, fmt::format("{} wait", waiting));
   }

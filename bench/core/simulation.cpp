@@ -24,6 +24,11 @@ scheduler::Options with_room_for(std::uint64_t requests) {
   return options;
 }
 
+NodeId node_of(std::uint64_t number) { return NodeId{static_cast<std::uint32_t>(number)}; }
+std::uint32_t detail_of(Incarnation incarnation) {
+  return static_cast<std::uint32_t>(incarnation.value());
+}
+
 double cpu_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -76,12 +81,12 @@ void Simulation::simulate() {
 }
 
 void Simulation::begin() {
-  for (NodeId node = 1; node <= load_.nodes; ++node) apply(What::Joined, node, 1);
-  for (JobId job = 1; job <= load_.jobs; ++job) apply(What::Started, job);
+  for (std::uint32_t node = 1; node <= load_.nodes; ++node) apply(What::Joined, node, 1);
+  for (std::uint32_t job = 1; job <= load_.jobs; ++job) apply(What::Started, job);
   const auto before = rss_bytes({::getpid()});
-  while (asked_ < load_.at_once) ask(1 + pick(load_.jobs));
+  while (asked_ < load_.at_once) ask(ProcessId{1 + pick(load_.jobs)});
   pending_bytes_ = (rss_bytes({::getpid()}) - before) / static_cast<double>(load_.at_once);
-  for (NodeId i = 0; load_.failures && i < load_.nodes / 100; ++i) {
+  for (std::uint32_t i = 0; load_.failures && i < load_.nodes / 100; ++i) {
     after(std::chrono::milliseconds(pick(20'000)), What::NodeFails, 1 + i * 100 + pick(100));
   }
   after(200ms, What::Tick, 0);
@@ -89,7 +94,7 @@ void Simulation::begin() {
 
 void Simulation::ask(ProcessId driver) {
   ++asked_;
-  apply(What::Asked, driver, pick(4));
+  apply(What::Asked, driver.value(), pick(4));
 }
 
 void Simulation::ask_again() {
@@ -101,7 +106,7 @@ void Simulation::ask_again() {
 
 void Simulation::happen(const Due& due) {
   if (due.what == What::Returned) {
-    give_back(due.subject);
+    give_back(LeaseId{due.subject});
   } else {
     apply(due.what, due.subject, due.detail, due.by);
   }
@@ -120,8 +125,8 @@ void Simulation::give_back(LeaseId lease) {
     first_end_ = happened_.size();
     grants_to_first_end_ = grants_;
   }
-  apply(What::Returned, lease, 0, holder.mapped());
-  if (asked_ < load_.tasks) ask(1 + pick(load_.jobs));
+  apply(What::Returned, lease.value(), 0, holder.mapped().value());
+  if (asked_ < load_.tasks) ask(ProcessId{1 + pick(load_.jobs)});
 }
 
 void Simulation::apply(What what, std::uint64_t subject, std::uint32_t detail, std::uint64_t by) {
@@ -143,7 +148,7 @@ void Simulation::check() {
 }
 
 void Simulation::replay() {
-  RequestId request = 0;
+  RequestId request;
   std::uint64_t said = 0;
   std::vector<Effect> effects;
   const auto start = cpu_seconds();
@@ -166,24 +171,25 @@ Event Simulation::event_of(const Due& due, State& state, RequestId& request) con
                                {{{"cpu", 0.5}}, {}, false}};
   switch (due.what) {
     case What::Joined:
-      return NodeJoined{static_cast<NodeId>(due.subject),
-                        due.detail,
+      return NodeJoined{node_of(due.subject),
+                        Incarnation{due.detail},
                         fmt::format("n{}", due.subject),
                         {{"cpu", 4}},
                         0,
                         {}};
     case What::Started:
-      return JobStarted{due.subject, state.new_process_id()};
+      return JobStarted{JobId{due.subject}, state.new_process_id()};
     case What::Asked:
-      return LeaseAsked{++request, due.subject, due.subject, needs[due.detail]};
+      return LeaseAsked{++request, JobId{due.subject}, ProcessId{due.subject}, needs[due.detail]};
     case What::Ready:
-      return ProcessReady{due.subject, static_cast<NodeId>(due.by), due.detail};
+      return ProcessReady{ProcessId{due.subject}, node_of(due.by), Incarnation{due.detail}};
     case What::Exited:
-      return ProcessExited{due.subject, static_cast<NodeId>(due.by), due.detail, "stopped"};
+      return ProcessExited{ProcessId{due.subject}, node_of(due.by), Incarnation{due.detail},
+                           "stopped"};
     case What::Returned:
-      return LeaseReturned{due.subject, due.by};
+      return LeaseReturned{LeaseId{due.subject}, ProcessId{due.by}};
     case What::NodeFails:
-      return NodeLost{static_cast<NodeId>(due.subject), 1, "it failed"};
+      return NodeLost{node_of(due.subject), Incarnation{1}, "it failed"};
     case What::Tick:
       return Tick{};
   }
@@ -191,17 +197,17 @@ Event Simulation::event_of(const Due& due, State& state, RequestId& request) con
 }
 
 void Simulation::note(const StartProcess& e) {
-  after(5ms, What::Ready, e.process, static_cast<std::uint32_t>(e.incarnation), e.node);
+  after(5ms, What::Ready, e.process.value(), detail_of(e.incarnation), e.node.value());
 }
 
 void Simulation::note(const StopProcess& e) {
-  after(1ms, What::Exited, e.process, static_cast<std::uint32_t>(e.incarnation), e.node);
+  after(1ms, What::Exited, e.process.value(), detail_of(e.incarnation), e.node.value());
 }
 
 void Simulation::note(const LeaseGranted& e) {
   ++grants_;
   holders_.emplace(e.lease, e.requester);
-  after(100ms + std::chrono::microseconds(pick(1'900'000)), What::Returned, e.lease);
+  after(100ms + std::chrono::microseconds(pick(1'900'000)), What::Returned, e.lease.value());
 }
 
 void Simulation::note(const LeaseLost& e) {

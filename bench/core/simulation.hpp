@@ -15,8 +15,8 @@ namespace troupe::bench {
 
 /// What a Simulation is made of.
 struct Load {
-  scheduler::NodeId nodes = 10'000;  ///< of 4 CPUs each
-  std::uint64_t tasks = 1'000'000;   ///< that are run, each under a lease of its own
+  std::uint32_t nodes = 10'000;     ///< of 4 CPUs each
+  std::uint64_t tasks = 1'000'000;  ///< that are run, each under a lease of its own
   /// Asked for at the beginning; the rest one by one as others end.
   std::uint64_t at_once = 1'000'000;
   std::uint32_t jobs = 20;  ///< with a driver each, whose tasks they are by chance
@@ -110,7 +110,7 @@ class Simulation {
   std::uint64_t last_order_ = 0;
   std::priority_queue<Planned, std::vector<Planned>, std::greater<>> agenda_;
   std::vector<Due> happened_;
-  scheduler::RequestId last_request_ = 0;
+  scheduler::RequestId last_request_;
   std::unordered_map<scheduler::LeaseId, scheduler::ProcessId> holders_;
   std::vector<scheduler::ProcessId> to_ask_again_;
 

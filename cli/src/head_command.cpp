@@ -118,7 +118,7 @@ int run_head(const HeadArguments& arguments) {
                      {.secret = options.token, .from = "token file " + token_file});
     offer.guardian = guardian.release();
     node.emplace(loop, std::move(offer));
-    node->start([](std::uint32_t) {},
+    node->start([](runtime::NodeId) {},
                 [&](const std::string& why, bool failed) {
                   if (failed && !stopping) {
                     fmt::print(stderr, "the head's own node ended: {}\n", why);

@@ -23,7 +23,7 @@ int run_worker(const WorkerArguments& arguments) {
   node::Node node(loop, std::move(options));
   int exit_code = 0;
   node.start(
-      [&](std::uint32_t number) {
+      [&](runtime::NodeId number) {
         fmt::print("node {} of the cluster at {}; output of its processes: {}\n", number,
                    transport::format_endpoint(head.at.host, head.at.port), logs);
         std::fflush(stdout);

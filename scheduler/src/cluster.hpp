@@ -12,6 +12,7 @@
 #include <troupe/scheduler/events.hpp>
 #include <troupe/scheduler/options.hpp>
 
+#include "id_format.hpp"
 #include "tables/departed.hpp"
 #include "tables/model.hpp"
 #include "tables/node_table.hpp"
@@ -95,8 +96,8 @@ class Cluster {
                                      const ShapeView& shape, const Prospect& outlook) const;
   /// Where it is accepted, its requester; else it was refused, or is there already.
   template <class Asked>
-  Process* accept(const Asked& event, const ShapeView& shape, std::uint64_t subject);
-  void refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed = 0);
+  Process* accept(const Asked& event, const ShapeView& shape, SubjectId subject);
+  void refuse(Request& request, Refused::Kind kind, std::string reason, ProcessId failed = {});
   /// Without an answer: takes back what it holds, and the actor or gang that it was to become.
   void drop(RequestId request);
   void drop(Request& request);
@@ -236,8 +237,8 @@ class Cluster {
   TimePoint now_{};
   TimePoint time_passed_at_{};  // when pass_time ran last
   std::uint64_t last_sequence_ = 0;
-  ProcessId last_process_ = 0;
-  LeaseId last_lease_ = 0;
+  ProcessId last_process_{};
+  LeaseId last_lease_{};
 
   NodeTable nodes_;
   Departed departed_;

@@ -4,6 +4,8 @@
 #include <troupe/scheduler/effects.hpp>
 #include <troupe/scheduler/events.hpp>
 
+#include "id_format.hpp"
+
 namespace troupe::scheduler {
 namespace {
 

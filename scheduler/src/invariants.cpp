@@ -70,7 +70,7 @@ std::optional<std::string> Cluster::broken_invariant() const {
     if (placed == requests_.contains(actor.request))
       return fmt::format("actor {}: its request is lost, or left", id);
     if (actor.stage != Stage::Pending &&
-        (process == nullptr || process->role != Role::Actor || process->subject != id)) {
+        (process == nullptr || process->role != Role::Actor || process->subject != SubjectId{id})) {
       return fmt::format("actor {}: no process", id);
     }
     if (!actor.name.empty() && (!names_.contains(actor.name) || names_.at(actor.name) != id)) {
@@ -100,11 +100,12 @@ std::optional<std::string> Cluster::broken_leases() const {
   for (const auto* lease : leases_.all()) {
     const auto id = lease->id;
     if (leases_.find(id) != lease) return fmt::format("lease {}: it is not found", id);
-    if (lease->process->role != Role::Lease || lease->process->subject != id ||
+    if (lease->process->role != Role::Lease || lease->process->subject != SubjectId{id} ||
         lease->node != lease->process->node) {
       return fmt::format("lease {}: no process", id);
     }
-    if (!lease->granted() && (lease->request->subject != id || lease->request->waiting())) {
+    if (!lease->granted() &&
+        (lease->request->subject != SubjectId{id} || lease->request->waiting())) {
       return fmt::format("lease {}: no request", id);
     }
   }
@@ -124,7 +125,7 @@ std::optional<std::string> Cluster::broken_holders() const {
         return fmt::format("process {}: it is listed by job {}", process.id, id);
       if (process.role != Role::None) used += process.held.resources;
       if (process.role == Role::Lease) {
-        const auto& lease = leases_.at(process.subject);
+        const auto& lease = leases_.at(process.subject.lease());
         if (lease.recalled) returning += process.held.resources;
       }
       ++processes;
@@ -165,9 +166,10 @@ std::optional<std::string> Cluster::broken(const Process& process) const {
   const auto* node = process.node;
   if (nodes_.find(node->id) != node || !process.on_node.is_linked())
     return fmt::format("process {}: no node", process.id);
-  const bool has_user = (process.role == Role::Lease && leases_.contains(process.subject)) ||
-                        (process.role == Role::Actor && actors_.contains(process.subject)) ||
-                        (process.role == Role::Rank && gangs_.contains(process.subject));
+  const bool has_user =
+      (process.role == Role::Lease && leases_.contains(process.subject.lease())) ||
+      (process.role == Role::Actor && actors_.contains(process.subject.actor())) ||
+      (process.role == Role::Rank && gangs_.contains(process.subject.gang()));
   const bool may_be_unused = process.state != ProcessState::InUse && process.role == Role::None;
   if (!has_user && !may_be_unused) return fmt::format("process {}: in use by nobody", process.id);
   if (process.state == ProcessState::Idle && (has_user || !process.held.resources.empty())) {
@@ -192,7 +194,7 @@ std::optional<std::string> Cluster::broken(const Gang& gang) const {
   for (const auto& member : gang.members) {
     const auto* process = find_process(member.process);
     const bool there =
-        process != nullptr && process->role == Role::Rank && process->subject == gang.id;
+        process != nullptr && process->role == Role::Rank && process->subject == SubjectId{gang.id};
     if (!there) ++dead;
   }
   if (dead > 0 && gang.stage != Stage::Broken)

@@ -36,9 +36,11 @@ std::string Cluster::reason_of_starting(const Request& request) const {
     return fmt::format("worker process {} is starting on {}", id,
                        node_text(processes_.at(id).node->id));
   };
-  if (request.shape->kind == Kind::Lease) return starts(leases_.at(request.subject).process->id);
-  if (request.shape->kind == Kind::Actor) return starts(actors_.at(request.subject).process);
-  const auto& gang = gangs_.at(request.subject);
+  if (request.shape->kind == Kind::Lease)
+    return starts(leases_.at(request.subject.lease()).process->id);
+  if (request.shape->kind == Kind::Actor)
+    return starts(actors_.at(request.subject.actor()).process);
+  const auto& gang = gangs_.at(request.subject.gang());
   const auto slow = std::ranges::find_if(gang.members, [&](const Member& member) {
     return processes_.at(member.process).state == ProcessState::Starting;
   });

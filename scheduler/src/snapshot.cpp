@@ -14,11 +14,11 @@ std::string use_of(const Process& process) {
     case Role::None:
       return {};
     case Role::Lease:
-      return fmt::format("lease {}", process.subject);
+      return fmt::format("lease {}", process.subject.lease());
     case Role::Actor:
-      return fmt::format("actor {}", process.subject);
+      return fmt::format("actor {}", process.subject.actor());
     case Role::Rank:
-      return fmt::format("rank {} of gang {}", process.rank, process.subject);
+      return fmt::format("rank {} of gang {}", process.rank, process.subject.gang());
   }
   return {};
 }
@@ -30,10 +30,10 @@ std::string Cluster::what(const Request& request) const {
   const auto need = to_string(shape.need);
   if (shape.kind == Kind::Lease) return fmt::format("lease of {}", need);
   if (shape.kind == Kind::Gang)
-    return fmt::format("gang {} of {} times {} ({})", request.subject, shape.size, need,
+    return fmt::format("gang {} of {} times {} ({})", request.subject.gang(), shape.size, need,
                        to_string(shape.strategy));
-  const auto& name = actors_.at(request.subject).name;
-  return name.empty() ? fmt::format("actor {} of {}", request.subject, need)
+  const auto& name = actors_.at(request.subject.actor()).name;
+  return name.empty() ? fmt::format("actor {} of {}", request.subject.actor(), need)
                       : fmt::format("actor '{}' of {}", name, need);
 }
 
@@ -85,7 +85,7 @@ ActorView Cluster::view(const Actor& actor) const {
   const auto* process = find_process(actor.process);
   return {actor.id,    actor.request, actor.name,
           actor.type,  actor.job,     actor.requester,
-          actor.stage, actor.process, process == nullptr ? NodeId{0} : process->node->id};
+          actor.stage, actor.process, process == nullptr ? NodeId{} : process->node->id};
 }
 
 GangView Cluster::view(const Gang& gang) {
@@ -93,7 +93,7 @@ GangView Cluster::view(const Gang& gang) {
 }
 
 ProcessView Cluster::view(const Process& process) const {
-  const auto node = process.node == nullptr ? NodeId{0} : process.node->id;
+  const auto node = process.node == nullptr ? NodeId{} : process.node->id;
   return {process.id, node, process.job->id, process.state, use_of(process)};
 }
 

@@ -6,7 +6,7 @@ using namespace troupe::scheduler::test;
 TEST_CASE("tasks that wait for tasks, ten deep on one CPU, finish", "[scheduler][blocking]") {
   World world;
   const auto node = world.join("a", {{"cpu", 1}});
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   std::vector<LeaseGranted> chain;
   auto caller = driver;
   for (int depth = 0; depth < 10; ++depth) {
@@ -38,7 +38,7 @@ TEST_CASE(
     "[scheduler][blocking]") {
   World world;
   world.join("a", {{"cpu", 1}});
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   const auto waiter = world.lease_of(world.ask_lease(driver, cpus(1)))->process;
   world.step(ProcessBlocked{waiter});
   const auto first = *world.lease_of(world.ask_lease(waiter, cpus(0.5)));
@@ -59,18 +59,18 @@ TEST_CASE("it runs on in debt where an actor took its CPU for good, and is given
           "[scheduler][blocking]") {
   World world;
   const auto node = world.join("a", {{"cpu", 1}});
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   const auto lease = *world.lease_of(world.ask_lease(driver, cpus(1)));
   world.step(ProcessBlocked{lease.process});
-  world.ask_actor(1, lease.process, cpus(1));
-  REQUIRE(world.actors.contains(1));
+  world.ask_actor(1_actor, lease.process, cpus(1));
+  REQUIRE(world.actors.contains(1_actor));
   world.step(ProcessUnblocked{lease.process});
   CHECK_FALSE(world.resumed.contains(lease.process));
   world.wait(500ms);
   CHECK(world.resumed.contains(lease.process));
 
   const auto later = world.ask_lease(driver, cpus(1));
-  world.release_actor(1);
+  world.release_actor(1_actor);
   CHECK_FALSE(world.lease_of(later));
   CHECK(world.node(node).free.empty());
   world.give_back(lease.lease);
@@ -80,7 +80,7 @@ TEST_CASE("it runs on in debt where an actor took its CPU for good, and is given
 TEST_CASE("only the CPU is given back while a process waits", "[scheduler][blocking]") {
   World world;
   const auto node = world.join("a", {{"cpu", 2}, {"memory", 8}}, 1);
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   const Need need{{{"cpu", 2}, {"gpu", 1}, {"memory", 5}}, {}, false};
   const auto process = world.lease_of(world.ask_lease(driver, need))->process;
   world.step(ProcessBlocked{process});
@@ -96,8 +96,8 @@ TEST_CASE("chains are bounded, the bound is the reason, and after a while it ref
   options.lease_processes_per_cpu = 4;
   World world{options};
   world.join("a", {{"cpu", 1}});
-  auto caller = world.start_job(1);
-  RequestId last = 0;
+  auto caller = world.start_job(1_job);
+  RequestId last;
   for (int depth = 0; depth < 5; ++depth) {
     last = world.ask_lease(caller, cpus(1));
     if (depth > 0) world.step(ProcessBlocked{caller});

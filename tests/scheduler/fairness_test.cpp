@@ -19,9 +19,9 @@ class Stream {
       if (!lease || ends > world_.now) continue;
       ++finished;
       world_.give_back(lease->lease);
-      request = 0;
+      request = {};
     }
-    std::erase_if(tasks_, [](const auto& entry) { return entry.first == 0; });
+    std::erase_if(tasks_, [](const auto& entry) { return !entry.first; });
     while (world_.state.pending().size() < 6)
       tasks_.emplace_back(world_.ask_lease(requester_, cpus(1), job_), TimePoint{});
   }
@@ -40,19 +40,19 @@ TEST_CASE("a gang as big as the cluster is not starved by a stream of small task
           "[scheduler][fairness]") {
   World world;
   for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
-  const auto driver = world.start_job(1);
-  Stream stream{world, driver, 1};
+  const auto driver = world.start_job(1_job);
+  Stream stream{world, driver, 1_job};
   stream.keep_asking(300ms);
-  world.ask_gang(1, world.start_job(2), 12, cpus(1), Strategy::Pack, 2);
+  world.ask_gang(1_gang, world.start_job(2_job), 12, cpus(1), Strategy::Pack, 2_job);
 
   const auto patience = Options{}.patience;
-  while (!world.gangs.contains(1) && world.now < patience + 2s) {
+  while (!world.gangs.contains(1_gang) && world.now < patience + 2s) {
     world.wait(100ms);
     stream.keep_asking(300ms);
   }
-  CHECK(world.gangs.contains(1));
+  CHECK(world.gangs.contains(1_gang));
   CHECK(stream.finished >= 12);
-  world.release_gang(1);
+  world.release_gang(1_gang);
   const auto before = stream.finished;
   for (int i = 0; i < 10; ++i) {
     world.wait(100ms);
@@ -65,14 +65,14 @@ TEST_CASE("the driver is told of an actor that waits long, once, and not of task
           "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   world.ask_lease(driver, cpus(1));
   world.ask_lease(driver, cpus(2));
   const auto after = Options{}.notice_after;
   world.wait(after + 1s);
   CHECK(world.seen<StillWaits>().empty());
 
-  world.ask_actor(1, driver, cpus(2), "second");
+  world.ask_actor(1_actor, driver, cpus(2), "second");
   world.wait(after - 1s);
   CHECK(world.seen<StillWaits>().empty());
   world.wait(1s);
@@ -92,9 +92,9 @@ TEST_CASE("who has waited long is told so by a tick, not by what happens in betw
           "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
-  const auto driver = world.start_job(1);
-  world.ask_actor(1, driver, cpus(2));
-  world.ask_actor(2, driver, cpus(2));
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, cpus(2));
+  world.ask_actor(2_actor, driver, cpus(2));
   world.now += Options{}.notice_after;
   world.ask_lease(driver, cpus(1));
   CHECK(world.seen<StillWaits>().empty());
@@ -106,8 +106,8 @@ TEST_CASE("a driver whose actor waits is told that its others keep what they hav
           "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
-  const auto driver = world.start_job(1);
-  for (ActorId actor = 1; actor <= 3; ++actor) world.ask_actor(actor, driver, cpus(1));
+  const auto driver = world.start_job(1_job);
+  for (ActorId actor{1}; actor <= 3_actor; ++actor) world.ask_actor(actor, driver, cpus(1));
   world.wait(Options{}.notice_after);
   const auto told = world.seen<StillWaits>();
   REQUIRE(told.size() == 1);
@@ -120,10 +120,10 @@ TEST_CASE("the driver is told of tasks and gangs that wait while the job has non
           "[scheduler][notice]") {
   World world;
   world.join("a", {{"cpu", 2}});
-  world.ask_actor(1, world.start_job(1), cpus(2));
-  const auto second = world.start_job(2), third = world.start_job(3);
-  world.ask_lease(second, cpus(1), 2);
-  world.ask_gang(1, third, 2, cpus(1), Strategy::Pack, 3);
+  world.ask_actor(1_actor, world.start_job(1_job), cpus(2));
+  const auto second = world.start_job(2_job), third = world.start_job(3_job);
+  world.ask_lease(second, cpus(1), 2_job);
+  world.ask_gang(1_gang, third, 2, cpus(1), Strategy::Pack, 3_job);
   world.wait(Options{}.notice_after);
   const auto told = world.seen<StillWaits>();
   REQUIRE(told.size() == 2);
@@ -137,30 +137,30 @@ TEST_CASE("without patience for it the same gang would wait for ever", "[schedul
   options.lease_term = 24h;
   World world{options};
   for (auto name : {"a", "b", "c"}) world.join(name, {{"cpu", 4}});
-  const auto driver = world.start_job(1);
-  Stream stream{world, driver, 1};
+  const auto driver = world.start_job(1_job);
+  Stream stream{world, driver, 1_job};
   stream.keep_asking(350ms);
-  world.ask_gang(1, driver, 12, cpus(1));  // of the same job: no other has had less
+  world.ask_gang(1_gang, driver, 12, cpus(1));  // of the same job: no other has had less
   for (int i = 0; i < 100; ++i) {
     world.wait(100ms);
     stream.keep_asking(Duration{250ms + (i % 3) * 100ms});
   }
-  CHECK_FALSE(world.gangs.contains(1));
+  CHECK_FALSE(world.gangs.contains(1_gang));
 }
 
 TEST_CASE("while nodes are drained for it, others are told so and use what it does not need",
           "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 4}, {"disk", 1}});
-  const auto driver = world.start_job(1);
-  const auto other = world.start_job(2);
+  const auto driver = world.start_job(1_job);
+  const auto other = world.start_job(2_job);
   const auto long_task = *world.lease_of(world.ask_lease(driver, cpus(2)));
-  const auto gang = world.ask_gang(1, other, 3, cpus(1), Strategy::Pack, 2);
+  const auto gang = world.ask_gang(1_gang, other, 3, cpus(1), Strategy::Pack, 2_job);
   world.wait(3s);
   CHECK(world.recalled.contains(long_task.lease));
   CHECK(world.reason_of(gang) ==
         "room is kept free for it, as its turn is next: 'a' (node 1) has room for 2 of 3");
-  CHECK(world.node(1).state == "drained for request 2");
+  CHECK(world.node(1_node).state == "drained for request 2");
 
   const auto small = world.ask_lease(driver, cpus(1));
   CHECK(world.reason_of(small) ==
@@ -168,7 +168,7 @@ TEST_CASE("while nodes are drained for it, others are told so and use what it do
   CHECK(world.lease_of(world.ask_lease(driver, {{{"disk", 1}}, {}, false})));
 
   world.give_back(long_task.lease);
-  CHECK(world.gangs.contains(1));
+  CHECK(world.gangs.contains(1_gang));
   CHECK(world.lease_of(small));
 }
 
@@ -177,17 +177,17 @@ TEST_CASE(
     "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 2}});
-  const auto driver = world.start_job(1);
-  world.ask_actor(1, driver, cpus(1));
-  const auto gang = world.ask_gang(2, driver, 2, cpus(1));
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, cpus(1));
+  const auto gang = world.ask_gang(2_gang, driver, 2, cpus(1));
   world.wait(3s);
   const auto small = world.ask_lease(driver, cpus(1));
   CHECK_FALSE(world.lease_of(small));
   world.wait(11s);
   REQUIRE(world.lease_of(small));
   world.give_back(world.lease_of(small)->lease);
-  world.release_actor(1);
-  CHECK(world.gangs.contains(2));
+  world.release_actor(1_actor);
+  CHECK(world.gangs.contains(2_gang));
   CHECK(world.reason_of(gang) == "not pending");
 }
 
@@ -195,8 +195,8 @@ TEST_CASE("requesters take turns: a lease past its term is recalled once somebod
           "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
-  const auto first = world.start_job(1);
-  const auto second = world.start_job(2);
+  const auto first = world.start_job(1_job);
+  const auto second = world.start_job(2_job);
   const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
   world.wait(5s);
   CHECK(world.recalled.empty());
@@ -205,7 +205,7 @@ TEST_CASE("requesters take turns: a lease past its term is recalled once somebod
   world.wait(100ms);
   CHECK(world.recalled.empty());  // it would only get back what it has
 
-  const auto other = world.ask_lease(second, cpus(1), 2);
+  const auto other = world.ask_lease(second, cpus(1), 2_job);
   world.wait(100ms);
   CHECK(world.recalled == std::set{held.lease});
   world.give_back(held.lease);
@@ -219,8 +219,8 @@ TEST_CASE("requesters take turns: a lease past its term is recalled once somebod
 TEST_CASE("what fits passes what does not, in the order of arrival", "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 2}}, 1);
-  const auto driver = world.start_job(1);
-  world.ask_actor(1, driver, gpus(1));
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, gpus(1));
   const auto blocked = world.ask_lease(driver, gpus(1));
   const auto fits = world.ask_lease(driver, cpus(1));
   const auto next = world.ask_lease(driver, cpus(1));
@@ -234,10 +234,10 @@ TEST_CASE(
     "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
-  const auto first = world.start_job(1);
-  const auto second = world.start_job(2);
+  const auto first = world.start_job(1_job);
+  const auto second = world.start_job(2_job);
   const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
-  const auto cold = world.ask_lease(second, cpus(1), 2);
+  const auto cold = world.ask_lease(second, cpus(1), 2_job);
   world.now += Options{}.together;
   const auto warm = world.ask_lease(first, cpus(1));
   const auto late = world.ask_lease(first, cpus(1));
@@ -256,10 +256,10 @@ TEST_CASE("what came later than together with the first lease never passes it",
           "[scheduler][fairness]") {
   World world;
   world.join("a", {{"cpu", 1}});
-  const auto first = world.start_job(1);
-  const auto second = world.start_job(2);
+  const auto first = world.start_job(1_job);
+  const auto second = world.start_job(2_job);
   const auto held = *world.lease_of(world.ask_lease(first, cpus(1)));
-  const auto cold = world.ask_lease(second, cpus(1), 2);
+  const auto cold = world.ask_lease(second, cpus(1), 2_job);
   world.now += Options{}.together + 1ns;
   const auto later = world.ask_lease(first, cpus(1));
   world.give_back(held.lease);
@@ -273,14 +273,14 @@ TEST_CASE("what needs nothing goes to a node that the request before it has fill
   options.lease_processes_per_cpu = 2;
   World world{options};
   world.join("a", {{"cpu", 1}});
-  const auto first = world.start_job(1);
-  const auto second = world.start_job(2);
+  const auto first = world.start_job(1_job);
+  const auto second = world.start_job(2_job);
   REQUIRE(world.lease_of(world.ask_lease(first, {})));
   REQUIRE(world.lease_of(world.ask_lease(first, {})));
-  const auto filling = world.ask_lease(second, cpus(1), 2);
-  const auto needless = world.ask_lease(second, {}, 2);
+  const auto filling = world.ask_lease(second, cpus(1), 2_job);
+  const auto needless = world.ask_lease(second, {}, 2_job);
   CHECK_FALSE(world.lease_of(filling));
-  world.step(JobEnded{1, "done"});
+  world.step(JobEnded{1_job, "done"});
   CHECK(world.lease_of(filling));
   CHECK(world.lease_of(needless));
 }

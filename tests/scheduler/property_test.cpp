@@ -45,7 +45,7 @@ class Storm {
 
   /// Ends all jobs and lets processes exit: what is free is then what is there.
   void drain() {
-    for (JobId job = 1; job <= kJobs; ++job) world_.apply(JobEnded{job, "over"});
+    for (JobId job = 1_job; job <= JobId{kJobs}; ++job) world_.apply(JobEnded{job, "over"});
     for (const auto& process : world_.state.processes()) world_.exit(process.process, "over");
     CHECK(world_.state.processes().empty());
     CHECK(world_.state.jobs().empty());
@@ -58,8 +58,8 @@ class Storm {
   const std::string& told() const { return world_.told; }
 
  private:
-  static constexpr JobId kJobs = 3;
-  static constexpr NodeId kNodes = 4;
+  static constexpr unsigned kJobs = 3;
+  static constexpr unsigned kNodes = 4;
 
   static Options options() {
     Options options;
@@ -85,12 +85,12 @@ class Storm {
   ProcessId any_process() {
     const auto processes = world_.state.processes();
     return processes.empty() || pick(20) == 0
-               ? pick(1000)
+               ? ProcessId{pick(1000)}
                : processes[pick(static_cast<unsigned>(processes.size()))].process;
   }
   JobId job_of(ProcessId process) {
     const auto view = world_.state.process(process);
-    return view && pick(20) != 0 ? view->job : 1 + pick(kJobs);
+    return view && pick(20) != 0 ? view->job : JobId{1 + pick(kJobs)};
   }
   Need any_need() {
     static const std::vector<Resources> needs{{{"cpu", 1}},
@@ -151,21 +151,24 @@ class Storm {
     }
   }
   void node_event() {
-    const NodeId node = 1 + pick(kNodes);
+    const NodeId node{1 + pick(kNodes)};
+    auto& incarnation = incarnations_[node];
     if (pick(3) == 0) {
-      world_.apply(NodeLost{node, incarnations_[node] - pick(2), "its connection closed"});
+      world_.apply(
+          NodeLost{node, Incarnation{incarnation.value() - pick(2)}, "its connection closed"});
       return;
     }
+    if (pick(2) == 1) ++incarnation;
     world_.apply(NodeJoined{node,
-                            incarnations_[node] += pick(2),
-                            "n" + std::to_string(node),
+                            incarnation,
+                            "n" + to_string(node),
                             {{"cpu", 1.0 + pick(4)}, {"disk", 1}},
                             pick(3),
                             {{"zone", pick(2) == 0 ? "a" : "b"}}});
     // What ran there is unknown by now: late words about it are nonsense that must do no harm.
   }
   void job_event() {
-    const JobId job = 1 + pick(kJobs);
+    const JobId job{1 + pick(kJobs)};
     if (pick(4) == 0) {
       world_.apply(JobEnded{job, "its driver left"});
     } else {
@@ -186,28 +189,29 @@ class Storm {
   void ask_actor() {
     const auto requester = any_process();
     const auto name = pick(3) == 0 ? "name" + std::to_string(pick(5)) : std::string{};
-    world_.apply(ActorAsked{world_.next_request(), pick(60), job_of(requester), requester,
+    world_.apply(ActorAsked{world_.next_request(), ActorId{pick(60)}, job_of(requester), requester,
                             any_need(), name, "a type"});
   }
   void ask_gang() {
     const auto requester = any_process();
-    world_.apply(GangAsked{world_.next_request(), pick(60), job_of(requester), requester, pick(5),
-                           any_need(), static_cast<Strategy>(pick(4))});
+    world_.apply(GangAsked{world_.next_request(), GangId{pick(60)}, job_of(requester), requester,
+                           pick(5), any_need(), static_cast<Strategy>(pick(4))});
   }
   void release() {
     if (pick(2) == 0) {
-      const ActorId actor = pick(60);
+      const ActorId actor{pick(60)};
       const auto view = world_.state.actor(actor);
       world_.apply(ActorReleased{actor, view ? view->requester : any_process(), ""});
     } else {
-      const GangId gang = pick(60);
+      const GangId gang{pick(60)};
       const auto view = world_.state.gang(gang);
       world_.apply(GangReleased{gang, view ? view->requester : any_process(), ""});
     }
   }
   void withdraw() {
     const auto pending = world_.state.pending();
-    if (pending.empty()) return void(world_.apply(RequestWithdrawn{pick(1000), any_process()}));
+    if (pending.empty())
+      return void(world_.apply(RequestWithdrawn{RequestId{pick(1000)}, any_process()}));
     const auto& one = pending[pick(static_cast<unsigned>(pending.size()))];
     world_.apply(RequestWithdrawn{one.request, one.requester});
   }
@@ -226,7 +230,7 @@ class Storm {
     std::vector<Event> lies;
     const auto other_than = [&](ProcessId owner) {
       const auto process = any_process();
-      return process == owner ? ProcessId{0} : process;
+      return process == owner ? ProcessId{} : process;
     };
     for (const auto& [id, lease] : world_.leases)
       lies.emplace_back(LeaseReturned{id, other_than(lease.requester)});
@@ -242,9 +246,11 @@ class Storm {
         lies.emplace_back(ActorReleased{actor.actor, by->process, "a lie"});
     }
     for (const auto& process : world_.state.processes()) {
-      const auto incarnation = process.node == 0 ? 0 : world_.node(process.node).incarnation;
-      lies.emplace_back(ProcessReady{process.process, process.node, incarnation + 1});
-      lies.emplace_back(ProcessExited{process.process, process.node + 1, incarnation, "a lie"});
+      const auto incarnation = process.node ? world_.node(process.node).incarnation : Incarnation{};
+      auto later = incarnation;
+      auto next = process.node;
+      lies.emplace_back(ProcessReady{process.process, process.node, ++later});
+      lies.emplace_back(ProcessExited{process.process, ++next, incarnation, "a lie"});
     }
     return lies;
   }
@@ -258,7 +264,8 @@ class Storm {
 
   std::mt19937 random_;
   World world_;
-  std::map<NodeId, Incarnation> incarnations_{{1, 1}, {2, 1}, {3, 1}, {4, 1}};
+  std::map<NodeId, Incarnation> incarnations_{
+      {1_node, 1_life}, {2_node, 1_life}, {3_node, 1_life}, {4_node, 1_life}};
 };
 
 }  // namespace

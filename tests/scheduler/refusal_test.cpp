@@ -7,19 +7,19 @@ TEST_CASE("what can never be is refused at once, naming what is missing and the 
           "[scheduler][refusal]") {
   World world;
   world.join("a", {{"cpu", 2}}, 1);
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
 
   world.ask_lease(driver, gpus(4));
   CHECK(world.refusal() ==
         "no node has cpu 1, gpu 4; the closest is 'a' (node 1) with gpu 1: lacks gpu 3");
-  world.ask_actor(1, driver, {{{"cpu", 1}}, {{"zone", "b"}}, false});
+  world.ask_actor(1_actor, driver, {{{"cpu", 1}}, {{"zone", "b"}}, false});
   CHECK(world.refusal() == "no node has zone=b; the closest is 'a' (node 1) with no labels");
-  world.ask_gang(1, driver, 3, cpus(1));
+  world.ask_gang(1_gang, driver, 3, cpus(1));
   CHECK(world.refusal() == "all nodes together hold 2 of the 3 ranks of cpu 1, even when idle");
-  world.ask_gang(1, driver, 2, cpus(1), Strategy::StrictSpread);
+  world.ask_gang(1_gang, driver, 2, cpus(1), Strategy::StrictSpread);
   CHECK(world.refusal() ==
         "2 ranks of cpu 1 need as many nodes, and 1 has room for one even when idle");
-  world.ask_gang(1, driver, 0, cpus(1));
+  world.ask_gang(1_gang, driver, 0, cpus(1));
   CHECK(world.refusal() == "a gang has at least one rank");
   CHECK(world.is_idle());
 }
@@ -29,20 +29,20 @@ TEST_CASE(
     "[scheduler][refusal]") {
   World world;
   world.join("a", {{"cpu", 4}});
-  const auto driver = world.start_job(1);
-  world.ask_actor(1, driver, cpus(1), "x");
-  world.ask_actor(2, driver, cpus(1), "x");
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, cpus(1), "x");
+  world.ask_actor(2_actor, driver, cpus(1), "x");
   CHECK(world.seen<Refused>().at(0).kind == Refused::Kind::NameTaken);
   CHECK(world.refusal() == "the name 'x' is taken by actor 1 of job 1");
-  world.release_actor(1);
-  world.ask_actor(2, driver, cpus(1), "x");
-  CHECK(world.state.actor_named("x")->actor == 2);
+  world.release_actor(1_actor);
+  world.ask_actor(2_actor, driver, cpus(1), "x");
+  CHECK(world.state.actor_named("x")->actor == 2_actor);
 }
 
 TEST_CASE("requests wait for a first node for a while, then they are refused",
           "[scheduler][refusal]") {
   World world;
-  const auto driver = world.start_job(1);
+  const auto driver = world.start_job(1_job);
   const auto request = world.ask_lease(driver, cpus(2));
   CHECK(world.reason_of(request) == "no node has joined yet");
   world.wait(9s);
@@ -71,12 +71,12 @@ TEST_CASE("requests wait for a first node for a while, then they are refused",
 TEST_CASE("events of an older life of a node are ignored", "[scheduler][node]") {
   World world;
   const auto node = world.join("a", {{"cpu", 1}});
-  const auto driver = world.start_job(1);
-  world.step(NodeJoined{node, 2, "a", {{"cpu", 2}}, 0, {}});
+  const auto driver = world.start_job(1_job);
+  world.step(NodeJoined{node, 2_life, "a", {{"cpu", 2}}, 0, {}});
   world.ask_lease(driver, cpus(2));
   CHECK(world.leases.size() == 1);
-  world.step(NodeLost{node, 1, "late"});
-  world.step(NodeJoined{node, 1, "a", {{"cpu", 9}}, 0, {}});
+  world.step(NodeLost{node, 1_life, "late"});
+  world.step(NodeJoined{node, 1_life, "a", {{"cpu", 9}}, 0, {}});
   CHECK(world.leases.size() == 1);
   CHECK(world.node(node).total == Resources{{"cpu", 2}});
 }
@@ -84,7 +84,7 @@ TEST_CASE("events of an older life of a node are ignored", "[scheduler][node]") 
 TEST_CASE("who is not there can ask for nothing", "[scheduler][refusal]") {
   World world;
   world.join("a", {{"cpu", 1}});
-  world.start_job(1);
-  world.ask_lease(99, cpus(1));
+  world.start_job(1_job);
+  world.ask_lease(99_process, cpus(1));
   CHECK(world.refusal() == "process 99, which asks, is not running in job 1");
 }

@@ -87,7 +87,7 @@ class Gangs : public Demand {
     });
     begin_placed();
     while (asked_.size() < ahead_) {
-      asked_.push_back(1'000'000 * job_ + ++last_);
+      asked_.push_back(GangId{1'000'000 * job_.value() + ++last_});
       world_.ask_gang(asked_.back(), driver_, size_, each_, Strategy::Pack, job_);
       begin_placed();
     }
@@ -130,10 +130,10 @@ void run(
 }
 
 std::unique_ptr<Demand> stream(World& world) {
-  return std::make_unique<Tasks>(world, 1, cpus(1), 20ms, 16);
+  return std::make_unique<Tasks>(world, 1_job, cpus(1), 20ms, 16);
 }
 std::unique_ptr<Demand> sweep(World& world, std::uint32_t size) {
-  return std::make_unique<Gangs>(world, 2, size, cpus(1), 100ms, 1);
+  return std::make_unique<Gangs>(world, 2_job, size, cpus(1), 100ms, 1);
 }
 
 struct Done {
@@ -236,8 +236,8 @@ TEST_CASE(
     Demands demands;
     std::vector<Taker> takers;
     std::string what;
-    const JobId jobs = 2 + pick(3);
-    for (JobId job = 1; job <= jobs; ++job) {
+    const unsigned jobs = 2 + pick(3);
+    for (unsigned job = 1; job <= jobs; ++job) {
       const double cpu = 1 + pick(2), disk = pick(3), weight = 1 + pick(2);
       const Duration lasts{std::chrono::milliseconds{20 + 10 * pick(15)}};
       const Need need{{{"cpu", cpu}, {"disk", disk}}, {}, false};
@@ -248,25 +248,25 @@ TEST_CASE(
       what += (tasks ? " tasks " : " gangs ") + to_string(need) + " weight " +
               std::to_string(taker.weight) + ";";
       if (tasks) {
-        demands.push_back(std::make_unique<Tasks>(world, job, need, lasts, 72, weight));
+        demands.push_back(std::make_unique<Tasks>(world, JobId{job}, need, lasts, 72, weight));
       } else {
         demands.push_back(
-            std::make_unique<Gangs>(world, job, 1 + pick(2), need, lasts, 48, weight));
+            std::make_unique<Gangs>(world, JobId{job}, 1 + pick(2), need, lasts, 48, weight));
       }
     }
     std::vector<double> held(jobs);
     int steps = 0;
     const auto measure = [&] {
       ++steps;
-      for (JobId job = 0; job < jobs; ++job)
+      for (unsigned job = 0; job < jobs; ++job)
         held[job] += takers[job].dominant() * static_cast<double>(demands[job]->has());
     };
     run(world, demands, 5s);
     run(world, demands, 20s, measure);
     const auto fair = fair_shares(takers);
-    for (JobId job = 1; job <= jobs; ++job) {
+    for (unsigned job = 1; job <= jobs; ++job) {
       std::string got;
-      for (JobId other = 1; other <= jobs; ++other) {
+      for (unsigned other = 1; other <= jobs; ++other) {
         got += std::to_string(held[other - 1] / steps) + " of " + std::to_string(fair[other - 1]) +
                "; ";
       }
@@ -282,11 +282,11 @@ TEST_CASE(
     "[scheduler][fairness][sharing]") {
   World world;
   world.join("a", {{"cpu", 4}});
-  const auto first = world.start_job(1), second = world.start_job(2);
+  const auto first = world.start_job(1_job), second = world.start_job(2_job);
   for (int i = 0; i < 6; ++i) world.ask_lease(first, cpus(1));
   world.wait(200ms);
   CHECK(world.recalled.empty());
-  for (int i = 0; i < 6; ++i) world.ask_lease(second, cpus(1), 2);
+  for (int i = 0; i < 6; ++i) world.ask_lease(second, cpus(1), 2_job);
   world.wait(200ms);
   CHECK(world.recalled.size() == 2);
   world.wait(200ms);
@@ -302,23 +302,24 @@ TEST_CASE(
     "[scheduler][fairness][sharing]") {
   World world;
   world.join("a", {{"cpu", 4}});
-  const auto first = world.start_job(1);
+  const auto first = world.start_job(1_job);
   for (int i = 0; i < 6; ++i) world.ask_lease(first, cpus(1));
   world.wait(Options{}.patience + 1s);
-  CHECK(world.node(1).state == "ready");
-  const auto gang = world.ask_gang(1, world.start_job(2), 2, cpus(1), Strategy::Pack, 2);
-  CHECK(world.node(1).state == "drained for request " + std::to_string(gang));
+  CHECK(world.node(1_node).state == "ready");
+  const auto gang =
+      world.ask_gang(1_gang, world.start_job(2_job), 2, cpus(1), Strategy::Pack, 2_job);
+  CHECK(world.node(1_node).state == "drained for request " + to_string(gang));
   REQUIRE(world.recalled.size() == 2);
   for (const auto lease : std::set{world.recalled}) world.give_back(lease);
-  CHECK(world.gangs.contains(1));
+  CHECK(world.gangs.contains(1_gang));
 }
 
 TEST_CASE("a job of twice the weight has twice as much", "[scheduler][fairness][sharing]") {
   World world;
   world.join("a", {{"cpu", 6}});
   Demands demands;
-  demands.push_back(std::make_unique<Tasks>(world, 1, cpus(1), 20ms, 16, 1));
-  demands.push_back(std::make_unique<Tasks>(world, 2, cpus(1), 20ms, 16, 2));
+  demands.push_back(std::make_unique<Tasks>(world, 1_job, cpus(1), 20ms, 16, 1));
+  demands.push_back(std::make_unique<Tasks>(world, 2_job, cpus(1), 20ms, 16, 2));
   run(world, demands, 20s);
   CHECK(demands[1]->done > 1.6 * demands[0]->done);
   CHECK(demands[1]->done < 2.5 * demands[0]->done);

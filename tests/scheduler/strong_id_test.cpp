@@ -10,7 +10,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <catch2/catch.hpp>
 
-#include <troupe/scheduler/strong_id.hpp>
+#include <troupe/scheduler/ids.hpp>
 
 namespace troupe::scheduler {
 namespace {
@@ -71,17 +71,24 @@ consteval bool is_strong() {
          !std::is_constructible_v<Id, bool> && !std::is_constructible_v<Id, double>;
 }
 
-using SeatId = StrongId<struct SeatTag, std::uint32_t>;
-using GuestId = StrongId<struct GuestTag>;
-using TicketId = StrongId<struct TicketTag>;
+static_assert(is_strong<NodeId>() && is_strong<Incarnation>() && is_strong<JobId>() &&
+              is_strong<ProcessId>());
+static_assert(is_strong<LeaseId>() && is_strong<ActorId>() && is_strong<GangId>() &&
+              is_strong<RequestId>());
 
-static_assert(is_strong<SeatId>() && is_strong<GuestId>() && is_strong<TicketId>());
-static_assert(are_unlike<SeatId, GuestId>() && are_unlike<SeatId, TicketId>() &&
-              are_unlike<GuestId, TicketId>());
+template <class A, class... Others>
+consteval bool is_unlike() {
+  return (... && are_unlike<A, Others>());
+}
+static_assert(
+    is_unlike<NodeId, Incarnation, JobId, ProcessId, LeaseId, ActorId, GangId, RequestId>() &&
+    is_unlike<ProcessId, Incarnation, JobId, LeaseId, ActorId, GangId, RequestId>() &&
+    is_unlike<JobId, Incarnation, LeaseId, ActorId, GangId, RequestId>() &&
+    is_unlike<LeaseId, ActorId, GangId, RequestId>() && is_unlike<ActorId, GangId, RequestId>());
 
 // A wider number would be cut off.
-static_assert(std::is_constructible_v<SeatId, std::uint32_t> &&
-              !std::is_constructible_v<SeatId, std::uint64_t>);
+static_assert(std::is_constructible_v<NodeId, std::uint32_t> &&
+              !std::is_constructible_v<NodeId, std::uint64_t>);
 
 // One register, handed over as the number would be.
 template <class Id>
@@ -89,40 +96,40 @@ consteval bool is_as_light_as_its_number() {
   return std::is_trivially_copyable_v<Id> && std::is_standard_layout_v<Id> &&
          sizeof(Id) == sizeof(Id{}.value());
 }
-static_assert(is_as_light_as_its_number<SeatId>() && is_as_light_as_its_number<GuestId>() &&
-              sizeof(SeatId) == 4);
+static_assert(is_as_light_as_its_number<NodeId>() && is_as_light_as_its_number<ProcessId>() &&
+              sizeof(NodeId) == 4);
 
-static_assert(!GuestId{} && GuestId{7} && GuestId{7}.value() == 7);
-static_assert(GuestId{7} == GuestId{7} && GuestId{7} < GuestId{8});
+static_assert(!ProcessId{} && ProcessId{7} && ProcessId{7}.value() == 7);
+static_assert(ProcessId{7} == ProcessId{7} && ProcessId{7} < ProcessId{8});
 
 TEST_CASE("an id is found by its number in each kind of map", "[scheduler][ids]") {
-  const GuestId guest{7}, other{8};
-  const std::map<GuestId, int> ordered{{guest, 1}, {other, 2}};
-  const std::unordered_map<GuestId, int> hashed{{guest, 1}, {other, 2}};
-  const boost::unordered_flat_map<GuestId, int> flat{{guest, 1}, {other, 2}};
-  const std::unordered_set<SeatId> seats{SeatId{3}};
-  CHECK(ordered.begin()->first == guest);
+  const ProcessId process{7}, other{8};
+  const std::map<ProcessId, int> ordered{{process, 1}, {other, 2}};
+  const std::unordered_map<ProcessId, int> hashed{{process, 1}, {other, 2}};
+  const boost::unordered_flat_map<ProcessId, int> flat{{process, 1}, {other, 2}};
+  const std::unordered_set<NodeId> nodes{NodeId{3}};
+  CHECK(ordered.begin()->first == process);
   CHECK(hashed.at(other) == 2);
   CHECK(flat.at(other) == 2);
-  CHECK(seats.contains(SeatId{3}));
-  CHECK_FALSE(seats.contains(SeatId{}));
+  CHECK(nodes.contains(NodeId{3}));
+  CHECK_FALSE(nodes.contains(NodeId{}));
 }
 
 TEST_CASE("an id is printed as its number", "[scheduler][ids]") {
-  const TicketId ticket{std::numeric_limits<std::uint64_t>::max()};
+  const JobId job{std::numeric_limits<std::uint64_t>::max()};
   std::ostringstream out;
-  out << SeatId{3} << ' ' << ticket;
+  out << NodeId{3} << ' ' << job;
   CHECK(out.str() == "3 18446744073709551615");
-  CHECK("ticket " + to_string(ticket) == "ticket 18446744073709551615");
-  CHECK(Catch::Detail::stringify(SeatId{3}) == "3");
+  CHECK("job " + to_string(job) == "job 18446744073709551615");
+  CHECK(Catch::Detail::stringify(NodeId{3}) == "3");
 }
 
 TEST_CASE("ids that are given out in turn begin with 1", "[scheduler][ids]") {
-  TicketId last;
+  LeaseId last;
   const auto first = ++last;
   const auto second = ++last;
-  CHECK(first == TicketId{1});
-  CHECK(second == TicketId{2});
+  CHECK(first == LeaseId{1});
+  CHECK(second == LeaseId{2});
 }
 
 }  // namespace

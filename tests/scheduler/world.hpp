@@ -10,6 +10,8 @@
 
 #include <troupe/scheduler/state.hpp>
 
+#include "../support/id_literals.hpp"
+
 /// A cluster around the state machine: it starts and stops what it is told to, in virtual time, and
 /// checks the invariants after every event.
 namespace troupe::scheduler::test {
@@ -92,7 +94,7 @@ class World {
   NodeId join(const std::string& name, Resources total, std::uint32_t gpus = 0,
               Labels labels = {}) {
     const auto node = ++last_node_;
-    step(NodeJoined{node, 1, name, std::move(total), gpus, std::move(labels)});
+    step(NodeJoined{node, 1_life, name, std::move(total), gpus, std::move(labels)});
     return node;
   }
   /// -> its driver
@@ -101,17 +103,17 @@ class World {
     step(JobStarted{job, driver});
     return driver;
   }
-  RequestId ask_lease(ProcessId requester, const Need& need, JobId job = 1) {
+  RequestId ask_lease(ProcessId requester, const Need& need, JobId job = 1_job) {
     step(LeaseAsked{++last_request_, job, requester, need});
     return last_request_;
   }
   RequestId ask_actor(ActorId actor, ProcessId requester, const Need& need, std::string name = {},
-                      JobId job = 1) {
+                      JobId job = 1_job) {
     step(ActorAsked{++last_request_, actor, job, requester, need, std::move(name), {}});
     return last_request_;
   }
   RequestId ask_gang(GangId gang, ProcessId requester, std::uint32_t size, const Need& each,
-                     Strategy strategy = Strategy::Pack, JobId job = 1) {
+                     Strategy strategy = Strategy::Pack, JobId job = 1_job) {
     step(GangAsked{++last_request_, gang, job, requester, size, each, strategy});
     return last_request_;
   }
@@ -213,8 +215,8 @@ class World {
   void note(const StillWaits& e) { CHECK(!e.reason.empty()); }
 
   std::size_t events_ = 0;
-  NodeId last_node_ = 0;
-  RequestId last_request_ = 0;
+  NodeId last_node_;
+  RequestId last_request_;
 };
 
 }  // namespace troupe::scheduler::test

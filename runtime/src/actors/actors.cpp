@@ -19,7 +19,7 @@ void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
   head_.request(
       [&](wire::HeadRequest::Builder ask) {
         auto out = ask.initActor();
-        out.setActor(actor->id);
+        out.setActor(actor->id.value());
         out.setName(options.name);
         out.setType(actor->type);
         write_request(out.initRequest(), options);
@@ -44,7 +44,7 @@ void Actors::locate(const ActorPtr& actor) {
   std::weak_ptr weak = actor;
   head_.request(
       [&](wire::HeadRequest::Builder ask) {
-        ask.initActorFind().setId(actor->id);
+        ask.initActorFind().setId(actor->id.value());
         ask.getActorFind().setType(actor->type);
       },
       [this, weak](wire::HeadNotice::Reader tell) {
@@ -197,8 +197,8 @@ Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
   return how;
 }
 
-void Actors::kill(std::uint64_t actor) {
-  head_.notify([actor](wire::HeadRequest::Builder ask) { ask.setActorKill(actor); });
+void Actors::kill(ActorId actor) {
+  head_.notify([actor](wire::HeadRequest::Builder ask) { ask.setActorKill(actor.value()); });
 }
 
 /// An actor that its handles end is not heard of again.
@@ -210,7 +210,7 @@ void Actors::note(const ActorPtr& actor) {
   known_.emplace(actor->id, actor);
 }
 
-AddressPtr Actors::lost(std::uint64_t actor, const Failure& how) {
+AddressPtr Actors::lost(ActorId actor, const Failure& how) {
   std::vector<ActorPtr> handles;
   const auto [first, last] = known_.equal_range(actor);
   for (auto next = first; next != last; ++next) {

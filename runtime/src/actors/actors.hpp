@@ -32,7 +32,8 @@ class ActorState {
   /// channel_kept.
   std::atomic<runtime::OutChannel*> channel{nullptr};
 
-  ActorState(ActorId actor, std::string actor_type, std::function<void(ActorState&)> at_end)
+  ActorState(runtime::ActorId actor, std::string actor_type,
+             std::function<void(ActorState&)> at_end)
       : id(actor), type(std::move(actor_type)), last_share(std::move(at_end)) {}
   ~ActorState() {
     if (last_share) last_share(*this);
@@ -40,7 +41,7 @@ class ActorState {
   ActorState(const ActorState&) = delete;
   ActorState& operator=(const ActorState&) = delete;
 
-  const ActorId id;  // 0: a rank of a gang
+  const runtime::ActorId id;  // none: a rank of a gang
   const std::uint64_t session = runtime::current_session();
   bool is_stale() const { return session != runtime::current_session(); }
   const std::string type;
@@ -81,10 +82,10 @@ class Actors : public CallReceiver {
   void locate(const detail::ActorPtr& actor);
   /// Any thread.
   void call(const detail::ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result);
-  void kill(std::uint64_t actor);
+  void kill(ActorId actor);
   /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known
   /// here.
-  AddressPtr lost(std::uint64_t actor, const Failure& how);
+  AddressPtr lost(ActorId actor, const Failure& how);
 
   // ---- of methods' calls
   void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
@@ -118,7 +119,7 @@ class Actors : public CallReceiver {
   Resolver& resolver_;
   Constructors constructors_;
   /// Those that handles of this process stand for, one for each handle that was made or received.
-  std::unordered_multimap<std::uint64_t, std::weak_ptr<detail::ActorState>> known_;
+  std::unordered_multimap<ActorId, std::weak_ptr<detail::ActorState>> known_;
   std::size_t sweep_at_ = 64;  // entries whose handles are gone are looked for then
 };
 

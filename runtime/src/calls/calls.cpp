@@ -86,7 +86,7 @@ void Calls::write(wire::Call::Builder out, const OutgoingCall& call, const Addre
   out.getFunction().setName(call.function.name);
   out.getFunction().setOffset(call.function.offset);
   out.getFunction().setLabel(std::string(call.function.label));
-  out.setLease(call.lease);
+  out.setLease(call.lease.value());
   out.setAttempt(call.attempt);
   write_address(out.initCaller(), *self_);
   auto arguments = out.initArgs(static_cast<unsigned>(call.arguments.size()));

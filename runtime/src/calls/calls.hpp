@@ -19,7 +19,7 @@ struct OutgoingCall {
   Work::Kind kind = Work::Kind::Task;
   detail::FunctionKey function;
   std::vector<detail::Argument> arguments;  // whose values are here
-  std::uint64_t lease = 0;
+  LeaseId lease{};
   std::uint32_t attempt = 0;
   std::function<void(wire::GangInfo::Builder)> gang;  // constructor of a gang's rank
 };

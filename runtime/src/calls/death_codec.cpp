@@ -27,7 +27,7 @@ void write_callers(wire::ProcessExited::Builder to, const ExecutionRecord::Repor
   auto callers = to.initCallers(static_cast<unsigned>(report.callers.size()));
   for (unsigned i = 0; i < callers.size(); ++i) {
     callers[i].setKnown(true);
-    callers[i].setCaller(report.callers[i].process);
+    callers[i].setCaller(report.callers[i].process.value());
     callers[i].setBegun(report.callers[i].calls.begun);
     callers[i].setFinished(report.callers[i].calls.finished);
   }
@@ -37,7 +37,7 @@ ExecutionRecord::Report read_callers(wire::ProcessExited::Reader from) {
   ExecutionRecord::Report report{.callers = {}, .complete = from.getCallersKnown()};
   for (auto caller : from.getCallers()) {
     report.callers.push_back(
-        {.process = caller.getCaller(),
+        {.process = ProcessId(caller.getCaller()),
          .calls = {.begun = caller.getBegun(), .finished = caller.getFinished()}});
   }
   return report;

@@ -25,7 +25,7 @@ void* map_page(int descriptor) {
 
 /// On a line of its own: the writer's processor core keeps it.
 struct alignas(64) ExecutionRecord::Entry {
-  std::atomic<std::uint64_t> caller{0};  // 0: free
+  std::atomic<std::uint64_t> caller{0};  // a process id; 0: free
   std::atomic<std::uint64_t> begun{0};
   std::atomic<std::uint64_t> finished{0};
 };
@@ -74,18 +74,19 @@ ExecutionRecord::~ExecutionRecord() {
   if (page_) ::munmap(page_, kPageBytes);
 }
 
-ExecutionMark ExecutionRecord::mark(std::uint64_t caller, std::uint64_t call) {
-  if (!last_ || last_->caller.load(std::memory_order_relaxed) != caller) last_ = &entry_of(caller);
+ExecutionMark ExecutionRecord::mark(ProcessId caller, std::uint64_t call) {
+  if (!last_ || last_->caller.load(std::memory_order_relaxed) != caller.value())
+    last_ = &entry_of(caller);
   return {.begun = &last_->begun, .finished = &last_->finished, .number = call};
 }
 
-ExecutionRecord::Entry& ExecutionRecord::entry_of(std::uint64_t caller) {
+ExecutionRecord::Entry& ExecutionRecord::entry_of(ProcessId caller) {
   const auto is = [](std::uint64_t wanted) {
     return [wanted](const Entry& entry) {
       return entry.caller.load(std::memory_order_relaxed) == wanted;
     };
   };
-  auto* found = std::ranges::find_if(page_->entries, is(caller));
+  auto* found = std::ranges::find_if(page_->entries, is(caller.value()));
   if (found != std::end(page_->entries)) return *found;
   found = std::ranges::find_if(page_->entries, is(0));
   if (found == std::end(page_->entries)) {
@@ -95,7 +96,7 @@ ExecutionRecord::Entry& ExecutionRecord::entry_of(std::uint64_t caller) {
   }
   found->begun.store(0, std::memory_order_release);
   found->finished.store(0, std::memory_order_release);
-  found->caller.store(caller, std::memory_order_release);
+  found->caller.store(caller.value(), std::memory_order_release);
   return *found;
 }
 
@@ -105,7 +106,7 @@ ExecutionRecord::Report ExecutionRecord::read() const {
     const auto caller = entry.caller.load(std::memory_order_acquire);
     if (caller == 0) continue;
     report.callers.push_back(
-        {.process = caller,
+        {.process = ProcessId(caller),
          .calls = {.begun = entry.begun.load(std::memory_order_acquire),
                    .finished = entry.finished.load(std::memory_order_acquire)}});
   }

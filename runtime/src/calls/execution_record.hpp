@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "calls/progress.hpp"
+#include "ids/ids.hpp"
 #include "os/unique_fd.hpp"
 
 namespace troupe::runtime {
@@ -54,10 +55,10 @@ class ExecutionRecord {
   os::UniqueFd& descriptor() { return descriptor_; }
 
   /// The executor: where it notes this call of this caller.
-  ExecutionMark mark(std::uint64_t caller, std::uint64_t call);
+  ExecutionMark mark(ProcessId caller, std::uint64_t call);
 
   struct Caller {
-    std::uint64_t process = 0;
+    ProcessId process{};
     CallsSeen calls;
   };
   struct Report {
@@ -71,7 +72,7 @@ class ExecutionRecord {
   struct Entry;
   struct Page;
   ExecutionRecord(Page* page, os::UniqueFd descriptor);
-  Entry& entry_of(std::uint64_t caller);
+  Entry& entry_of(ProcessId caller);
 
   Page* page_ = nullptr;
   os::UniqueFd descriptor_;

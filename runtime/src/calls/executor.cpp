@@ -14,7 +14,7 @@ namespace troupe::runtime {
 namespace {
 
 thread_local bool runs_user_code = false;
-thread_local ProcessId calling_process = 0;
+thread_local ProcessId calling_process{};
 
 /// Calls of one channel before others get their turn.
 constexpr int kTurn = 64;

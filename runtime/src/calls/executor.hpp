@@ -22,7 +22,7 @@ struct Work {
   enum class Kind : std::uint8_t { Task = 0, Constructor = 1, Method = 2 };
   Kind kind = Kind::Task;
   const detail::Function* function = nullptr;
-  ProcessId caller = 0;
+  ProcessId caller{};
   std::vector<detail::Payload> arguments = {};
   /// The executor begins it, or the loop gives it up for who cancelled it: whichever comes first.
   enum class Stage : std::uint8_t { Waiting, Begun, GivenUp };
@@ -31,7 +31,7 @@ struct Work {
   std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};
   /// The content of a call whose place in the order stands in a channel.
   struct Place {
-    ProcessId caller = 0;
+    ProcessId caller{};
     std::uint64_t call = 0;
     auto operator<=>(const Place&) const = default;
   };

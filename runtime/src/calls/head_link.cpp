@@ -12,16 +12,16 @@ void HeadLink::disconnect(const Failure& why) {
   for (auto& [id, pending] : std::exchange(pending_, {})) pending.refused(*gone_);
 }
 
-void HeadLink::send(std::uint64_t id, const Fill& fill) {
+void HeadLink::send(HeadRequestId id, const Fill& fill) {
   if (!connection_) return;
   transport::Outgoing message;
   auto ask = message.root().initHeadRequest();
-  ask.setId(id);
+  ask.setId(id.value());
   fill(ask);
   connection_->send(message);
 }
 
-std::uint64_t HeadLink::request(const Fill& fill, Granted granted, Refused refused) {
+HeadRequestId HeadLink::request(const Fill& fill, Granted granted, Refused refused) {
   const auto id = ++last_id_;
   if (gone_) {
     refused(*gone_);
@@ -32,15 +32,15 @@ std::uint64_t HeadLink::request(const Fill& fill, Granted granted, Refused refus
   return id;
 }
 
-void HeadLink::notify(const Fill& fill) { send(0, fill); }
+void HeadLink::notify(const Fill& fill) { send({}, fill); }
 
-void HeadLink::withdraw(std::uint64_t id) {
+void HeadLink::withdraw(HeadRequestId id) {
   if (pending_.erase(id) == 0) return;
-  notify([id](wire::HeadRequest::Builder request) { request.setWithdraw(id); });
+  notify([id](wire::HeadRequest::Builder request) { request.setWithdraw(id.value()); });
 }
 
 bool HeadLink::answer(wire::HeadNotice::Reader tell) {
-  auto found = pending_.find(tell.getId());
+  auto found = pending_.find(HeadRequestId(tell.getId()));
   if (tell.getId() == 0 || found == pending_.end()) return false;
   auto pending = std::move(found->second);
   pending_.erase(found);

@@ -7,6 +7,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "ids/ids.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::runtime {
@@ -29,11 +30,11 @@ class HeadLink {
   bool is_gone() const { return gone_.has_value(); }
 
   /// -> id. Exactly one of the two is called, once, later; not at all after forget(id).
-  std::uint64_t request(const Fill& fill, Granted granted, Refused refused);
+  HeadRequestId request(const Fill& fill, Granted granted, Refused refused);
   /// An ask without an answer.
   void notify(const Fill& fill);
   /// The answer is not wanted any more; the head is told.
-  void withdraw(std::uint64_t id);
+  void withdraw(HeadRequestId id);
 
   /// Hands an answer to who asked. False where it answers nothing: it was unasked.
   bool answer(wire::HeadNotice::Reader tell);
@@ -43,12 +44,12 @@ class HeadLink {
     Granted granted;
     Refused refused;
   };
-  void send(std::uint64_t id, const Fill& fill);
+  void send(HeadRequestId id, const Fill& fill);
 
   transport::ConnectionPtr connection_;
   std::optional<Failure> gone_;
-  std::uint64_t last_id_ = 0;
-  std::unordered_map<std::uint64_t, Pending> pending_;
+  HeadRequestId last_id_;
+  std::unordered_map<HeadRequestId, Pending> pending_;
 };
 
 }  // namespace troupe::runtime

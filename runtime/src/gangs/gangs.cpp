@@ -13,11 +13,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void write_request(wire::RendezvousRequest::Builder out, std::uint64_t id, std::uint64_t gang,
+void write_request(wire::RendezvousRequest::Builder out, std::uint64_t id, GangId gang,
                    const RendezvousRequest& request) {
   constexpr std::int64_t longest_ms = 0xffff'ffff;
   out.setId(id);
-  out.setGang(gang);
+  out.setGang(gang.value());
   out.setAction(static_cast<std::uint8_t>(request.action));
   out.setKey(request.key);
   out.setValue(
@@ -50,7 +50,7 @@ std::vector<RankContext::Place> read_members(wire::GangInfo::Reader info) {
 
 void Gangs::enter(wire::GangInfo::Reader info) {
   if (rank_) return;
-  const auto gang = info.getGang();
+  const GangId gang{info.getGang()};
   auto members = read_members(info);
   if (members.empty() || info.getRank() >= members.size()) return;
   auto to_rank0 = [this, gang, rank0 = members.front().process](const RendezvousRequest& request,
@@ -64,7 +64,7 @@ void Gangs::enter(wire::GangInfo::Reader info) {
     rank_->break_with(told->second);
 }
 
-void Gangs::ask(std::uint64_t gang, const AddressPtr& rank0, const RendezvousRequest& request,
+void Gangs::ask(GangId gang, const AddressPtr& rank0, const RendezvousRequest& request,
                 std::function<void(Outcome)> done) {
   boost::asio::post(loop_, [this, gang, rank0, request, done = std::move(done)] {
     if (rank0->process == self_) return rendezvous_.ask(gang, request, done, Clock::now());
@@ -79,12 +79,12 @@ void Gangs::ask(std::uint64_t gang, const AddressPtr& rank0, const RendezvousReq
   });
 }
 
-void Gangs::on_broken(std::uint64_t gang, std::uint32_t rank, const Death& death) {
+void Gangs::on_broken(GangId gang, std::uint32_t rank, const Death& death) {
   if (auto made = made_.find(gang); made != made_.end() && rank < made->second.size()) {
     peers_.died(made->second[rank]->process, death);
   }
   const auto how = rank_gone(rank, death.how);
-  if (rank_ && rank_->id() == gang) {
+  if (rank_ && rank_->gang() == gang) {
     rank_->break_with(how);
   } else if (!made_.contains(gang)) {
     broken_early_.emplace(gang, how);
@@ -102,7 +102,7 @@ void Gangs::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader requ
                                 value->bytes.size()));
     });
   };
-  rendezvous_.ask(request.getGang(), read_request(request), answer, Clock::now());
+  rendezvous_.ask(GangId(request.getGang()), read_request(request), answer, Clock::now());
 }
 
 }  // namespace troupe::runtime

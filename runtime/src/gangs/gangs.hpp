@@ -24,16 +24,14 @@ class Gangs {
       : loop_(loop), peers_(peers), self_(self) {}
 
   /// Of a gang that this process made: whose ranks are where.
-  void watch(std::uint64_t gang, std::vector<AddressPtr> members) {
-    made_[gang] = std::move(members);
-  }
-  void forget(std::uint64_t gang) { made_.erase(gang); }
+  void watch(GangId gang, std::vector<AddressPtr> members) { made_[gang] = std::move(members); }
+  void forget(GangId gang) { made_.erase(gang); }
 
   /// The constructor of a rank has come: this process is in that gang from now on. No effect on one
   /// that is in a gang.
   void enter(wire::GangInfo::Reader info);
   /// A rank has ended, as the head tells.
-  void on_broken(std::uint64_t gang, std::uint32_t rank, const Death& death);
+  void on_broken(GangId gang, std::uint32_t rank, const Death& death);
   /// A rank asks the rendezvous here.
   void on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader request);
 
@@ -42,16 +40,16 @@ class Gangs {
 
  private:
   /// To the rendezvous of a gang whose rank 0 is that process. Any thread; `done` on the loop.
-  void ask(std::uint64_t gang, const AddressPtr& rank0, const RendezvousRequest& request,
+  void ask(GangId gang, const AddressPtr& rank0, const RendezvousRequest& request,
            std::function<void(Outcome)> done);
 
   boost::asio::io_context& loop_;
   Peers& peers_;
   const ProcessId self_;
   RendezvousTable rendezvous_;
-  std::unordered_map<std::uint64_t, std::vector<AddressPtr>> made_;
+  std::unordered_map<GangId, std::vector<AddressPtr>> made_;
   // Told before this rank knew of its gang.
-  std::unordered_map<std::uint64_t, Failure> broken_early_;
+  std::unordered_map<GangId, Failure> broken_early_;
   std::unique_ptr<RankContext> rank_;
   std::atomic<RankContext*> entered_{nullptr};  // rank_, for other threads
 };

@@ -31,7 +31,7 @@ Failure rank_gone(std::uint32_t rank, Failure how) {
   return how;
 }
 
-RankContext::RankContext(std::uint64_t gang, int rank, std::vector<Place> members, Ask ask)
+RankContext::RankContext(GangId gang, int rank, std::vector<Place> members, Ask ask)
     : gang_(gang), rank_(rank), members_(std::move(members)), ask_(std::move(ask)) {}
 
 int RankContext::local_size() const {

@@ -32,9 +32,10 @@ class RankContext final : public GangContext, public Rendezvous {
   /// Posts a request to rank 0's process; any thread. `done` runs on the loop.
   using Ask = std::function<void(RendezvousRequest request, std::function<void(Outcome)> done)>;
 
-  RankContext(std::uint64_t gang, int rank, std::vector<Place> members, Ask ask);
+  RankContext(GangId gang, int rank, std::vector<Place> members, Ask ask);
 
-  std::uint64_t id() const override { return gang_; }
+  GangId gang() const { return gang_; }
+  std::uint64_t id() const override { return gang_.value(); }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   int local_rank() const override { return members_[rank_].local_rank; }
@@ -42,7 +43,7 @@ class RankContext final : public GangContext, public Rendezvous {
   int node_rank() const override { return members_[rank_].node_rank; }
   int node_count() const override;
   std::vector<int> node_ranks() const override;
-  std::uint32_t node() const override { return members_[rank_].process->node; }
+  std::uint32_t node() const override { return members_[rank_].process->node.value(); }
   std::string host() const override { return members_[rank_].process->host; }
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
@@ -64,7 +65,7 @@ class RankContext final : public GangContext, public Rendezvous {
  private:
   std::string exchange(RendezvousRequest request, const char* what_is_missing);
 
-  const std::uint64_t gang_;
+  const GangId gang_;
   const int rank_;
   const std::vector<Place> members_;
   const Ask ask_;

@@ -23,8 +23,7 @@ std::string note_for(std::uint64_t wanted, std::uint64_t count, const std::strin
 
 }  // namespace
 
-void RendezvousTable::ask(std::uint64_t gang, RendezvousRequest request, Answer answer,
-                          TimePoint now) {
+void RendezvousTable::ask(GangId gang, RendezvousRequest request, Answer answer, TimePoint now) {
   auto& slots = gangs_[gang];
   if (request.action == Action::Forget) {
     forget(slots, request.key);
@@ -112,12 +111,12 @@ void RendezvousTable::forget(Slots& slots, const std::string& prefix) {
   while (place != slots.end() && place->first.starts_with(prefix)) place = slots.erase(place);
 }
 
-std::size_t RendezvousTable::keys(std::uint64_t gang) const {
+std::size_t RendezvousTable::keys(GangId gang) const {
   const auto found = gangs_.find(gang);
   return found == gangs_.end() ? 0 : found->second.size();
 }
 
-std::size_t RendezvousTable::waiting(std::uint64_t gang) const {
+std::size_t RendezvousTable::waiting(GangId gang) const {
   const auto found = gangs_.find(gang);
   std::size_t all = 0;
   if (found != gangs_.end()) {

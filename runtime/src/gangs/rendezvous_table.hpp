@@ -42,10 +42,10 @@ class RendezvousTable {
   static constexpr std::size_t kMostKeys = 100'000;  ///< of one gang, counters too
 
   /// The answer may be given within, or later, or never: where the time is over.
-  void ask(std::uint64_t gang, RendezvousRequest request, Answer answer, TimePoint now);
+  void ask(GangId gang, RendezvousRequest request, Answer answer, TimePoint now);
   /// Of a gang, counters too. For tests.
-  std::size_t keys(std::uint64_t gang) const;
-  std::size_t waiting(std::uint64_t gang) const;
+  std::size_t keys(GangId gang) const;
+  std::size_t waiting(GangId gang) const;
 
  private:
   struct Wait {
@@ -68,7 +68,7 @@ class RendezvousTable {
   static void forget(Slots& slots, const std::string& prefix);
   static void add_wait(Slot& slot, const RendezvousRequest& request, Answer answer, TimePoint now);
 
-  std::unordered_map<std::uint64_t, Slots> gangs_;
+  std::unordered_map<GangId, Slots> gangs_;
 };
 
 }  // namespace troupe::runtime

@@ -27,55 +27,55 @@ scheduler::Need read_need(wire::Request::Reader request) {
 void Control::asked(ProcessId asker, wire::HeadRequest::Reader ask) {
   const auto* process = routes_.process(asker);
   if (!process) return;
-  const Asked who{asker, ask.getId()};
+  const Asked who{asker, HeadRequestId(ask.getId())};
   try {
     switch (ask.which()) {
       case wire::HeadRequest::LEASE:
-        return apply(scheduler::LeaseAsked{.request = open_request(asker, ask.getId()),
+        return apply(scheduler::LeaseAsked{.request = open_request(asker, who.id),
                                            .job = process->job,
                                            .requester = asker,
                                            .need = read_need(ask.getLease())});
       case wire::HeadRequest::LEASE_RETURN:
-        return apply(scheduler::LeaseReturned{.lease = ask.getLeaseReturn(), .by = asker});
+        return apply(scheduler::LeaseReturned{.lease = LeaseId(ask.getLeaseReturn()), .by = asker});
       case wire::HeadRequest::WITHDRAW:
-        return withdraw(asker, ask.getWithdraw());
+        return withdraw(asker, HeadRequestId(ask.getWithdraw()));
       case wire::HeadRequest::ACTOR:
-        return ask_actor(asker, ask.getId(), ask.getActor());
+        return ask_actor(asker, who.id, ask.getActor());
       case wire::HeadRequest::ACTOR_KILL:
-        return kill_actor(asker, ask.getActorKill());
+        return kill_actor(asker, ActorId(ask.getActorKill()));
       case wire::HeadRequest::ACTOR_FIND: {
         const auto find = ask.getActorFind();
         if (find.isName()) check_name("the actor's name", find.getName());
         return find_actor({.asked = who,
                            .job = process->job,
-                           .actor = find.isId() ? find.getId() : 0,
+                           .actor = find.isId() ? ActorId(find.getId()) : ActorId(),
                            .name = find.isName() ? std::string(find.getName()) : std::string(),
                            .type = find.getType()});
       }
       case wire::HeadRequest::GANG:
-        return ask_gang(asker, ask.getId(), ask.getGang());
+        return ask_gang(asker, who.id, ask.getGang());
       case wire::HeadRequest::GANG_RELEASE:
-        return release_gang(asker, ask.getGangRelease());
+        return release_gang(asker, GangId(ask.getGangRelease()));
       case wire::HeadRequest::BLOCKED:
         return apply(scheduler::ProcessBlocked{.process = asker});
       case wire::HeadRequest::UNBLOCKED:
-        resuming_[asker] = ask.getId();
+        resuming_[asker] = who.id;
         return apply(scheduler::ProcessUnblocked{.process = asker});
       case wire::HeadRequest::FATE:
-        return ask_fate(who, ask.getFate());
+        return ask_fate(who, ProcessId(ask.getFate()));
       case wire::HeadRequest::STORE:
         return ask_store(who, ask.getStore());
       case wire::HeadRequest::VALUES_HELD:
         return apply(scheduler::ValuesHeld{.process = asker, .any = ask.getValuesHeld()});
       case wire::HeadRequest::NODE_END:
-        return ask_node_end(who, ask.getNodeEnd());
+        return ask_node_end(who, NodeId(ask.getNodeEnd()));
     }
   } catch (const std::invalid_argument& error) {  // an amount or a name that no request may have
     refuse(who, Failure::Kind::Refused, error.what());
   }
 }
 
-scheduler::RequestId Control::open_request(ProcessId asker, std::uint64_t id) {
+scheduler::RequestId Control::open_request(ProcessId asker, HeadRequestId id) {
   const auto request = ++last_request_;
   requests_[request] = {asker, id};
   request_of_[{asker, id}] = request;
@@ -89,7 +89,7 @@ std::optional<Control::Asked> Control::close_request(scheduler::RequestId reques
   return found.mapped();
 }
 
-void Control::withdraw(ProcessId asker, std::uint64_t id) {
+void Control::withdraw(ProcessId asker, HeadRequestId id) {
   std::erase_if(searches_, [&](const Search& search) {
     return search.asked.asker == asker && search.asked.id == id;
   });
@@ -124,12 +124,12 @@ void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& 
   });
 }
 
-void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask) {
+void Control::ask_actor(ProcessId asker, HeadRequestId id, wire::ActorAsk::Reader ask) {
   const auto job = routes_.process(asker)->job;
   if (ask.getName().size() > 0) check_name("the actor's name", ask.getName());
   auto need = read_need(ask.getRequest());
   apply(scheduler::ActorAsked{.request = open_request(asker, id),
-                              .actor = ask.getActor(),
+                              .actor = ActorId(ask.getActor()),
                               .job = job,
                               .requester = asker,
                               .need = std::move(need),
@@ -137,14 +137,14 @@ void Control::ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reade
                               .type = ask.getType()});
 }
 
-void Control::ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask) {
+void Control::ask_gang(ProcessId asker, HeadRequestId id, wire::GangAsk::Reader ask) {
   if (ask.getStrategy() > static_cast<std::uint8_t>(scheduler::Strategy::StrictSpread)) {
     return refuse({asker, id}, Failure::Kind::Refused,
                   fmt::format("a gang has no strategy {}", ask.getStrategy()));
   }
   auto need = read_need(ask.getEach());
   apply(scheduler::GangAsked{.request = open_request(asker, id),
-                             .gang = ask.getGang(),
+                             .gang = GangId(ask.getGang()),
                              .job = routes_.process(asker)->job,
                              .requester = asker,
                              .size = ask.getSize(),
@@ -206,7 +206,7 @@ bool Control::answer_search(const Search& search) {
   if (found->stage != scheduler::Stage::Placed || !process || !process->address) return false;
   routes_.tell(search.asked.asker, search.asked.id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initActor();
-    grant.setActor(found->actor);
+    grant.setActor(found->actor.value());
     grant.setType(actor.type);
     runtime::write_address(grant.initProcess(), *process->address);
   });

@@ -48,7 +48,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
   check_names(join.getResources(), join.getLabels());
   check_given(join.getLabels());
   const auto node = ++last_node_;
-  const std::uint64_t incarnation = identity_.epoch() << 32 | node;
+  const scheduler::Incarnation incarnation{identity_.epoch() << 32 | node.value()};
   scheduler::NodeJoined event{.node = node,
                               .incarnation = incarnation,
                               .name = join.getName(),
@@ -65,8 +65,8 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
 
   transport::Outgoing welcome;
   auto joined = welcome.root().initNodeJoined();
-  joined.setNode(node);
-  joined.setIncarnation(incarnation);
+  joined.setNode(node.value());
+  joined.setIncarnation(incarnation.value());
   joined.setCluster(identity_.cluster());
   connection->send(welcome);
   routes_.add_node(node,
@@ -84,7 +84,8 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
   return node;
 }
 
-void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const std::string& why) {
+void Control::node_lost(scheduler::NodeId node, scheduler::Incarnation incarnation,
+                        const std::string& why) {
   auto* lost = routes_.node(node);
   if (!lost || lost->incarnation != incarnation) return;
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
@@ -107,8 +108,8 @@ void Control::node_lost(scheduler::NodeId node, std::uint64_t incarnation, const
 
 // ---- drivers ------------------------------------------------------------------------------------
 
-std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(
-    wire::RegisterDriver::Reader driver, transport::ConnectionPtr connection) {
+std::pair<JobId, ProcessId> Control::driver_registered(wire::RegisterDriver::Reader driver,
+                                                       transport::ConnectionPtr connection) {
   const auto job = ++last_job_;
   const auto process = state_.new_process_id();
   auto address = std::make_shared<runtime::Address>(*runtime::read_address(driver.getAddress()));
@@ -124,7 +125,8 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(
                               runtime::write_address(started.initDriver(), *address);
                             },
                         .heard = Clock::now()});
-  routes_.add_process(process, {.node = 0, .job = job, .address = address, .pid = driver.getPid()});
+  routes_.add_process(process,
+                      {.node = {}, .job = job, .address = address, .pid = driver.getPid()});
   jobs_[job] = {.driver = process,
                 .name = config::printable(std::string(driver.getName())),
                 .pid = driver.getPid()};
@@ -134,7 +136,7 @@ std::pair<std::uint64_t, std::uint64_t> Control::driver_registered(
   return {job, process};
 }
 
-void Control::driver_gone(std::uint64_t job, const std::string& why) {
+void Control::driver_gone(JobId job, const std::string& why) {
   auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   log_(fmt::format("job {} ended: {}", job, why));
@@ -152,16 +154,17 @@ void Control::driver_gone(std::uint64_t job, const std::string& why) {
 // ---- worker processes ---------------------------------------------------------------------------
 
 void Control::process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready) {
-  auto* process = routes_.process(ready.getProcess());
+  const ProcessId id{ready.getProcess()};
+  auto* process = routes_.process(id);
   if (!process || process->node != node) return;
   process->address = runtime::read_address(ready.getAddress());
   process->pid = ready.getPid();
   apply(scheduler::ProcessReady{
-      .process = ready.getProcess(), .node = node, .incarnation = routes_.node(node)->incarnation});
+      .process = id, .node = node, .incarnation = routes_.node(node)->incarnation});
 }
 
 void Control::process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited) {
-  const auto id = exited.getProcess();
+  const ProcessId id{exited.getProcess()};
   const auto* process = routes_.process(id);
   if (!process || process->node != node) return;
   auto how = runtime::read_failure(exited.getFailure());
@@ -190,7 +193,7 @@ void Control::settle_fate(ProcessId process, ExitRecords::End end) {
 
 /// The scheduler drops them too, without an answer.
 void Control::forget_asks_of(ProcessId process) {
-  const auto first = request_of_.lower_bound({process, 0});
+  const auto first = request_of_.lower_bound({process, {}});
   auto last = first;
   for (; last != request_of_.end() && last->first.first == process; ++last)
     requests_.erase(last->second);
@@ -213,7 +216,7 @@ void Control::tell_owner_ended(scheduler::NodeId id, ProcessId owner) {
   const auto* node = routes_.node(id);
   if (!node) return;
   transport::Outgoing message;
-  message.root().setOwnerEnded(owner);
+  message.root().setOwnerEnded(owner.value());
   node->connection->send(message);
 }
 
@@ -226,7 +229,7 @@ void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
   const auto* node = routes_.node(id);
   if (!node) return;
   transport::Outgoing message;
-  message.root().setNodeEnded(ended);
+  message.root().setNodeEnded(ended.value());
   node->connection->send(message);
 }
 
@@ -234,13 +237,14 @@ void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
 /// it.
 void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
   const auto* node = routes_.node(id);
-  const auto* writer = routes_.process(orphans.getWriter());
-  const auto* owner = routes_.process(orphans.getOwner());
+  const ProcessId owner_id{orphans.getOwner()};
+  const auto* writer = routes_.process(ProcessId(orphans.getWriter()));
+  const auto* owner = routes_.process(owner_id);
   if (!node || !node->store || !writer || !owner || writer->node != id || writer->job != owner->job)
     return;
   auto at = *node->store;
   at.node = id;
-  routes_.tell(orphans.getOwner(), 0, [&](wire::HeadNotice::Builder tell) {
+  routes_.tell(owner_id, {}, [&](wire::HeadNotice::Builder tell) {
     tell.setOrphans(orphans);
     runtime::write_address(tell.getOrphans().initAt(), at);
   });
@@ -250,7 +254,7 @@ void Control::orphaned(scheduler::NodeId id, wire::Orphans::Reader orphans) {
 /// process. One that stays silent is lost, and its processes with it.
 bool Control::has_spoken_since(ProcessId id, Clock::time_point time) {
   const auto* process = routes_.process(id);
-  if (process && process->node == 0) return has_driver_spoken_since(process->job, time);
+  if (process && !process->node) return has_driver_spoken_since(process->job, time);
   const auto* node = process ? routes_.node(process->node) : nullptr;
   return !node || node->heard > time;
 }

@@ -20,6 +20,7 @@
 #include "head/identity.hpp"
 #include "head/routes.hpp"
 #include "head/watches.hpp"
+#include "ids/ids.hpp"
 #include "os/now_and_then.hpp"
 #include "transport/stall_detector.hpp"
 
@@ -54,16 +55,17 @@ class Control {
 
   // ---- what happens (control.cpp)
   scheduler::NodeId node_joined(wire::NodeJoin::Reader join, transport::ConnectionPtr connection);
-  void node_lost(scheduler::NodeId node, std::uint64_t incarnation, const std::string& why);
+  void node_lost(scheduler::NodeId node, scheduler::Incarnation incarnation,
+                 const std::string& why);
   /// -> job and the driver's process.
-  std::pair<std::uint64_t, std::uint64_t> driver_registered(wire::RegisterDriver::Reader driver,
-                                                            transport::ConnectionPtr connection);
-  void driver_gone(std::uint64_t job, const std::string& why);
+  std::pair<JobId, ProcessId> driver_registered(wire::RegisterDriver::Reader driver,
+                                                transport::ConnectionPtr connection);
+  void driver_gone(JobId job, const std::string& why);
   /// As that node says: of a process of another node its word counts for nothing.
   void process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready);
   void process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited);
   /// Whatever it said.
-  void driver_spoke(std::uint64_t job);
+  void driver_spoke(JobId job);
   /// The node is told once that process has ended; at once, where it has.
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
@@ -86,18 +88,18 @@ class Control {
 
  private:
   struct Job {
-    ProcessId driver = 0;
+    ProcessId driver{};
     std::string name;
     std::uint32_t pid = 0;
   };
   struct Asked {  // who waits for the answer to a request
-    ProcessId asker = 0;
-    std::uint64_t id = 0;
+    ProcessId asker{};
+    HeadRequestId id{};
   };
   struct Search {
     Asked asked;
-    std::uint64_t job = 0;
-    scheduler::ActorId actor = 0;
+    JobId job{};
+    scheduler::ActorId actor{};
     std::string name;
     std::string type;
   };
@@ -120,16 +122,16 @@ class Control {
   void forgive_own_silence();
   void look_for_silent_nodes();
   void look_for_silent_drivers();
-  bool has_driver_spoken_since(std::uint64_t job, Clock::time_point time) const;
+  bool has_driver_spoken_since(JobId job, Clock::time_point time) const;
   static bool beats(const Routes::Job& job);
 
   // asks.cpp
-  scheduler::RequestId open_request(ProcessId asker, std::uint64_t id);
+  scheduler::RequestId open_request(ProcessId asker, HeadRequestId id);
   void kill_actor(ProcessId by, scheduler::ActorId actor);
   void release_gang(ProcessId by, scheduler::GangId gang);
-  void withdraw(ProcessId asker, std::uint64_t id);
-  void ask_actor(ProcessId asker, std::uint64_t id, wire::ActorAsk::Reader ask);
-  void ask_gang(ProcessId asker, std::uint64_t id, wire::GangAsk::Reader ask);
+  void withdraw(ProcessId asker, HeadRequestId id);
+  void ask_actor(ProcessId asker, HeadRequestId id, wire::ActorAsk::Reader ask);
+  void ask_gang(ProcessId asker, HeadRequestId id, wire::GangAsk::Reader ask);
   void find_actor(const Search& search);
   /// False: it may still come.
   bool answer_search(const Search& search);
@@ -169,16 +171,17 @@ class Control {
   std::vector<scheduler::Effect> effects_;
   os::NowAndThen checks_;
   bool flushing_ = false;
-  std::uint64_t last_job_ = 0;
-  scheduler::NodeId last_node_ = 0;
-  scheduler::RequestId last_request_ = 0;
+  JobId last_job_{};
+  scheduler::NodeId last_node_{};
+  scheduler::RequestId last_request_{};
   std::unordered_map<scheduler::RequestId, Asked> requests_;
-  std::map<std::pair<ProcessId, std::uint64_t>, scheduler::RequestId> request_of_;
-  std::map<std::uint64_t, Job> jobs_;
+  std::map<std::pair<ProcessId, HeadRequestId>, scheduler::RequestId> request_of_;
+  std::map<JobId, Job> jobs_;
   std::vector<Search> searches_;
-  std::unordered_map<ProcessId, std::uint64_t> resuming_;  // the ask that `resumed` answers
+  std::unordered_map<ProcessId, HeadRequestId> resuming_;  // the ask that `resumed` answers
   ExitRecords exit_records_;
-  Watches owner_watches_, node_watches_;
+  Watches<ProcessId> owner_watches_;
+  Watches<NodeId> node_watches_;
   std::unordered_map<scheduler::NodeId, std::vector<Asked>> node_ends_asked_;
   std::unordered_map<ProcessId, std::vector<FateAsked>> fates_asked_;
 };

@@ -39,7 +39,7 @@ void Control::carry_out(const scheduler::LeaseGranted& effect) {
   }
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initLease();
-    grant.setLease(effect.lease);
+    grant.setLease(effect.lease.value());
     runtime::write_address(grant.initProcess(), *process->address);
   });
 }
@@ -61,7 +61,7 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
   }
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initActor();
-    grant.setActor(effect.actor);
+    grant.setActor(effect.actor.value());
     grant.setType(effect.type);
     runtime::write_address(grant.initProcess(), *process->address);
   });
@@ -81,7 +81,7 @@ void Control::carry_out(const scheduler::GangPlaced& effect) {
   }
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
     auto grant = tell.initGang();
-    grant.setGang(effect.gang);
+    grant.setGang(effect.gang.value());
     auto members = grant.initMembers(static_cast<unsigned>(effect.members.size()));
     for (unsigned rank = 0; rank < members.size(); ++rank) {
       const auto& member = effect.members[rank];
@@ -108,14 +108,15 @@ void Control::carry_out(const scheduler::Refused& effect) {
 }
 
 void Control::carry_out(const scheduler::LeaseRecalled& effect) {
-  routes_.tell(effect.requester, 0,
-               [&](wire::HeadNotice::Builder tell) { tell.setLeaseRecalled(effect.lease); });
+  routes_.tell(effect.requester, {}, [&](wire::HeadNotice::Builder tell) {
+    tell.setLeaseRecalled(effect.lease.value());
+  });
 }
 
 void Control::carry_out(const scheduler::LeaseLost& effect) {
-  routes_.tell(effect.requester, 0, [&](wire::HeadNotice::Builder tell) {
+  routes_.tell(effect.requester, {}, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initLeaseLost();
-    lost.setId(effect.lease);
+    lost.setId(effect.lease.value());
     runtime::write_death(tell, lost.initFailure(),
                          death_or(effect.process, effect.requester, effect.cause));
   });
@@ -124,18 +125,18 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
   exit_records_.actor_ended(effect.actor, death.how);
-  routes_.tell(effect.requester, 0, [&](wire::HeadNotice::Builder tell) {
+  routes_.tell(effect.requester, {}, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initActorLost();
-    lost.setId(effect.actor);
+    lost.setId(effect.actor.value());
     runtime::write_death(tell, lost.initFailure(), death);
   });
 }
 
 void Control::carry_out(const scheduler::GangBroken& effect) {
   const auto tell_of_it = [&](ProcessId to) {
-    routes_.tell(to, 0, [&](wire::HeadNotice::Builder tell) {
+    routes_.tell(to, {}, [&](wire::HeadNotice::Builder tell) {
       auto broken = tell.initGangBroken();
-      broken.setGang(effect.gang);
+      broken.setGang(effect.gang.value());
       broken.setRank(effect.rank);
       runtime::write_death(tell, broken.initFailure(), death_or(effect.process, to, effect.cause));
     });
@@ -152,7 +153,7 @@ void Control::carry_out(const scheduler::ProcessResumed& effect) {
 }
 
 void Control::carry_out(const scheduler::StillWaits& effect) {
-  routes_.tell(effect.driver, 0, [&](wire::HeadNotice::Builder tell) {
+  routes_.tell(effect.driver, {}, [&](wire::HeadNotice::Builder tell) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(effect.waited).count();
     tell.setStillWaits(
         fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));

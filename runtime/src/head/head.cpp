@@ -105,7 +105,7 @@ struct Head::Impl {
   }
 
   void node_joins(const transport::ConnectionPtr& connection, wire::NodeJoin::Reader join) {
-    scheduler::NodeId node = 0;
+    scheduler::NodeId node{};
     try {
       node = control.node_joined(join, connection);
     } catch (const std::invalid_argument& error) {  // an amount or a name that no node can have
@@ -136,15 +136,16 @@ struct Head::Impl {
         return control.process_exited(id, message.getProcessExited());
       case wire::Message::RELAY: {
         const auto relay = message.getRelay();
-        const auto* process = routes.process(relay.getProcess());
+        const ProcessId asker{relay.getProcess()};
+        const auto* process = routes.process(asker);
         if (process && process->node == id && relay.isRequest())
-          control.asked(relay.getProcess(), relay.getRequest());
+          control.asked(asker, relay.getRequest());
         return;
       }
       case wire::Message::OWNER_WATCH:
-        return control.owner_watched(id, message.getOwnerWatch());
+        return control.owner_watched(id, ProcessId(message.getOwnerWatch()));
       case wire::Message::NODE_WATCH:
-        return control.node_watched(id, message.getNodeWatch());
+        return control.node_watched(id, NodeId(message.getNodeWatch()));
       case wire::Message::ORPHANED:
         return control.orphaned(id, message.getOrphaned());
       case wire::Message::STORE_USAGE: {
@@ -175,8 +176,8 @@ struct Head::Impl {
     const auto [job, process] = control.driver_registered(driver, connection);
     transport::Outgoing message;
     auto registered = message.root().initRegistered();
-    registered.setJob(job);
-    registered.setProcess(process);
+    registered.setJob(job.value());
+    registered.setProcess(process.value());
     registered.setCluster(identity.cluster());
     connection->send(message);
     connection->hand_over(

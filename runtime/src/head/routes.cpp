@@ -2,7 +2,7 @@
 
 namespace troupe::head {
 
-Routes::Node* Routes::node(std::uint32_t id) {
+Routes::Node* Routes::node(NodeId id) {
   auto found = nodes_.find(id);
   return found == nodes_.end() ? nullptr : &found->second;
 }
@@ -12,7 +12,7 @@ Routes::Process* Routes::process(ProcessId id) {
   return found == processes_.end() ? nullptr : &found->second;
 }
 
-std::vector<ProcessId> Routes::processes_of_node(std::uint32_t node) const {
+std::vector<ProcessId> Routes::processes_of_node(NodeId node) const {
   std::vector<ProcessId> found;
   for (const auto& [id, process] : processes_) {
     if (process.node == node) found.push_back(id);
@@ -20,38 +20,38 @@ std::vector<ProcessId> Routes::processes_of_node(std::uint32_t node) const {
   return found;
 }
 
-void Routes::remove_job(std::uint64_t id) {
+void Routes::remove_job(JobId id) {
   jobs_.erase(id);
   for (auto& [number, node] : nodes_) {
     if (node.jobs.erase(id) == 0) continue;
     transport::Outgoing message;
-    message.root().setJobEnded(id);
+    message.root().setJobEnded(id.value());
     node.connection->send(message);
   }
 }
 
-void Routes::tell(ProcessId to, std::uint64_t ask, const FillTell& fill) {
+void Routes::tell(ProcessId to, HeadRequestId ask, const FillTell& fill) {
   const auto* target = process(to);
   if (!target) return;
   transport::Outgoing message;
-  if (target->node == 0) {
+  if (!target->node) {
     auto job = jobs_.find(target->job);
     if (job == jobs_.end()) return;
     auto tell = message.root().initHeadNotice();
-    tell.setId(ask);
+    tell.setId(ask.value());
     fill(tell);
     job->second.connection->send(message);
   } else if (auto* node = this->node(target->node)) {
     auto relay = message.root().initRelay();
-    relay.setProcess(to);
+    relay.setProcess(to.value());
     auto tell = relay.initNotice();
-    tell.setId(ask);
+    tell.setId(ask.value());
     fill(tell);
     node->connection->send(message);
   }
 }
 
-void Routes::start_process(std::uint32_t node, ProcessId process, std::uint64_t job,
+void Routes::start_process(NodeId node, ProcessId process, JobId job,
                            const std::vector<std::uint32_t>& gpus) {
   auto* target = this->node(node);
   auto announced = jobs_.find(job);
@@ -59,38 +59,38 @@ void Routes::start_process(std::uint32_t node, ProcessId process, std::uint64_t 
   if (target->jobs.insert(job).second) {
     transport::Outgoing message;
     auto started = message.root().initJobStarted();
-    started.setJob(job);
+    started.setJob(job.value());
     announced->second.announcement(started);
     target->connection->send(message);
   }
   transport::Outgoing message;
   auto start = message.root().initStartProcess();
-  start.setProcess(process);
-  start.setJob(job);
+  start.setProcess(process.value());
+  start.setJob(job.value());
   auto list = start.initGpus(static_cast<unsigned>(gpus.size()));
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, gpus[i]);
   target->connection->send(message);
 }
 
-void Routes::stop_process(std::uint32_t node, ProcessId process, const std::string& why) {
+void Routes::stop_process(NodeId node, ProcessId process, const std::string& why) {
   auto* target = this->node(node);
   if (!target) return;
   transport::Outgoing message;
   auto stop = message.root().initStopProcess();
-  stop.setProcess(process);
+  stop.setProcess(process.value());
   stop.setWhy(why);
   target->connection->send(message);
 }
 
-void Routes::node_lost(std::uint32_t lost, const std::vector<ProcessId>& processes,
+void Routes::node_lost(NodeId lost, const std::vector<ProcessId>& processes,
                        const std::string& what) {
   auto send = [&](const transport::ConnectionPtr& connection) {
     transport::Outgoing message;
     auto out = message.root().initNodeLost();
-    out.setNode(lost);
+    out.setNode(lost.value());
     out.setWhat(what);
     auto list = out.initProcesses(static_cast<unsigned>(processes.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list.set(i, processes[i]);
+    for (unsigned i = 0; i < list.size(); ++i) list.set(i, processes[i].value());
     connection->send(message);
   };
   for (auto& [id, node] : nodes_) send(node.connection);

@@ -11,11 +11,18 @@
 #include <vector>
 
 #include "ids/address.hpp"
+#include "ids/ids.hpp"
 #include "transport/connection.hpp"
 
 namespace troupe::head {
 
+using runtime::ActorId;
 using runtime::AddressPtr;
+using runtime::GangId;
+using runtime::HeadRequestId;
+using runtime::JobId;
+using runtime::LeaseId;
+using runtime::NodeId;
 using runtime::ProcessId;
 
 /// Which connection leads to which node and process, and what the head knows of each. Belongs to
@@ -33,16 +40,16 @@ class Routes {
   };
   struct Node {
     transport::ConnectionPtr connection;
-    std::uint64_t incarnation = 0;
+    scheduler::Incarnation incarnation{};
     std::string name;
-    AddressPtr store = {};         // its object store
-    std::set<std::uint64_t> jobs;  // announced to it
+    AddressPtr store = {};  // its object store
+    std::set<JobId> jobs;   // announced to it
     std::chrono::steady_clock::time_point heard;
     std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
   };
   struct Process {
-    std::uint32_t node = 0;  // 0: a driver
-    std::uint64_t job = 0;
+    NodeId node{};  // none: a driver
+    JobId job{};
     AddressPtr address;  // nullptr until it is ready
     std::uint32_t pid = 0;
   };
@@ -54,35 +61,34 @@ class Routes {
   };
   using FillTell = std::function<void(wire::HeadNotice::Builder)>;
 
-  void add_node(std::uint32_t id, Node node) { nodes_[id] = std::move(node); }
-  void remove_node(std::uint32_t id) { nodes_.erase(id); }
-  Node* node(std::uint32_t id);
-  std::map<std::uint32_t, Node>& nodes() { return nodes_; }
+  void add_node(NodeId id, Node node) { nodes_[id] = std::move(node); }
+  void remove_node(NodeId id) { nodes_.erase(id); }
+  Node* node(NodeId id);
+  std::map<NodeId, Node>& nodes() { return nodes_; }
 
-  void add_job(std::uint64_t id, Job job) { jobs_[id] = std::move(job); }
-  void remove_job(std::uint64_t id);
-  std::map<std::uint64_t, Job>& jobs() { return jobs_; }
+  void add_job(JobId id, Job job) { jobs_[id] = std::move(job); }
+  void remove_job(JobId id);
+  std::map<JobId, Job>& jobs() { return jobs_; }
 
   void add_process(ProcessId id, Process process) { processes_[id] = std::move(process); }
   std::size_t processes() const { return processes_.size(); }
   void remove_process(ProcessId id) { processes_.erase(id); }
   Process* process(ProcessId id);
   const Process* process(ProcessId id) const { return const_cast<Routes*>(this)->process(id); }
-  std::vector<ProcessId> processes_of_node(std::uint32_t node) const;
+  std::vector<ProcessId> processes_of_node(NodeId node) const;
 
   /// A tell to a driver, or to a worker process by way of its node. Lost where there is no way.
-  void tell(ProcessId to, std::uint64_t ask, const FillTell& fill);
-  void start_process(std::uint32_t node, ProcessId process, std::uint64_t job,
+  void tell(ProcessId to, HeadRequestId ask, const FillTell& fill);
+  void start_process(NodeId node, ProcessId process, JobId job,
                      const std::vector<std::uint32_t>& gpus);
-  void stop_process(std::uint32_t node, ProcessId process, const std::string& why);
+  void stop_process(NodeId node, ProcessId process, const std::string& why);
   /// To every node and driver: those processes have ended with their node.
-  void node_lost(std::uint32_t node, const std::vector<ProcessId>& processes,
-                 const std::string& what);
+  void node_lost(NodeId node, const std::vector<ProcessId>& processes, const std::string& what);
   void shutdown(const std::string& why);
 
  private:
-  std::map<std::uint32_t, Node> nodes_;
-  std::map<std::uint64_t, Job> jobs_;
+  std::map<NodeId, Node> nodes_;
+  std::map<JobId, Job> jobs_;
   std::unordered_map<ProcessId, Process> processes_;
 };
 

@@ -26,7 +26,7 @@ void Control::forgive_own_silence() {
 
 void Control::look_for_silent_nodes() {
   const auto now = Clock::now();
-  std::vector<std::pair<scheduler::NodeId, std::uint64_t>> silent;
+  std::vector<std::pair<NodeId, scheduler::Incarnation>> silent;
   for (const auto& [id, node] : routes_.nodes()) {
     if (now - node.heard > silence_.node) silent.emplace_back(id, node.incarnation);
   }
@@ -36,7 +36,7 @@ void Control::look_for_silent_nodes() {
   }
 }
 
-void Control::driver_spoke(std::uint64_t job) {
+void Control::driver_spoke(JobId job) {
   const auto found = routes_.jobs().find(job);
   if (found == routes_.jobs().end()) return;
   found->second.heard = Clock::now();
@@ -44,7 +44,7 @@ void Control::driver_spoke(std::uint64_t job) {
     log_(fmt::format("job {}: its driver goes on", job));
 }
 
-bool Control::has_driver_spoken_since(std::uint64_t job, Clock::time_point time) const {
+bool Control::has_driver_spoken_since(JobId job, Clock::time_point time) const {
   const auto found = routes_.jobs().find(job);
   return found == routes_.jobs().end() || !beats(found->second) || found->second.heard > time;
 }
@@ -55,7 +55,7 @@ bool Control::beats(const Routes::Job& job) { return !job.connection->local_host
 
 void Control::look_for_silent_drivers() {
   const auto now = Clock::now();
-  std::vector<std::uint64_t> silent;
+  std::vector<JobId> silent;
   for (auto& [id, job] : routes_.jobs()) {
     if (!beats(job) || !jobs_.contains(id)) continue;
     const auto silence = now - job.heard;

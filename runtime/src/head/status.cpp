@@ -21,7 +21,7 @@ json to_json(const Routes::StoreUsage& usage) {
 }
 
 json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
-  json row{{"node", node.node},          {"name", node.name},
+  json row{{"node", node.node.value()},  {"name", node.name},
            {"state", node.state},        {"total", to_json(node.total)},
            {"free", to_json(node.free)}, {"processes", node.processes},
            {"idle", node.idle},          {"leases", node.leases},
@@ -32,10 +32,9 @@ json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
 }
 
 json to_json(const scheduler::JobView& job) {
-  return {{"job", job.job},       {"weight", job.weight},
-          {"ended", job.ended},   {"processes", job.processes},
-          {"leases", job.leases}, {"actors", job.actors},
-          {"gangs", job.gangs},   {"pending", job.pending}};
+  return {{"job", job.job.value()},     {"weight", job.weight},  {"ended", job.ended},
+          {"processes", job.processes}, {"leases", job.leases},  {"actors", job.actors},
+          {"gangs", job.gangs},         {"pending", job.pending}};
 }
 
 }  // namespace
@@ -81,26 +80,26 @@ json Control::status() const {
   }
   for (const auto& actor : state_.actors()) {
     const auto* process = routes_.process(actor.process);
-    out["actors"].push_back({{"actor", actor.actor},
+    out["actors"].push_back({{"actor", actor.actor.value()},
                              {"type", config::printable(actor.type, kMostTypeBytes)},
                              {"name", actor.name},
-                             {"job", actor.job},
+                             {"job", actor.job.value()},
                              {"state", scheduler::to_string(actor.stage)},
-                             {"node", actor.node},
-                             {"process", actor.process},
+                             {"node", actor.node.value()},
+                             {"process", actor.process.value()},
                              {"pid", process ? process->pid : 0}});
   }
   for (const auto& gang : state_.gangs()) {
-    out["gangs"].push_back({{"gang", gang.gang},
-                            {"job", gang.job},
+    out["gangs"].push_back({{"gang", gang.gang.value()},
+                            {"job", gang.job.value()},
                             {"size", gang.size},
                             {"state", scheduler::to_string(gang.stage)}});
   }
   for (const auto& process : state_.processes()) {
     const auto* known = routes_.process(process.process);
-    out["processes"].push_back({{"process", process.process},
-                                {"node", process.node},
-                                {"job", process.job},
+    out["processes"].push_back({{"process", process.process.value()},
+                                {"node", process.node.value()},
+                                {"job", process.job.value()},
                                 {"state", scheduler::to_string(process.state)},
                                 {"use", process.use},
                                 {"pid", known ? known->pid : 0}});
@@ -109,8 +108,8 @@ json Control::status() const {
     const auto waited =
         std::chrono::duration<double>(now.time_since_epoch() - pending.since).count();
     out["pending"].push_back({{"what", pending.what},
-                              {"job", pending.job},
-                              {"process", pending.requester},
+                              {"job", pending.job.value()},
+                              {"process", pending.requester.value()},
                               {"seconds", waited},
                               {"reason", pending.reason}});
   }

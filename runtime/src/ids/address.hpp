@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
-namespace troupe::runtime {
+#include "ids/ids.hpp"
 
-using ProcessId = std::uint64_t;
+namespace troupe::runtime {
 
 /// How to reach a process that runs user code. A value; shared by everything that names the
 /// process.
 struct Address {
-  ProcessId process = 0;
-  std::uint32_t node = 0;  // 0: a driver
+  ProcessId process{};
+  NodeId node{};  // none: a driver
   std::string host = {};
   std::uint16_t port = 0;
   std::string unix_name = {};

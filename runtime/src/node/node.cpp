@@ -29,7 +29,7 @@ Node::Node(asio::io_context& loop, NodeOptions options) {
   impl_ = std::make_unique<Impl>(loop, std::move(options));
 }
 Node::~Node() = default;
-void Node::start(std::function<void(std::uint32_t)> joined,
+void Node::start(std::function<void(runtime::NodeId)> joined,
                  std::function<void(std::string, bool)> stopped) {
   impl_->start(std::move(joined), std::move(stopped));
 }
@@ -68,7 +68,7 @@ WorkersOptions Node::Impl::workers_options() const {
   return options;
 }
 
-void Node::Impl::start(std::function<void(std::uint32_t)> joined,
+void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
                        std::function<void(std::string, bool)> stopped) {
   joined_ = std::move(joined);
   stopped_ = std::move(stopped);

@@ -11,10 +11,13 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "ids/ids.hpp"
 #include "store/service/service.hpp"
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::node {
+
+using runtime::NodeId;
 
 namespace asio = boost::asio;
 
@@ -71,7 +74,7 @@ class Node {
   /// `joined` is called once with the number the head gave; `stopped` once, whenever the node is
   /// down, with the reason (for the terminal) and whether it is a failure. Every process that it
   /// started is gone by then.
-  void start(std::function<void(std::uint32_t node)> joined,
+  void start(std::function<void(NodeId node)> joined,
              std::function<void(std::string why, bool failed)> stopped);
   void stop(std::string why);
 

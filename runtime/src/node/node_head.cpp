@@ -73,15 +73,15 @@ void Node::Impl::on_message(wire::Message::Reader message) {
     case wire::Message::JOB_STARTED:
       return on_job_started(message.getJobStarted());
     case wire::Message::JOB_ENDED:
-      return on_job_ended(message.getJobEnded());
+      return on_job_ended(JobId(message.getJobEnded()));
     case wire::Message::START_PROCESS:
       return on_start_process(message.getStartProcess());
     case wire::Message::STOP_PROCESS:
-      return workers_.stop(message.getStopProcess().getProcess(),
+      return workers_.stop(ProcessId(message.getStopProcess().getProcess()),
                            message.getStopProcess().getWhy());
     case wire::Message::RELAY: {
       auto relay = message.getRelay();
-      if (relay.isNotice()) workers_.tell(relay.getProcess(), relay.getNotice());
+      if (relay.isNotice()) workers_.tell(ProcessId(relay.getProcess()), relay.getNotice());
       return;
     }
     case wire::Message::NODE_LOST:
@@ -106,7 +106,7 @@ void Node::Impl::stop_with_cluster(const std::string& why) {
 void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
   if (state_ != State::Joining) return;
   state_ = State::Joined;
-  node_ = joined.getNode();
+  node_ = NodeId(joined.getNode());
   store_->set_node(node_);
   if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
   if (joined_) std::exchange(joined_, nullptr)(node_);
@@ -149,12 +149,12 @@ void Node::Impl::beat() {
 
 // ---- jobs and processes -------------------------------------------------------------------------
 
-ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const {
+ProgramFetch Node::Impl::fetch_from(const wire::Address::Reader& driver, JobId job) const {
   ProgramFetch fetch;
   fetch.job = job;
   fetch.client.self.role = wire::Role::NODE;
   fetch.client.self.cluster = cluster_;
-  fetch.client.self.subject = driver.getProcess();
+  fetch.client.self.subject = ProcessId(driver.getProcess());
   fetch.client.key = options_.token;
   if (driver.getUnixName().size() > 0 && std::string(driver.getMachine()) == os::machine_id()) {
     fetch.driver.unix_name = driver.getUnixName();
@@ -178,7 +178,7 @@ std::shared_ptr<ProgramCache> Node::Impl::cache() {
 }
 
 void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
-  const auto number = started.getJob();
+  const JobId number{started.getJob()};
   LauncherOptions launch;
   launch.job = number;
   launch.program = read_program(started.getProgram());
@@ -199,7 +199,7 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   if (auto [old, added] = jobs_.emplace(number, job); !added) job.launcher->close();
 }
 
-void Node::Impl::on_job_ended(std::uint64_t number) {
+void Node::Impl::on_job_ended(JobId number) {
   auto job = jobs_.extract(number);
   if (job.empty()) return;
   workers_.stop_job(number, "its job has ended");
@@ -208,23 +208,23 @@ void Node::Impl::on_job_ended(std::uint64_t number) {
 }
 
 void Node::Impl::on_start_process(wire::StartProcess::Reader start) {
-  const auto job = jobs_.find(start.getJob());
+  const auto job = jobs_.find(JobId(start.getJob()));
   if (job == jobs_.end()) {
-    return refuse_start(start.getProcess(),
+    return refuse_start(ProcessId(start.getProcess()),
                         fmt::format("job {} is not known on this node", start.getJob()));
   }
   std::vector<std::uint32_t> indices;
   for (auto index : start.getGpus()) indices.push_back(index);
   workers_.start(
-      start.getProcess(), job->second.setup,
+      ProcessId(start.getProcess()), job->second.setup,
       {"CUDA_VISIBLE_DEVICES=" + visible_devices(gpus_, indices), "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
       job->second.launcher);
 }
 
-void Node::Impl::refuse_start(std::uint64_t process, const std::string& why) {
+void Node::Impl::refuse_start(ProcessId process, const std::string& why) {
   transport::Outgoing message;
   auto exited = message.root().initProcessExited();
-  exited.setProcess(process);
+  exited.setProcess(process.value());
   runtime::write_failure(exited.initFailure(), failure_of(Failure::Kind::Program, why));
   to_head(message);
 }

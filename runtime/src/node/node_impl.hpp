@@ -11,6 +11,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/log_folder.hpp"
@@ -24,13 +25,16 @@
 
 namespace troupe::node {
 
+using runtime::JobId;
+using runtime::NodeId;
+using runtime::ProcessId;
+
 /// The head's messages to this node, and the node's way down. See Node.
 struct Node::Impl {
   Impl(asio::io_context& loop, NodeOptions options);
   ~Impl();
 
-  void start(std::function<void(std::uint32_t)> joined,
-             std::function<void(std::string, bool)> stopped);
+  void start(std::function<void(NodeId)> joined, std::function<void(std::string, bool)> stopped);
   void stop(std::string why, bool failed);
 
  private:
@@ -47,14 +51,14 @@ struct Node::Impl {
   void on_joined(wire::NodeJoined::Reader joined);
   void stop_with_cluster(const std::string& why);
   void on_job_started(wire::JobStarted::Reader started);
-  void on_job_ended(std::uint64_t job);
+  void on_job_ended(JobId job);
   void on_start_process(wire::StartProcess::Reader start);
   void open_store();
   void beat();
   void tell_store_usage();
   void to_head(transport::Outgoing& message);
-  void refuse_start(std::uint64_t process, const std::string& why);
-  ProgramFetch fetch_from(const wire::Address::Reader& driver, std::uint64_t job) const;
+  void refuse_start(ProcessId process, const std::string& why);
+  ProgramFetch fetch_from(const wire::Address::Reader& driver, JobId job) const;
   std::shared_ptr<ProgramCache> cache();
   std::string head_name() const;
 
@@ -85,7 +89,7 @@ struct Node::Impl {
   LogFolder logs_;
   std::vector<Gpu> gpus_;
   std::shared_ptr<ProgramCache> cache_;
-  std::map<std::uint64_t, Job> jobs_;
+  std::map<JobId, Job> jobs_;
   std::unique_ptr<StoreHost> store_;  // from the connection to the head on
   std::optional<store::Statistics> told_usage_;
 
@@ -93,12 +97,12 @@ struct Node::Impl {
   transport::ConnectionPtr head_;
   std::string cluster_;
   std::string host_;
-  std::uint32_t node_ = 0;
+  NodeId node_{};
   std::uint64_t beats_ = 0;
   Clock::time_point last_echo_{};
   transport::StallDetector stall_detector_{2 * options_.heartbeat};
   asio::steady_timer beat_timer_, stop_timer_;
-  std::function<void(std::uint32_t)> joined_;
+  std::function<void(NodeId)> joined_;
   std::function<void(std::string, bool)> stopped_;
   std::string why_;
   bool failed_ = false;

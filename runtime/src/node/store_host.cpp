@@ -49,9 +49,8 @@ bool StoreHost::on_head_message(wire::Message::Reader message) {
 
 // ---- worker processes ---------------------------------------------------------------------------
 
-bool StoreHost::on_message(std::uint64_t process, std::uint64_t job,
-                           const transport::ConnectionPtr& link, wire::Message::Reader message,
-                           store::Service::OnViolation violated) {
+bool StoreHost::on_message(ProcessId process, JobId job, const transport::ConnectionPtr& link,
+                           wire::Message::Reader message, store::Service::OnViolation violated) {
   if (message.isObjectAttach()) {
     drop_driver(process);  // which has taken the number of a worker process
     attach(process, job, link, std::move(violated));
@@ -60,8 +59,8 @@ bool StoreHost::on_message(std::uint64_t process, std::uint64_t job,
   return service_ && service_->on_message(process, message);
 }
 
-void StoreHost::attach(std::uint64_t process, std::uint64_t job,
-                       const transport::ConnectionPtr& link, store::Service::OnViolation violated) {
+void StoreHost::attach(ProcessId process, JobId job, const transport::ConnectionPtr& link,
+                       store::Service::OnViolation violated) {
   transport::Outgoing message;
   auto answer = message.root().initObjectAttached();
   runtime::write_address(answer.initStore(), address_);
@@ -87,11 +86,11 @@ void StoreHost::decline(transport::Connection& link, const std::string& why) {
   link.send(message);
 }
 
-void StoreHost::ended(std::uint64_t process) {
+void StoreHost::ended(ProcessId process) {
   if (service_) service_->detach(process);
 }
 
-void StoreHost::job_ended(std::uint64_t job) {
+void StoreHost::job_ended(JobId job) {
   if (service_) service_->job_ended(job);
   if (exchange_) exchange_->job_ended(job);
 }
@@ -173,7 +172,7 @@ void StoreHost::attach_driver(const transport::ConnectionPtr& from,
   if (service().job_of(caller.process)) drivers_[caller.process] = from;
 }
 
-void StoreHost::drop_driver(std::uint64_t process) {
+void StoreHost::drop_driver(ProcessId process) {
   const auto attached = drivers_.extract(process);
   if (!attached) return;
   const auto connection = attached.mapped();

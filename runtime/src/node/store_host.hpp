@@ -12,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "ids/address.hpp"
+#include "ids/ids.hpp"
 #include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
 #include "transport/connection.hpp"
@@ -20,6 +21,10 @@
 #include "transport/socket/listeners.hpp"
 
 namespace troupe::node {
+
+using runtime::JobId;
+using runtime::NodeId;
+using runtime::ProcessId;
 
 /// A node's object store and who uses it: its worker processes, through the sockets that they were
 /// born with; the drivers of this machine, who connect; other nodes, and drivers of machines
@@ -40,19 +45,19 @@ class StoreHost {
   explicit StoreHost(Callbacks callbacks);
   ~StoreHost();
 
-  void set_node(std::uint32_t node) { address_.node = node; }
+  void set_node(NodeId node) { address_.node = node; }
   /// For other nodes and drivers; process 0.
   const runtime::Address& address() const { return address_; }
 
   /// A message of a worker process. False: it is not of the store. `violated`: it cannot be trusted
   /// any more.
-  bool on_message(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
+  bool on_message(ProcessId process, JobId job, const transport::ConnectionPtr& link,
                   wire::Message::Reader message, store::Service::OnViolation violated);
   /// False: the head's message is not of the store.
   bool on_head_message(wire::Message::Reader message);
   /// The process has ended.
-  void ended(std::uint64_t process);
-  void job_ended(std::uint64_t job);
+  void ended(ProcessId process);
+  void job_ended(JobId job);
   /// nullopt: nobody has used the store yet.
   std::optional<store::Statistics> statistics() const;
   /// Nothing is kept, nobody is heard any more.
@@ -63,10 +68,10 @@ class StoreHost {
   void adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller);
   void on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
                          wire::Message::Reader message);
-  void attach(std::uint64_t process, std::uint64_t job, const transport::ConnectionPtr& link,
+  void attach(ProcessId process, JobId job, const transport::ConnectionPtr& link,
               store::Service::OnViolation violated);
   void attach_driver(const transport::ConnectionPtr& from, const transport::Caller& caller);
-  void drop_driver(std::uint64_t process);
+  void drop_driver(ProcessId process);
   static void decline(transport::Connection& link, const std::string& why);
   store::Service& service();
   transfer::Exchange& exchange();
@@ -80,7 +85,7 @@ class StoreHost {
   std::unique_ptr<transfer::Exchange> exchange_;
   // Processes, attached or not yet.
   std::set<transport::ConnectionPtr> callers_;
-  std::unordered_map<std::uint64_t, transport::ConnectionPtr> drivers_;  // attached
+  std::unordered_map<ProcessId, transport::ConnectionPtr> drivers_;  // attached
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

@@ -35,10 +35,10 @@ constexpr std::size_t kMostWords = 1000;  // of what a process says of its own e
 }  // namespace
 
 struct Workers::Worker {
-  Worker(asio::io_context& loop, std::uint64_t number, WorkerSetup what)
+  Worker(asio::io_context& loop, ProcessId number, WorkerSetup what)
       : process(number), setup(std::move(what)), timer(loop) {}
 
-  std::uint64_t process;
+  ProcessId process;
   WorkerSetup setup;
   std::vector<std::string> environment;
   std::shared_ptr<Launcher> launcher;
@@ -69,7 +69,7 @@ Workers::~Workers() {
   }
 }
 
-void Workers::start(std::uint64_t process, const WorkerSetup& setup,
+void Workers::start(ProcessId process, const WorkerSetup& setup,
                     std::vector<std::string> environment, std::shared_ptr<Launcher> launcher) {
   auto worker = std::make_shared<Worker>(loop_, process, setup);
   worker->environment = std::move(environment);
@@ -137,11 +137,11 @@ void Workers::configure(Worker& worker) {
   const auto& setup = worker.setup;
   transport::Outgoing message;
   auto config = message.root().initWorkerConfig();
-  config.setProcess(worker.process);
-  config.setJob(setup.job);
+  config.setProcess(worker.process.value());
+  config.setJob(setup.job.value());
   config.setJobKey(capnp::Data::Reader(setup.job_key.data(), setup.job_key.size()));
   config.setCluster(setup.cluster);
-  config.setNode(setup.node);
+  config.setNode(setup.node.value());
   config.setHost(setup.host);
   config.setMachine(machine_);
   std::vector<os::UniqueFd> record;
@@ -185,7 +185,7 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
     case wire::Message::HEAD_REQUEST: {
       transport::Outgoing out;
       auto relay = out.root().initRelay();
-      relay.setProcess(worker.process);
+      relay.setProcess(worker.process.value());
       relay.setRequest(message.getHeadRequest());
       return to_head_(out);
     }
@@ -212,7 +212,7 @@ void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
   worker.timer.cancel();
   transport::Outgoing out;
   auto forwarded = out.root().initProcessReady();
-  forwarded.setProcess(worker.process);
+  forwarded.setProcess(worker.process.value());
   forwarded.setAddress(ready.getAddress());
   forwarded.setPid(ready.getPid());
   to_head_(out);
@@ -244,7 +244,7 @@ void Workers::kill_after(const WorkerPtr& worker, std::chrono::milliseconds time
       });
 }
 
-void Workers::stop(std::uint64_t process, const std::string& why) {
+void Workers::stop(ProcessId process, const std::string& why) {
   const auto found = workers_.find(process);
   if (found == workers_.end()) return;
   const auto worker = found->second;
@@ -253,8 +253,8 @@ void Workers::stop(std::uint64_t process, const std::string& why) {
   if (worker->pid > 0) kill_group(worker->pid);
 }
 
-void Workers::stop_job(std::uint64_t job, const std::string& why) {
-  std::vector<std::uint64_t> processes;
+void Workers::stop_job(JobId job, const std::string& why) {
+  std::vector<ProcessId> processes;
   for (const auto& [process, worker] : workers_) {
     if (worker->setup.job == job) processes.push_back(process);
   }
@@ -284,12 +284,12 @@ void Workers::terminate_all() {
 }
 
 void Workers::stop_all(const std::string& why) {
-  std::vector<std::uint64_t> processes;
+  std::vector<ProcessId> processes;
   for (const auto& [process, worker] : workers_) processes.push_back(process);
   for (auto process : processes) stop(process, why);
 }
 
-void Workers::tell(std::uint64_t process, wire::HeadNotice::Reader tell) {
+void Workers::tell(ProcessId process, wire::HeadNotice::Reader tell) {
   const auto found = workers_.find(process);
   if (found == workers_.end()) return;
   transport::Outgoing out;
@@ -322,7 +322,7 @@ std::size_t Workers::end_orphans() {
   return kill_orphans([this](pid_t child) {
     if (reaper_.watches(child)) return false;
     const auto process = mark_of_child(child);
-    return process > 0 && !workers_.contains(process);
+    return process > 0 && !workers_.contains(ProcessId(process));
   });
 }
 
@@ -367,7 +367,7 @@ void Workers::report(Worker& worker, const Failure& failure) {
   if (store_) store_->ended(worker.process);
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();
-  exited.setProcess(worker.process);
+  exited.setProcess(worker.process.value());
   runtime::write_failure(exited.initFailure(), failure);
   if (worker.record) runtime::write_callers(exited, worker.record->read());
   to_head_(out);

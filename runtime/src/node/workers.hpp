@@ -12,6 +12,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/memory_kills.hpp"
 #include "node/spawn/launcher.hpp"
@@ -19,6 +20,10 @@
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::node {
+
+using runtime::JobId;
+using runtime::NodeId;
+using runtime::ProcessId;
 
 class StoreHost;
 
@@ -33,10 +38,10 @@ struct WorkersOptions {
 
 /// What a worker process is told about itself, besides its number.
 struct WorkerSetup {
-  std::uint64_t job = 0;
+  JobId job{};
   transport::Secret job_key{};
   std::string cluster;
-  std::uint32_t node = 0;
+  NodeId node{};
   std::string host;
 };
 
@@ -56,11 +61,11 @@ class Workers {
   Workers(asio::io_context& loop, Reaper& reaper, WorkersOptions options, ToHead to_head);
   ~Workers();
 
-  void start(std::uint64_t process, const WorkerSetup& setup, std::vector<std::string> environment,
+  void start(ProcessId process, const WorkerSetup& setup, std::vector<std::string> environment,
              std::shared_ptr<Launcher> launcher);
   /// SIGKILL at once, to it and its process group. What it left in other sessions follows.
-  void stop(std::uint64_t process, const std::string& why);
-  void stop_job(std::uint64_t job, const std::string& why);
+  void stop(ProcessId process, const std::string& why);
+  void stop_job(JobId job, const std::string& why);
   /// Tells all of them that the cluster is being stopped.
   void tell_shutdown(const std::string& why);
   /// Tells all of them which processes ended with another node.
@@ -71,7 +76,7 @@ class Workers {
   void terminate_all();
   void stop_all(const std::string& why);
   /// Passes on what the head told; dropped where the process is gone.
-  void tell(std::uint64_t process, wire::HeadNotice::Reader tell);
+  void tell(ProcessId process, wire::HeadNotice::Reader tell);
 
   /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
   void use_store(StoreHost* store) { store_ = store; }
@@ -112,7 +117,7 @@ class Workers {
   StoreHost* store_ = nullptr;
   const std::string machine_;
   std::function<void()> on_empty_;
-  std::unordered_map<std::uint64_t, WorkerPtr> workers_;
+  std::unordered_map<ProcessId, WorkerPtr> workers_;
   std::string last_failed_start_;  // of the log: many starts may fail for one reason
 };
 

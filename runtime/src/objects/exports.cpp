@@ -43,7 +43,7 @@ detail::Payload Exports::read(wire::Payload::Reader from) {
   if (from.hasStored()) payload.stored = read_stored(from.getStored());
   payload.refs.reserve(from.getRefs().size());
   for (auto ref : from.getRefs()) {
-    if (ref.getOwner().getProcess() != callbacks_.self->process) {
+    if (ProcessId(ref.getOwner().getProcess()) != callbacks_.self->process) {
       payload.refs.push_back(detail::Object::borrowed(ref.getObject(), read_address(ref.getOwner()),
                                                       callbacks_.release));
     } else if (auto own = find(ref.getObject())) {
@@ -64,7 +64,7 @@ void Exports::write_stored(wire::Stored::Builder into, const detail::StoredPtr& 
   const auto& place = stored->place();
   store::write_object(into.initObject(), place.object);
   into.setBytes(place.bytes);
-  into.setOwner(place.owner);
+  into.setOwner(place.owner.value());
   if (place.at) write_address(into.initAt(), *place.at);
   if (stored->is_own()) note_own(stored);
 }
@@ -84,7 +84,7 @@ bool Exports::has_stored(store::ObjectId object) const {
 detail::StoredPtr Exports::read_stored(wire::Stored::Reader from) {
   store::Wanted place{.object = store::read_object(from.getObject()),
                       .bytes = from.getBytes(),
-                      .owner = from.getOwner(),
+                      .owner = ProcessId(from.getOwner()),
                       .at = read_address(from.getAt())};
   const bool own = place.owner == callbacks_.self->process;
   if (own) {

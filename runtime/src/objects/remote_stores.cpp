@@ -33,7 +33,7 @@ void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
     done(FetchedView{bytes, memory});
   };
   const auto self = std::make_shared<std::weak_ptr<transfer::Pull>>();
-  options.watch = [this, self](std::uint32_t node) {
+  options.watch = [this, self](NodeId node) {
     std::erase_if(out_of_reach_, [](const auto& entry) { return entry.second.expired(); });
     if (!out_of_reach_.contains(node)) watch_(node);
     out_of_reach_.emplace(node, *self);
@@ -46,7 +46,7 @@ void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
   pull->start();
 }
 
-void RemoteStores::node_ended(std::uint32_t node) {
+void RemoteStores::node_ended(NodeId node) {
   links_.node_ended(node);
   const auto [first, last] = out_of_reach_.equal_range(node);
   std::vector<std::weak_ptr<transfer::Pull>> waiting;

@@ -35,14 +35,14 @@ class RemoteStores {
 
   void view(const store::Wanted& wanted, const OnFetched& done);
   void free(const store::Wanted& place);
-  void node_ended(std::uint32_t node);
+  void node_ended(NodeId node);
 
  private:
   boost::asio::io_context& loop_;
   const transport::ClientOptions as_;
   const transfer::Links::Watch watch_;
   /// By the node that they cannot reach.
-  std::multimap<std::uint32_t, std::weak_ptr<transfer::Pull>> out_of_reach_;
+  std::multimap<NodeId, std::weak_ptr<transfer::Pull>> out_of_reach_;
   transfer::Links links_;
 };
 

@@ -179,7 +179,7 @@ void StoreLink::closed(const std::string& why) {
   settle(Stage::None, nullptr);
 }
 
-void StoreLink::node_lost(std::uint32_t node, const std::string& why) {
+void StoreLink::node_lost(NodeId node, const std::string& why) {
   if (!connection_ || !address_ || address_->node != node) return;
   connection_->close();
   closed(why);

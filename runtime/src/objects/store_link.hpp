@@ -46,7 +46,7 @@ class StoreLink {
     /// The loop: what processes that have ended wrote for this one.
     std::function<void(const std::vector<store::ObjectId>&)> orphaned = {};
     /// The loop: node_ended() is to be called once that node has.
-    std::function<void(std::uint32_t node)> watch_node = {};
+    std::function<void(NodeId node)> watch_node = {};
     transport::ClientOptions to_nodes = {};  ///< how it proves itself to nodes of other machines
   };
   explicit StoreLink(Callbacks callbacks);
@@ -74,12 +74,12 @@ class StoreLink {
   bool on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void closed(const std::string& why);
   /// The head says so, also of a node that stands still with its connections open.
-  void node_lost(std::uint32_t node, const std::string& why);
+  void node_lost(NodeId node, const std::string& why);
   /// What was said to the node is with it before what is sent to others from now on.
   void flush() {
     if (connection_) connection_->flush();
   }
-  void node_ended(std::uint32_t node) { remote_.node_ended(node); }
+  void node_ended(NodeId node) { remote_.node_ended(node); }
   /// This process leaves its cluster: what it would still free goes with its job, and it looks
   /// nowhere else for values.
   void leave() { leaving_ = true; }

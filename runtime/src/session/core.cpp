@@ -64,8 +64,8 @@ ObjectPtr submit_task(CallSpec call, const RequestOptions& options) {
 
 ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestOptions& options) {
   auto& process = Process::current();
-  auto actor =
-      std::make_shared<ActorState>(process.next_shared_id(), std::string(type), end_unshared);
+  auto actor = std::make_shared<ActorState>(process.next_shared_id<runtime::ActorId>(),
+                                            std::string(type), end_unshared);
   actor->shared = !options.name.empty();
   actor->constructed = pending_result(process);
   process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
@@ -89,7 +89,7 @@ ObjectPtr actor_ready(const ActorPtr& actor) { return actor->constructed; }
 
 ActorPtr adopt_actor(ActorId id, std::string_view type) {
   auto& process = Process::current();
-  auto actor = std::make_shared<ActorState>(id, std::string(type), nullptr);
+  auto actor = std::make_shared<ActorState>(runtime::ActorId(id), std::string(type), nullptr);
   actor->shared = true;
   actor->made_here = false;
   actor->constructed = pending_result(process);
@@ -103,7 +103,7 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
   auto& process = Process::current();
   auto found = Object::pending(0);
   auto id = std::make_shared<ActorId>(0);
-  auto asked = std::make_shared<std::uint64_t>(0);
+  auto asked = std::make_shared<runtime::HeadRequestId>();
   process.post([&process, found, id, asked, name = std::string(name), type = std::string(type)] {
     *asked = process.head().request(
         [&](wire::HeadRequest::Builder ask) {
@@ -130,13 +130,13 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
 }
 
 ActorId share_actor(const ActorPtr& actor) {
-  if (actor->id == 0) {
+  if (!actor->id) {
     raise({.kind = Failure::Kind::Refused,
            .message = "the handle of a gang's rank cannot leave the process that made the gang"});
   }
   if (actor->is_stale()) raise(runtime::of_an_ended_session());
   actor->shared.store(true, std::memory_order_relaxed);
-  return actor->id;
+  return actor->id.value();
 }
 
 void kill_actor(const ActorPtr& actor) {
@@ -147,7 +147,8 @@ void kill_actor(const ActorPtr& actor) {
     const auto gang =
         // No rank lives without the others.
         std::static_pointer_cast<runtime::GangShare>(actor->gang)->id;
-    process.head().notify([gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang); });
+    process.head().notify(
+        [gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang.value()); });
   });
 }
 

@@ -90,10 +90,11 @@ void Driver::register_job(const DriverOptions& options) {
 void Driver::on_message(wire::Message::Reader message) {
   if (message.isRegistered() && !process_) {
     const auto registered = message.getRegistered();
-    self_->process = registered.getProcess();
+    self_->process = ProcessId(registered.getProcess());
+    const JobId job{registered.getJob()};
     Identity identity{.self = self_,
-                      .job = registered.getJob(),
-                      .job_key = transport::job_key(token_, registered.getJob()),
+                      .job = job,
+                      .job_key = transport::job_key(token_, job),
                       .cluster = registered.getCluster()};
     Process::AcceptPolicy accept_policy;
     accept_policy.key = token_;

@@ -144,7 +144,7 @@ class PrivateCluster {
   [[noreturn]] void run() {
     head_->on_last_driver_gone([this] { stop("the driver has left"); });
     node_->start(
-        [this](std::uint32_t) {
+        [this](NodeId) {
           say(control_, {{"socket", socket_}, {"token", config::format_token(token_)}});
           joined_ = true;
         },

@@ -35,9 +35,9 @@ std::vector<Member> read_members(wire::GangGrant::Reader grant) {
   return members;
 }
 
-void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t rank,
+void write_gang(wire::GangInfo::Builder info, GangId gang, std::uint32_t rank,
                 const std::vector<Member>& members) {
-  info.setGang(gang);
+  info.setGang(gang.value());
   info.setRank(rank);
   auto out = info.initMembers(static_cast<unsigned>(members.size()));
   for (unsigned i = 0; i < out.size(); ++i) {
@@ -47,14 +47,15 @@ void write_gang(wire::GangInfo::Builder info, std::uint64_t gang, std::uint32_t 
   }
 }
 
-void release(Process& process, std::uint64_t gang) {
-  process.head().notify([gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang); });
+void release(Process& process, GangId gang) {
+  process.head().notify(
+      [gang](wire::HeadRequest::Builder ask) { ask.setGangRelease(gang.value()); });
 }
 
 /// On the loop. The grant may be on its way: the release, which the head reads after the request,
 /// ends that gang.
 void withdraw(Process& process, const GangShare& share) {
-  if (share.request == 0) return;
+  if (!share.request) return;
   process.head().withdraw(share.request);
   release(process, share.id);
 }
@@ -101,7 +102,7 @@ void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share
   share->request = process.head().request(
       [&](wire::HeadRequest::Builder ask) {
         auto out = ask.initGang();
-        out.setGang(share->id);
+        out.setGang(share->id.value());
         out.setSize(wanted.size);
         out.setStrategy(static_cast<std::uint8_t>(wanted.strategy));
         out.setName(each.name);
@@ -123,7 +124,7 @@ GangPlacement new_placement(Process& process, const SharePtr& share, std::string
                             std::uint32_t size) {
   GangPlacement gang{.placed = detail::Object::pending(process.next_object_id())};
   for (std::uint32_t rank = 0; rank < size; ++rank) {
-    auto state = std::make_shared<detail::ActorState>(0, std::string(type), nullptr);
+    auto state = std::make_shared<detail::ActorState>(ActorId(), std::string(type), nullptr);
     state->gang = share;
     state->rank = rank;
     state->constructed = detail::Object::pending(process.next_object_id());
@@ -153,7 +154,7 @@ GangPlacement place_gang(CallSpec constructor, std::string_view type, const Gang
                          const RequestOptions& each,
                          std::optional<std::chrono::milliseconds> timeout) {
   auto& process = runtime::Process::current();
-  auto share = std::make_shared<runtime::GangShare>(process.next_shared_id());
+  auto share = std::make_shared<runtime::GangShare>(process.next_shared_id<runtime::GangId>());
   auto gang = runtime::new_placement(process, share, type, wanted.size);
   process.post([&process, gang, share, wanted, each, timeout,
                 deadline = runtime::deadline_after(timeout),

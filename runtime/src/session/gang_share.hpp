@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "ids/ids.hpp"
 #include "ids/session.hpp"
 
 namespace troupe::runtime {
@@ -10,11 +11,11 @@ namespace troupe::runtime {
 /// request is pending. With the last share the head is told to end the gang, or to forget the
 /// request. Any thread.
 struct GangShare {
-  const std::uint64_t id;
+  const GangId id;
   const std::uint64_t session = current_session();
-  std::uint64_t request = 0;  ///< of the question to the head; 0: it was not asked yet. The loop's
+  HeadRequestId request;  ///< none: the head was not asked yet. The loop's
 
-  explicit GangShare(std::uint64_t gang) : id(gang) {}
+  explicit GangShare(GangId gang) : id(gang) {}
   GangShare(const GangShare&) = delete;
   GangShare& operator=(const GangShare&) = delete;
   ~GangShare();

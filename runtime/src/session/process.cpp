@@ -24,7 +24,7 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
     here->peers().send(owner, [&](wire::Message::Builder message, std::uint64_t) {
       auto borrow = message.initBorrow();
       borrow.setObject(object);
-      borrow.setProcess(here->identity().self->process);
+      borrow.setProcess(here->identity().self->process.value());
       borrow.setDelta(-1);
     });
   });
@@ -40,8 +40,8 @@ Failure head_gone(const std::string& why) {
 
 std::string place_of(const Address& self) {
   const auto pid = " (pid " + std::to_string(getpid()) + ")";
-  if (self.node == 0) return "driver" + pid;
-  return "process " + std::to_string(self.process) + pid + " on node " + std::to_string(self.node);
+  if (!self.node) return "driver" + pid;
+  return "process " + to_string(self.process) + pid + " on node " + to_string(self.node);
 }
 
 }  // namespace
@@ -58,12 +58,12 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                    .self = identity_.self,
                    .connect = std::move(to_store),
                    .orphaned = [this](const auto& objects) { orphans_.named(objects, nullptr); },
-                   .watch_node = [this](std::uint32_t node) { watch_node(node); },
+                   .watch_node = [this](NodeId node) { watch_node(node); },
                    .to_nodes = {.self = {.role = wire::Role::PROCESS,
                                          .cluster = identity_.cluster,
                                          .job = identity_.job,
                                          .process = identity_.self->process,
-                                         .subject = 0},
+                                         .subject = {}},
                                 .key = identity_.job_key,
                                 .nobody_there = "the node that has it has ended"}}),
       held_values_(loop_, head_),
@@ -74,7 +74,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                       peers_.send(owner, [&](wire::Message::Builder message, std::uint64_t) {
                         auto borrow = message.initBorrow();
                         borrow.setObject(object);
-                        borrow.setProcess(holder);
+                        borrow.setProcess(holder.value());
                         borrow.setDelta(delta);
                       });
                     },
@@ -82,7 +82,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .held =
                     [this](bool any) {
                       // A driver is not stopped for idleness.
-                      if (identity_.self->node != 0) held_values_.changed(any);
+                      if (identity_.self->node) held_values_.changed(any);
                     },
                 .has_ended = [this](ProcessId process) { return peers_.has_died(process); }}),
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
@@ -112,7 +112,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                },
            .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
       call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self),
-                   identity_.self->node != 0,
+                   static_cast<bool>(identity_.self->node),
                    {.on_gang = [this](wire::GangInfo::Reader gang) { gangs_.enter(gang); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
@@ -185,7 +185,8 @@ void Process::on_request(ProcessId caller, wire::Message::Reader message) {
     case wire::Message::FETCH:
       return call_server_.on_fetch(caller, message.getFetch());
     case wire::Message::BORROW:
-      return exports_.borrow(message.getBorrow().getObject(), message.getBorrow().getProcess(),
+      return exports_.borrow(message.getBorrow().getObject(),
+                             ProcessId(message.getBorrow().getProcess()),
                              message.getBorrow().getDelta());
     case wire::Message::RENDEZVOUS:
       return gangs_.on_rendezvous(caller, message.getRendezvous());
@@ -231,10 +232,11 @@ void Process::end(const Failure& why) {
 
 /// Where a host is gone or stands still, no connection to a process on it says so.
 void Process::on_node_lost(wire::NodeLost::Reader lost) {
-  for (const auto process : lost.getProcesses()) {
+  for (const auto number : lost.getProcesses()) {
+    const ProcessId process{number};
     if (peers_.is_known(process)) peers_.died(process, lost_with_node(process, lost.getWhat()));
   }
-  store_link_.node_lost(lost.getNode(),
+  store_link_.node_lost(NodeId(lost.getNode()),
                         "the object store of this machine " + std::string(lost.getWhat().cStr()));
 }
 
@@ -246,23 +248,23 @@ void Process::on_tell(wire::HeadNotice::Reader tell) {
         ask.setLeaseReturn(lease);
       });
     case wire::HeadNotice::LEASE_RECALLED:
-      return tasks_.recalled(tell.getLeaseRecalled());
+      return tasks_.recalled(LeaseId(tell.getLeaseRecalled()));
     case wire::HeadNotice::LEASE_LOST: {
       const auto lost = tell.getLeaseLost();
-      if (const auto process = tasks_.lost(lost.getId()))
+      if (const auto process = tasks_.lost(LeaseId(lost.getId())))
         peers_.died(process, read_death(tell, lost.getFailure()));
       return;
     }
     case wire::HeadNotice::ACTOR_LOST: {
       const auto lost = tell.getActorLost();
       const auto death = read_death(tell, lost.getFailure());
-      if (auto process = actors_.lost(lost.getId(), death.how))
+      if (auto process = actors_.lost(ActorId(lost.getId()), death.how))
         peers_.died(process->process, death);
       return;
     }
     case wire::HeadNotice::GANG_BROKEN: {
       const auto broken = tell.getGangBroken();
-      return gangs_.on_broken(broken.getGang(), broken.getRank(),
+      return gangs_.on_broken(GangId(broken.getGang()), broken.getRank(),
                               read_death(tell, broken.getFailure()));
     }
     case wire::HeadNotice::ORPHANS:
@@ -276,14 +278,15 @@ void Process::on_tell(wire::HeadNotice::Reader tell) {
 }
 
 void Process::on_orphans(wire::Orphans::Reader orphans) {
-  if (orphans.getWriter() == identity_.self->process) return;
+  const ProcessId writer{orphans.getWriter()};
+  if (writer == identity_.self->process) return;
   std::vector<store::ObjectId> objects;
-  for (const auto number : orphans.getNumbers()) objects.push_back({orphans.getWriter(), number});
+  for (const auto number : orphans.getNumbers()) objects.push_back({writer, number});
   orphans_.named(objects, read_address(orphans.getAt()));
 }
 
-void Process::watch_node(std::uint32_t node) {
-  head_.request([node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node); },
+void Process::watch_node(NodeId node) {
+  head_.request([node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node.value()); },
                 [this, node](wire::HeadNotice::Reader) { store_link_.node_ended(node); },
                 [](const Failure&) {});
 }

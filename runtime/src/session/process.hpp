@@ -31,7 +31,7 @@ namespace troupe::runtime {
 /// Who this process is in its cluster, known once the head or the node has said so.
 struct Identity {
   AddressPtr self;
-  std::uint64_t job = 0;
+  JobId job{};
   transport::Secret job_key{};
   std::string cluster;
 };
@@ -69,8 +69,11 @@ class Process final : public ProcessContext {
   boost::asio::io_context& loop() { return loop_; }
   const Identity& identity() const { return identity_; }
   std::uint64_t next_object_id() { return ++last_object_; }
-  /// Unique in the cluster: for the actors and gangs that this process makes.
-  std::uint64_t next_shared_id() { return identity_.self->process << 32 | ++last_shared_; }
+  /// An id that is unique in the cluster: for the actors and gangs that this process makes.
+  template <class Id>
+  Id next_shared_id() {
+    return Id(identity_.self->process.value() << 32 | ++last_shared_);
+  }
 
   /// As detail::cluster_end(). Any thread.
   const detail::ObjectPtr& cluster_end() const { return cluster_end_; }
@@ -113,7 +116,7 @@ class Process final : public ProcessContext {
   void on_request(ProcessId caller, wire::Message::Reader message);
   void on_tell(wire::HeadNotice::Reader tell);
   void on_orphans(wire::Orphans::Reader orphans);
-  void watch_node(std::uint32_t node);
+  void watch_node(NodeId node);
   void on_node_lost(wire::NodeLost::Reader lost);
 
   boost::asio::io_context& loop_;

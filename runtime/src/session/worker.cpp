@@ -68,15 +68,15 @@ void Worker::give_up(const std::string& why) {
 
 void Worker::configure(wire::WorkerConfig::Reader config) {
   auto self = std::make_shared<Address>();
-  self->process = config.getProcess();
-  self->node = config.getNode();
+  self->process = ProcessId(config.getProcess());
+  self->node = NodeId(config.getNode());
   self->machine = config.getMachine();
   listeners = open_listeners(loop, config.getHost(), *self, [this](transport::Socket socket) {
     process->accept(std::move(socket));
   });
 
   Identity identity{
-      .self = self, .job = config.getJob(), .job_key = {}, .cluster = config.getCluster()};
+      .self = self, .job = JobId(config.getJob()), .job_key = {}, .cluster = config.getCluster()};
   const auto key = config.getJobKey();
   std::copy_n(key.begin(), std::min(key.size(), identity.job_key.size()), identity.job_key.begin());
 
@@ -102,7 +102,7 @@ void Worker::announce() {
   const auto& self = *process->identity().self;
   transport::Outgoing ready;
   auto out = ready.root().initProcessReady();
-  out.setProcess(self.process);
+  out.setProcess(self.process.value());
   out.setPid(static_cast<std::uint32_t>(getpid()));
   write_address(out.initAddress(), self);
   link->send(ready);

@@ -6,12 +6,15 @@
 #include <functional>
 #include <string>
 
+#include "ids/ids.hpp"
+
 namespace troupe::store {
 
-using ProcessId = std::uint64_t;
-using JobId = std::uint64_t;
-/// Made by the process that asks, unique in it; 0: no answer is wanted.
-using RequestId = std::uint64_t;
+using runtime::JobId;
+using runtime::NodeId;
+using runtime::ProcessId;
+/// Made by the process that asks, unique in it; none: no answer is wanted.
+using RequestId = scheduler::StrongId<struct StoreRequestTag>;
 
 /// Memory is handed out, counted and given back to the machine by pages.
 inline constexpr std::uint64_t kPageBytes = 4096;
@@ -21,7 +24,7 @@ constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
 
 /// Names an object in the whole cluster: the process that wrote it, and that process's own count.
 struct ObjectId {
-  ProcessId process = 0;
+  ProcessId process{};
   std::uint64_t number = 0;
   friend auto operator<=>(const ObjectId&, const ObjectId&) = default;
 };
@@ -37,7 +40,7 @@ struct Extent {
 
 /// Where the store of a node is reached by those of other nodes. A value.
 struct NodeAddress {
-  std::uint32_t node = 0;  ///< 0: none
+  NodeId node{};  ///< none: nowhere
   std::string host = {};
   std::uint16_t port = 0;
 };
@@ -71,6 +74,6 @@ std::string format_bytes(std::uint64_t bytes);  ///< "512 B", "100.0 MiB", for m
 template <>
 struct std::hash<troupe::store::ObjectId> {
   std::size_t operator()(const troupe::store::ObjectId& id) const noexcept {
-    return std::hash<std::uint64_t>()(id.process * 0x9e3779b97f4a7c15u ^ id.number);
+    return std::hash<std::uint64_t>()(id.process.value() * 0x9e3779b97f4a7c15u ^ id.number);
   }
 };

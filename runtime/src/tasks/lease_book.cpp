@@ -342,7 +342,7 @@ void LeaseBook::recalled(LeaseId id, Effects& effects) {
 
 ProcessId LeaseBook::lease_lost(LeaseId id) {
   auto* found = lease(id);
-  if (!found) return 0;
+  if (!found) return {};
   const auto process = found->process;
   found->recalled = true;
   found->lost = true;

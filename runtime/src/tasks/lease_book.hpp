@@ -18,13 +18,15 @@
 #include <troupe/options.hpp>
 
 #include "calls/progress.hpp"
+#include "ids/ids.hpp"
 #include "tasks/withdrawing_queue.hpp"
 
 namespace troupe::tasks {
 
-using LeaseId = std::uint64_t;
-using AskId = std::uint64_t;
-using ProcessId = std::uint64_t;
+using runtime::LeaseId;
+using runtime::ProcessId;
+/// Of what the book asks the head for; made by the book, unique in it.
+using AskId = scheduler::StrongId<struct AskTag>;
 using TimePoint = std::chrono::steady_clock::time_point;
 using runtime::Progress;
 
@@ -65,8 +67,8 @@ using TaskPtr = std::shared_ptr<BookedTask>;
 struct Lease {
   virtual ~Lease() = default;
 
-  LeaseId id = 0;
-  ProcessId process = 0;
+  LeaseId id{};
+  ProcessId process{};
   bool has_channel = false;
 
   // ---- the book's
@@ -108,14 +110,14 @@ struct Fail {
 };
 /// Answered by granted() or refused().
 struct Ask {
-  AskId ask = 0;
+  AskId ask{};
   const detail::RequestOptions* need = nullptr;  // lives as long as the ask
 };
 struct Withdraw {
-  AskId ask = 0;
+  AskId ask{};
 };
 struct GiveBack {
-  LeaseId lease = 0;
+  LeaseId lease{};
 };
 /// For people.
 struct Warn {
@@ -193,7 +195,7 @@ class LeaseBook {
   /// no lease is left.
   void refused(AskId ask, Refusal refusal, const Failure& why, TimePoint now, Effects& effects);
   void recalled(LeaseId lease, Effects& effects);
-  /// Its process has ended. -> which it was; 0: the lease is not ours any more.
+  /// Its process has ended. -> which it was; none: the lease is not ours any more.
   ProcessId lease_lost(LeaseId lease);
   void channel_opened(ProcessId process);
 
@@ -235,7 +237,7 @@ class LeaseBook {
   void rest(Shape& shape);
   void end_pause(Shape& shape);
 
-  AskId last_ask_ = 0;
+  AskId last_ask_{};
   std::map<std::string, std::unique_ptr<Shape>> shapes_;
   Shape* default_shape_ = nullptr;  // of tasks without options, which need no key; never forgotten
   std::vector<Shape*> changed_;     // since the last turn

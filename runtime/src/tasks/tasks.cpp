@@ -107,12 +107,12 @@ void Tasks::lost(PendingCall call, Progress progress, const Failure& how) {
   apply([&](Effects& effects) { book_.lost(*task, progress, how, effects); });
 }
 
-void Tasks::recalled(std::uint64_t lease) {
+void Tasks::recalled(LeaseId lease) {
   apply([&](Effects& effects) { book_.recalled(lease, effects); });
 }
 
-ProcessId Tasks::lost(std::uint64_t lease) {
-  ProcessId process = 0;
+ProcessId Tasks::lost(LeaseId lease) {
+  ProcessId process{};
   apply([&](Effects&) { process = book_.lease_lost(lease); });
   channels_version_.fetch_add(1, std::memory_order_release);
   return process;
@@ -230,7 +230,8 @@ void Tasks::perform(tasks::Withdraw& withdraw) {
 
 void Tasks::perform(tasks::GiveBack& back) {
   channels_version_.fetch_add(1, std::memory_order_release);
-  head_.notify([lease = back.lease](wire::HeadRequest::Builder ask) { ask.setLeaseReturn(lease); });
+  head_.notify(
+      [lease = back.lease](wire::HeadRequest::Builder ask) { ask.setLeaseReturn(lease.value()); });
 }
 
 void Tasks::perform(tasks::Warn& warning) { log::warn(warning.text); }
@@ -238,7 +239,7 @@ void Tasks::perform(tasks::Warn& warning) { log::warn(warning.text); }
 void Tasks::granted(tasks::AskId ask, wire::LeaseGrant::Reader grant) {
   asked_.erase(ask);
   auto lease = std::make_unique<Lease>();
-  lease->id = grant.getLease();
+  lease->id = LeaseId(grant.getLease());
   lease->address = read_address(grant.getProcess());
   lease->process = lease->address->process;
   bool wanted = false;

@@ -44,10 +44,10 @@ class Tasks : public CallReceiver {
   /// Cancelled, if it has not started; false if it is none of the tasks of this process.
   bool cancel(const detail::ObjectPtr& result);
   /// The head wants the lease back once its running task is done.
-  void recalled(std::uint64_t lease);
-  /// The lease's process has ended. -> which it was; 0 if the lease is not ours any more. What was
+  void recalled(LeaseId lease);
+  /// The lease's process has ended. -> which it was; none if the lease is not ours any more. What was
   /// sent there is heard of from its calls.
-  ProcessId lost(std::uint64_t lease);
+  ProcessId lost(LeaseId lease);
   /// There is a channel to a process that may have leases.
   void channel_opened(const OutChannelPtr& channel);
 
@@ -93,7 +93,7 @@ class Tasks : public CallReceiver {
   Resolver& resolver_;
   boost::asio::steady_timer tick_;
   bool ticking_ = false;                                   // the loop's
-  std::unordered_map<tasks::AskId, std::uint64_t> asked_;  // of the head's link; the loop's
+  std::unordered_map<tasks::AskId, HeadRequestId> asked_;  // the loop's
   std::atomic<std::uint64_t> channels_version_{0};
 
   std::mutex mutex_;  // guards what follows

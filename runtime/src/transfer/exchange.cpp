@@ -49,12 +49,12 @@ Exchange::Exchange(boost::asio::io_context& loop, store::Service& service, Excha
              {.as = {.self = as_node(options_),
                      .key = options_.token,
                      .nobody_there = "that node has ended"}},
-             [this](std::uint32_t node) { watch_node(node); }) {
+             [this](NodeId node) { watch_node(node); }) {
   service_.set_remote_client(this, options_.self.node);
 }
 
 Exchange::~Exchange() {
-  service_.set_remote_client(nullptr, 0);
+  service_.set_remote_client(nullptr, {});
   for (const auto& connection : std::exchange(accepted_, {})) connection->close();
   receiving_.stop();
   sending_.stop();
@@ -93,7 +93,7 @@ void Exchange::start_pull(Fetched& fetched) {
   const auto& copy = fetched.copy;
   const auto into = fetched.window->bytes().first(copy.into.bytes);
   auto options = options_.pull;
-  options.watch = [this](std::uint32_t node) { at_home([this, node] { watch_node(node); }); };
+  options.watch = [this](NodeId node) { at_home([this, node] { watch_node(node); }); };
   fetched.pull = std::make_shared<Pull>(
       receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into,
       std::move(options),
@@ -142,8 +142,8 @@ void Exchange::on_message(transport::ConnectionPtr connection, const transport::
                           wire::Message::Reader message) {
   if (message.isTransferFree()) {
     const auto free = message.getTransferFree();
-    if (caller.role == wire::Role::PROCESS && caller.job != free.getJob()) return;
-    service_.free(free.getJob(), store::read_object(free.getObject()));
+    if (caller.role == wire::Role::PROCESS && caller.job != store::JobId(free.getJob())) return;
+    service_.free(store::JobId(free.getJob()), store::read_object(free.getObject()));
     transport::Outgoing done;
     done.root().setTransferFreed(free.getNumber());
     return connection->send(std::move(done));
@@ -152,11 +152,11 @@ void Exchange::on_message(transport::ConnectionPtr connection, const transport::
   if (!message.isTransferRequest()) return connection->close();
   const auto wanted = message.getTransferRequest();
   Request request{.object = store::read_object(wanted.getObject()),
-                  .job = wanted.getJob(),
+                  .job = store::JobId(wanted.getJob()),
                   .bytes = wanted.getBytes(),
                   .from = wanted.getFrom(),
                   .receiver = store::read_node(wanted.getReceiver()),
-                  .failed = wanted.getFailed()};
+                  .failed = NodeId(wanted.getFailed())};
   if (caller.role != wire::Role::NODE) request.receiver = {};
   if (caller.role == wire::Role::PROCESS && caller.job != request.job) {
     return transfer::refuse(
@@ -175,7 +175,7 @@ void Exchange::requested(const transport::ConnectionPtr& connection, const Reque
     const auto why = fmt::format("it sends {} objects already", sent_.size());
     return transfer::refuse(connection, {Refusal::Kind::Busy, why});
   }
-  if (request.failed != 0) set_unfit(request.object, request.failed);
+  if (request.failed) set_unfit(request.object, request.failed);
   if (service_.has(request.job, request.object)) {
     if (const auto onward = choose_onward(request)) {
       note_receiver(request);
@@ -192,7 +192,7 @@ void Exchange::requested(const transport::ConnectionPtr& connection, const Reque
 /// that waits for it.
 std::optional<store::NodeAddress> Exchange::choose_onward(const Request& request) {
   const auto sent = sent_of_.find(request.object);
-  if (request.failed != 0 || sent == sent_of_.end() || sent->second.size() < options_.receivers)
+  if (request.failed || sent == sent_of_.end() || sent->second.size() < options_.receivers)
     return std::nullopt;
   Receiver* best = nullptr;
   for (auto& receiver : receivers_[request.object]) {
@@ -205,7 +205,7 @@ std::optional<store::NodeAddress> Exchange::choose_onward(const Request& request
 }
 
 void Exchange::note_receiver(const Request& request) {
-  if (request.receiver.node == 0 || request.receiver.node == options_.self.node) return;
+  if (!request.receiver.node || request.receiver.node == options_.self.node) return;
   auto& receivers = receivers_[request.object];
   const auto known = std::ranges::find(receivers, request.receiver.node,
                                        [](const auto& one) { return one.at.node; });
@@ -216,7 +216,7 @@ void Exchange::note_receiver(const Request& request) {
   }
 }
 
-void Exchange::set_unfit(store::ObjectId object, std::uint32_t node) {
+void Exchange::set_unfit(store::ObjectId object, NodeId node) {
   const auto receivers = receivers_.find(object);
   if (receivers == receivers_.end()) return;
   for (auto& receiver : receivers->second) receiver.fit = receiver.fit && receiver.at.node != node;
@@ -338,18 +338,18 @@ void Exchange::free(store::JobId job, store::ObjectId object, const store::NodeA
 void Exchange::watch(store::ProcessId owner) {
   if (!watched_.insert(owner).second || !to_head_) return;
   transport::Outgoing message;
-  message.root().setOwnerWatch(owner);
+  message.root().setOwnerWatch(owner.value());
   to_head_(message);
 }
 
-void Exchange::watch_node(std::uint32_t node) {
+void Exchange::watch_node(NodeId node) {
   if (!to_head_) return;
   transport::Outgoing message;
-  message.root().setNodeWatch(node);
+  message.root().setNodeWatch(node.value());
   to_head_(message);
 }
 
-void Exchange::node_ended(std::uint32_t node) {
+void Exchange::node_ended(NodeId node) {
   links_.node_ended(node);
   for (const auto& [object, fetched] : fetched_) {
     if (fetched.pull && fetched.copy.at.node == node)
@@ -361,8 +361,8 @@ void Exchange::orphaned(store::ProcessId owner, const std::vector<store::ObjectI
   if (!to_head_) return;
   transport::Outgoing message;
   auto orphans = message.root().initOrphaned();
-  orphans.setOwner(owner);
-  orphans.setWriter(objects.front().process);
+  orphans.setOwner(owner.value());
+  orphans.setWriter(objects.front().process.value());
   auto numbers = orphans.initNumbers(static_cast<unsigned>(objects.size()));
   for (unsigned i = 0; i < numbers.size(); ++i) numbers.set(i, objects[i].number);
   to_head_(message);
@@ -370,12 +370,12 @@ void Exchange::orphaned(store::ProcessId owner, const std::vector<store::ObjectI
 
 bool Exchange::on_head_message(wire::Message::Reader message) {
   if (message.isNodeEnded()) {
-    node_ended(message.getNodeEnded());
+    node_ended(NodeId(message.getNodeEnded()));
     return true;
   }
   if (!message.isOwnerEnded()) return false;
-  watched_.erase(message.getOwnerEnded());
-  service_.owner_ended(message.getOwnerEnded());
+  watched_.erase(store::ProcessId(message.getOwnerEnded()));
+  service_.owner_ended(store::ProcessId(message.getOwnerEnded()));
   return true;
 }
 

@@ -14,6 +14,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "ids/ids.hpp"
 #include "store/service/remote_store_client.hpp"
 #include "store/service/service.hpp"
 #include "transfer/links.hpp"
@@ -22,6 +23,8 @@
 #include "transfer/sending.hpp"
 
 namespace troupe::transfer {
+
+using runtime::NodeId;
 
 struct ExchangeOptions {
   std::string cluster;
@@ -92,7 +95,7 @@ class Exchange final : public store::RemoteStoreClient {
     std::uint64_t bytes;
     std::uint64_t from;
     store::NodeAddress receiver;
-    std::uint32_t failed;
+    NodeId failed;
   };
   struct Fetched {         // is being brought here
     std::uint64_t number;  // tells it from an earlier one of the same object
@@ -121,14 +124,14 @@ class Exchange final : public store::RemoteStoreClient {
   void fetch_ended(store::ObjectId object, std::uint64_t number,
                    const std::optional<store::Refusal>& failure);
 
-  void watch_node(std::uint32_t node);
-  void node_ended(std::uint32_t node);
+  void watch_node(NodeId node);
+  void node_ended(NodeId node);
 
   // Sending.
   void requested(const transport::ConnectionPtr& connection, const Request& request);
   std::optional<store::NodeAddress> choose_onward(const Request& request);
   void note_receiver(const Request& request);
-  void set_unfit(store::ObjectId object, std::uint32_t node);
+  void set_unfit(store::ObjectId object, NodeId node);
   void send(const transport::ConnectionPtr& connection, const Request& request);
   void held(SentId id, const std::variant<store::Held, store::Refusal>& result);
   void serve(Sent& sent, const store::Held& held, std::shared_ptr<const store::Window> window,

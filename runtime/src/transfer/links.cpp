@@ -13,7 +13,7 @@ namespace {
 transport::Outgoing message_of(std::uint64_t number, store::JobId job, store::ObjectId object) {
   transport::Outgoing message;
   auto free = message.root().initTransferFree();
-  free.setJob(job);
+  free.setJob(job.value());
   store::write_object(free.initObject(), object);
   free.setNumber(number);
   return message;
@@ -28,7 +28,7 @@ Links::~Links() {
 }
 
 void Links::free(const store::NodeAddress& at, store::JobId job, store::ObjectId object) {
-  if (at.node == 0) return;
+  if (!at.node) return;
   const auto [found, is_new] = links_.try_emplace(at.node, loop_, at, options_.first_wait);
   auto& link = found->second;
   link.listed.push_back({++link.last_number, job, object});
@@ -44,7 +44,7 @@ void Links::free(const store::NodeAddress& at, store::JobId job, store::ObjectId
   if (is_new) connect(link);
 }
 
-void Links::node_ended(std::uint32_t node) {
+void Links::node_ended(NodeId node) {
   if (const auto found = links_.find(node); found != links_.end()) end(found);
 }
 

@@ -11,10 +11,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "ids/ids.hpp"
 #include "store/types.hpp"
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::transfer {
+
+using runtime::NodeId;
 
 struct LinksOptions {
   transport::ClientOptions as;  ///< how it proves itself
@@ -40,7 +43,7 @@ struct LinksOptions {
 class Links {
  public:
   /// Is to call node_ended() once that node has ended. Called within free(), or from the loop.
-  using Watch = std::function<void(std::uint32_t node)>;
+  using Watch = std::function<void(NodeId node)>;
 
   Links(boost::asio::io_context& loop, LinksOptions options, Watch watch)
       : loop_(loop), options_(std::move(options)), watch_(std::move(watch)) {}
@@ -49,7 +52,7 @@ class Links {
   /// Nothing where `at` names no node.
   void free(const store::NodeAddress& at, store::JobId job, store::ObjectId object);
   /// Nothing of it is left to be freed.
-  void node_ended(std::uint32_t node);
+  void node_ended(NodeId node);
   /// Nothing of the job is left to be freed: nodes hear of it themselves.
   void job_ended(store::JobId job);
 
@@ -75,7 +78,7 @@ class Links {
     bool watched = false;
     bool overflowed = false;
   };
-  using LinkAt = std::map<std::uint32_t, Link>::iterator;
+  using LinkAt = std::map<NodeId, Link>::iterator;
 
   void connect(Link& link);
   void opened(Link& link, const transport::ConnectionPtr& connection);
@@ -91,7 +94,7 @@ class Links {
   const LinksOptions options_;
   const Watch watch_;
   std::uint64_t last_attempt_ = 0;
-  std::map<std::uint32_t, Link> links_;
+  std::map<NodeId, Link> links_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

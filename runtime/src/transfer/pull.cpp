@@ -92,11 +92,11 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
   transport::Outgoing message;
   auto request = message.root().initTransferRequest();
   store::write_object(request.initObject(), wanted_.object);
-  request.setJob(wanted_.job);
+  request.setJob(wanted_.job.value());
   request.setBytes(into_.size());
   request.setFrom(verified_);
   store::write_node(request.initReceiver(), options_.receiver);
-  request.setFailed(failed_node_);
+  request.setFailed(failed_node_.value());
   connection->send(std::move(message));
   auto fd = connection->detach();
   if (!fd)

@@ -12,11 +12,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "ids/ids.hpp"
 #include "store/types.hpp"
 #include "transfer/chunks.hpp"
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::transfer {
+
+using runtime::NodeId;
 
 struct PullOptions {
   /// Role node with the token's key; a driver that has no node: role driver.
@@ -37,7 +40,7 @@ struct PullOptions {
   std::chrono::milliseconds longest_pause{1'000};  ///< between tries meanwhile
   /// The node cannot be reached: is to call ended() once the head says that it is lost. Once for
   /// each pull, on its loop.
-  std::function<void(std::uint32_t node)> watch = {};
+  std::function<void(NodeId node)> watch = {};
 };
 
 /// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds
@@ -58,7 +61,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
  public:
   struct Wanted {
     store::ObjectId object = {};
-    store::JobId job = 0;
+    store::JobId job{};
     store::NodeAddress at = {};  ///< where it was written
     bool warm = false;           ///< the memory for it has its pages here already
   };
@@ -108,7 +111,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
   store::NodeAddress asked_;
   std::uint64_t verified_ = 0;
   std::uint64_t attempt_ = 0;      // of the connection; what belongs to an earlier one is late
-  std::uint32_t failed_node_ = 0;  // that it was sent on to
+  NodeId failed_node_{};           // that it was sent on to
   int failures_ = 0;               // of the origin
   int hops_ = 0;                   // since the origin
   int unreached_ = 0;              // tries in which the origin was out of reach

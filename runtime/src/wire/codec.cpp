@@ -5,8 +5,8 @@
 namespace troupe::runtime {
 
 AddressPtr read_address(wire::Address::Reader from) {
-  return std::make_shared<const Address>(Address{.process = from.getProcess(),
-                                                 .node = from.getNode(),
+  return std::make_shared<const Address>(Address{.process = ProcessId(from.getProcess()),
+                                                 .node = NodeId(from.getNode()),
                                                  .host = from.getHost(),
                                                  .port = from.getPort(),
                                                  .unix_name = from.getUnixName(),
@@ -14,8 +14,8 @@ AddressPtr read_address(wire::Address::Reader from) {
 }
 
 void write_address(wire::Address::Builder to, const Address& address) {
-  to.setProcess(address.process);
-  to.setNode(address.node);
+  to.setProcess(address.process.value());
+  to.setNode(address.node.value());
   to.setHost(address.host);
   to.setPort(address.port);
   to.setUnixName(address.unix_name);

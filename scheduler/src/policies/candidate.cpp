@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "id_format.hpp"
 #include "policies/closest_node.hpp"
 
 namespace troupe::scheduler {

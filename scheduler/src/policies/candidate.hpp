@@ -16,7 +16,7 @@ namespace troupe::scheduler {
 
 /// What a policy may look at: a node as it is now, and as it would be with nothing on it.
 struct Candidate {
-  NodeId node = 0;
+  NodeId node{};
   const std::string* name = nullptr;
   const Labels* labels = nullptr;
   const Capacity* free = nullptr;

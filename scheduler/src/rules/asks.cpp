@@ -33,7 +33,7 @@ ShapeView single(Kind kind, const Ordered& need) {
 }  // namespace
 
 void Cluster::on(const LeaseAsked& event) {
-  accept(event, single(Kind::Lease, Ordered{event.need}), 0);
+  accept(event, single(Kind::Lease, Ordered{event.need}), SubjectId{});
 }
 
 void Cluster::on(const ActorAsked& event) {
@@ -51,7 +51,7 @@ void Cluster::on(const ActorAsked& event) {
               fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
                           holder->second, actors_.at(holder->second).job));
   }
-  auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), event.actor);
+  auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), SubjectId{event.actor});
   if (requester == nullptr) return;
   actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester,
                                      event.name, event.type});
@@ -73,7 +73,8 @@ void Cluster::on(const GangAsked& event) {
                                                 event.size, options_.gang_size));
   }
   const Ordered each{event.each};
-  auto* requester = accept(event, {Kind::Gang, *each, event.size, event.strategy}, event.gang);
+  auto* requester =
+      accept(event, {Kind::Gang, *each, event.size, event.strategy}, SubjectId{event.gang});
   if (requester == nullptr) return;
   gangs_.emplace(event.gang, Gang{.id = event.gang,
                                   .request = event.request,
@@ -84,7 +85,7 @@ void Cluster::on(const GangAsked& event) {
 }
 
 template <class Asked>
-Process* Cluster::accept(const Asked& event, const ShapeView& wanted, std::uint64_t subject) {
+Process* Cluster::accept(const Asked& event, const ShapeView& wanted, SubjectId subject) {
   if (requests_.contains(event.request)) return nullptr;
   auto* requester = find_process(event.requester);
   auto* line = requester == nullptr ? nullptr : Queue::line_of(*requester, wanted);
@@ -145,10 +146,10 @@ void Cluster::drop(Request& request) {
   const auto subject = request.subject;
   const auto kind = request.shape->kind;
   forget(request);
-  if (kind == Kind::Lease && subject != 0)
-    end_lease(leases_.at(subject), "its request was withdrawn");
-  if (kind == Kind::Actor) end_actor(subject, "its request was withdrawn");
-  if (kind == Kind::Gang) end_gang(subject, "its request was withdrawn");
+  if (kind == Kind::Lease && subject)
+    end_lease(leases_.at(subject.lease()), "its request was withdrawn");
+  if (kind == Kind::Actor) end_actor(subject.actor(), "its request was withdrawn");
+  if (kind == Kind::Gang) end_gang(subject.gang(), "its request was withdrawn");
 }
 
 void Cluster::forget(Request& request) {

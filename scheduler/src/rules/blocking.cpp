@@ -61,7 +61,7 @@ void Cluster::recall_for_cpu(Node& node) {
     if (cpu.is_zero()) continue;
     if (process.state == ProcessState::Stopping) coming = coming + cpu;
     if (process.role != Role::Lease) continue;
-    auto& lease = leases_.at(process.subject);
+    auto& lease = leases_.at(process.subject.lease());
     if (lease.recalled) coming = coming + cpu;
     if (lease.granted() && !lease.recalled) young.push_back(&lease);
   }

@@ -7,7 +7,7 @@
 namespace troupe::scheduler {
 
 void Cluster::on(const JobStarted& event) {
-  if (event.driver == 0 || jobs_.contains(event.job) || processes_.contains(event.driver)) return;
+  if (!event.driver || jobs_.contains(event.job) || processes_.contains(event.driver)) return;
   last_process_ = std::max(last_process_, event.driver);
   auto& job = jobs_[event.job];
   job.id = event.job;

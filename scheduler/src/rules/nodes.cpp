@@ -5,7 +5,7 @@
 namespace troupe::scheduler {
 
 void Cluster::on(const NodeJoined& event) {
-  if (event.node == 0) return;
+  if (!event.node) return;
   auto* old = nodes_.find(event.node);
   if (old != nullptr) {
     if (event.incarnation <= old->incarnation) return;

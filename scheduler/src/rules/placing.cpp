@@ -106,14 +106,14 @@ void Cluster::commit(Request& request, Node& node) {
   auto& process = process_for(request, node, share, share.gpus);
   process.rank = 0;
   if (request.shape->kind == Kind::Lease) return lease(request, process);
-  auto& actor = actors_.at(request.subject);
+  auto& actor = actors_.at(request.subject.actor());
   actor.stage = Stage::Starting;
   actor.process = process.id;
   became_ready(process);
 }
 
 void Cluster::lease(Request& request, Process& process) {
-  request.subject = process.subject = ++last_lease_;
+  request.subject = process.subject = SubjectId{++last_lease_};
   auto& lease = leases_.make(last_lease_);
   lease.request = &request;
   lease.requester = request.requester;
@@ -128,7 +128,7 @@ void Cluster::lease(Request& request, Process& process) {
 void Cluster::commit(Request& request, const std::vector<NodeId>& nodes) {
   leave_queue(request);
   const auto members = take_for(request, nodes);
-  auto& gang = gangs_.at(request.subject);
+  auto& gang = gangs_.at(request.subject.gang());
   gang.stage = Stage::Starting;
   gang.ready = 0;
   gang.members = members;
@@ -200,16 +200,16 @@ Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>&
 void Cluster::back_to_waiting(Request& request) {
   const auto& subject = request.subject;
   if (request.shape->kind == Kind::Lease) {
-    end_lease(leases_.at(subject), "its node was lost");
-    request.subject = 0;
+    end_lease(leases_.at(subject.lease()), "its node was lost");
+    request.subject = {};
   } else if (request.shape->kind == Kind::Actor) {
-    auto& actor = actors_.at(subject);
+    auto& actor = actors_.at(subject.actor());
     clear_role(processes_.at(actor.process));
     put_aside(processes_.at(actor.process), "its node was lost");
     actor.stage = Stage::Pending;
-    actor.process = 0;
+    actor.process = {};
   } else {
-    auto& gang = gangs_.at(subject);
+    auto& gang = gangs_.at(subject.gang());
     const auto members = std::exchange(gang.members, {});
     gang.stage = Stage::Pending;
     for (const auto& member : members) clear_role(processes_.at(member.process));

@@ -25,7 +25,7 @@ void Cluster::on(const ProcessExited& event) {
 
 /// A driver is of no node.
 bool Cluster::is_of(const Process& process, NodeId node, Incarnation incarnation) {
-  if (process.node == nullptr) return node == 0;
+  if (process.node == nullptr) return !node;
   return process.node->id == node && process.node->incarnation == incarnation;
 }
 
@@ -49,25 +49,25 @@ void Cluster::process_gone(Process& process, const std::string& cause, bool with
 
 void Cluster::lose_role(Process& process, const std::string& cause, bool with_node) {
   if (process.role == Role::Lease) {
-    auto& lease = leases_.at(process.subject);
+    auto& lease = leases_.at(process.subject.lease());
     if (!lease.granted()) return start_failed(*lease.request, process, cause, with_node);
     emit(LeaseLost{lease.id, process.id, cause, lease.requester->id});
     erase_lease(lease);
   } else if (process.role == Role::Actor) {
-    const auto& actor = actors_.at(process.subject);
+    const auto& actor = actors_.at(process.subject.actor());
     if (actor.stage != Stage::Placed)
       return start_failed(requests_.at(actor.request), process, cause, with_node);
     emit(ActorLost{actor.id, process.id, cause, actor.requester});
     erase_actor(actor.id);
   } else if (process.role == Role::Rank) {
-    auto& gang = gangs_.at(process.subject);
+    auto& gang = gangs_.at(process.subject.gang());
     if (gang.stage == Stage::Starting)
       return start_failed(requests_.at(gang.request), process, cause, with_node);
     gang.stage = Stage::Broken;
-    gang.members[process.rank].process = 0;
+    gang.members[process.rank].process = {};
     std::vector<ProcessId> others;
     for (const auto& member : gang.members) {
-      if (member.process != 0) others.push_back(member.process);
+      if (member.process) others.push_back(member.process);
     }
     emit(GangBroken{gang.id, process.rank, process.id, cause, gang.requester, std::move(others)});
     if (--gang.alive == 0) erase_gang(gang.id);
@@ -122,7 +122,7 @@ void Cluster::clear_role(Process& process) {
   count_use(process, false);
   if (process.role == Role::Lease) bounds_.remove(node);
   process.role = Role::None;
-  process.subject = 0;
+  process.subject = {};
   nodes_.touch(node);
 }
 

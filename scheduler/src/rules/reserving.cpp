@@ -117,7 +117,7 @@ void Cluster::drain(const Request& request) {
       }
       if (process.state == ProcessState::Stopping) coming.give(process.held);
       if (process.role != Role::Lease || !process.held.resources.overlaps(each)) continue;
-      auto& lease = leases_.at(process.subject);
+      auto& lease = leases_.at(process.subject.lease());
       if (lease.recalled) {
         coming.give(process.held);
       } else if (lease.granted()) {

@@ -46,7 +46,8 @@ void Cluster::count_use(Process& process, bool more) {
 void Cluster::set_cpu(Process& process, Amount amount) {
   auto& share = process.job->share;
   const auto& held = process.held.resources;
-  const bool returning = process.role == Role::Lease && leases_.at(process.subject).recalled;
+  const bool returning =
+      process.role == Role::Lease && leases_.at(process.subject.lease()).recalled;
   count_use(process, false);
   if (returning) DominantShares::stop_expecting(share, held);
   process.held.resources.set(kCpu, amount);

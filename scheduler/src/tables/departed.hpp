@@ -12,7 +12,7 @@ namespace troupe::scheduler {
 
 /// A node that has left, as it was when nothing ran on it.
 struct DepartedNode {
-  NodeId node = 0;
+  NodeId node{};
   std::string name;
   Labels labels;  ///< without those that were its own alone
   Capacity idle;

@@ -27,7 +27,8 @@ class FreeIndex {
   void ascending(const Resources& need, Visit&& visit) const {
     const auto [order, least] = scarcest(need);
     if (order == nullptr) return;
-    for (auto at = order->lower_bound({least, 0}); at != order->end() && visit(at->second);) ++at;
+    for (auto at = order->lower_bound({least, NodeId{}}); at != order->end() && visit(at->second);)
+      ++at;
   }
 
   /// The same from the one that has most of it.

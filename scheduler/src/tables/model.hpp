@@ -25,6 +25,7 @@
 #include "tables/cpu_loan.hpp"
 #include "tables/dominant_share.hpp"
 #include "tables/spare_list.hpp"
+#include "tables/subject.hpp"
 
 /// The records that the cluster is made of. They are found by their ids and do not move, so they
 /// point at each other; what points at a record goes before it does. What is walked through has an
@@ -115,12 +116,12 @@ struct Request {
   Link in_line;                ///< or among those of its requester that start
   std::uint64_t sequence = 0;  ///< order of arrival
   Line* line = nullptr;        ///< where it waits; nullptr: its processes are starting
-  RequestId id = 0;
+  RequestId id{};
   TimePoint since{};
   Process* requester = nullptr;  ///< of its job
   ShapePtr shape;
   /// The actor or gang; the lease, once its process is chosen.
-  std::uint64_t subject = 0;
+  SubjectId subject;
   std::unique_ptr<Reservation> reservation;  ///< few ever have one
   /// Asked while no node was there: how long it may be impossible.
   TimePoint patient_until = TimePoint::min();
@@ -144,7 +145,7 @@ struct Line {
 };
 
 struct Lease {
-  LeaseId id = 0;
+  LeaseId id{};
   Request* request = nullptr;  ///< while its process starts
   Process* requester = nullptr;
   Process* process = nullptr;
@@ -179,10 +180,10 @@ struct Dependents {
 };
 
 struct Process {
-  ProcessId id = 0;
+  ProcessId id{};
   Job* job = nullptr;
-  Node* node = nullptr;       ///< a driver has none
-  std::uint64_t subject = 0;  ///< the lease, actor or gang that uses it
+  Node* node = nullptr;  ///< a driver has none
+  SubjectId subject;     ///< the lease, actor or gang that uses it
   ProcessState state = ProcessState::Starting;
   Role role = Role::None;
   bool sees_gpus = false;    ///< then it is never used twice
@@ -206,31 +207,31 @@ struct Process {
 };
 
 struct Actor {
-  ActorId id = 0;
-  RequestId request = 0;  ///< while not placed
-  JobId job = 0;
-  ProcessId requester = 0;
+  ActorId id{};
+  RequestId request{};  ///< while not placed
+  JobId job{};
+  ProcessId requester{};
   std::string name;
   std::string type;
   Stage stage = Stage::Pending;
-  ProcessId process = 0;
+  ProcessId process{};
 };
 
 struct Gang {
-  GangId id = 0;
-  RequestId request = 0;  ///< while not placed
-  JobId job = 0;
-  ProcessId requester = 0;
+  GangId id{};
+  RequestId request{};  ///< while not placed
+  JobId job{};
+  ProcessId requester{};
   std::uint32_t size = 0;
   Stage stage = Stage::Pending;
-  std::vector<Member> members = {};  ///< process 0 where the rank has died
+  std::vector<Member> members = {};  ///< no process where the rank has died
   std::size_t ready = 0;             ///< while starting
   std::size_t alive = 0;             ///< once placed
 };
 
 struct Job {
-  JobId id = 0;
-  ProcessId driver = 0;
+  JobId id{};
+  ProcessId driver{};
   bool ended = false;
   DominantShare share;
   std::size_t recallable = 0;  ///< its leases in the order of age; LeaseAges alone changes it
@@ -240,7 +241,7 @@ struct Job {
 
 struct Node {
   // What a lease that comes and goes looks at is in front: see kHotPart.
-  NodeId id = 0;
+  NodeId id{};
   bool lost = false;     ///< being taken apart
   bool touched = false;  ///< and bookkeeping of the table: see there
   bool stale = false;
@@ -255,7 +256,7 @@ struct Node {
   Labels labels;          ///< all of them
   Labels lasting_labels;  ///< those that it may carry again after it has left
   std::string name;
-  Incarnation incarnation = 0;
+  Incarnation incarnation{};
   Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids
 
   bool cpu_is_promised() const { return !cpu_lines.empty(); }

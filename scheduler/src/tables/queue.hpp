@@ -29,7 +29,7 @@ using Order =
 
 /// The lines of one shape and one job.
 struct JobLines {
-  JobId job = 0;
+  JobId job{};
   const Job* of = nullptr;
   Order<Line> lines;
   Place earliest;        ///< of the first line

@@ -39,8 +39,8 @@ class Records {
   bool contains(Id id) const { return find(id) != nullptr; }
   /// nullptr if there is none.
   Record* find(Id id) const {
-    auto* page = page_at(id / kPage);
-    return page == nullptr ? nullptr : page->find(id % kPage);
+    auto* page = page_at(id.value() / kPage);
+    return page == nullptr ? nullptr : page->find(id.value() % kPage);
   }
   /// Asserts that it is there.
   Record& at(Id id) const {
@@ -50,14 +50,14 @@ class Records {
   }
   /// A new one, with its id. Asserts that there is none.
   Record& make(Id id) {
-    const auto number = static_cast<Id>(id / kPage);
+    const auto number = static_cast<PageNumber>(id.value() / kPage);
     auto* page = page_at(number);
     if (page == nullptr) {
       page = new (slab_.take()) Page;
       pages_.emplace(number, page);
     }
     last_ = {number, page};
-    const auto index = id % kPage;
+    const auto index = id.value() % kPage;
     assert(page->find(index) == nullptr);
     auto& record = *new (page->place(index)) Record{};
     record.id = id;
@@ -67,14 +67,14 @@ class Records {
   }
   void erase(Record& record) {
     const auto id = record.id;
-    const auto index = id % kPage;
+    const auto index = id.value() % kPage;
     auto* page = page_of(record);
     record.~Record();
     page->there &= ~(1U << index);
     --size_;
     if (page->there != 0) return;
     if (page == last_.page) last_ = {};
-    pages_.erase(id / kPage);
+    pages_.erase(id.value() / kPage);
     slab_.give(page);
   }
   /// Asks for what erasing it will look at.
@@ -92,6 +92,7 @@ class Records {
   }
 
  private:
+  using PageNumber = decltype(Id{}.value());
   static constexpr std::size_t kPage = 16;
   static constexpr std::size_t kCacheLine = 64;
   struct Page {
@@ -106,18 +107,18 @@ class Records {
   };
 
   static Page* page_of(Record& record) {
-    return reinterpret_cast<Page*>(&record - record.id % kPage);
+    return reinterpret_cast<Page*>(&record - record.id.value() % kPage);
   }
 
-  Page* page_at(Id number) const {
+  Page* page_at(PageNumber number) const {
     if (number == last_.number && last_.page != nullptr) return last_.page;
     const auto page = pages_.find(number);
     return page == pages_.end() ? nullptr : page->second;
   }
 
-  boost::unordered_flat_map<Id, Page*> pages_;
+  boost::unordered_flat_map<PageNumber, Page*> pages_;
   struct {
-    Id number = 0;
+    PageNumber number = 0;
     Page* page = nullptr;
   } last_;  // that a record was made in: mostly the next one goes there too
   Slab<Page> slab_;

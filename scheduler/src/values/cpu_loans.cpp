@@ -1,4 +1,5 @@
 #include "values/cpu_loans.hpp"
+#include "id_format.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -1,4 +1,5 @@
 #include "values/lease_ages.hpp"
+#include "id_format.hpp"
 
 #include <algorithm>
 #include <map>

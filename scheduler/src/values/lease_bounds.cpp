@@ -1,4 +1,5 @@
 #include "values/lease_bounds.hpp"
+#include "id_format.hpp"
 
 #include <algorithm>
 

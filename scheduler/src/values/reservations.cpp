@@ -1,4 +1,5 @@
 #include "values/reservations.hpp"
+#include "id_format.hpp"
 
 #include <algorithm>
 #include <cassert>

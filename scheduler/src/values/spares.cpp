@@ -1,4 +1,5 @@
 #include "values/spares.hpp"
+#include "id_format.hpp"
 
 #include <algorithm>
 #include <cassert>

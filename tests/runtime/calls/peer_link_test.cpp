@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "calls/peers/peer_link.hpp"
 #include "transport/harness.hpp"
 
@@ -26,8 +27,8 @@ using transport::test::text_message;
 
 namespace {
 
-constexpr ProcessId kFirst = 1;
-constexpr ProcessId kSecond = 2;
+constexpr ProcessId kFirst = 1_process;
+constexpr ProcessId kSecond = 2_process;
 
 /// Carries bytes between two sockets until so many have passed; then both ends are reset.
 class Relay : public std::enable_shared_from_this<Relay> {

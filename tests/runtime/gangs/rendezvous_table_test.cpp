@@ -7,6 +7,8 @@
 
 #include "gangs/rendezvous_table.hpp"
 
+#include "../../support/id_literals.hpp"
+
 using namespace troupe;
 using namespace troupe::runtime;
 using namespace std::chrono_literals;
@@ -22,7 +24,8 @@ struct Table {
   std::shared_ptr<std::optional<Outcome>> ask(RendezvousRequest request) {
     auto answer = std::make_shared<std::optional<Outcome>>();
     table.ask(
-        1, std::move(request), [answer](Outcome outcome) { *answer = std::move(outcome); }, now);
+        1_gang, std::move(request), [answer](Outcome outcome) { *answer = std::move(outcome); },
+        now);
     return answer;
   }
   bool advance(std::uint64_t count, const std::string& note) {
@@ -54,7 +57,7 @@ TEST_CASE("a counter answers who waits once it is there, and keeps one key for a
   for (std::uint64_t step = 3; step <= 200'000; ++step) REQUIRE(table.advance(step, "on"));
   CHECK(text(third) == "on");
   CHECK(text(table.await(7)).empty());  // it is beyond that
-  CHECK(table.table.keys(1) == 1);
+  CHECK(table.table.keys(1_gang) == 1);
   CHECK(!table.advance(5, "late"));
 }
 
@@ -69,7 +72,7 @@ TEST_CASE("waits whose time is over do not pile up, and are answered",
     CHECK(std::get<Failure>(**last).kind == Failure::Kind::TimedOut);
     last = next;
   }
-  CHECK(table.table.waiting(1) <= 2);
+  CHECK(table.table.waiting(1_gang) <= 2);
 }
 
 TEST_CASE("what is forgotten by its beginning is gone, and nothing else",
@@ -79,7 +82,7 @@ TEST_CASE("what is forgotten by its beginning is gone, and nothing else",
     table.ask({.action = Action::Set, .key = key, .value = "x"});
   }
   table.ask({.action = Action::Forget, .key = "run 1/"});
-  CHECK(table.table.keys(1) == 2);
+  CHECK(table.table.keys(1_gang) == 2);
   CHECK(text(table.ask({.action = Action::Get, .key = "run 10/a"})) == "x");
 }
 
@@ -92,5 +95,5 @@ TEST_CASE("a key is written once, and the table has a limit", "[runtime][gangs][
   for (std::size_t i = 0; i < RendezvousTable::kMostKeys; ++i) {
     table.ask({.action = Action::Get, .key = std::to_string(i), .timeout = 1s});
   }
-  CHECK(table.table.keys(1) == RendezvousTable::kMostKeys);
+  CHECK(table.table.keys(1_gang) == RendezvousTable::kMostKeys);
 }

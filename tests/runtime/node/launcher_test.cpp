@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "node/guard/mark.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
@@ -63,7 +64,7 @@ struct Fixture {
   asio::io_context loop;
   Reaper reaper{loop};
   std::shared_ptr<Launcher> launcher;
-  std::uint64_t next = 1;
+  ProcessId last;
 
   ~Fixture() {
     if (launcher) launcher->close();
@@ -72,7 +73,7 @@ struct Fixture {
 
   void make(const std::string& behaviour, std::chrono::milliseconds start_limit = 10s) {
     LauncherOptions options;
-    options.job = 1;
+    options.job = 1_job;
     options.start_limit = start_limit;
     options.program = describe_program(0, nullptr);
     options.program.arguments = {"the-program", behaviour};
@@ -86,7 +87,7 @@ struct Fixture {
     auto started = std::make_shared<Started>();  // shared with what waits for the start and the end
     started->link.reset(ends[0]);
     LaunchRequest request;
-    request.process = next++;
+    request.process = ++last;
     request.environment = {"CUDA_VISIBLE_DEVICES=3,5"};
     request.link.reset(ends[1]);
     launcher->start(std::move(request), [this, at = started](LaunchResult result) {

@@ -74,7 +74,7 @@ struct Cluster {
 
   void join() {
     node = std::make_unique<Node>(loop, options);
-    node->start([this](std::uint32_t is) { number = is; },
+    node->start([this](runtime::NodeId is) { number = is.value(); },
                 [this](std::string why, bool failed) { stopped.emplace(std::move(why), failed); });
     run_until(loop, "the node to join or to stop", [&] { return number || stopped; });
   }
@@ -243,7 +243,7 @@ TEST_CASE("nothing is left of a zygote that is killed between its fork and its r
   const pid_t zygote = ::fork();
   if (zygote == 0) {
     mine.reset();
-    send_packet(its.get(), encode({ZygotePacket::Kind::Ready, ::getpid(), 0, {}}), -1, 0);
+    send_packet(its.get(), encode({ZygotePacket::Kind::Ready, ::getpid(), {}, {}}), -1, 0);
     if (!receive_packet(its.get(), 0).packet) ::_exit(1);
     if (fork_sibling() == 0) ::_exit(0);
     ::kill(::getpid(), SIGKILL);

@@ -11,6 +11,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/node.hpp"
 #include "node/program/elf.hpp"
@@ -240,11 +241,11 @@ TEST_CASE("GPUs are shown by their UUID, or by number where they have none", "[n
 }
 
 TEST_CASE("packets between node and zygote survive, and nonsense is refused", "[node][zygote]") {
-  const ZygotePacket packet{ZygotePacket::Kind::Fork, 12, 34, {"log", "", "A=b"}};
+  const ZygotePacket packet{ZygotePacket::Kind::Fork, 12, 34_process, {"log", "", "A=b"}};
   const auto bytes = encode(packet);
   const auto back = decode(bytes.data(), bytes.size());
   REQUIRE(back);
-  CHECK(back->process == 34);
+  CHECK(back->process == 34_process);
   CHECK(back->pid == 12);
   CHECK(back->texts == packet.texts);
   CHECK(!decode(bytes.data(), 3));

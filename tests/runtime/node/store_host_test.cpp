@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "os/machine.hpp"
 #include "store/codec.hpp"
 #include "waiting.hpp"
@@ -38,7 +39,7 @@ struct World {
 
 /// A driver of this machine, as far as it says so.
 struct Driver {
-  Driver(World& in, std::uint64_t process, std::uint64_t job) : world(in) {
+  Driver(World& in, ProcessId process, JobId job) : world(in) {
     transport::ClientOptions options;
     options.self = {.role = wire::Role::PROCESS, .cluster = "c", .job = job, .process = process};
     options.key = transport::job_key(world.token, job);
@@ -74,12 +75,12 @@ struct Driver {
     run_until(world.loop, "an answer", [this] { return failure || closed; });
     return failure.value_or("closed");
   }
-  void create(std::uint64_t process, std::uint64_t number) {
+  void create(ProcessId process, std::uint64_t number) {
     transport::Outgoing message;
     auto create = message.root().initObjectCreate();
     create.setRequest(number);
     store::write_object(create.initObject(), {process, number});
-    create.setOwner(process);
+    create.setOwner(process.value());
     create.setBytes(kMiB);
     link->send(message);
   }
@@ -97,18 +98,18 @@ struct Driver {
 TEST_CASE("a driver may ask for its arena again, and again after its socket broke",
           "[node][store]") {
   World world;
-  Driver first(world, 7, 1);
+  Driver first(world, 7_process, 1_job);
   CHECK(first.attach().empty());
   CHECK(first.attach().empty());
   CHECK(first.arenas == 2);
-  first.create(7, 1);
+  first.create(7_process, 1);
   run_until(world.loop, "an object", [&] { return first.created == 1; });
 
-  Driver second(world, 7, 1);  // whose first socket broke, which the node has not seen
+  Driver second(world, 7_process, 1_job);  // whose first socket broke, which the node has not seen
   CHECK(second.attach().empty());
   run_until(world.loop, "the first to be closed", [&] { return first.closed; });
   CHECK(world.host->statistics()->objects == 0);  // what it had not sealed
-  second.create(7, 2);
+  second.create(7_process, 2);
   run_until(world.loop, "an object", [&] { return second.created == 1; });
 }
 
@@ -116,29 +117,29 @@ TEST_CASE(
     "a driver gets nothing under the number of another job's process, of a worker process, or none",
     "[node][store]") {
   World world;
-  Driver honest(world, 7, 1);
+  Driver honest(world, 7_process, 1_job);
   REQUIRE(honest.attach().empty());
-  const auto refused = [&](std::uint64_t process, std::uint64_t job) {
+  const auto refused = [&](ProcessId process, JobId job) {
     Driver other(world, process, job);
     const auto why = other.attach();
     other.create(process, 99);
-    honest.create(7, 1 + static_cast<std::uint64_t>(honest.created));
+    honest.create(7_process, 1 + static_cast<std::uint64_t>(honest.created));
     const int before = honest.created;
     run_until(world.loop, "the honest one's object", [&] { return honest.created == before + 1; });
     CHECK(other.arenas == 0);
     CHECK(other.created == 0);
     return why;
   };
-  CHECK_THAT(refused(7, 2), Catch::Contains("process 7 is another one, of job 1"));
-  CHECK_THAT(refused(0, 2), Catch::Contains("not the number of a process"));
-  CHECK_THAT(refused(store::Catalog::node_of(1), 2),
+  CHECK_THAT(refused(7_process, 2_job), Catch::Contains("process 7 is another one, of job 1"));
+  CHECK_THAT(refused({}, 2_job), Catch::Contains("not the number of a process"));
+  CHECK_THAT(refused(store::Catalog::node_of(1_job), 2_job),
              Catch::Contains("is another one") || Catch::Contains("not the number of a process"));
 }
 
 TEST_CASE("what is asked of the store before it was attached to is not heard", "[node][store]") {
   World world;
-  Driver early(world, 7, 1);
-  early.create(7, 1);
+  Driver early(world, 7_process, 1_job);
+  early.create(7_process, 1);
   CHECK(early.attach().empty());
   CHECK(world.host->statistics()->objects == 0);
   CHECK(early.created == 0);

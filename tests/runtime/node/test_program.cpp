@@ -123,7 +123,7 @@ int serve_node(const std::string& port) {
   options.name = "separate";
   Node node(loop, options);
   int code = 0;
-  node.start([](std::uint32_t) {},
+  node.start([](runtime::NodeId) {},
              [&](std::string, bool failed) {
                code = failed ? 1 : 0;
                loop.stop();

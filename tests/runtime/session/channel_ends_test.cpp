@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "calls/channel/in_channel.hpp"
 #include "calls/channel/out_channel.hpp"
 #include "objects/doorbell.hpp"
@@ -41,12 +42,12 @@ struct Ends {
     auto callee = ring::Segment::adopt(caller->descriptor());
     REQUIRE(std::holds_alternative<ring::Segment>(callee));
     in = std::make_unique<InChannel>(
-        InChannel::Callbacks{.caller = 1,
+        InChannel::Callbacks{.caller = 1_process,
                              .segment = std::move(std::get<ring::Segment>(callee)),
                              .caller_bell = bell(),
                              .caller_loop = os::UniqueFd(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 0)),
                              .send_through_socket = {}});
-    out = std::make_shared<OutChannel>(2, std::move(*caller), bell());
+    out = std::make_shared<OutChannel>(2_process, std::move(*caller), bell());
   }
   static std::unique_ptr<ring::Bell> bell() {
     return ring::Bell::adopt(

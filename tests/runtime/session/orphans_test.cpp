@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "objects/orphans.hpp"
 
 using namespace troupe;
@@ -31,29 +32,29 @@ struct Owner {
 TEST_CASE("a result is freed only once its writer can tell of it no more, whoever names it",
           "[session][store]") {
   Owner owner;
-  owner.may_answer = {7, 8};
-  const auto far = std::make_shared<const Address>(Address{.node = 3, .port = 4711});
-  owner.orphans.named({{7, 1}, {7, 2}}, far);
-  owner.orphans.named({{8, 1}}, nullptr);
+  owner.may_answer = {7_process, 8_process};
+  const auto far = std::make_shared<const Address>(Address{.node = 3_node, .port = 4711});
+  owner.orphans.named({{7_process, 1}, {7_process, 2}}, far);
+  owner.orphans.named({{8_process, 1}}, nullptr);
   CHECK(owner.freed.empty());
-  owner.known.insert({7, 1});  // the reply was on its way
-  owner.lose(7);
+  owner.known.insert({7_process, 1});  // the reply was on its way
+  owner.lose(7_process);
   REQUIRE(owner.freed.size() == 1);
-  CHECK(owner.freed[0].object == ObjectId{7, 2});
+  CHECK(owner.freed[0].object == ObjectId{7_process, 2});
   CHECK(owner.freed[0].at == far);
-  owner.lose(8);
+  owner.lose(8_process);
   REQUIRE(owner.freed.size() == 2);
-  CHECK(owner.freed[1].object == ObjectId{8, 1});
+  CHECK(owner.freed[1].object == ObjectId{8_process, 1});
   CHECK(owner.freed[1].at == nullptr);
-  owner.lose(7);
+  owner.lose(7_process);
   CHECK(owner.freed.size() == 2);
 }
 
 TEST_CASE("a result of a process that is known to have ended is freed when it is named",
           "[session][store]") {
   Owner owner;
-  owner.known = {{7, 1}};
-  owner.orphans.named({{7, 1}, {7, 2}}, nullptr);
+  owner.known = {{7_process, 1}};
+  owner.orphans.named({{7_process, 1}, {7_process, 2}}, nullptr);
   REQUIRE(owner.freed.size() == 1);
-  CHECK(owner.freed[0].object == ObjectId{7, 2});
+  CHECK(owner.freed[0].object == ObjectId{7_process, 2});
 }

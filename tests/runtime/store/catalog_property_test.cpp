@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/catalog/catalog.hpp"
 
 using namespace troupe::store;
@@ -20,7 +21,7 @@ constexpr std::uint64_t kCap = 64 * kPageBytes;
 class Storm {
  public:
   explicit Storm(unsigned seed) : random_(seed) {
-    for (ProcessId process = 1; process <= kProcesses; ++process)
+    for (ProcessId process = 1_process; process <= ProcessId(kProcesses); ++process)
       catalog_.attach(process, job_of(process));
   }
 
@@ -35,11 +36,11 @@ class Storm {
   void drain() {
     for (int i = 0; i < 10'000 && work_left(); ++i) do_work(false);
     REQUIRE_FALSE(work_left());
-    for (ProcessId process = 1; process <= next_process_; ++process) {
+    for (ProcessId process = 1_process; process <= next_process_; ++process) {
       forget(process);
       apply(catalog_.process_ended(process));
     }
-    for (ProcessId owner = kElsewhere; owner < kElsewhere + 4; ++owner)
+    for (ProcessId owner = kElsewhere; owner < ProcessId(kFirstElsewhere + 4); ++owner)
       apply(catalog_.owner_ended(owner));
     for (int i = 0; i < 10'000 && (work_left() || !copies_.empty() || !node_pins_.empty()); ++i) {
       do_work(false);
@@ -55,14 +56,15 @@ class Storm {
     CHECK(left.disk_bytes == 0);
     CHECK(files_.empty());
     CHECK(unanswered_.empty());
-    apply(catalog_.job_ended(1));
-    apply(catalog_.job_ended(2));
+    apply(catalog_.job_ended(1_job));
+    apply(catalog_.job_ended(2_job));
     CHECK(catalog_.statistics().warm_bytes == 0);
   }
 
  private:
-  static constexpr ProcessId kProcesses = 5;
-  static constexpr ProcessId kElsewhere = 1000;
+  static constexpr std::uint64_t kProcesses = 5;
+  static constexpr std::uint64_t kFirstElsewhere = 1000;
+  static constexpr ProcessId kElsewhere{kFirstElsewhere};
 
   static CatalogOptions options() {
     return {.cap_bytes = kCap,
@@ -72,12 +74,12 @@ class Storm {
             .most_objects = 60};
   }
   using RequestKey = std::pair<ProcessId, RequestId>;
-  static JobId job_of(ProcessId process) { return 1 + process % 2; }
+  static JobId job_of(ProcessId process) { return JobId(1 + process.value() % 2); }
 
   std::uint64_t pick(std::uint64_t below) {
     return std::uniform_int_distribution<std::uint64_t>{0, below - 1}(random_);
   }
-  ProcessId any_process() { return 1 + pick(next_process_); }
+  ProcessId any_process() { return ProcessId(1 + pick(next_process_.value())); }
   ObjectId any_object() {
     if (objects_.empty() || pick(30) == 0) return {any_process(), pick(1000)};
     return objects_[pick(objects_.size())];
@@ -100,7 +102,7 @@ class Storm {
       case 8:
         return free();
       case 9:
-        return apply(catalog_.expired(any_process(), pick(last_request_ + 1)));
+        return apply(catalog_.expired(any_process(), RequestId(pick(last_request_.value() + 1))));
       case 10:
         return end_somebody();
       case 11:
@@ -149,7 +151,7 @@ class Storm {
   }
   void free() {
     const auto object = pick(20) == 0 ? ObjectId{any_process(), last_number_ + 1} : any_object();
-    const ProcessId by = pick(3) == 0 ? 0 : pick(3) == 0 ? any_process() : object.process;
+    const ProcessId by = pick(3) == 0 ? ProcessId() : pick(3) == 0 ? any_process() : object.process;
     apply(catalog_.free(by, object, pick(2) == 0));
   }
   /// A process asks for an object of another node.
@@ -162,7 +164,7 @@ class Storm {
     if (!unanswered_.contains(asked) || catalog_.knows(object)) return;
     const auto node = Catalog::node_of(job_of(by));
     unanswered_.insert({node, ++last_request_});
-    const ProcessId owner = pick(3) == 0 ? any_process() : kElsewhere + 1 + pick(3);
+    const ProcessId owner = pick(3) == 0 ? any_process() : ProcessId(kFirstElsewhere + 1 + pick(3));
     apply(catalog_.create(node, last_request_, object, owner, pick(24 * kPageBytes)));
     objects_.push_back(object);
   }
@@ -181,7 +183,7 @@ class Storm {
   }
   /// The node sends an object, and has sent one.
   void hold() {
-    const auto node = Catalog::node_of(1 + pick(2));
+    const auto node = Catalog::node_of(JobId(1 + pick(2)));
     unanswered_.insert({node, ++last_request_});
     apply(catalog_.get(node, last_request_, any_object()));
   }
@@ -200,7 +202,7 @@ class Storm {
   Effects end(ProcessId process) {
     forget(process);
     auto out = catalog_.process_ended(process);
-    if (next_process_ < 40) {
+    if (next_process_ < 40_process) {
       ++next_process_;
       catalog_.attach(next_process_, job_of(next_process_));
     }
@@ -272,8 +274,8 @@ class Storm {
   std::mt19937 random_;
   Catalog catalog_{options()};
   std::uint64_t last_number_ = 0;
-  RequestId last_request_ = 0;
-  ProcessId next_process_ = kProcesses;
+  RequestId last_request_;
+  ProcessId next_process_{kProcesses};
   std::vector<ObjectId> objects_;
   std::map<ProcessId, std::set<Extent>> kept_;
   std::set<std::pair<ProcessId, RequestId>> unanswered_;

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/memory/extents.hpp"
 
 using namespace troupe::store;
@@ -60,7 +61,7 @@ class Model {
 
   void take() {
     const auto bytes = (1 + pick(20)) * kPages;
-    const ProcessId by = 1 + pick(6);
+    const ProcessId by(1 + pick(6));
     if (auto taken = extents_.take_warm(bytes, by)) {
       REQUIRE(taken->extent.bytes == bytes);
       add_writer(taken->writers, by);
@@ -114,22 +115,23 @@ TEST_CASE("pages go back first to the process that has written to them", "[store
   Extents extents(64 * kPages);
   const auto first = *extents.take_hole(4 * kPages);
   const auto second = *extents.take_hole(4 * kPages);
-  extents.give_back(first, {1});
-  extents.give_back(second, {2});
+  extents.give_back(first, {1_process});
+  extents.give_back(second, {2_process});
 
-  CHECK(extents.take_warm(4 * kPages, 2)->extent == second);
-  CHECK(extents.take_warm(4 * kPages, 2)->extent == first);  // another's are still better than none
-  CHECK_FALSE(extents.take_warm(kPages, 2));
+  CHECK(extents.take_warm(4 * kPages, 2_process)->extent == second);
+  CHECK(extents.take_warm(4 * kPages, 2_process)->extent ==
+        first);  // another's are still better than none
+  CHECK_FALSE(extents.take_warm(kPages, 2_process));
 }
 
 TEST_CASE("the tightest range is taken, and the rest of it stays free", "[store][extents]") {
   Extents extents(64 * kPages);
   const auto large = *extents.take_hole(10 * kPages);
   const auto small = *extents.take_hole(3 * kPages);
-  extents.give_back(large, {1});
-  extents.give_back(small, {2});
+  extents.give_back(large, {1_process});
+  extents.give_back(small, {2_process});
 
-  CHECK(extents.take_warm(2 * kPages, 3)->extent == Extent{small.offset, 2 * kPages});
+  CHECK(extents.take_warm(2 * kPages, 3_process)->extent == Extent{small.offset, 2 * kPages});
   CHECK(extents.warm() == 11 * kPages);
   CHECK(extents.largest_warm() == 10 * kPages);
 }
@@ -138,22 +140,22 @@ TEST_CASE("neighbours that only together are large enough are joined", "[store][
   Extents extents(64 * kPages);
   const auto first = *extents.take_hole(4 * kPages);
   const auto second = *extents.take_hole(4 * kPages);
-  extents.give_back(first, {1, 2});
-  extents.give_back(second, {2, 3});
+  extents.give_back(first, {1_process, 2_process});
+  extents.give_back(second, {2_process, 3_process});
 
-  const auto taken = extents.take_warm(7 * kPages, 1);
+  const auto taken = extents.take_warm(7 * kPages, 1_process);
 
   REQUIRE(taken);
   CHECK(taken->extent == Extent{first.offset, 7 * kPages});
-  CHECK(taken->writers == Writers{2});  // who has written to all of it
+  CHECK(taken->writers == Writers{2_process});  // who has written to all of it
 }
 
 TEST_CASE("what was given back first becomes a hole first", "[store][extents]") {
   Extents extents(64 * kPages);
   const auto first = *extents.take_hole(4 * kPages);
   const auto second = *extents.take_hole(4 * kPages);
-  extents.give_back(second, {2});
-  extents.give_back(first, {1});
+  extents.give_back(second, {2_process});
+  extents.give_back(first, {1_process});
 
   CHECK(extents.release(6 * kPages) == std::vector<Extent>{second, {first.offset, 2 * kPages}});
   CHECK(extents.warm() == 2 * kPages);
@@ -162,8 +164,9 @@ TEST_CASE("what was given back first becomes a hole first", "[store][extents]") 
 
 TEST_CASE("of many writers the recent ones are remembered", "[store][extents]") {
   Writers writers;
-  for (const ProcessId by : {7, 3, 9, 5, 8, 2}) add_writer(writers, by);
-  CHECK(writers == Writers{2, 7, 8, 9});
+  for (const ProcessId by : {7_process, 3_process, 9_process, 5_process, 8_process, 2_process})
+    add_writer(writers, by);
+  CHECK(writers == Writers{2_process, 7_process, 8_process, 9_process});
 }
 
 TEST_CASE("ranges never overlap and no byte is lost, whatever happens",

@@ -173,7 +173,7 @@ void Worker::tell(const std::string& word) const { write_word(line, word); }
 std::string Worker::hear() const { return read_word(line); }
 
 Writable Worker::create(std::uint64_t bytes, ProcessId owner) const {
-  auto made = client.create(bytes, owner == 0 ? self : owner);
+  auto made = client.create(bytes, owner ? owner : self);
   if (const auto* refusal = std::get_if<Refusal>(&made)) throw std::runtime_error(refusal->message);
   return std::move(std::get<Writable>(made));
 }

@@ -60,8 +60,8 @@ struct Worker {
   std::string hear() const;
 
   /// Throw where the store refuses.
-  Writable create(std::uint64_t bytes, ProcessId owner = 0) const;  ///< 0: this process
-  ObjectId put(std::uint64_t bytes, char fill, ProcessId owner = 0) const;
+  Writable create(std::uint64_t bytes, ProcessId owner = {}) const;  ///< none: this process
+  ObjectId put(std::uint64_t bytes, char fill, ProcessId owner = {}) const;
   ViewPtr view(ObjectId object) const;
   Refusal refused_create(std::uint64_t bytes) const;
   Refusal refused_view(ObjectId object) const;

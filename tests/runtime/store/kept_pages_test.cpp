@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/catalog/kept_pages.hpp"
 
 using namespace troupe::store;
@@ -10,7 +11,7 @@ using namespace troupe::store;
 namespace {
 
 Extents::Taken pages_at(std::uint64_t first, std::uint64_t count) {
-  return {{first * kPageBytes, count * kPageBytes}, {1}};
+  return {{first * kPageBytes, count * kPageBytes}, {1_process}};
 }
 
 }  // namespace
@@ -18,13 +19,13 @@ Extents::Taken pages_at(std::uint64_t first, std::uint64_t count) {
 TEST_CASE("each process keeps pages up to the limit, whatever others keep",
           "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
-  kept.keep(1, pages_at(0, 3));
+  kept.keep(1_process, pages_at(0, 3));
 
-  CHECK(kept.has_room(1, kPageBytes));
-  CHECK_FALSE(kept.has_room(1, 2 * kPageBytes));
-  CHECK(kept.has_room(2, 4 * kPageBytes));
-  CHECK_FALSE(kept.has_room(2, 5 * kPageBytes));
-  kept.keep(2, pages_at(3, 4));
+  CHECK(kept.has_room(1_process, kPageBytes));
+  CHECK_FALSE(kept.has_room(1_process, 2 * kPageBytes));
+  CHECK(kept.has_room(2_process, 4 * kPageBytes));
+  CHECK_FALSE(kept.has_room(2_process, 5 * kPageBytes));
+  kept.keep(2_process, pages_at(3, 4));
   CHECK(kept.bytes() == 7 * kPageBytes);
   kept.check();
 }
@@ -32,38 +33,38 @@ TEST_CASE("each process keeps pages up to the limit, whatever others keep",
 TEST_CASE("a process gets back only pages that it keeps, and large enough",
           "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
-  kept.keep(1, pages_at(2, 2));
+  kept.keep(1_process, pages_at(2, 2));
 
-  CHECK_FALSE(kept.take(2, 2 * kPageBytes));
-  CHECK_FALSE(kept.take(1, 3 * kPageBytes));
-  CHECK_FALSE(kept.take(1, 2 * kPageBytes, 2 * kPageBytes + 1));
-  const auto taken = kept.take(1, 2 * kPageBytes, kPageBytes + 1);
+  CHECK_FALSE(kept.take(2_process, 2 * kPageBytes));
+  CHECK_FALSE(kept.take(1_process, 3 * kPageBytes));
+  CHECK_FALSE(kept.take(1_process, 2 * kPageBytes, 2 * kPageBytes + 1));
+  const auto taken = kept.take(1_process, 2 * kPageBytes, kPageBytes + 1);
   REQUIRE(taken);
   CHECK(taken->extent == Extent{2 * kPageBytes, 2 * kPageBytes});
-  CHECK(taken->writers == Writers{1});
-  CHECK_FALSE(kept.take(1, 2 * kPageBytes));
+  CHECK(taken->writers == Writers{1_process});
+  CHECK_FALSE(kept.take(1_process, 2 * kPageBytes));
   CHECK(kept.bytes() == 0);
   kept.check();
 }
 
 TEST_CASE("what a process keeps that ends is handed over, all of it", "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
-  kept.keep(1, pages_at(0, 1));
-  kept.keep(1, pages_at(5, 2));
-  kept.keep(2, pages_at(1, 1));
+  kept.keep(1_process, pages_at(0, 1));
+  kept.keep(1_process, pages_at(5, 2));
+  kept.keep(2_process, pages_at(1, 1));
 
-  CHECK(kept.take_all(1).size() == 2);
-  CHECK_FALSE(kept.has_any(1));
-  CHECK(kept.take_all(1).empty());
-  CHECK(kept.of(2) == std::vector<Extent>{{kPageBytes, kPageBytes}});
+  CHECK(kept.take_all(1_process).size() == 2);
+  CHECK_FALSE(kept.has_any(1_process));
+  CHECK(kept.take_all(1_process).empty());
+  CHECK(kept.of(2_process) == std::vector<Extent>{{kPageBytes, kPageBytes}});
   CHECK(kept.bytes() == kPageBytes);
   kept.check();
 }
 
 TEST_CASE("extents of one process that overlap are found", "[store][catalog][kept]") {
   KeptPages kept(4 * kPageBytes);
-  kept.keep(1, pages_at(0, 2));
-  kept.keep(1, pages_at(1, 1));
+  kept.keep(1_process, pages_at(0, 2));
+  kept.keep(1_process, pages_at(1, 1));
   CHECK_THROWS(kept.check());
 }
 
@@ -76,7 +77,7 @@ TEST_CASE("kept pages are counted right, whoever keeps and takes",
   std::map<std::uint64_t, ProcessId> model;  // 40 slots of 4 pages -> who keeps one there
   for (int i = 0; i < 500; ++i) {
     const std::uint64_t slot = random() % 40;
-    const ProcessId process = 1 + random() % 4;
+    const ProcessId process(1 + random() % 4);
     const auto found = model.find(slot);
     if (random() % 20 == 0) {
       const auto left =

@@ -7,23 +7,25 @@
 
 #include "store/catalog/object_line.hpp"
 
+#include "../../support/id_literals.hpp"
+
 using namespace troupe::store;
 
 TEST_CASE("objects of a line leave from anywhere, and the others keep their order",
           "[store][catalog][line]") {
   ObjectLine line;
   ObjectLine::Place first, second, third, urgent;
-  line.join({1, 1}, first);
-  line.join({1, 2}, second);
-  line.join({1, 3}, third);
+  line.join({1_process, 1}, first);
+  line.join({1_process, 2}, second);
+  line.join({1_process, 3}, third);
 
   line.leave(first);
-  CHECK(line.front() == ObjectId{1, 2});
-  line.join_front({1, 4}, urgent);
-  CHECK(line.front() == ObjectId{1, 4});
+  CHECK(line.front() == ObjectId{1_process, 2});
+  line.join_front({1_process, 4}, urgent);
+  CHECK(line.front() == ObjectId{1_process, 4});
   line.leave(urgent);
   line.leave(second);
-  CHECK(line.front() == ObjectId{1, 3});
+  CHECK(line.front() == ObjectId{1_process, 3});
   line.leave(third);
   CHECK(line.empty());
 }
@@ -32,19 +34,19 @@ TEST_CASE("an object that has left a line joins it at a new place, at the end",
           "[store][catalog][line]") {
   ObjectLine line;
   ObjectLine::Place first, second;
-  line.join({1, 1}, first);
-  line.join({1, 2}, second);
+  line.join({1_process, 1}, first);
+  line.join({1_process, 2}, second);
   const auto old = first;
 
   line.leave(first);
   CHECK_FALSE(first);
   line.leave(first);  // which it has
-  line.join({1, 1}, first);
+  line.join({1_process, 1}, first);
 
-  CHECK(line.front() == ObjectId{1, 2});
-  CHECK(line.holds({1, 1}, first));
-  CHECK_FALSE(line.holds({1, 1}, old));
-  CHECK_FALSE(line.holds({1, 2}, first));
+  CHECK(line.front() == ObjectId{1_process, 2});
+  CHECK(line.holds({1_process, 1}, first));
+  CHECK_FALSE(line.holds({1_process, 1}, old));
+  CHECK_FALSE(line.holds({1_process, 2}, first));
 }
 
 TEST_CASE("a line agrees with a list, whoever joins and leaves",
@@ -56,7 +58,7 @@ TEST_CASE("a line agrees with a list, whoever joins and leaves",
   std::map<ObjectId, ObjectLine::Place> places;
   std::deque<ObjectId> model;
   for (int i = 0; i < 500; ++i) {
-    const ObjectId object{1, random() % 20};
+    const ObjectId object{1_process, random() % 20};
     auto& place = places[object];
     if (place) {
       line.leave(place);

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/catalog/owners.hpp"
 
 using namespace troupe::store;
@@ -12,46 +13,47 @@ using namespace troupe::store;
 TEST_CASE("the end of an owner names its objects, and is remembered until it returns",
           "[store][catalog][owners]") {
   Owners owners;
-  owners.add({1, 1}, 7, 1);
-  owners.add({1, 2}, 8, 1);
-  CHECK_FALSE(owners.has_ended(7));
+  owners.add({1_process, 1}, 7_process, 1_process);
+  owners.add({1_process, 2}, 8_process, 1_process);
+  CHECK_FALSE(owners.has_ended(7_process));
 
-  const auto lost = owners.end(7);
-  CHECK(lost == std::vector<ObjectId>{{1, 1}});
-  CHECK(owners.has_ended(7));
+  const auto lost = owners.end(7_process);
+  CHECK(lost == std::vector<ObjectId>{{1_process, 1}});
+  CHECK(owners.has_ended(7_process));
   CHECK_THROWS(owners.check());  // until they are removed
-  owners.remove({1, 1}, 7, 1);
+  owners.remove({1_process, 1}, 7_process, 1_process);
   owners.check();
-  CHECK(owners.end(7).empty());
-  CHECK(owners.owns(8, {1, 2}));
+  CHECK(owners.end(7_process).empty());
+  CHECK(owners.owns(8_process, {1_process, 2}));
 
-  owners.returns(7);
-  CHECK_FALSE(owners.has_ended(7));
+  owners.returns(7_process);
+  CHECK_FALSE(owners.has_ended(7_process));
 }
 
 TEST_CASE("an owner that was never heard of can end", "[store][catalog][owners]") {
   Owners owners;
-  CHECK(owners.end(9).empty());
-  CHECK(owners.has_ended(9));
-  CHECK_FALSE(owners.has_ended(8));
-  CHECK_FALSE(owners.has_ended(10));
+  CHECK(owners.end(9_process).empty());
+  CHECK(owners.has_ended(9_process));
+  CHECK_FALSE(owners.has_ended(8_process));
+  CHECK_FALSE(owners.has_ended(10_process));
 }
 
 TEST_CASE("a writer that ends leaves what others own and nobody has freed",
           "[store][catalog][owners]") {
   Owners owners;
-  owners.add({1, 1}, 1, 1);  // its own
-  owners.add({1, 2}, 7, 1);
-  owners.add({1, 3}, 7, 1);
-  owners.add({1, 4}, 8, 1);
-  owners.add({2, 1}, 7, 2);  // another's
-  owners.add({9, 1}, 7, 0);  // a copy
-  owners.remove({1, 3}, 7, 1);
+  owners.add({1_process, 1}, 1_process, 1_process);  // its own
+  owners.add({1_process, 2}, 7_process, 1_process);
+  owners.add({1_process, 3}, 7_process, 1_process);
+  owners.add({1_process, 4}, 8_process, 1_process);
+  owners.add({2_process, 1}, 7_process, 2_process);  // another's
+  owners.add({9_process, 1}, 7_process, {});         // a copy
+  owners.remove({1_process, 3}, 7_process, 1_process);
 
-  const auto left = owners.end_writer(1);
-  CHECK(left == std::map<ProcessId, std::vector<ObjectId>>{{7, {{1, 2}}}, {8, {{1, 4}}}});
-  CHECK(owners.end_writer(1).empty());  // it was told
-  owners.remove({1, 2}, 7, 1);
+  const auto left = owners.end_writer(1_process);
+  CHECK(left == std::map<ProcessId, std::vector<ObjectId>>{{7_process, {{1_process, 2}}},
+                                                           {8_process, {{1_process, 4}}}});
+  CHECK(owners.end_writer(1_process).empty());  // it was told
+  owners.remove({1_process, 2}, 7_process, 1_process);
   owners.check();
   CHECK(owners.size() == 4);
 }
@@ -73,12 +75,12 @@ TEST_CASE("owners agree with a table, whoever writes, frees and ends",
     owners.remove(object, known.owner, known.writer);
   };
   for (int i = 0; i < 500; ++i) {
-    const ProcessId process = 1 + random() % 6;
+    const ProcessId process(1 + random() % 6);
     const auto dice = random() % 20;
     if (dice < 10) {
-      const ProcessId writer = random() % 4;
+      const ProcessId writer(random() % 4);
       if (owners.has_ended(process)) owners.returns(process);
-      const ObjectId object{9, ++last_number};
+      const ObjectId object{9_process, ++last_number};
       owners.add(object, process, writer);
       model[object] = {process, writer, false};
     } else if (dice < 17 && !model.empty()) {

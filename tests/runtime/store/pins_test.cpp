@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/catalog/pins.hpp"
 
 using namespace troupe::store;
@@ -13,29 +14,29 @@ TEST_CASE("a process has an object pinned until it has taken back every pin",
           "[store][catalog][pins]") {
   Pins pins;
   PinCounts counts;
-  const ObjectId object{1, 1};
-  for (int i = 0; i < 3; ++i) pins.pin(object, counts, 2);
-  pins.pin(object, counts, 1);
+  const ObjectId object{1_process, 1};
+  for (int i = 0; i < 3; ++i) pins.pin(object, counts, 2_process);
+  pins.pin(object, counts, 1_process);
 
-  CHECK_FALSE(pins.unpin(object, counts, 2, 2));
-  CHECK(counts.of(2) == 1);
-  CHECK(pins.unpin(object, counts, 2, 100));  // more than it has
-  CHECK_FALSE(pins.has_any(2));
-  CHECK(counts.of(1) == 1);
+  CHECK_FALSE(pins.unpin(object, counts, 2_process, 2));
+  CHECK(counts.of(2_process) == 1);
+  CHECK(pins.unpin(object, counts, 2_process, 100));  // more than it has
+  CHECK_FALSE(pins.has_any(2_process));
+  CHECK(counts.of(1_process) == 1);
   CHECK_FALSE(counts.empty());
-  CHECK(pins.unpin(object, counts, 1, 1));
+  CHECK(pins.unpin(object, counts, 1_process, 1));
   CHECK(counts.empty());
 }
 
 TEST_CASE("a process takes back no pin that it does not have", "[store][catalog][pins]") {
   Pins pins;
   PinCounts counts;
-  pins.pin({1, 1}, counts, 1);
+  pins.pin({1_process, 1}, counts, 1_process);
 
-  CHECK_FALSE(pins.unpin({1, 1}, counts, 2, 1));
-  CHECK_FALSE(pins.unpin({1, 1}, counts, 1, 0));
-  CHECK(counts.of(1) == 1);
-  pins.check({1, 1}, counts);
+  CHECK_FALSE(pins.unpin({1_process, 1}, counts, 2_process, 1));
+  CHECK_FALSE(pins.unpin({1_process, 1}, counts, 1_process, 0));
+  CHECK(counts.of(1_process) == 1);
+  pins.check({1_process, 1}, counts);
   pins.check_total(1);
 }
 
@@ -43,8 +44,8 @@ TEST_CASE("pins that an object lists and its process does not know are found",
           "[store][catalog][pins]") {
   Pins pins, others;
   PinCounts counts;
-  others.pin({1, 1}, counts, 1);
-  CHECK_THROWS(pins.check({1, 1}, counts));
+  others.pin({1_process, 1}, counts, 1_process);
+  CHECK_THROWS(pins.check({1_process, 1}, counts));
   CHECK_THROWS(others.check_total(0));
 }
 
@@ -57,8 +58,8 @@ TEST_CASE("both sides of the pins agree with a table, whoever pins what",
   std::map<ObjectId, PinCounts> counts;
   std::map<ProcessId, std::map<ObjectId, std::uint32_t>> model;
   for (int i = 0; i < 500; ++i) {
-    const ObjectId object{1, 1 + random() % 6};
-    const ProcessId process = 1 + random() % 5;
+    const ObjectId object{1_process, 1 + random() % 6};
+    const ProcessId process(1 + random() % 5);
     auto& mine = model[process];
     if (random() % 2 == 0) {
       pins.pin(object, counts[object], process);

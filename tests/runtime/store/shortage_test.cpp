@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/catalog/shortage.hpp"
 
 using namespace troupe::store;
@@ -29,13 +30,13 @@ TEST_CASE("a process is waited for until it has answered this round, or has ende
   const auto old = shortage.open_round();
   shortage.end();
   const auto round = shortage.open_round();
-  for (ProcessId process = 1; process <= 2; ++process) shortage.on_recall(process);
+  for (ProcessId process = 1_process; process <= 2_process; ++process) shortage.on_recall(process);
 
-  shortage.on_answer(1, *old);
-  shortage.on_process_ended(2);
+  shortage.on_answer(1_process, *old);
+  shortage.on_process_ended(2_process);
   shortage.check();
   CHECK(shortage.awaits_answers());
-  shortage.on_answer(1, *round);
+  shortage.on_answer(1_process, *round);
   CHECK_FALSE(shortage.awaits_answers());
 }
 
@@ -43,11 +44,11 @@ TEST_CASE("nobody is waited for once the recall is over, or the shortage",
           "[store][catalog][shortage]") {
   Shortage shortage;
   shortage.open_round();
-  shortage.on_recall(1);
+  shortage.on_recall(1_process);
   shortage.on_recall_over();
   CHECK_FALSE(shortage.awaits_answers());
 
-  shortage.on_recall(2);
+  shortage.on_recall(2_process);
   shortage.end();
   shortage.check();
   CHECK_FALSE(shortage.awaits_answers());
@@ -58,7 +59,7 @@ TEST_CASE("a disk that fails too often is given up until the shortage ends",
   Shortage shortage;
   for (std::uint64_t number = 1; number <= Shortage::kMostDiskFailures; ++number) {
     CHECK_FALSE(shortage.is_disk_given_up());
-    shortage.on_disk_failed({1, number}, kFull);
+    shortage.on_disk_failed({1_process, number}, kFull);
     shortage.check();
   }
   CHECK(shortage.is_disk_given_up());

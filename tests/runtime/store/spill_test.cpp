@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "files.hpp"
 #include "namespaces.hpp"
 #include "store/memory/spill.hpp"
@@ -14,7 +15,7 @@ using namespace troupe::store::test;
 
 namespace {
 
-constexpr ObjectId kObject{7, 42};
+constexpr ObjectId kObject{7_process, 42};
 
 SpillDirectory open_spill(const std::string& parent, std::uint64_t cap = 1024 * kMiB) {
   auto opened = SpillDirectory::open(parent, cap);
@@ -80,7 +81,7 @@ TEST_CASE("a full disk is named with its numbers, and nothing half written stays
     return;
   }
   auto spill = open_spill(disk.path());
-  REQUIRE_FALSE(spill.write({1, 1}, bytes_of(3 * kMiB)));
+  REQUIRE_FALSE(spill.write({1_process, 1}, bytes_of(3 * kMiB)));
 
   const auto refusal = spill.write(kObject, bytes_of(3 * kMiB));
 
@@ -96,10 +97,10 @@ TEST_CASE("a full disk is named with its numbers, and nothing half written stays
 TEST_CASE("no more of the disk is used than was allowed", "[store][spill]") {
   const TemporaryDirectory parent;
   auto spill = open_spill(parent.path, 3 * kMiB);
-  REQUIRE_FALSE(spill.write({1, 1}, bytes_of(2 * kMiB)));
+  REQUIRE_FALSE(spill.write({1_process, 1}, bytes_of(2 * kMiB)));
   CHECK_THAT(spill.write(kObject, bytes_of(2 * kMiB))->message,
              Catch::Contains("2.0 MiB of the 3.0 MiB"));
-  spill.remove({1, 1});
+  spill.remove({1_process, 1});
   CHECK_FALSE(spill.write(kObject, bytes_of(2 * kMiB)));
 }
 

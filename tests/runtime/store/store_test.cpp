@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "../../support/id_literals.hpp"
 #include "harness.hpp"
 #include "namespaces.hpp"
 
@@ -27,11 +28,11 @@ namespace {
 /// "7.42" -> {7, 42}
 ObjectId parse(const std::string& text) {
   const auto dot = text.find('.');
-  return {std::stoull(text.substr(0, dot)), std::stoull(text.substr(dot + 1))};
+  return {ProcessId(std::stoull(text.substr(0, dot))), std::stoull(text.substr(dot + 1))};
 }
 
 /// Writes one object and waits; then ends.
-void put_and_wait(Worker& worker, std::uint64_t bytes, char fill, ProcessId owner = 0) {
+void put_and_wait(Worker& worker, std::uint64_t bytes, char fill, ProcessId owner = {}) {
   worker.tell(to_string(worker.put(bytes, fill, owner)));
   worker.hear();
 }
@@ -50,8 +51,9 @@ TEST_CASE("processes that share a store", "[store][processes]") {
 
 TEST_CASE("what one process writes another one reads, in the same memory", "[store][processes]") {
   TestNode node(options_for_test(64 * kMiB));
-  WorkerProcess writer(node, 1, 1, [](Worker& worker) { put_and_wait(worker, 5 * kMiB + 3, 'a'); });
-  WorkerProcess reader(node, 2, 1, [](Worker& worker) {
+  WorkerProcess writer(node, 1_process, 1_job,
+                       [](Worker& worker) { put_and_wait(worker, 5 * kMiB + 3, 'a'); });
+  WorkerProcess reader(node, 2_process, 1_job, [](Worker& worker) {
     const auto view = worker.view(parse(worker.hear()));
     require(is_filled(view->bytes(), 5 * kMiB + 3, 'a'), "all bytes are as written");
     worker.tell("seen");
@@ -72,14 +74,14 @@ TEST_CASE("what one process writes another one reads, in the same memory", "[sto
 
 TEST_CASE("a process that is killed while it writes leaves nothing", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess writer(node, 1, 1, [](Worker& worker) {
+  WorkerProcess writer(node, 1_process, 1_job, [](Worker& worker) {
     auto writable = worker.create(12 * kMiB);
     std::ranges::fill(writable.bytes().first(6 * kMiB), std::byte{1});
     worker.tell(to_string(writable.object()));
     worker.hear();
   });
   const auto object = writer.hear();
-  WorkerProcess other(node, 2, 1, [](Worker& worker) {
+  WorkerProcess other(node, 2_process, 1_job, [](Worker& worker) {
     const auto wanted = parse(worker.hear());
     worker.tell("asks");
     require(worker.refused_view(wanted).kind == Refusal::Kind::Unknown, "it is not there any more");
@@ -100,7 +102,7 @@ TEST_CASE("where all is in use a create is refused, with the numbers", "[store][
   auto options = options_for_test(16 * kMiB, directory.path);
   options.patience = std::chrono::seconds(3);
   TestNode node(options);
-  WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+  WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
     std::vector<ViewPtr> views;
     for (int i = 0; i < 4; ++i) views.push_back(worker.view(worker.put(3 * kMiB, 'a')));
     const auto refusal = worker.refused_create(6 * kMiB);
@@ -123,21 +125,22 @@ TEST_CASE("who stands in a line for memory that moves is not refused, however lo
   auto options = options_for_test(20 * kMiB);
   options.patience = std::chrono::milliseconds(2000);
   TestNode node(options);
-  WorkerProcess holder(node, 1, 1, [](Worker& worker) {
+  WorkerProcess holder(node, 1_process, 1_job, [](Worker& worker) {
     std::vector<Writable> held;
     for (int i = 0; i < 5; ++i) held.push_back(worker.create(4 * kMiB));
     for (worker.tell("holds"); !held.empty(); held.pop_back()) worker.hear();
     worker.hear();
   });
   CHECK(holder.hear() == "holds");
-  WorkerProcess line(node, 2, 1, [](Worker& worker) {
+  WorkerProcess line(node, 2_process, 1_job, [](Worker& worker) {
     using Made = std::variant<Writable, Refusal>;
     std::vector<std::future<Made>> line;
     std::vector<Made> all;
     for (int i = 0; i < 5; ++i) {
       auto made = std::make_shared<std::promise<Made>>();
       line.push_back(made->get_future());
-      worker.client.create(4 * kMiB, 2, [made](Made one) { made->set_value(std::move(one)); });
+      worker.client.create(4 * kMiB, 2_process,
+                           [made](Made one) { made->set_value(std::move(one)); });
     }
     for (auto& one : line) all.push_back(one.get());
     for (const auto& one : all) require(std::holds_alternative<Writable>(one), "each has its turn");
@@ -158,12 +161,12 @@ TEST_CASE("the time in which its node stands still is not taken from who waits",
   auto options = options_for_test(16 * kMiB);
   options.patience = std::chrono::milliseconds(1500);
   TestNode node(options);
-  WorkerProcess reader(node, 1, 1, [](Worker& worker) {
+  WorkerProcess reader(node, 1_process, 1_job, [](Worker& worker) {
     const auto object = parse(worker.hear());
     worker.tell("asks");
     require(is_filled(worker.view(object)->bytes(), kMiB, 'a'), "it came in time");
   });
-  WorkerProcess writer(node, 2, 1, [](Worker& worker) {
+  WorkerProcess writer(node, 2_process, 1_job, [](Worker& worker) {
     auto writable = worker.create(kMiB);
     worker.tell(to_string(writable.object()));
     worker.hear();
@@ -185,7 +188,7 @@ TEST_CASE("the time in which its node stands still is not taken from who waits",
 
 TEST_CASE("an object that could never fit is refused at once", "[store][processes]") {
   TestNode node(options_for_test(4 * kMiB));
-  WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+  WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
     const auto refusal = worker.refused_create(4 * kMiB + 1);
     require(refusal.kind == Refusal::Kind::TooLarge, refusal.message);
     worker.put(4 * kMiB, 'a');
@@ -197,7 +200,7 @@ TEST_CASE("what does not fit goes to the disk and comes back", "[store][processe
   TemporaryDirectory directory;
   {
     TestNode node(options_for_test(16 * kMiB, directory.path));
-    WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+    WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
       std::vector<ObjectId> objects;
       for (char fill = 'a'; fill < 'k'; ++fill) objects.push_back(worker.put(4 * kMiB - 5, fill));
       worker.tell("written");
@@ -234,7 +237,7 @@ TEST_CASE("a full disk loses nothing", "[store][processes]") {
     return;
   }
   TestNode node(options_for_test(16 * kMiB, disk.path()));
-  WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+  WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
     std::vector<ObjectId> objects;
     // One goes to the disk.
     for (char fill = 'a'; fill < 'f'; ++fill) objects.push_back(worker.put(4 * kMiB, fill));
@@ -270,8 +273,8 @@ TEST_CASE("where a cgroup caps memory the store says so, and nobody is killed",
     options.spare_bytes = 16 * kMiB;
     TestNode node(options);
     auto [ours, theirs] = socket_pair();
-    const auto attached = attach(node, 1, 1, std::move(ours));
-    LocalClient local(attached.arena, 1, std::move(theirs));
+    const auto attached = attach(node, 1_process, 1_job, std::move(ours));
+    LocalClient local(attached.arena, 1_process, std::move(theirs));
     std::size_t objects = 0;
     std::optional<Refusal> refusal;
     const auto put = [&](std::variant<Writable, Refusal> made) {
@@ -284,7 +287,7 @@ TEST_CASE("where a cgroup caps memory the store says so, and nobody is killed",
     };
     while (!refusal && objects < 64) {
       const auto before = objects;
-      local.client().create(8 * kMiB, 1, put);
+      local.client().create(8 * kMiB, 1_process, put);
       node.run_until("an answer", [&] { return refusal || objects > before; });
     }
     // Nothing can be spilled; what this process itself has counts as well.
@@ -297,8 +300,9 @@ TEST_CASE("where a cgroup caps memory the store says so, and nobody is killed",
 
 TEST_CASE("what a job has another job cannot see", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess writer(node, 1, 1, [](Worker& worker) { put_and_wait(worker, kMiB, 'a'); });
-  WorkerProcess stranger(node, 2, 2, [](Worker& worker) {
+  WorkerProcess writer(node, 1_process, 1_job,
+                       [](Worker& worker) { put_and_wait(worker, kMiB, 'a'); });
+  WorkerProcess stranger(node, 2_process, 2_job, [](Worker& worker) {
     const auto object = parse(worker.hear());
     require(worker.refused_view(object).kind == Refusal::Kind::Unknown, "it is unknown here");
     for (int i = 0; i < 4; ++i) {
@@ -315,16 +319,16 @@ TEST_CASE("what a job has another job cannot see", "[store][processes]") {
 
 TEST_CASE("an object goes with its owner, wherever it was written", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess owner(node, 1, 1, [](Worker& worker) { worker.hear(); });
-  WorkerProcess writer(node, 2, 1, [](Worker& worker) {
-    const auto object = worker.put(kMiB, 'a', 1);
-    const auto other = worker.put(kMiB, 'b', 1);
+  WorkerProcess owner(node, 1_process, 1_job, [](Worker& worker) { worker.hear(); });
+  WorkerProcess writer(node, 2_process, 1_job, [](Worker& worker) {
+    const auto object = worker.put(kMiB, 'a', 1_process);
+    const auto other = worker.put(kMiB, 'b', 1_process);
     const auto view = worker.view(object);
     worker.tell("written");
     worker.hear();
     require(is_filled(view->bytes(), kMiB, 'a'), "a view outlives the owner");
     require(worker.refused_view(other).kind == Refusal::Kind::Unknown, "no new one is given");
-    auto made = worker.client.create(1, 1);
+    auto made = worker.client.create(1, 1_process);
     require(std::holds_alternative<Refusal>(made), "nothing new is made for who has ended");
   });
   CHECK(writer.hear() == "written");
@@ -338,7 +342,7 @@ TEST_CASE("an object goes with its owner, wherever it was written", "[store][pro
 
 TEST_CASE("who asks before the object is complete gets it when it is", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess writer(node, 1, 1, [](Worker& worker) {
+  WorkerProcess writer(node, 1_process, 1_job, [](Worker& worker) {
     worker.hear();
     auto writable = worker.create(kMiB);
     worker.tell("writes");
@@ -347,9 +351,9 @@ TEST_CASE("who asks before the object is complete gets it when it is", "[store][
     static_cast<void>(std::move(writable).seal());
     worker.hear();
   });
-  WorkerProcess early(node, 2, 1, [](Worker& worker) {
+  WorkerProcess early(node, 2_process, 1_job, [](Worker& worker) {
     worker.tell("asks");
-    require(is_filled(worker.view({1, 1})->bytes(), kMiB, 'z'), "it is complete");
+    require(is_filled(worker.view({1_process, 1})->bytes(), kMiB, 'z'), "it is complete");
   });
   CHECK(early.hear() == "asks");
   node.run_until("a get of what is not known", [&] { return node.statistics().waiting == 1; });
@@ -363,7 +367,7 @@ TEST_CASE("who asks before the object is complete gets it when it is", "[store][
 TEST_CASE("what a process has freed it uses again without asking, until others need it",
           "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+  WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
     for (int i = 0; i < 3; ++i) {
       const auto object = worker.put(10 * kMiB, 'a');
       worker.client.free(object);
@@ -385,7 +389,7 @@ TEST_CASE("what a process has freed it uses again without asking, until others n
   keeps_after(2);
   CHECK(node.statistics().warm_bytes == 0);
 
-  WorkerProcess other(node, 2, 1, [](Worker& worker) { worker.put(12 * kMiB, 'b'); });
+  WorkerProcess other(node, 2_process, 1_job, [](Worker& worker) { worker.put(12 * kMiB, 'b'); });
   CHECK(other.join() == 0);
   CHECK(node.received[troupe::wire::Message::OBJECT_RETURN] == 1);
   CHECK(node.statistics().kept_bytes == 0);
@@ -397,7 +401,7 @@ TEST_CASE("what a process has freed it uses again without asking, until others n
 
 TEST_CASE("a view that was just dropped is there again without a message", "[store][processes]") {
   TestNode node(options_for_test(16 * kMiB));
-  WorkerProcess worker(node, 1, 1, [](Worker& worker) {
+  WorkerProcess worker(node, 1_process, 1_job, [](Worker& worker) {
     const auto object = worker.put(12 * kMiB, 'a');
     for (int i = 0; i < 1000; ++i)
       require(worker.view(object)->bytes().size() == 12 * kMiB, "it is there");
@@ -409,7 +413,7 @@ TEST_CASE("a view that was just dropped is there again without a message", "[sto
   CHECK(node.statistics().pinned_bytes == 12 * kMiB);
 
   SECTION("it goes when memory is needed") {
-    node.service->free(1, parse(object));
+    node.service->free(1_job, parse(object));
     node.run_until("the object is gone", [&] { return node.statistics().objects == 0; });
   }
   SECTION("it goes with the process") {}
@@ -422,7 +426,7 @@ TEST_CASE("views that are in use when memory becomes short go with their last us
           "[store][processes]") {
   TemporaryDirectory directory;
   TestNode node(options_for_test(16 * kMiB, directory.path));
-  WorkerProcess reader(node, 1, 1, [](Worker& worker) {
+  WorkerProcess reader(node, 1_process, 1_job, [](Worker& worker) {
     std::vector<ViewPtr> views;
     for (int i = 0; i < 2; ++i) views.push_back(worker.view(worker.put(6 * kMiB, 'a')));
     worker.tell("looks at two");
@@ -431,7 +435,7 @@ TEST_CASE("views that are in use when memory becomes short go with their last us
     worker.hear();
   });
   CHECK(reader.hear() == "looks at two");
-  WorkerProcess writer(node, 2, 1, [](Worker& worker) { worker.put(14 * kMiB, 'c'); });
+  WorkerProcess writer(node, 2_process, 1_job, [](Worker& worker) { worker.put(14 * kMiB, 'c'); });
   node.run_until("the reader was asked",
                  [&] { return node.received[troupe::wire::Message::OBJECT_RETURN] == 1; });
   CHECK(node.statistics().pinned_bytes == 12 * kMiB);
@@ -447,7 +451,7 @@ TEST_CASE("views that are in use when memory becomes short go with their last us
 TEST_CASE("a process that does not answer does not stop others", "[store][processes]") {
   TemporaryDirectory directory;
   TestNode node(options_for_test(16 * kMiB, directory.path));
-  WorkerProcess stopped(node, 1, 1, [](Worker& worker) {
+  WorkerProcess stopped(node, 1_process, 1_job, [](Worker& worker) {
     worker.put(6 * kMiB, 'a');
     worker.client.free(worker.put(6 * kMiB, 'b'));
     worker.tell("freed");
@@ -457,7 +461,7 @@ TEST_CASE("a process that does not answer does not stop others", "[store][proces
   node.run_until("memory is kept", [&] { return node.statistics().kept_bytes == 6 * kMiB; });
   ::kill(stopped.pid(), SIGSTOP);
   REQUIRE(::waitpid(stopped.pid(), nullptr, WUNTRACED) == stopped.pid());  // all of its threads
-  WorkerProcess other(node, 2, 1, [](Worker& worker) { worker.put(10 * kMiB, 'c'); });
+  WorkerProcess other(node, 2_process, 1_job, [](Worker& worker) { worker.put(10 * kMiB, 'c'); });
   CHECK(other.join() == 0);
   CHECK(node.statistics().spilled == 1);
   stopped.kill();
@@ -467,25 +471,26 @@ TEST_CASE("when the node is gone, what waits and what is asked later is refused"
           "[store][processes]") {
   auto node = std::make_unique<TestNode>(options_for_test(16 * kMiB));
   auto [ours, theirs] = socket_pair();
-  auto attached = attach(*node, 1, 1, std::move(ours));
-  LocalClient local(attached.arena, 1, std::move(theirs));
+  auto attached = attach(*node, 1_process, 1_job, std::move(ours));
+  LocalClient local(attached.arena, 1_process, std::move(theirs));
   std::atomic<int> refused = 0;
   const auto count = [&](const std::variant<ViewPtr, Refusal>& view) {
     if (const auto* refusal = std::get_if<Refusal>(&view))
       refused += refusal->kind == Refusal::Kind::Stopped;
   };
-  local.client().view({.object = {1, 99}}, count);
+  local.client().view({.object = {1_process, 99}}, count);
   node->run_until("the request", [&] { return node->statistics().waiting == 1; });
   attached.link->close();
   node->run_until("the refusal", [&] { return refused == 1; });
-  CHECK(std::get<Refusal>(local.client().view({1, 99})).kind == Refusal::Kind::Stopped);
+  CHECK(std::get<Refusal>(local.client().view({1_process, 99})).kind == Refusal::Kind::Stopped);
 }
 
 TEST_CASE("nothing is left in /dev/shm", "[store][processes]") {
   const auto before = entries_of("/dev/shm");
   {
     TestNode node(options_for_test(16 * kMiB));
-    WorkerProcess worker(node, 1, 1, [](Worker& worker) { put_and_wait(worker, kMiB, 'a'); });
+    WorkerProcess worker(node, 1_process, 1_job,
+                         [](Worker& worker) { put_and_wait(worker, kMiB, 'a'); });
     worker.hear();
     CHECK(entries_of("/dev/shm") == before);
     worker.kill();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "calls/execution_record.hpp"
 
 using namespace troupe::runtime;
@@ -16,7 +17,7 @@ ExecutionRecord made() {
   return std::move(*record);
 }
 
-std::optional<CallsSeen> of(const ExecutionRecord::Report& report, std::uint64_t caller) {
+std::optional<CallsSeen> of(const ExecutionRecord::Report& report, ProcessId caller) {
   for (const auto& entry : report.callers) {
     if (entry.process == caller) return entry.calls;
   }
@@ -34,10 +35,10 @@ TEST_CASE("what a process began and finished is read after it was killed in the 
     auto* mine = std::get_if<ExecutionRecord>(&adopted);
     if (!mine) _exit(1);
     for (std::uint64_t call = 1; call <= 5; ++call) {
-      mine->mark(7, 10 * call).begin();
-      mine->mark(7, 10 * call).finish();
+      mine->mark(7_process, 10 * call).begin();
+      mine->mark(7_process, 10 * call).finish();
     }
-    mine->mark(8, 3).begin();
+    mine->mark(8_process, 3).begin();
     ::raise(SIGKILL);
   }
   int status = 0;
@@ -45,30 +46,30 @@ TEST_CASE("what a process began and finished is read after it was killed in the 
   REQUIRE(WIFSIGNALED(status));
   const auto report = record.read();
   CHECK(report.complete);
-  const auto first = of(report, 7);
+  const auto first = of(report, 7_process);
   REQUIRE(first);
   CHECK(first->of(50) == Progress::Finished);
   CHECK(first->of(51) == Progress::NotBegun);
-  const auto second = of(report, 8);
+  const auto second = of(report, 8_process);
   REQUIRE(second);
   CHECK(second->of(3) == Progress::UnderWay);
   CHECK(second->of(4) == Progress::NotBegun);
-  CHECK(!of(report, 9));
+  CHECK(!of(report, 9_process));
 }
 
 TEST_CASE("a page with more callers than it has room for says that it does not know them all",
           "[runtime][tasks][record]") {
   auto record = made();
-  for (std::uint64_t caller = 1; caller <= ExecutionRecord::kCallers; ++caller) {
+  for (ProcessId caller = 1_process; caller <= ProcessId(ExecutionRecord::kCallers); ++caller) {
     record.mark(caller, 1).begin();
     record.mark(caller, 1).finish();
   }
   CHECK(record.read().complete);
-  record.mark(1000, 4).begin();
+  record.mark(1000_process, 4).begin();
   const auto report = record.read();
   CHECK(!report.complete);
   CHECK(report.callers.size() == ExecutionRecord::kCallers);
-  const auto last = of(report, 1000);
+  const auto last = of(report, 1000_process);
   REQUIRE(last);
   CHECK(last->of(4) == Progress::UnderWay);
 }

@@ -185,8 +185,8 @@ class LeaseWorld {
 
  private:
   struct Process {
-    ProcessId id = 0;
-    LeaseId lease = 0;
+    ProcessId id;
+    LeaseId lease;
     bool channel = false;
     std::deque<WorldTaskPtr> inbox = {};
     WorldTaskPtr running = nullptr;
@@ -266,8 +266,10 @@ class LeaseWorld {
     asks_.erase(ask);
     auto lease = std::make_unique<WorldLease>();
     const auto id = ++last_;
-    lease->id = lease->process = id;
-    processes_[id] = {.id = id, .lease = id};
+    const ProcessId process{id.value()};
+    lease->id = id;
+    lease->process = process;
+    processes_[process] = {.id = process, .lease = id};
     held_.insert(id);
     REQUIRE(book_.granted(ask, std::move(lease)));
   }
@@ -377,7 +379,7 @@ class LeaseWorld {
   std::set<LeaseId> held_;  // granted, and neither given back nor lost
   std::map<ProcessId, Process> processes_;
   std::vector<End> ends_;
-  std::uint64_t last_ = 0;
+  LeaseId last_;
   int warnings_ = 0;
 };
 

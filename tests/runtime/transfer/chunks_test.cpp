@@ -16,7 +16,7 @@ namespace {
 
 std::vector<std::byte> sample(std::uint64_t bytes) {
   std::vector<std::byte> value(bytes);
-  fill(value, {3, bytes});
+  fill(value, {ProcessId(3), bytes});
   return value;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include "../../support/id_literals.hpp"
 #include "harness.hpp"
 #include "transfer/chunks.hpp"
 #include "transport/socket/resolve.hpp"
@@ -30,7 +31,7 @@ NodeOptions impatient(std::chrono::milliseconds silence) {
 /// What it is refused with; and then nothing is left of it.
 store::Refusal refused(Node& here, ObjectId object, std::uint64_t bytes, const NodeAddress& at) {
   const auto before = here.statistics();
-  const auto answer = here.get(20, object, bytes, at);
+  const auto answer = here.get(20_process, object, bytes, at);
   REQUIRE(answer.refusal);
   CHECK(is_at_rest(here, before));
   return *answer.refusal;
@@ -56,9 +57,9 @@ class NodeProcess {
     REQUIRE(::pipe(line) == 0);
     pid_ = ::fork();
     if (pid_ == 0) {
-      Node node(1);
-      node.attach(10);
-      node.put(10, bytes);
+      Node node(1_node);
+      node.attach(10_process);
+      node.put(10_process, bytes);
       const auto port = node.address().port;
       if (::write(line[1], &port, sizeof port) != sizeof port) ::_exit(1);
       for (;;) ::pause();
@@ -74,7 +75,7 @@ class NodeProcess {
     ::waitpid(pid_, nullptr, 0);
     pid_ = 0;
   }
-  NodeAddress address{.node = 1, .host = "127.0.0.1", .port = 0};
+  NodeAddress address{.node = 1_node, .host = "127.0.0.1", .port = 0};
 
  private:
   pid_t pid_ = 0;
@@ -85,29 +86,29 @@ class NodeProcess {
 TEST_CASE("a node that was killed while it sent is told as gone, within seconds",
           "[transfer][failure]") {
   NodeProcess origin(64 * kMiB);
-  Node here(2);
-  here.attach(20);
+  Node here(2_node);
+  here.attach(20_process);
   const Proxy slow(origin.address, [&](int, std::uint64_t offset, std::span<char>) {
     if (offset > 8 * kMiB) origin.kill();
     return true;
   });
   const auto start = std::chrono::steady_clock::now();
-  const auto refusal = refused(here, {10, 1}, 64 * kMiB, slow.address());
+  const auto refusal = refused(here, {10_process, 1}, 64 * kMiB, slow.address());
   CHECK(refusal.kind == Kind::Unknown);
   CHECK_THAT(refusal.message, Contains("object 10.1 (64.0 MiB, of which ") &&
                                   Contains("0 MiB have arrived)") &&
                                   Contains("the node that had it is gone"));
   CHECK(std::chrono::steady_clock::now() - start < 20s);
-  const auto direct = refused(here, {10, 1}, 64 * kMiB, origin.address);
+  const auto direct = refused(here, {10_process, 1}, 64 * kMiB, origin.address);
   CHECK(direct.kind == Kind::Unknown);
   CHECK_THAT(direct.message, Contains("the node that had it is gone"));
 }
 
 TEST_CASE("bytes that were changed on their way are sent again", "[transfer][failure]") {
-  Node origin(1), here(2, impatient(10s));
-  origin.attach(10);
-  here.attach(20);
-  const auto object = origin.put(10, 8 * kMiB);
+  Node origin(1_node), here(2_node, impatient(10s));
+  origin.attach(10_process);
+  here.attach(20_process);
+  const auto object = origin.put(10_process, 8 * kMiB);
   const Proxy flips(origin.address(),
                     [](int connection, std::uint64_t offset, std::span<char> bytes) {
                       const auto at = 5 * kMiB;
@@ -115,17 +116,17 @@ TEST_CASE("bytes that were changed on their way are sent again", "[transfer][fai
                         bytes[at - offset] ^= 1;
                       return true;
                     });
-  CHECK(here.has(20, here.get(20, object, 8 * kMiB, flips.address()), object));
+  CHECK(here.has(20_process, here.get(20_process, object, 8 * kMiB, flips.address()), object));
   CHECK(flips.connections() == 2);
   CHECK(flips.came_back() < 13 * kMiB);
 }
 
 TEST_CASE("bytes that are changed each time are refused, with both checksums",
           "[transfer][failure]") {
-  Node origin(1), here(2, impatient(10s));
-  origin.attach(10);
-  here.attach(20);
-  const auto object = origin.put(10, 3 * kMiB);
+  Node origin(1_node), here(2_node, impatient(10s));
+  origin.attach(10_process);
+  here.attach(20_process);
+  const auto object = origin.put(10_process, 3 * kMiB);
   const auto before = origin.statistics();
   const Proxy flips(origin.address(), [](int, std::uint64_t offset, std::span<char> bytes) {
     if (offset > 1000) bytes[bytes.size() / 2] ^= 1;
@@ -140,30 +141,30 @@ TEST_CASE("bytes that are changed each time are refused, with both checksums",
 }
 
 TEST_CASE("a connection that breaks is made again, and the rest is sent", "[transfer][failure]") {
-  Node origin(1), here(2, impatient(10s));
-  origin.attach(10);
-  here.attach(20);
-  const auto object = origin.put(10, 16 * kMiB);
+  Node origin(1_node), here(2_node, impatient(10s));
+  origin.attach(10_process);
+  here.attach(20_process);
+  const auto object = origin.put(10_process, 16 * kMiB);
   const Proxy cuts(origin.address(), [](int connection, std::uint64_t offset, std::span<char>) {
     return connection > 3 || offset < 4 * kMiB;
   });
-  CHECK(here.has(20, here.get(20, object, 16 * kMiB, cuts.address()), object));
+  CHECK(here.has(20_process, here.get(20_process, object, 16 * kMiB, cuts.address()), object));
   CHECK(cuts.connections() == 4);
 }
 
 TEST_CASE("who says nothing is not waited for", "[transfer][failure]") {
-  Node here(2, impatient(300ms));
-  here.attach(20);
+  Node here(2_node, impatient(300ms));
+  here.attach(20_process);
   const FakeNode silent([](wire::TransferRequest::Reader) { return std::string(); });
-  const auto refusal = refused(here, {10, 1}, kMiB, silent.address());
+  const auto refusal = refused(here, {10_process, 1}, kMiB, silent.address());
   CHECK(refusal.kind == Kind::TimedOut);
   CHECK_THAT(refusal.message, Contains("nothing came for 300 ms"));
   CHECK(silent.requests() == 4);
 }
 
 TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[transfer][failure]") {
-  Node here(2, impatient(10s));
-  here.attach(20);
+  Node here(2_node, impatient(10s));
+  here.attach(20_process);
   transport::Outgoing nonsense;
   nonsense.root().setHeartbeat(1);
   transport::Outgoing in_circles;
@@ -183,7 +184,7 @@ TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[tran
   for (const auto& [bytes, why] : cases) {
     INFO(why);
     const FakeNode fake([bytes = bytes](wire::TransferRequest::Reader) { return bytes; });
-    const auto refusal = refused(here, {10, 1}, 4000, fake.address());
+    const auto refusal = refused(here, {10_process, 1}, 4000, fake.address());
     CHECK((refusal.kind == Kind::Damaged || refusal.kind == Kind::Stopped));
     CHECK_THAT(refusal.message, Contains(why) && Contains("object 10.1"));
   }
@@ -192,10 +193,10 @@ TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[tran
 TEST_CASE("a node of another cluster is not asked, and is asked for nothing",
           "[transfer][failure]") {
   transport::Secret other{};
-  Node origin(1, {.key = other}), here(2);
-  origin.attach(10);
-  here.attach(20);
-  const auto object = origin.put(10, kMiB);
+  Node origin(1_node, {.key = other}), here(2_node);
+  origin.attach(10_process);
+  here.attach(20_process);
+  const auto object = origin.put(10_process, kMiB);
   const auto refusal = refused(here, object, kMiB, origin.address());
   CHECK(refusal.kind == Kind::Stopped);
   CHECK_THAT(refusal.message, Contains("token"));
@@ -203,10 +204,10 @@ TEST_CASE("a node of another cluster is not asked, and is asked for nothing",
 }
 
 TEST_CASE("an object of another size than was said is refused", "[transfer][failure]") {
-  Node origin(1), here(2);
-  origin.attach(10);
-  here.attach(20);
-  const auto object = origin.put(10, kMiB);
+  Node origin(1_node), here(2_node);
+  origin.attach(10_process);
+  here.attach(20_process);
+  const auto object = origin.put(10_process, kMiB);
   const auto before = origin.statistics();
   const auto refusal = refused(here, object, 2 * kMiB, origin.address());
   CHECK(refusal.kind == Kind::Invalid);
@@ -216,9 +217,9 @@ TEST_CASE("an object of another size than was said is refused", "[transfer][fail
 
 TEST_CASE("a receiver that takes nothing does not hold the object for ever",
           "[transfer][failure]") {
-  Node origin(1, impatient(300ms));
-  origin.attach(10);
-  const auto object = origin.put(10, 64 * kMiB);
+  Node origin(1_node, impatient(300ms));
+  origin.attach(10_process);
+  const auto object = origin.put(10_process, 64 * kMiB);
   const auto before = origin.statistics();
   boost::asio::io_context loop;
   os::UniqueFd lazy;
@@ -228,9 +229,9 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever",
       [&](const transport::ConnectionPtr& connection, const transport::Accepted&) {
         transport::Outgoing message;
         auto request = message.root().initTransferRequest();
-        request.initObject().setProcess(object.process);
+        request.initObject().setProcess(object.process.value());
         request.getObject().setNumber(object.number);
-        request.setJob(kJob);
+        request.setJob(kJob.value());
         request.setBytes(64 * kMiB);
         connection->send(std::move(message));
         lazy = connection->detach();
@@ -243,15 +244,15 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever",
 }
 
 TEST_CASE("who asks for what cannot be is refused, and the node lives", "[transfer][failure]") {
-  Node origin(1);
-  origin.attach(10);
-  const auto object = origin.put(10, kMiB);
+  Node origin(1_node);
+  origin.attach(10_process);
+  const auto object = origin.put(10_process, kMiB);
   const auto before = origin.statistics();
   const auto pull = [&](ObjectId wanted, store::JobId job, wire::Role role, transport::Secret key) {
     boost::asio::io_context loop;
     std::vector<std::byte> memory(kMiB);
     PullOptions options;
-    options.self = {.role = role, .cluster = kCluster, .job = 5};
+    options.self = {.role = role, .cluster = kCluster, .job = 5_job};
     options.key = key;
     options.pause = 1ms;
     std::optional<store::Refusal> why;
@@ -263,9 +264,9 @@ TEST_CASE("who asks for what cannot be is refused, and the node lives", "[transf
     REQUIRE(why);
     return *why;
   };
-  CHECK(pull({10, 0}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
-  CHECK(pull({11, 1}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
-  CHECK(pull(object, 77, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK(pull({10_process, 0}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK(pull({11_process, 1}, kJob, wire::Role::NODE, token()).kind == Kind::Unknown);
+  CHECK(pull(object, 77_job, wire::Role::NODE, token()).kind == Kind::Unknown);
   CHECK_THAT(pull(object, kJob, wire::Role::PROCESS, token()).message,
              Contains("the process is of job 5, not of job 1"));
   CHECK(is_at_rest(origin, before));

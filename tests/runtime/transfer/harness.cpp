@@ -16,8 +16,8 @@ namespace troupe::transfer::test {
 namespace {
 
 std::uint64_t word_at(ObjectId object, std::uint64_t index) {
-  auto word =
-      (object.process << 32 ^ object.number) * 0x9e3779b97f4a7c15u + index * 0xbf58476d1ce4e5b9u;
+  auto word = (object.process.value() << 32 ^ object.number) * 0x9e3779b97f4a7c15u +
+              index * 0xbf58476d1ce4e5b9u;
   word ^= word >> 29;
   return word * 0x94d049bb133111ebu;
 }
@@ -106,7 +106,7 @@ bool is_at_rest(Node& node, const store::Statistics& before) {
 
 // ---- Node ---------------------------------------------------------------------------------------
 
-Node::Node(std::uint32_t number, NodeOptions options) : options_(std::move(options)) {
+Node::Node(store::NodeId number, NodeOptions options) : options_(std::move(options)) {
   address_ = {.node = number, .host = "127.0.0.1", .port = 0};
   store::ServiceOptions store;
   store.cap_bytes = options_.cap_bytes;
@@ -175,14 +175,14 @@ void Node::on_socket(transport::Socket socket) {
 
 void Node::on_word_to_head(wire::Message::Reader message) {
   if (message.isNodeWatch()) {
-    nodes_watched_.insert(message.getNodeWatch());
+    nodes_watched_.insert(store::NodeId(message.getNodeWatch()));
   } else if (message.isOrphaned()) {
     const auto orphans = message.getOrphaned();
     for (const auto number : orphans.getNumbers())
-      orphaned_[orphans.getOwner()].push_back({orphans.getWriter(), number});
+      orphaned_[ProcessId(orphans.getOwner())].push_back({ProcessId(orphans.getWriter()), number});
   } else {
     REQUIRE(message.isOwnerWatch());
-    CHECK(watched_.insert(message.getOwnerWatch()).second);
+    CHECK(watched_.insert(ProcessId(message.getOwnerWatch())).second);
   }
 }
 
@@ -212,17 +212,17 @@ void Node::told(ProcessId process, transport::Outgoing&& message) {
   const auto sent = message.root().asReader();
   auto& asked = processes_.at(process).asked;
   Answer answer;
-  store::RequestId request = 0;
+  store::RequestId request;
   if (sent.isObjectCreated()) {
-    request = sent.getObjectCreated().getRequest();
+    request = store::RequestId(sent.getObjectCreated().getRequest());
     answer.extent = store::read_extent(sent.getObjectCreated().getExtent());
   } else if (sent.isObjectGot()) {
-    request = sent.getObjectGot().getRequest();
+    request = store::RequestId(sent.getObjectGot().getRequest());
     answer.extent = store::read_extent(sent.getObjectGot().getExtent());
     answer.bytes = sent.getObjectGot().getBytes();
   } else if (sent.isObjectDeclined()) {
     const auto declined = sent.getObjectDeclined();
-    request = declined.getRequest();
+    request = store::RequestId(declined.getRequest());
     answer.refusal = {static_cast<store::Refusal::Kind>(declined.getKind()), declined.getMessage()};
   } else if (sent.isObjectRecall() && sent.getObjectRecall().getRound() != 0) {
     const auto round = sent.getObjectRecall().getRound();
@@ -248,9 +248,9 @@ ObjectId Node::put(ProcessId process, std::uint64_t bytes, ProcessId owner) {
     auto answer = writer.asked[request].get_future();
     say(process, [&](wire::Message::Builder out) {
       auto create = out.initObjectCreate();
-      create.setRequest(request);
+      create.setRequest(request.value());
       store::write_object(create.initObject(), object);
-      create.setOwner(owner == 0 ? process : owner);
+      create.setOwner((owner ? owner : process).value());
       create.setBytes(bytes);
     });
     return answer;
@@ -274,10 +274,10 @@ std::future<Answer> Node::ask(ProcessId process, ObjectId object, std::uint64_t 
     auto answer = processes_.at(process).asked[request].get_future();
     say(process, [&](wire::Message::Builder out) {
       auto get = out.initObjectGet();
-      get.setRequest(request);
+      get.setRequest(request.value());
       store::write_object(get.initObject(), object);
       get.setBytes(bytes);
-      get.setOwner(owner == 0 ? object.process : owner);
+      get.setOwner((owner ? owner : object.process).value());
       store::write_node(get.initAt(), at);
     });
     return answer;
@@ -332,7 +332,7 @@ std::size_t Node::freeing() {
   return on_loop([this] { return exchange_ ? exchange_->freeing() : 0; });
 }
 
-std::set<std::uint32_t> Node::nodes_watched() {
+std::set<store::NodeId> Node::nodes_watched() {
   return on_loop([this] { return nodes_watched_; });
 }
 
@@ -347,15 +347,15 @@ std::set<ProcessId> Node::watched() {
 void Node::owner_ended(ProcessId owner) {
   on_loop([&] {
     transport::Outgoing message;
-    message.root().setOwnerEnded(owner);
+    message.root().setOwnerEnded(owner.value());
     return exchange_->on_head_message(message.root().asReader());
   });
 }
 
-void Node::node_ended(std::uint32_t node) {
+void Node::node_ended(store::NodeId node) {
   on_loop([&] {
     transport::Outgoing message;
-    message.root().setNodeEnded(node);
+    message.root().setNodeEnded(node.value());
     return exchange_->on_head_message(message.root().asReader());
   });
 }

@@ -22,6 +22,7 @@
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
+#include "../../support/id_literals.hpp"
 #include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
 
@@ -34,7 +35,7 @@ using store::ObjectId;
 using store::ProcessId;
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-inline constexpr JobId kJob = 1;
+inline constexpr JobId kJob{1};
 inline constexpr const char* kCluster = "test";
 transport::Secret token();
 
@@ -61,19 +62,19 @@ struct NodeOptions {
 /// One node's store with its exchange and listener, on a thread of its own. Processes are numbers.
 class Node {
  public:
-  explicit Node(std::uint32_t number, NodeOptions options = {});
+  explicit Node(store::NodeId number, NodeOptions options = {});
   ~Node();
 
   const NodeAddress& address() const { return address_; }
   void attach(ProcessId process, JobId job = kJob);
   void detach(ProcessId process);
 
-  ObjectId put(ProcessId process, std::uint64_t bytes, ProcessId owner = 0);  ///< 0: the process
+  ObjectId put(ProcessId process, std::uint64_t bytes,
+               ProcessId owner = {});  ///< none: the process
   std::future<Answer> ask(ProcessId process, ObjectId object, std::uint64_t bytes,
-                          const NodeAddress& at,
-                          ProcessId owner = 0);  ///< 0: who wrote it
+                          const NodeAddress& at, ProcessId owner = {});  ///< none: who wrote it
   Answer get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
-             ProcessId owner = 0);
+             ProcessId owner = {});
   void unpin(ProcessId process, ObjectId object);
   void free(ProcessId process, ObjectId object, const NodeAddress& at = {});
   bool has(ProcessId process, const Answer& answer, ObjectId object);  ///< with the right bytes
@@ -84,10 +85,10 @@ class Node {
   std::size_t freeing();
   // What was said to the head, and what it says.
   std::set<ProcessId> watched();            ///< owners that it was asked about
-  std::set<std::uint32_t> nodes_watched();  ///< nodes likewise
+  std::set<store::NodeId> nodes_watched();  ///< nodes likewise
   std::map<ProcessId, std::vector<ObjectId>> orphaned();
   void owner_ended(ProcessId owner);
-  void node_ended(std::uint32_t node);
+  void node_ended(store::NodeId node);
   void job_ended(JobId job = kJob);
   void stop_listening();
   void listen_again();
@@ -105,7 +106,7 @@ class Node {
 
  private:
   struct Process {
-    JobId job = 0;
+    JobId job;
     std::unique_ptr<store::Mapping> memory;
     std::map<store::RequestId, std::promise<Answer>> asked;
     std::uint64_t last_object = 0;
@@ -125,9 +126,9 @@ class Node {
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<transport::Listener> listener_;
   std::map<ProcessId, Process> processes_;
-  store::RequestId last_request_ = 0;
+  store::RequestId last_request_;
   std::set<ProcessId> watched_;
-  std::set<std::uint32_t> nodes_watched_;
+  std::set<store::NodeId> nodes_watched_;
   std::map<ProcessId, std::vector<ObjectId>> orphaned_;
   std::atomic<int> accepted_ = 0;
   std::thread thread_;
@@ -173,7 +174,7 @@ class FakeNode {
   FakeNode(std::function<std::string(wire::TransferRequest::Reader)> answer,
            transport::Secret key = token());
   ~FakeNode();
-  NodeAddress address() const { return {.node = 99, .host = "127.0.0.1", .port = port_}; }
+  NodeAddress address() const { return {.node = 99_node, .host = "127.0.0.1", .port = port_}; }
   int requests() const { return requests_; }
 
  private:

@@ -40,18 +40,19 @@ struct Cluster {
 struct JoinedNode {
   transport::ConnectionPtr connection;
   std::vector<ProcessId> ended;
-  std::vector<std::uint32_t> nodes_ended;
+  std::vector<store::NodeId> nodes_ended;
   std::vector<ProcessId> started;
-  std::uint32_t number = 0;
+  store::NodeId number;
 
   explicit JoinedNode(Cluster& cluster) : connection(cluster.connect(wire::Role::NODE)) {
     connection->hand_over(
         {},
         [this](wire::Message::Reader message) {
-          if (message.isNodeJoined()) number = message.getNodeJoined().getNode();
-          if (message.isNodeEnded()) nodes_ended.push_back(message.getNodeEnded());
-          if (message.isStartProcess()) started.push_back(message.getStartProcess().getProcess());
-          if (message.isOwnerEnded()) ended.push_back(message.getOwnerEnded());
+          if (message.isNodeJoined()) number = store::NodeId(message.getNodeJoined().getNode());
+          if (message.isNodeEnded()) nodes_ended.push_back(store::NodeId(message.getNodeEnded()));
+          if (message.isStartProcess())
+            started.push_back(ProcessId(message.getStartProcess().getProcess()));
+          if (message.isOwnerEnded()) ended.push_back(ProcessId(message.getOwnerEnded()));
         },
         [](const std::string&) {});
     transport::Outgoing join;
@@ -62,23 +63,23 @@ struct JoinedNode {
     resources[0].setUnits(1);
     node.initStore().setPort(4711);
     connection->send(std::move(join));
-    REQUIRE(cluster.until([this] { return number != 0; }));
+    REQUIRE(cluster.until([this] { return static_cast<bool>(number); }));
   }
   void watch(ProcessId owner) const {
     transport::Outgoing message;
-    message.root().setOwnerWatch(owner);
+    message.root().setOwnerWatch(owner.value());
     connection->send(std::move(message));
   }
-  void watch_node(std::uint32_t node) const {
+  void watch_node(store::NodeId node) const {
     transport::Outgoing message;
-    message.root().setNodeWatch(node);
+    message.root().setNodeWatch(node.value());
     connection->send(std::move(message));
   }
   void name_orphan(ProcessId owner, ProcessId writer, std::uint64_t object) const {
     transport::Outgoing message;
     auto orphans = message.root().initOrphaned();
-    orphans.setOwner(owner);
-    orphans.setWriter(writer);
+    orphans.setOwner(owner.value());
+    orphans.setWriter(writer.value());
     orphans.initNumbers(1).set(0, object);
     orphans.initAt().setPort(1);  // which is not its to say
     connection->send(std::move(message));
@@ -87,7 +88,7 @@ struct JoinedNode {
 
 struct Driver {
   transport::ConnectionPtr connection;
-  ProcessId process = 0;
+  ProcessId process;
   std::vector<ObjectId> orphans;
   NodeAddress orphans_at;
   std::set<std::uint64_t> done;  // asks
@@ -96,21 +97,21 @@ struct Driver {
     connection->hand_over(
         {},
         [this](wire::Message::Reader message) {
-          if (message.isRegistered()) process = message.getRegistered().getProcess();
+          if (message.isRegistered()) process = ProcessId(message.getRegistered().getProcess());
           if (!message.isHeadNotice()) return;
           const auto tell = message.getHeadNotice();
           if (tell.isDone()) done.insert(tell.getId());
           if (!tell.isOrphans()) return;
           for (const auto number : tell.getOrphans().getNumbers())
-            orphans.push_back({tell.getOrphans().getWriter(), number});
+            orphans.push_back({ProcessId(tell.getOrphans().getWriter()), number});
           const auto at = tell.getOrphans().getAt();
-          orphans_at = {.node = at.getNode(), .host = {}, .port = at.getPort()};
+          orphans_at = {.node = store::NodeId(at.getNode()), .host = {}, .port = at.getPort()};
         },
         [](const std::string&) {});
     transport::Outgoing message;
     message.root().initRegister().setName("test");
     connection->send(std::move(message));
-    REQUIRE(cluster.until([this] { return process != 0; }));
+    REQUIRE(cluster.until([this] { return static_cast<bool>(process); }));
   }
   void ask(std::uint64_t id, const std::function<void(wire::HeadRequest::Builder)>& fill) const {
     transport::Outgoing message;
@@ -137,9 +138,9 @@ TEST_CASE("the head tells each node that asked when an owner has ended", "[trans
   for (auto* node : {&one, &two, &gone}) node->watch(driver.process);
   one.watch(driver.process);
   one.watch(other.process);
-  two.watch(12'345);  // which never was
+  two.watch(12'345_process);  // which never was
   REQUIRE(cluster.until([&] { return !two.ended.empty(); }));
-  CHECK(two.ended == std::vector<ProcessId>{12'345});
+  CHECK(two.ended == std::vector<ProcessId>{12'345_process});
   gone.connection->close();
   driver.connection->close();
   REQUIRE(cluster.until([&] { return !one.ended.empty() && two.ended.size() == 2; }));
@@ -151,15 +152,15 @@ TEST_CASE("the head tells each node that asked when an owner has ended", "[trans
 }
 
 TEST_CASE("the head forgets what a node asked with the node", "[transfer][head]") {
-  head::Watches watches;
-  watches.add(1, 7);
-  watches.add(1, 8);
-  watches.add(2, 7);
-  watches.node_lost(7);
+  head::Watches<ProcessId> watches;
+  watches.add(1_process, 7_node);
+  watches.add(1_process, 8_node);
+  watches.add(2_process, 7_node);
+  watches.node_lost(7_node);
   CHECK(watches.size() == 1);
-  CHECK(watches.ended(2).empty());
-  CHECK(watches.ended(1) == std::set<std::uint32_t>{8});
-  CHECK(watches.ended(1).empty());
+  CHECK(watches.ended(2_process).empty());
+  CHECK(watches.ended(1_process) == std::set<store::NodeId>{8_node});
+  CHECK(watches.ended(1_process).empty());
 }
 
 TEST_CASE("the head tells each node and each process that asked when a node has ended",
@@ -167,21 +168,21 @@ TEST_CASE("the head tells each node and each process that asked when a node has 
   Cluster cluster;
   JoinedNode one(cluster), two(cluster), gone(cluster);
   Driver driver(cluster), left(cluster);
-  const auto ask_about = [](const Driver& who, std::uint32_t node) {
-    who.ask(7, [node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node); });
+  const auto ask_about = [](const Driver& who, store::NodeId node) {
+    who.ask(7, [node](wire::HeadRequest::Builder ask) { ask.setNodeEnd(node.value()); });
   };
   one.watch_node(gone.number);
-  two.watch_node(12'345);  // which never was
+  two.watch_node(12'345_node);  // which never was
   ask_about(driver, gone.number);
   ask_about(left, gone.number);
   REQUIRE(cluster.until([&] { return !two.nodes_ended.empty(); }));
-  CHECK(two.nodes_ended == std::vector<std::uint32_t>{12'345});
+  CHECK(two.nodes_ended == std::vector<store::NodeId>{12'345_node});
   CHECK(one.nodes_ended.empty());
   CHECK(driver.done.empty());
   left.connection->close();
   gone.connection->close();
   REQUIRE(cluster.until([&] { return !one.nodes_ended.empty() && !driver.done.empty(); }));
-  CHECK(one.nodes_ended == std::vector<std::uint32_t>{gone.number});
+  CHECK(one.nodes_ended == std::vector<store::NodeId>{gone.number});
   CHECK(driver.done == std::set<std::uint64_t>{7});
   CHECK(two.nodes_ended.size() == 1);
 }
@@ -196,18 +197,18 @@ TEST_CASE(
   REQUIRE(cluster.until([&] { return !one.started.empty(); }));
   JoinedNode two(cluster);
   const auto writer = one.started.front();
-  two.name_orphan(driver.process, writer, 1);  // not its process
-  one.name_orphan(other.process, writer, 2);   // of another job
-  one.name_orphan(driver.process, 12'345, 3);  // there is none
+  two.name_orphan(driver.process, writer, 1);          // not its process
+  one.name_orphan(other.process, writer, 2);           // of another job
+  one.name_orphan(driver.process, 12'345_process, 3);  // there is none
   one.name_orphan(driver.process, driver.process, 4);
-  one.name_orphan(12'345, writer, 5);
+  one.name_orphan(12'345_process, writer, 5);
   one.name_orphan(driver.process, writer, 6);
   REQUIRE(cluster.until([&] { return !driver.orphans.empty(); }));
   CHECK(driver.orphans == std::vector<ObjectId>{{writer, 6}});
   CHECK(driver.orphans_at.node == one.number);
   CHECK(driver.orphans_at.port == 4711);
   // What the head was told before is dealt with once it has answered what came after.
-  for (auto* node : {&one, &two}) node->watch_node(12'345);
+  for (auto* node : {&one, &two}) node->watch_node(12'345_node);
   REQUIRE(cluster.until([&] { return !one.nodes_ended.empty() && !two.nodes_ended.empty(); }));
   CHECK(driver.orphans.size() == 1);
   CHECK(other.orphans.empty());

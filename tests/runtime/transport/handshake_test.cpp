@@ -1,5 +1,6 @@
 #include "transport/handshake/handshake.hpp"
 
+#include "../../support/id_literals.hpp"
 #include "transport/frame.hpp"
 #include "transport/harness.hpp"
 
@@ -135,7 +136,7 @@ TEST_CASE("two sides with one token meet, and talk", "[transport][handshake]") {
   Loop loop;
   Cluster cluster(loop, tcp);
   cluster.client_options.self = {
-      .role = wire::Role::NODE, .cluster = "", .job = 0, .process = 0, .subject = 0};
+      .role = wire::Role::NODE, .cluster = "", .job = {}, .process = {}, .subject = {}};
   cluster.meet();
 
   REQUIRE(cluster.client.connection);
@@ -191,15 +192,18 @@ TEST_CASE("a process proves the key of its job, and says whom it means to reach"
           "[transport][handshake]") {
   Loop loop;
   Cluster cluster(loop);
-  cluster.client_options.self = {
-      .role = wire::Role::PROCESS, .cluster = "blue", .job = 7, .process = 21, .subject = 22};
-  cluster.client_options.key = job_key(secret(1), 7);
+  cluster.client_options.self = {.role = wire::Role::PROCESS,
+                                 .cluster = "blue",
+                                 .job = 7_job,
+                                 .process = 21_process,
+                                 .subject = 22_process};
+  cluster.client_options.key = job_key(secret(1), 7_job);
   cluster.meet();
 
   REQUIRE(cluster.server.connection);
-  CHECK(cluster.server.accepted.caller.job == 7);
-  CHECK(cluster.server.accepted.caller.process == 21);
-  CHECK(cluster.server.accepted.caller.subject == 22);
+  CHECK(cluster.server.accepted.caller.job == 7_job);
+  CHECK(cluster.server.accepted.caller.process == 21_process);
+  CHECK(cluster.server.accepted.caller.subject == 22_process);
 }
 
 TEST_CASE("another protocol is refused with both ranges on both sides",
@@ -248,9 +252,12 @@ TEST_CASE("another token is refused on both sides, with what tells them apart an
 TEST_CASE("the key of another job is refused on both sides", "[transport][handshake][refusal]") {
   Loop loop;
   Cluster cluster(loop);
-  cluster.client_options.self = {
-      .role = wire::Role::PROCESS, .cluster = "", .job = 7, .process = 21, .subject = 22};
-  cluster.client_options.key = job_key(secret(1), 8);
+  cluster.client_options.self = {.role = wire::Role::PROCESS,
+                                 .cluster = "",
+                                 .job = 7_job,
+                                 .process = 21_process,
+                                 .subject = 22_process};
+  cluster.client_options.key = job_key(secret(1), 8_job);
   cluster.refuse_to_meet();
 
   CHECK_THAT(cluster.client.denied[0], StartsWith("the job's key differs: "));
@@ -374,7 +381,7 @@ TEST_CASE("a port that hangs up, or says nothing, is named within the time",
                                         "it is no Troupe head (use the address "));
   ClientOptions process;
   process.self.role = wire::Role::PROCESS;
-  process.self.subject = 22;
+  process.self.subject = 22_process;
   CHECK_THAT(refused_by(loop, silent.endpoint(), process),
              Contains("it is no Troupe process, or it is too busy"));
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "../../support/id_literals.hpp"
 #include "policies/candidate.hpp"
 
 namespace troupe::scheduler::test {
@@ -28,7 +29,8 @@ class NodesForTest {
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < idle_.size(); ++i) {
-      all.push_back({static_cast<NodeId>(i + 1), &names_[i], &labels_[i], &free_[i], &idle_[i]});
+      const NodeId node{static_cast<std::uint32_t>(i + 1)};
+      all.push_back({node, &names_[i], &labels_[i], &free_[i], &idle_[i]});
     }
     return all;
   }

@@ -14,7 +14,7 @@ TEST_CASE("packed: a single process goes to the fullest node that fits it", "[sc
                          .taken({{"cpu", 6}})
                          .add({{"cpu", 1}})
                          .taken({{"cpu", 1}});
-  CHECK(chosen(place_packed({kCore}, nodes.candidates())) == std::vector<NodeId>{2});
+  CHECK(chosen(place_packed({kCore}, nodes.candidates())) == std::vector<NodeId>{2_node});
 }
 
 TEST_CASE(
@@ -22,9 +22,10 @@ TEST_CASE(
     "rest",
     "[scheduler][pack]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 2}}).add({{"cpu", 4}}).add({{"cpu", 3}});
-  CHECK(chosen(place_packed({kCore, 4}, nodes.candidates())) == std::vector<NodeId>{2, 2, 2, 2});
+  CHECK(chosen(place_packed({kCore, 4}, nodes.candidates())) ==
+        std::vector<NodeId>{2_node, 2_node, 2_node, 2_node});
   CHECK(chosen(place_packed({kCore, 6}, nodes.candidates())) ==
-        std::vector<NodeId>{2, 2, 2, 2, 1, 1});
+        std::vector<NodeId>{2_node, 2_node, 2_node, 2_node, 1_node, 1_node});
   CHECK(chosen(place_packed({kCore, 9}, nodes.candidates())).size() == 9);
 }
 

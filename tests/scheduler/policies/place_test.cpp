@@ -34,7 +34,7 @@ TEST_CASE("only nodes with all labels are looked at", "[scheduler][labels]") {
                          .add({{"cpu", 8}}, 0, {{"disk", "ssd"}, {"zone", "a"}})
                          .add({{"cpu", 2}}, 0, {{"disk", "ssd"}, {"zone", "b"}});
   CHECK(chosen(place({need({{"cpu", 1}}, {{"zone", "b"}})}, nodes.candidates())) ==
-        std::vector<NodeId>{2});
+        std::vector<NodeId>{2_node});
   CHECK(impossible(place({need({{"cpu", 4}}, {{"zone", "b"}})}, nodes.candidates())) ==
         "no node has cpu 4 with label zone=b; the closest is 'b' (node 2) with cpu 2: lacks cpu 2");
   CHECK(impossible(

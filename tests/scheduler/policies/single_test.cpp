@@ -35,14 +35,14 @@ TEST_CASE(
     "a single process goes to the fullest node with room, or to the emptiest, of equals to the "
     "first",
     "[scheduler][single]") {
-  CHECK(home({kCore, 1, Strategy::Pack}, five_nodes()) == 2);
-  CHECK(home({kCore, 1, Strategy::Spread}, five_nodes()) == 3);
+  CHECK(home({kCore, 1, Strategy::Pack}, five_nodes()) == 2_node);
+  CHECK(home({kCore, 1, Strategy::Spread}, five_nodes()) == 3_node);
 }
 
 TEST_CASE("a single process has no home where no node has room", "[scheduler][single]") {
   const Need nine{{{"cpu", 9}}, {}, false};
-  CHECK(home({nine}, five_nodes()) == 0);
-  CHECK(home({kCore}, NodesForTest{}) == 0);
+  CHECK_FALSE(home({nine}, five_nodes()));
+  CHECK_FALSE(home({kCore}, NodesForTest{}));
 }
 
 TEST_CASE("a single process goes where the policies for gangs would put a gang of one",

@@ -11,15 +11,16 @@ using namespace troupe::scheduler::test;
 
 TEST_CASE("spread: a single process goes to the emptiest node", "[scheduler][spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).taken({{"cpu", 5}}).add({{"cpu", 4}});
-  CHECK(chosen(place_spread({kCore}, nodes.candidates())) == std::vector<NodeId>{2});
+  CHECK(chosen(place_spread({kCore}, nodes.candidates())) == std::vector<NodeId>{2_node});
 }
 
 TEST_CASE("spread: a gang is dealt out evenly, and the ranks of a node follow each other",
           "[scheduler][spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 1}}).add({{"cpu", 4}}).add({{"cpu", 4}});
-  CHECK(chosen(place_spread({kCore, 3}, nodes.candidates())) == std::vector<NodeId>{2, 3, 1});
+  CHECK(chosen(place_spread({kCore, 3}, nodes.candidates())) ==
+        std::vector<NodeId>{2_node, 3_node, 1_node});
   CHECK(chosen(place_spread({kCore, 7}, nodes.candidates())) ==
-        std::vector<NodeId>{2, 2, 2, 3, 3, 3, 1});
+        std::vector<NodeId>{2_node, 2_node, 2_node, 3_node, 3_node, 3_node, 1_node});
 }
 
 TEST_CASE("spread: a gang that no cluster of these nodes could hold is impossible",

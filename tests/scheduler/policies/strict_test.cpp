@@ -11,7 +11,7 @@ TEST_CASE("strictly packed: all ranks go to the fullest node that holds them all
           "[scheduler][strict_pack]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 3}}).add({{"cpu", 2}});
   CHECK(chosen(place_strictly_packed({kCore, 3}, nodes.candidates())) ==
-        std::vector<NodeId>{2, 2, 2});
+        std::vector<NodeId>{2_node, 2_node, 2_node});
 }
 
 TEST_CASE("strictly packed: two nodes with half the room each are not one",
@@ -27,7 +27,8 @@ TEST_CASE("strictly packed: two nodes with half the room each are not one",
 TEST_CASE("strictly spread: each rank has a node of its own, and emptier nodes are left alone",
           "[scheduler][strict_spread]") {
   const auto nodes = NodesForTest{}.add({{"cpu", 8}}).add({{"cpu", 1}}).add({{"cpu", 2}});
-  CHECK(chosen(place_strictly_spread({kCore, 2}, nodes.candidates())) == std::vector<NodeId>{2, 3});
+  CHECK(chosen(place_strictly_spread({kCore, 2}, nodes.candidates())) ==
+        std::vector<NodeId>{2_node, 3_node});
 }
 
 TEST_CASE("strictly spread: more ranks than nodes are impossible, more than free nodes wait",

@@ -208,7 +208,7 @@ void Peers::ask_fate(ProcessId process, const std::string& symptom) {
     lost(process, Death(std::move(how)), false);
   };
   callbacks_.head.request(
-      [process](wire::HeadRequest::Builder ask) { ask.setFate(process); },
+      [process](wire::HeadRequest::Builder ask) { ask.setFate(process.value()); },
       [answered](wire::HeadNotice::Reader tell) { answered(read_death(tell, tell.getFate())); },
       refused);
 }

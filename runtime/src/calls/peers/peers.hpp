@@ -38,7 +38,7 @@ class Peers {
   struct Callbacks {
     transport::asio::io_context& loop;
     AddressPtr self;
-    std::uint64_t job = 0;
+    JobId job{};
     transport::Secret job_key{};
     std::string cluster;
     HeadLink& head;

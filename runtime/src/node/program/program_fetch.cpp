@@ -70,7 +70,7 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
   void request(std::uint64_t offset) {
     transport::Outgoing message;
     auto request = message.root().initProgramRequest();
-    request.setJob(what_.job);
+    request.setJob(what_.job.value());
     request.setOffset(offset);
     connection_->send(message);
   }

@@ -10,10 +10,13 @@
 
 #include <troupe/errors.hpp>
 
+#include "ids/ids.hpp"
 #include "node/program/program_cache.hpp"
 #include "transport/handshake/handshake.hpp"
 
 namespace troupe::node {
+
+using runtime::JobId;
 
 namespace asio = boost::asio;
 
@@ -21,7 +24,7 @@ struct ProgramFetch {
   transport::Endpoint driver;
   /// Role node, the cluster's token, subject: the driver's process.
   transport::ClientOptions client;
-  std::uint64_t job = 0;
+  JobId job{};
   std::uint64_t size = 0;                    ///< that the driver announced; another one is refused
   std::optional<Digest> digest;              ///< nullopt: the driver is asked
   std::chrono::milliseconds silence{10000};  ///< of the driver, after which it is given up

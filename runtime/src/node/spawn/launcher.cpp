@@ -331,8 +331,8 @@ void Launcher::fall_back(const std::string& why) {
 
 void Launcher::execute(Pending pending) {
   const auto& request = pending.request;
-  auto started =
-      run_program("worker", request.link.get(), request.log, request.process, request.environment);
+  auto started = run_program("worker", request.link.get(), request.log, request.process.value(),
+                             request.environment);
   if (auto* failure = std::get_if<Failure>(&started)) return pending.done(*failure);
   pending.done(Launched{std::get<pid_t>(started), true});
 }

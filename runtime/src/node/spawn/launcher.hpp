@@ -15,6 +15,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/log_tail.hpp"
 #include "node/program/program.hpp"
@@ -23,9 +24,12 @@
 
 namespace troupe::node {
 
+using runtime::JobId;
+using runtime::ProcessId;
+
 /// One worker process to be started.
 struct LaunchRequest {
-  std::uint64_t process = 0;
+  ProcessId process{};
   std::string log;                       ///< file for stdout and stderr; empty: inherited
   std::vector<std::string> environment;  ///< "NAME=value", on top of the node's
   os::UniqueFd link;                     ///< the worker's end
@@ -41,7 +45,7 @@ struct LaunchLost {};
 using LaunchResult = std::variant<Launched, LaunchLost, Failure>;
 
 struct LauncherOptions {
-  std::uint64_t job = 0;
+  JobId job{};
   Program program;
   ProgramFetch fetch;  ///< how to get the program from its driver, if it is not on this machine
   std::string log;     ///< of the zygote: what main prints before troupe::init; empty: inherited

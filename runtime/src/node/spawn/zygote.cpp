@@ -88,10 +88,10 @@ void become_worker(const ZygotePacket& fork) {
   belong_to(fork.pid);
   ::signal(SIGPIPE, SIG_DFL);
   if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
-  lower_mark(fork.process);
+  lower_mark(fork.process.value());
 }
 
-void answer(int control, ZygotePacket::Kind kind, std::uint64_t process, pid_t pid,
+void answer(int control, ZygotePacket::Kind kind, ProcessId process, pid_t pid,
             std::string text = {}) {
   ZygotePacket packet{kind, pid, process, {}};
   if (!text.empty()) packet.texts.push_back(std::move(text));
@@ -105,7 +105,7 @@ int serve_zygote(int control) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setpgid(0, 0);
   prepare();
-  answer(control, ZygotePacket::Kind::Ready, 0, ::getpid());
+  answer(control, ZygotePacket::Kind::Ready, {}, ::getpid());
   transport::warm_up();  // while the first request is on its way
   if (kMayRehearse) rehearse_threads();
   os::gather_huge_pages();

@@ -10,9 +10,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "ids/ids.hpp"
 #include "node/spawn/zygote_wire.hpp"
 
 namespace troupe::node {
+
+using runtime::ProcessId;
 
 namespace asio = boost::asio;
 
@@ -48,7 +51,7 @@ class ZygoteClient : public std::enable_shared_from_this<ZygoteClient> {
     OnAnswer on_answer;
   };
   struct Queued {
-    std::uint64_t process;
+    ProcessId process;
     std::string bytes;
   };
 
@@ -60,7 +63,7 @@ class ZygoteClient : public std::enable_shared_from_this<ZygoteClient> {
 
   asio::posix::stream_descriptor control_;
   std::function<void()> on_ready_, on_closed_;
-  std::unordered_map<std::uint64_t, Waiting> waiting_;
+  std::unordered_map<ProcessId, Waiting> waiting_;
   std::deque<Queued> outbox_;
   bool ready_ = false;
   bool writing_ = false;

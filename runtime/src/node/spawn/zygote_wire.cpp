@@ -21,7 +21,7 @@ constexpr auto kLastKind = static_cast<std::uint32_t>(ZygotePacket::Kind::Failed
 }  // namespace
 
 std::string encode(const ZygotePacket& packet) {
-  const Header header{static_cast<std::uint32_t>(packet.kind), packet.pid, packet.process};
+  const Header header{static_cast<std::uint32_t>(packet.kind), packet.pid, packet.process.value()};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   for (const auto& text : packet.texts) bytes.append(text.c_str()).push_back('\0');
   return bytes;
@@ -34,7 +34,8 @@ std::optional<ZygotePacket> decode(const char* data, std::size_t size) {
   if (header.kind > kLastKind) return std::nullopt;
   if (size > sizeof header && data[size - 1] != '\0') return std::nullopt;
 
-  ZygotePacket packet{static_cast<ZygotePacket::Kind>(header.kind), header.pid, header.process, {}};
+  ZygotePacket packet{
+      static_cast<ZygotePacket::Kind>(header.kind), header.pid, ProcessId(header.process), {}};
   for (const char* at = data + sizeof header; at < data + size;
        at += packet.texts.back().size() + 1) {
     packet.texts.emplace_back(at);

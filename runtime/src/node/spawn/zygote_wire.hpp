@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "ids/ids.hpp"
 #include "os/unique_fd.hpp"
 
 namespace troupe::node {
+
+using runtime::ProcessId;
 
 /// What a node and a zygote say to each other: one packet of a SOCK_SEQPACKET socket each. No Asio
 /// and no Cap'n Proto on purpose: the zygote must stay a process with one thread that has touched
@@ -24,7 +27,7 @@ struct ZygotePacket {
   };
   Kind kind = Kind::Ready;
   std::int32_t pid = 0;
-  std::uint64_t process = 0;
+  ProcessId process{};
   /// Of a Fork: file for stdout and stderr (may be empty), then "NAME=value" for the environment of
   /// the worker process.
   std::vector<std::string> texts;

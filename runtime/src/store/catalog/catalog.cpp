@@ -31,7 +31,7 @@ Catalog::Entry* Catalog::find(ObjectId object) {
 }
 
 std::optional<Refusal> Catalog::why_not_attach(ProcessId process, JobId job) const {
-  if (process == 0 || is_node(process)) {
+  if (!process || is_node(process)) {
     return Refusal{Refusal::Kind::Invalid,
                    fmt::format("{} is not the number of a process", process)};
   }
@@ -116,7 +116,7 @@ Catalog::Entry& Catalog::add(ProcessId by, ObjectId object, ProcessId owner, std
   entry.second.bytes = bytes;
   process.writing.insert(object);
   jobs_.at(process.job).objects.insert(object);
-  owners_.add(object, owner, is_node(by) ? 0 : by);
+  owners_.add(object, owner, is_node(by) ? ProcessId() : by);
   if (const auto early = early_.extract(object)) entry.second.getters = std::move(early.mapped());
   return entry;
 }

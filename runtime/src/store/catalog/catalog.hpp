@@ -93,8 +93,8 @@ class Catalog {
   explicit Catalog(CatalogOptions options);
 
   /// The node itself, among the processes of the job.
-  static constexpr ProcessId node_of(JobId job) { return kNode | job; }
-  static constexpr bool is_node(ProcessId process) { return (process & kNode) != 0; }
+  static constexpr ProcessId node_of(JobId job) { return ProcessId(kNode | job.value()); }
+  static constexpr bool is_node(ProcessId process) { return (process.value() & kNode) != 0; }
 
   // ---- requests of a process
   /// The number is no process's, or a process of another job has it.
@@ -122,7 +122,7 @@ class Catalog {
   /// The node is done with a copy: it is sealed, or was not to be had.
   Effects copied(ObjectId object, const std::optional<Refusal>& failure);
   Effects unpin(ProcessId by, ObjectId object, std::uint32_t count);
-  /// By the writer or the owner; 0: by this node, for an owner elsewhere. `keep`: the process would
+  /// By the writer or the owner; none: by this node, for an owner elsewhere. `keep`: the process would
   /// use the pages again. It may come before the create, as get: the owner is another process than
   /// the writer.
   Effects free(ProcessId by, ObjectId object, bool keep);
@@ -164,14 +164,14 @@ class Catalog {
   void check() const;
 
  private:
-  static constexpr ProcessId kNode = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kNode = std::uint64_t{1} << 63;
   enum class State { Waiting, Creating, Sealed, Spilled };
   enum class Work { None, Commit, Write, Read };
   using RequestKey = std::pair<ProcessId, RequestId>;
   struct Object {
-    JobId job = 0;
-    ProcessId writer = 0;
-    ProcessId owner = 0;
+    JobId job{};
+    ProcessId writer{};
+    ProcessId owner{};
     std::uint64_t bytes = 0;
     State state = State::Waiting;
     Work work = Work::None;
@@ -186,13 +186,13 @@ class Catalog {
     Extent extent = {};             // none: no bytes
     Writers writers = {};           // of the extent
     PinCounts pins = {};
-    RequestId create_request = 0;
+    RequestId create_request{};
     std::vector<RequestKey> getters = {};
     bool is_copy() const { return is_node(writer); }
   };
   using Entry = std::pair<const ObjectId, Object>;
   struct Process {
-    JobId job = 0;
+    JobId job{};
     std::unordered_set<ObjectId> writing;  // waiting or creating
     WriterNumbers numbers;
   };

@@ -15,7 +15,7 @@ Effects Catalog::free(ProcessId by, ObjectId object, bool keep) {
   if (entry == nullptr && may_come(object)) {  // what is too much lies until its owner ends
     processes_.at(object.process).numbers.on_early_free(object.number, options_.most_freed_early);
   }
-  if (entry == nullptr || (by != 0 && by != entry->second.owner && by != entry->second.writer))
+  if (entry == nullptr || (by && by != entry->second.owner && by != entry->second.writer))
     return {};
   Effects out;
   const bool gives_up = by == entry->second.writer && entry->second.state == State::Creating;
@@ -49,7 +49,7 @@ void Catalog::free(Entry& entry, const std::string& why, Effects& out) {
   auto& [id, object] = entry;
   if (!object.freed) {
     object.freed = true;
-    owners_.remove(id, object.owner, object.is_copy() ? 0 : object.writer);
+    owners_.remove(id, object.owner, object.is_copy() ? ProcessId() : object.writer);
     const Refusal gone{Refusal::Kind::Unknown,
                        fmt::format("object {} is gone: {}", to_string(id), why)};
     if (object.state == State::Waiting) {
@@ -126,7 +126,7 @@ Effects Catalog::process_ended(ProcessId process) {
 void Catalog::end_process(ProcessId number, Effects& out) {
   const auto found = processes_.find(number);
   if (found == processes_.end()) return;
-  for (auto at = requests_.lower_bound({number, 0});
+  for (auto at = requests_.lower_bound({number, {}});
        at != requests_.end() && at->first.first == number;) {
     auto* entry = find(at->second);
     const auto early = early_.find(at->second);

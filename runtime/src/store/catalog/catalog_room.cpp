@@ -57,7 +57,7 @@ void Catalog::serve(Effects& out) {
 bool Catalog::place(Entry& entry, Effects& out) {
   auto& [id, object] = entry;
   const auto size = pages_of(object.bytes);
-  const auto by = object.state == State::Waiting ? object.writer : 0;
+  const auto by = object.state == State::Waiting ? object.writer : ProcessId();
   auto& extents = jobs_.at(object.job).extents;
   if (auto taken = extents.take_warm(size, by)) {
     set_extent(object, taken->extent);

@@ -11,7 +11,7 @@ namespace troupe::store {
 void Owners::add(ObjectId object, ProcessId owner, ProcessId writer) {
   [[maybe_unused]] const bool is_new = owned_[owner].insert(object).second;
   assert(is_new);
-  if (writer != 0 && writer != owner) for_others_[writer].emplace(object, owner);
+  if (writer && writer != owner) for_others_[writer].emplace(object, owner);
 }
 
 void Owners::remove(ObjectId object, ProcessId owner, ProcessId writer) {
@@ -19,13 +19,13 @@ void Owners::remove(ObjectId object, ProcessId owner, ProcessId writer) {
   assert(owned != owned_.end() && owned->second.contains(object));
   owned->second.erase(object);
   if (owned->second.empty()) owned_.erase(owned);
-  if (writer == 0 || writer == owner) return;
+  if (!writer || writer == owner) return;
   const auto left = for_others_.find(writer);
   if (left != for_others_.end()) left->second.erase(object);
 }
 
 std::vector<ObjectId> Owners::end(ProcessId owner) {
-  ended_.add(owner);
+  ended_.add(owner.value());
   const auto owned = owned_.find(owner);
   if (owned == owned_.end()) return {};
   return {owned->second.begin(), owned->second.end()};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -26,16 +27,16 @@ namespace troupe::store {
 /// Cost: O(1), O(log gaps) for has_ended().
 class Owners {
  public:
-  /// `writer` 0: nobody has to be told what it leaves, as of copies.
+  /// `writer` none: nobody has to be told what it leaves, as of copies.
   void add(ObjectId object, ProcessId owner, ProcessId writer);
   /// It was freed. The arguments are those of its add().
   void remove(ObjectId object, ProcessId owner, ProcessId writer);
 
   /// -> its objects, which are to be freed now, each with remove().
   std::vector<ObjectId> end(ProcessId owner);
-  bool has_ended(ProcessId owner) const { return boost::icl::contains(ended_, owner); }
+  bool has_ended(ProcessId owner) const { return boost::icl::contains(ended_, owner.value()); }
   /// It is alive after all: its socket broke, and it has connected again.
-  void returns(ProcessId owner) { ended_.erase(owner); }
+  void returns(ProcessId owner) { ended_.erase(owner.value()); }
 
   /// The writer has ended. -> what it leaves for others, by owner: they may not have been told of
   /// it.
@@ -50,7 +51,8 @@ class Owners {
   std::unordered_map<ProcessId, std::unordered_set<ObjectId>> owned_;
   // By writer; -> owner.
   std::unordered_map<ProcessId, std::unordered_map<ObjectId, ProcessId>> for_others_;
-  boost::icl::interval_set<ProcessId> ended_;  // numbers are given once, in order: few ranges
+  // Of process ids, which are given once, in order: few ranges.
+  boost::icl::interval_set<std::uint64_t> ended_;
 };
 
 }  // namespace troupe::store

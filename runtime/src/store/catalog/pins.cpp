@@ -53,7 +53,7 @@ void Pins::forget(ProcessId process) {
 }
 
 void Pins::check(ObjectId object, const PinCounts& counts) const {
-  ProcessId last = 0;
+  ProcessId last{};
   for (const auto& [process, count] : counts) {
     const auto name = fmt::format("the pin of object {} by process {}", to_string(object), process);
     require(count > 0, name + " counts nothing");

@@ -15,7 +15,7 @@ namespace troupe::store {
 class PinCounts {
  public:
   struct Pin {
-    ProcessId process = 0;
+    ProcessId process{};
     std::uint32_t count = 0;
   };
 

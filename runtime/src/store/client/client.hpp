@@ -23,7 +23,7 @@ class ClientCore;
 struct Wanted {
   ObjectId object = {};
   std::uint64_t bytes = 0;
-  ProcessId owner = 0;
+  ProcessId owner{};
   /// The store of the node that it was written on; nullptr: this one.
   runtime::AddressPtr at = nullptr;
 };

@@ -53,7 +53,7 @@ void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated 
   }
   const ObjectId object{self_, ++last_object_};
   const auto kept = take_kept(bytes);
-  const RequestId request = kept ? 0 : ++last_request_;
+  const RequestId request = kept ? RequestId() : ++last_request_;
   Client::OnCreated done_here;  // where no answer is waited for
   if (kept) {
     done_here = std::move(done);
@@ -62,9 +62,9 @@ void ClientCore::create(std::uint64_t bytes, ProcessId owner, Client::OnCreated 
   }
   send_later([=](wire::Message::Builder message) {
     auto create = message.initObjectCreate();
-    create.setRequest(request);
+    create.setRequest(request.value());
     write_object(create.initObject(), object);
-    create.setOwner(owner);
+    create.setOwner(owner.value());
     create.setBytes(bytes);
     create.setKept(kept.has_value());
     create.setOffset(kept ? kept->offset : 0);
@@ -125,10 +125,10 @@ void ClientCore::view(const store::Wanted& wanted, Client::OnView done) {
   pending_.emplace(request, PendingView{object, std::move(done)});
   send_later([=](wire::Message::Builder message) {
     auto get = message.initObjectGet();
-    get.setRequest(request);
+    get.setRequest(request.value());
     write_object(get.initObject(), wanted.object);
     get.setBytes(wanted.bytes);
-    get.setOwner(wanted.owner);
+    get.setOwner(wanted.owner.value());
     if (wanted.at) runtime::write_address(get.initAt(), *wanted.at);
   });
 }
@@ -203,7 +203,7 @@ bool ClientCore::on_message(wire::Message::Reader message) {
 
 void ClientCore::on_created(wire::ObjectCreated::Reader created) {
   Lock lock(mutex_);
-  const auto pending = pending_.extract(created.getRequest());
+  const auto pending = pending_.extract(RequestId(created.getRequest()));
   lock.unlock();
   auto* creation = pending ? std::get_if<Creation>(&pending.mapped()) : nullptr;
   if (creation == nullptr) return;
@@ -215,7 +215,7 @@ void ClientCore::on_created(wire::ObjectCreated::Reader created) {
 
 void ClientCore::on_got(wire::ObjectGot::Reader got) {
   Lock lock(mutex_);
-  const auto pending = pending_.extract(got.getRequest());
+  const auto pending = pending_.extract(RequestId(got.getRequest()));
   auto* wanted = pending ? std::get_if<PendingView>(&pending.mapped()) : nullptr;
   if (wanted == nullptr) return;
   const Extent extent{got.getExtent().getOffset(), got.getBytes()};
@@ -236,7 +236,7 @@ void ClientCore::on_got(wire::ObjectGot::Reader got) {
 
 void ClientCore::on_declined(wire::ObjectDeclined::Reader declined) {
   Lock lock(mutex_);
-  const auto pending = pending_.extract(declined.getRequest());
+  const auto pending = pending_.extract(RequestId(declined.getRequest()));
   lock.unlock();
   if (!pending) return;
   const Refusal refusal{static_cast<Refusal::Kind>(declined.getKind()),

@@ -83,7 +83,7 @@ class ClientCore : public std::enable_shared_from_this<ClientCore> {
   std::mutex mutex_;
   std::optional<Refusal> closed_;
   std::uint64_t last_object_ = 0;
-  RequestId last_request_ = 0;
+  RequestId last_request_{};
   std::unordered_map<RequestId, std::variant<Creation, PendingView>> pending_;
   std::multimap<std::uint64_t, std::uint64_t> kept_;  // bytes -> offset
   std::unordered_map<ObjectId, Held> held_;

@@ -19,7 +19,7 @@ struct Held {
 /// An object that was written on another node, and is to be brought here.
 struct Copy {
   ObjectId object = {};
-  JobId job = 0;
+  JobId job{};
   NodeAddress at = {};  ///< where it was written
   Held into = {};
   /// This node has written to that memory before: no page fault is left to take.

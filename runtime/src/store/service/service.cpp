@@ -108,14 +108,14 @@ bool Service::on_message(ProcessId from, wire::Message::Reader message) {
 
 void Service::on_create(ProcessId from, wire::ObjectCreate::Reader create) {
   const auto object = read_object(create.getObject());
-  watch_owner(create.getOwner());
+  watch_owner(ProcessId(create.getOwner()));
   if (!create.getKept()) {
-    perform(
-        catalog_.create(from, create.getRequest(), object, create.getOwner(), create.getBytes()));
-    return watch(from, create.getRequest());
+    perform(catalog_.create(from, RequestId(create.getRequest()), object,
+                            ProcessId(create.getOwner()), create.getBytes()));
+    return watch(from, RequestId(create.getRequest()));
   }
-  const auto made = catalog_.create_in_kept(from, object, create.getOwner(), create.getBytes(),
-                                            create.getOffset());
+  const auto made = catalog_.create_in_kept(from, object, ProcessId(create.getOwner()),
+                                            create.getBytes(), create.getOffset());
   if (const auto* refusal = std::get_if<Refusal>(&made)) return violation(from, refusal->message);
   perform(std::get<Effects>(made));
 }
@@ -151,7 +151,7 @@ void Service::perform(const Created& effect) {
   if (Catalog::is_node(effect.to)) return granted(effect);
   transport::Outgoing message;
   auto created = message.root().initObjectCreated();
-  created.setRequest(effect.request);
+  created.setRequest(effect.request.value());
   write_extent(created.initExtent(), effect.extent);
   created.setWarm(effect.warm);
   send(effect.to, std::move(message));
@@ -161,7 +161,7 @@ void Service::perform(const Got& effect) {
   if (Catalog::is_node(effect.to)) return granted(effect);
   transport::Outgoing message;
   auto got = message.root().initObjectGot();
-  got.setRequest(effect.request);
+  got.setRequest(effect.request.value());
   write_extent(got.initExtent(), effect.extent);
   got.setBytes(effect.bytes);
   send(effect.to, std::move(message));
@@ -171,7 +171,7 @@ void Service::perform(const Declined& effect) {
   if (Catalog::is_node(effect.to)) return declined(effect);
   transport::Outgoing message;
   auto declined = message.root().initObjectDeclined();
-  declined.setRequest(effect.request);
+  declined.setRequest(effect.request.value());
   declined.setKind(static_cast<std::uint16_t>(effect.refusal.kind));
   declined.setMessage(effect.refusal.message.c_str());
   send(effect.to, std::move(message));

@@ -73,7 +73,7 @@ class Service {
   // ---- what this node itself does with objects, for other nodes
   /// Who brings what was written on another node than `self`, and outlives this object or takes
   /// itself back (nullptr). Without one, what is not here is refused.
-  void set_remote_client(RemoteStoreClient* elsewhere, std::uint32_t self);
+  void set_remote_client(RemoteStoreClient* elsewhere, NodeId self);
   bool has(JobId job, ObjectId object) const { return catalog_.job_of(object) == job; }
   /// Nullopt: not attached.
   std::optional<JobId> job_of(ProcessId process) const { return catalog_.job_of(process); }
@@ -131,7 +131,7 @@ class Service {
 
   // service_node.cpp: requests of the node itself
   bool is_elsewhere(const NodeAddress& at) const {
-    return remote_client_ != nullptr && at.node != 0 && at.node != self_;
+    return remote_client_ != nullptr && at.node && at.node != self_;
   }
   void fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes, NodeAddress at);
   void watch_owner(ProcessId owner);
@@ -163,9 +163,9 @@ class Service {
   std::optional<Refusal> no_spilling_;
   std::shared_ptr<SpillDirectory> spill_;  // the disk lane's
   RemoteStoreClient* remote_client_ = nullptr;
-  std::uint32_t self_ = 0;
+  NodeId self_{};
   std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
-  RequestId last_own_request_ = 0;
+  RequestId last_own_request_{};
   std::deque<Deadline> deadlines_;
   transport::StallDetector stall_detector_{std::chrono::seconds(1)};
   bool expiring_ = false;  // expire() is to be called

@@ -8,7 +8,7 @@
 
 namespace troupe::store {
 
-void Service::set_remote_client(RemoteStoreClient* elsewhere, std::uint32_t self) {
+void Service::set_remote_client(RemoteStoreClient* elsewhere, NodeId self) {
   remote_client_ = elsewhere;
   self_ = self;
 }
@@ -29,11 +29,11 @@ void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
   // What a process of this node writes is nowhere else, whatever is said of it.
   const bool fetched =
       job && is_elsewhere(at) && !catalog_.knows(object) && !catalog_.job_of(object.process);
-  perform(catalog_.get(from, request, object, fetched));
-  if (fetched && catalog_.waits(from, request))
-    fetch(*job, object, get.getOwner(), get.getBytes(), std::move(at));
+  perform(catalog_.get(from, RequestId(request), object, fetched));
+  if (fetched && catalog_.waits(from, RequestId(request)))
+    fetch(*job, object, ProcessId(get.getOwner()), get.getBytes(), std::move(at));
   // A copy has deadlines of its own, of its memory and of each byte.
-  if (!catalog_.is_coming(object)) watch(from, request);
+  if (!catalog_.is_coming(object)) watch(from, RequestId(request));
 }
 
 void Service::fetch(JobId job, ObjectId object, ProcessId owner, std::uint64_t bytes,
@@ -83,7 +83,7 @@ void Service::free(JobId job, ObjectId object) {
   // The writer's create comes by another way, and may be later.
   const auto of =
       catalog_.knows(object) ? catalog_.job_of(object) : catalog_.job_of(object.process);
-  if (of == job) perform(catalog_.free(0, object, false));
+  if (of == job) perform(catalog_.free({}, object, false));
 }
 
 /// Memory for a copy.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "config/secret.hpp"
+#include "ids/ids.hpp"
 #include "transport/connection.hpp"
 #include "transport/socket/endpoint.hpp"
 
@@ -20,15 +21,15 @@ inline constexpr std::uint16_t kProtocolMax = 1;
 
 /// The key of one job, from the cluster's token: a worker process that has it cannot pass for a
 /// node or a driver.
-Secret job_key(const Secret& token, std::uint64_t job);
+Secret job_key(const Secret& token, runtime::JobId job);
 
 /// Who calls, as it says of itself.
 struct Caller {
   wire::Role role = wire::Role::DRIVER;
-  std::string cluster;        // empty: whichever answers
-  std::uint64_t job = 0;      // role process
-  std::uint64_t process = 0;  // role process
-  std::uint64_t subject = 0;  // role process: the process it means to reach
+  std::string cluster;           // empty: whichever answers
+  runtime::JobId job{};          // role process
+  runtime::ProcessId process{};  // role process
+  runtime::ProcessId subject{};  // role process: the process it means to reach
 };
 
 struct Accepted {

@@ -23,7 +23,7 @@ using boost::system::error_code;
 
 /// A driver or a worker process is meant, not the head.
 bool calls_a_process(const Caller& self) {
-  return self.role == wire::Role::PROCESS || self.subject != 0;
+  return self.role == wire::Role::PROCESS || self.subject;
 }
 
 std::string nobody_there(const ClientOptions& options) {
@@ -90,9 +90,9 @@ class Client : public std::enable_shared_from_this<Client> {
     out.setProtocolMax(seen_.caller_max);
     out.setRole(seen_.caller.role);
     out.setCluster(seen_.caller.cluster);
-    out.setJob(seen_.caller.job);
-    out.setProcess(seen_.caller.process);
-    out.setSubject(seen_.caller.subject);
+    out.setJob(seen_.caller.job.value());
+    out.setProcess(seen_.caller.process.value());
+    out.setSubject(seen_.caller.subject.value());
     out.setNonce({seen_.caller_nonce.data(), seen_.caller_nonce.size()});
     out.setVersion(std::string(kVersion));
     connection_->send(std::move(message));

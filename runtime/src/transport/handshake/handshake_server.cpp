@@ -71,9 +71,9 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     auto& caller = seen_.caller;
     caller = {.role = hello.getRole(),
               .cluster = hello.getCluster(),
-              .job = hello.getJob(),
-              .process = hello.getProcess(),
-              .subject = hello.getSubject()};
+              .job = runtime::JobId(hello.getJob()),
+              .process = runtime::ProcessId(hello.getProcess()),
+              .subject = runtime::ProcessId(hello.getSubject())};
     seen_.cluster = options_.cluster;
     seen_.caller_min = hello.getProtocolMin();
     seen_.caller_max = hello.getProtocolMax();

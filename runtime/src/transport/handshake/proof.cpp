@@ -48,8 +48,8 @@ std::string hex(std::span<const unsigned char> bytes) {
 
 }  // namespace
 
-Secret job_key(const Secret& token, std::uint64_t job) {
-  return Material("troupe job key").number(job).authenticated(token);
+Secret job_key(const Secret& token, runtime::JobId job) {
+  return Material("troupe job key").number(job.value()).authenticated(token);
 }
 
 Bytes32 proof_of(Side side, const Secret& key, const Transcript& t) {
@@ -60,9 +60,9 @@ Bytes32 proof_of(Side side, const Secret& key, const Transcript& t) {
       .number(t.server_min)
       .number(t.server_max)
       .number(static_cast<std::uint64_t>(t.caller.role))
-      .number(t.caller.job)
-      .number(t.caller.process)
-      .number(t.caller.subject)
+      .number(t.caller.job.value())
+      .number(t.caller.process.value())
+      .number(t.caller.subject.value())
       .text(t.caller.cluster)
       .text(t.cluster)
       .nonce(t.caller_nonce)

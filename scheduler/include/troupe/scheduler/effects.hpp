@@ -13,40 +13,40 @@ namespace troupe::scheduler {
 
 /// Answered by ProcessReady or ProcessExited.
 struct StartProcess {
-  ProcessId process = 0;
-  NodeId node = 0;
-  Incarnation incarnation = 0;
-  JobId job = 0;
+  ProcessId process{};
+  NodeId node{};
+  Incarnation incarnation{};
+  JobId job{};
   /// All it may see; a gang's rank sees those of its gang on its node, in rank order.
   std::vector<GpuIndex> gpus;
 };
 
 /// Answered by ProcessExited. What the process held stays taken until then.
 struct StopProcess {
-  ProcessId process = 0;
-  NodeId node = 0;
-  Incarnation incarnation = 0;
+  ProcessId process{};
+  NodeId node{};
+  Incarnation incarnation{};
   std::string why;
 };
 
 struct LeaseGranted {
-  RequestId request = 0;
-  ProcessId requester = 0;
-  LeaseId lease = 0;
-  ProcessId process = 0;
+  RequestId request{};
+  ProcessId requester{};
+  LeaseId lease{};
+  ProcessId process{};
 };
 
 struct ActorPlaced {
-  RequestId request = 0;
-  ProcessId requester = 0;
-  ActorId actor = 0;
-  ProcessId process = 0;
+  RequestId request{};
+  ProcessId requester{};
+  ActorId actor{};
+  ProcessId process{};
   std::string type;
 };
 
 struct Member {
-  ProcessId process = 0;
-  NodeId node = 0;
+  ProcessId process{};
+  NodeId node{};
   std::vector<GpuIndex> gpus;    ///< its own, a part of what it sees
   std::uint32_t local_rank = 0;  ///< among the gang's ranks on its node
   std::uint32_t node_rank = 0;   ///< of its node among the gang's nodes
@@ -54,9 +54,9 @@ struct Member {
 };
 
 struct GangPlaced {
-  RequestId request = 0;
-  ProcessId requester = 0;
-  GangId gang = 0;
+  RequestId request{};
+  ProcessId requester{};
+  GangId gang{};
   std::vector<Member> members;  ///< by rank; the ranks of one node follow each other
 };
 
@@ -67,56 +67,56 @@ struct Refused {
     NameTaken,   ///< another actor has the name
     Limit,       ///< a limit of Options; the reason names it
   };
-  RequestId request = 0;
-  ProcessId requester = 0;
+  RequestId request{};
+  ProcessId requester{};
   Kind kind = Kind::Impossible;
   std::string reason;
-  /// Of a Failed one: the process that did not start; 0: it is something else.
-  ProcessId failed = 0;
+  /// Of a Failed one: the process that did not start; none: it is something else.
+  ProcessId failed{};
 };
 
 /// Finish the running task, then return the lease. Said once per lease.
 struct LeaseRecalled {
-  LeaseId lease = 0;
-  ProcessId requester = 0;
+  LeaseId lease{};
+  ProcessId requester{};
 };
 
 struct LeaseLost {
-  LeaseId lease = 0;
-  ProcessId process = 0;
+  LeaseId lease{};
+  ProcessId process{};
   std::string cause;
-  ProcessId requester = 0;
+  ProcessId requester{};
 };
 
 /// A placed actor has died, or is stopped because its creator is gone.
 struct ActorLost {
-  ActorId actor = 0;
-  ProcessId process = 0;
+  ActorId actor{};
+  ProcessId process{};
   std::string cause;
-  ProcessId requester = 0;
+  ProcessId requester{};
 };
 
 /// A rank of a placed gang has died; the other ranks run on until the gang is released. Said once
 /// per dead rank.
 struct GangBroken {
-  GangId gang = 0;
+  GangId gang{};
   std::uint32_t rank = 0;
-  ProcessId process = 0;
+  ProcessId process{};
   std::string cause;
-  ProcessId requester = 0;
+  ProcessId requester{};
   std::vector<ProcessId> others;  ///< the ranks that live, by rank
 };
 
 /// Its user code may go on.
 struct ProcessResumed {
-  ProcessId process = 0;
+  ProcessId process{};
 };
 
 /// For people: a request of the job has waited for long, and nothing that the job does by itself
 /// may end that. Said at most once in `notice_pause` of a job.
 struct StillWaits {
-  JobId job = 0;
-  ProcessId driver = 0;
+  JobId job{};
+  ProcessId driver{};
   std::string what;  ///< as in PendingView
   Duration waited{};
   std::string reason;

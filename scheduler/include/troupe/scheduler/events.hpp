@@ -18,8 +18,8 @@ namespace troupe::scheduler {
 /// A node with a newer incarnation takes the place of the older one, which is lost then. An older
 /// one is ignored.
 struct NodeJoined {
-  NodeId node = 0;
-  Incarnation incarnation = 0;
+  NodeId node{};
+  Incarnation incarnation{};
   std::string name;
   Resources total;         ///< "gpu" in it is replaced by `gpus`
   std::uint32_t gpus = 0;  ///< they are numbered 0..gpus-1
@@ -32,14 +32,14 @@ struct NodeJoined {
 
 /// All its processes are gone, or must be taken for gone.
 struct NodeLost {
-  NodeId node = 0;
-  Incarnation incarnation = 0;  ///< ignored unless it is the current one
+  NodeId node{};
+  Incarnation incarnation{};  ///< ignored unless it is the current one
   std::string reason;
 };
 
 struct JobStarted {
-  JobId job = 0;
-  ProcessId driver = 0;  ///< from State::new_process_id()
+  JobId job{};
+  ProcessId driver{};  ///< from State::new_process_id()
   /// Its part of the cluster beside other jobs', above 0; else it counts as 1.
   double weight = 1;
 };
@@ -47,30 +47,30 @@ struct JobStarted {
 /// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver
 /// does the same.
 struct JobEnded {
-  JobId job = 0;
+  JobId job{};
   std::string reason;
 };
 
 /// Answered by LeaseGranted or Refused.
 struct LeaseAsked {
-  RequestId request = 0;
-  JobId job = 0;
-  ProcessId requester = 0;  ///< a driver or worker process of the job; the lease ends with it
+  RequestId request{};
+  JobId job{};
+  ProcessId requester{};  ///< a driver or worker process of the job; the lease ends with it
   Need need;
 };
 
 /// The holder will send no more tasks under it, and none runs.
 struct LeaseReturned {
-  LeaseId lease = 0;
-  ProcessId by = 0;  ///< ignored unless it holds the lease
+  LeaseId lease{};
+  ProcessId by{};  ///< ignored unless it holds the lease
 };
 
 /// Answered by ActorPlaced or Refused. The actor shares the fate of its requester.
 struct ActorAsked {
-  RequestId request = 0;
-  ActorId actor = 0;
-  JobId job = 0;
-  ProcessId requester = 0;
+  RequestId request{};
+  ActorId actor{};
+  JobId job{};
+  ProcessId requester{};
   Need need;
   std::string name;  ///< unique in the cluster from now until the actor is gone; empty: none
   std::string type;  ///< what it is, for people and for who finds it by its name
@@ -78,18 +78,18 @@ struct ActorAsked {
 
 /// Its process is stopped, or its request dropped without an answer. No ActorLost follows.
 struct ActorReleased {
-  ActorId actor = 0;
+  ActorId actor{};
   /// Ignored unless it is of the actor's job: all processes of a job may have handles.
-  ProcessId by = 0;
+  ProcessId by{};
   std::string why;
 };
 
 /// Answered by GangPlaced or Refused. The gang shares the fate of its requester.
 struct GangAsked {
-  RequestId request = 0;
-  GangId gang = 0;
-  JobId job = 0;
-  ProcessId requester = 0;
+  RequestId request{};
+  GangId gang{};
+  JobId job{};
+  ProcessId requester{};
   std::uint32_t size = 0;
   Need each;
   Strategy strategy = Strategy::Pack;
@@ -97,50 +97,50 @@ struct GangAsked {
 
 /// Its processes are stopped, or its request dropped without an answer.
 struct GangReleased {
-  GangId gang = 0;
-  ProcessId by = 0;  ///< ignored unless it asked for the gang
+  GangId gang{};
+  ProcessId by{};  ///< ignored unless it asked for the gang
   std::string why;
 };
 
 /// A worker process has started and can be given work.
 struct ProcessReady {
-  ProcessId process = 0;
-  NodeId node = 0;  ///< ignored unless it is the process's, in its current incarnation
-  Incarnation incarnation = 0;
+  ProcessId process{};
+  NodeId node{};  ///< ignored unless it is the process's, in its current incarnation
+  Incarnation incarnation{};
 };
 
 /// A worker process or a driver is gone, or could not be started.
 struct ProcessExited {
-  ProcessId process = 0;
-  NodeId node = 0;  ///< as in ProcessReady; 0 for a driver
-  Incarnation incarnation = 0;
+  ProcessId process{};
+  NodeId node{};  ///< as in ProcessReady; none for a driver
+  Incarnation incarnation{};
   std::string cause;  ///< "killed by signal 9"
 };
 
 /// The user's code in it waits for a result, as it says itself: its CPU (and only that) may go to
 /// others.
 struct ProcessBlocked {
-  ProcessId process = 0;
+  ProcessId process{};
 };
 
 /// It has what it waited for, as it says itself. Answered by ProcessResumed, always, also where it
 /// held no CPU.
 struct ProcessUnblocked {
-  ProcessId process = 0;
+  ProcessId process{};
 };
 
 /// Others have refs of values that this worker process owns, or have none any more. While they
 /// have, its end would be the end of what they wait for: it is not stopped for being idle.
 struct ValuesHeld {
-  ProcessId process = 0;
+  ProcessId process{};
   bool any = false;
 };
 
 /// Nobody wants the answer any more. Ignored if it was given already: the lease, actor or gang must
 /// then be given back.
 struct RequestWithdrawn {
-  RequestId request = 0;
-  ProcessId by = 0;  ///< ignored unless it asked
+  RequestId request{};
+  ProcessId by{};  ///< ignored unless it asked
 };
 
 /// Lets time pass: idle processes, terms of leases, patience. Several times a second is enough.

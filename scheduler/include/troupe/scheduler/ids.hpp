@@ -3,19 +3,22 @@
 #include <chrono>
 #include <cstdint>
 
+#include <troupe/scheduler/strong_id.hpp>
+
 namespace troupe::scheduler {
 
-/// Of a machine's agent, for as long as the cluster lives; 0 is never one.
-using NodeId = std::uint32_t;
-using Incarnation = std::uint64_t;  ///< of one life of a node: grows with every join
-using JobId = std::uint64_t;
+/// Of a machine's agent, for as long as the cluster lives.
+using NodeId = StrongId<struct NodeTag, std::uint32_t>;
+using Incarnation =
+    StrongId<struct IncarnationTag>;  ///< of one life of a node: grows with each join
+using JobId = StrongId<struct JobTag>;
 /// Drivers and worker processes alike; made by the State; never used twice.
-using ProcessId = std::uint64_t;
-using LeaseId = std::uint64_t;  ///< made by the State; never used twice
-using ActorId = std::uint64_t;  ///< made by who asks; unique in the cluster
-using GangId = std::uint64_t;   ///< made by who asks; unique in the cluster
+using ProcessId = StrongId<struct ProcessTag>;
+using LeaseId = StrongId<struct LeaseTag>;  ///< made by the State; never used twice
+using ActorId = StrongId<struct ActorTag>;  ///< made by who asks; unique in the cluster
+using GangId = StrongId<struct GangTag>;    ///< made by who asks; unique in the cluster
 /// Made by who applies the events; unique while the request is pending.
-using RequestId = std::uint64_t;
+using RequestId = StrongId<struct RequestTag>;
 using Rank = std::uint32_t;      ///< of a process in its gang
 using GpuIndex = std::uint32_t;  ///< of a GPU on its node
 

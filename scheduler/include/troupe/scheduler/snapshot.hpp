@@ -13,18 +13,18 @@
 namespace troupe::scheduler {
 
 struct PendingView {
-  RequestId request = 0;
+  RequestId request{};
   /// "lease of cpu 1", "actor 'parameters' of cpu 1", "gang 7 of 4 times cpu 1 (pack)".
   std::string what;
-  JobId job = 0;
-  ProcessId requester = 0;
+  JobId job{};
+  ProcessId requester{};
   TimePoint since{};
   std::string reason;  ///< why it waits; never empty
 };
 
 struct NodeView {
-  NodeId node = 0;
-  Incarnation incarnation = 0;
+  NodeId node{};
+  Incarnation incarnation{};
   std::string name;
   Labels labels;
   Resources total;
@@ -42,9 +42,9 @@ struct NodeView {
 enum class ProcessState : unsigned char { Driver, Starting, Idle, InUse, Stopping };
 
 struct ProcessView {
-  ProcessId process = 0;
-  NodeId node = 0;  ///< 0: a driver
-  JobId job = 0;
+  ProcessId process{};
+  NodeId node{};  ///< none: a driver
+  JobId job{};
   ProcessState state = ProcessState::Starting;
   std::string use;  ///< "lease 4", "actor 9", "rank 2 of gang 3", or empty
 };
@@ -52,30 +52,30 @@ struct ProcessView {
 enum class Stage : unsigned char { Pending, Starting, Placed, Broken };
 
 struct ActorView {
-  ActorId actor = 0;
-  RequestId request = 0;  ///< 0 once it is placed
+  ActorId actor{};
+  RequestId request{};  ///< none once it is placed
   std::string name;
   std::string type;
-  JobId job = 0;
-  ProcessId requester = 0;
+  JobId job{};
+  ProcessId requester{};
   Stage stage = Stage::Pending;
-  ProcessId process = 0;  ///< 0 while pending
-  NodeId node = 0;        ///< 0 while pending
+  ProcessId process{};  ///< none while pending
+  NodeId node{};        ///< none while pending
 };
 
 struct GangView {
-  GangId gang = 0;
-  RequestId request = 0;  ///< 0 once it is placed
-  JobId job = 0;
-  ProcessId requester = 0;
+  GangId gang{};
+  RequestId request{};  ///< none once it is placed
+  JobId job{};
+  ProcessId requester{};
   std::uint32_t size = 0;
   Stage stage = Stage::Pending;
-  std::vector<Member> members;  ///< by rank; empty while pending; process 0 where a rank has died
+  std::vector<Member> members;  ///< by rank; empty while pending; no process where a rank has died
 };
 
 struct JobView {
-  JobId job = 0;
-  ProcessId driver = 0;
+  JobId job{};
+  ProcessId driver{};
   double weight = 1;
   bool ended = false;  ///< its last processes are being stopped
   std::size_t processes = 0;
