@@ -156,7 +156,7 @@ void Executor::serve(Channel& channel) {
 /// False where it cannot run yet: it stays.
 bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
   const auto& head = next.head;
-  if (head.elsewhere != 0) return run_via_socket(channel, next);
+  if (head.via_socket != 0) return run_via_socket(channel, next);
   const auto kind = static_cast<Work::Kind>(head.kind);
   if (kind == Work::Kind::Method && before_constructor()) return false;
   arguments_.resize(head.arguments);

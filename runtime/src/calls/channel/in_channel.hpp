@@ -19,7 +19,7 @@ namespace troupe::runtime {
 class InChannel {
  public:
   struct Callbacks {
-    ProcessId caller = 0;
+    ProcessId caller{};
     ring::Segment segment;
     std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
     os::UniqueFd caller_loop;                 // an eventfd, written where nobody there looks

@@ -103,7 +103,7 @@ std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::Fun
 }
 
 std::optional<std::uint64_t> OutChannel::send_via_socket(PendingCall& call) {
-  CallHead head{.elsewhere = 1};
+  CallHead head{.via_socket = 1};
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
@@ -115,7 +115,7 @@ std::optional<std::uint64_t> OutChannel::send_via_socket(PendingCall& call) {
   return head.id;
 }
 
-std::uint64_t OutChannel::take_slot(PendingCall& call, bool elsewhere) {
+std::uint64_t OutChannel::take_slot(PendingCall& call, bool via_socket) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -127,7 +127,7 @@ std::uint64_t OutChannel::take_slot(PendingCall& call, bool elsewhere) {
   slot.use = (slot.use + 1) & 0x7fffffff;
   ++sent_;
   slot.taken = true;
-  slot.elsewhere = elsewhere;
+  slot.via_socket = via_socket;
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   return ChannelCallId{.slot = index, .use = slot.use}.packed();
 }
@@ -189,7 +189,7 @@ bool OutChannel::published() { return calls_.claim_wake() != ring::Watch::Active
 std::optional<PendingCall> OutChannel::revoke(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   auto* slot = find(id);
-  if (!slot || closed_ || slot->elsewhere) return std::nullopt;
+  if (!slot || closed_ || slot->via_socket) return std::nullopt;
   if (!slot->in_ring) {
     overflow_[slot->position - overflow_begin_] = {};
     return free_slot(*slot);

@@ -113,7 +113,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
     PendingCall call;
     std::uint32_t use = 0;
     bool taken = false;
-    bool elsewhere = false;
+    bool via_socket = false;
     bool in_ring = false;        // else it overflowed
     std::uint64_t position = 0;  // there, or in what overflowed
   };
@@ -123,7 +123,7 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
     std::chrono::nanoseconds run_time;
   };
 
-  std::uint64_t take_slot(PendingCall& call, bool elsewhere);
+  std::uint64_t take_slot(PendingCall& call, bool via_socket);
   Slot* find(std::uint64_t id);
   PendingCall free_slot(Slot& slot);
   Progress progress(const Slot& slot, bool ended) const;

@@ -28,7 +28,7 @@ struct CallHead {
   std::uint32_t state = Queued;  ///< atomic in the ring: taking and revoking exclude each other
   std::uint8_t kind = 0;         ///< Work::Kind
   /// Its content comes through the socket; this is its place in the order.
-  std::uint8_t elsewhere = 0;
+  std::uint8_t via_socket = 0;
   std::uint16_t arguments = 0;
 };
 static_assert(sizeof(CallHead) == 32);
