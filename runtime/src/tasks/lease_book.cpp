@@ -122,11 +122,11 @@ void LeaseBook::rest(Shape& shape) {
 
 // ---- tasks --------------------------------------------------------------------------------------
 
-void LeaseBook::submit(const TaskPtr& task, const detail::RequestOptions& need,
-                       bool arguments_are_here, Effects& effects) {
+void LeaseBook::submit(TaskPtr task, const detail::RequestOptions& need, bool arguments_are_here,
+                       Effects& effects) {
   task->shape = &shape_of(need);
   ++task->shape->tasks;
-  if (arguments_are_here) enqueue(task, effects);
+  if (arguments_are_here) enqueue(std::move(task), effects);
 }
 
 void LeaseBook::arguments_here(const TaskPtr& task, Effects& effects) {
@@ -138,27 +138,27 @@ void LeaseBook::arguments_failed(const TaskPtr& task, const Failure& how, Effect
 }
 
 /// At once where there is a channel with room in its line, which needs no turn.
-void LeaseBook::enqueue(const TaskPtr& task, Effects& effects) {
+void LeaseBook::enqueue(TaskPtr task, Effects& effects) {
   auto& shape = *task->shape;
   if (shape.queue.empty() && task->fits_channel) {
     auto* lease = shape.with_room();
-    if (lease && lease->has_channel) return send(*lease, task, effects);
+    if (lease && lease->has_channel) return send(*lease, std::move(task), effects);
   }
   task->stage = Stage::Queued;
-  shape.queue.push_back(task);
+  shape.queue.push_back(std::move(task));
   dispatch(shape, false, effects);
   if (!shape.queue.empty()) changed(shape);
 }
 
-void LeaseBook::send(Lease& lease, const TaskPtr& task, Effects& effects) {
+void LeaseBook::send(Lease& lease, TaskPtr task, Effects& effects) {
   assert(!lease.recalled && !lease.lost);
   task->stage = Stage::Sent;
   task->lease = &lease;
   task->by_channel = lease.has_channel && task->fits_channel;
   task->taking_back = false;
-  lease.line.push_back(task);
   lease.idle_since.reset();
   effects.emplace_back(Send{task.get()});
+  lease.line.push_back(std::move(task));
 }
 
 /// What no channel carries stands behind nothing where there is one: it could not be taken back at

@@ -174,7 +174,7 @@ class LeaseBook {
   LeaseBook& operator=(const LeaseBook&) = delete;
 
   // ---- tasks (turn)
-  void submit(const TaskPtr& task, const detail::RequestOptions& need, bool arguments_are_here,
+  void submit(TaskPtr task, const detail::RequestOptions& need, bool arguments_are_here,
               Effects& effects);
   void arguments_here(const TaskPtr& task, Effects& effects);
   void arguments_failed(const TaskPtr& task, const Failure& how, Effects& effects);
@@ -221,13 +221,13 @@ class LeaseBook {
  private:
   Shape& shape_of(const detail::RequestOptions& need);
   void changed(Shape& shape);
-  void enqueue(const TaskPtr& task, Effects& effects);
+  void enqueue(TaskPtr task, Effects& effects);
   void requeue(BookedTask& task);
   void fail(BookedTask& task, Failure how, Effects& effects);
   void over(BookedTask& task);
   void fail_queue(Shape& shape, const Failure& why, Effects& effects);
   void dispatch(Shape& shape, bool through_sockets, Effects& effects);
-  void send(Lease& lease, const TaskPtr& task, Effects& effects);
+  void send(Lease& lease, TaskPtr task, Effects& effects);
   TaskPtr leave_line(BookedTask& task);
   void take_back_line(Lease& lease, Effects& effects);
   void demand(Shape& shape, TimePoint now, Effects& effects);

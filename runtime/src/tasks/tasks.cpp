@@ -57,11 +57,12 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
     OutChannelPtr through;
     std::uint64_t direct = 0;
     apply([&](Effects& effects) {
-      book_.submit(task, options, true, effects);
+      auto& submitted = *task;  // kept by the book, or by the effects
+      book_.submit(std::move(task), options, true, effects);
       perform_here(effects);
-      if (task->direct == 0 || !task->lease) return;
-      through = mine(*task->lease).channel;
-      direct = task->direct;
+      if (submitted.direct == 0 || !submitted.lease) return;
+      through = mine(*submitted.lease).channel;
+      direct = submitted.direct;
     });
     if (through) through->drain_now_and_then(direct);
     return;
@@ -162,16 +163,15 @@ void Tasks::perform_here(Effects& effects) {
   }
 }
 
+/// Without its result, of which the task itself knows.
 PendingCall Tasks::direct_of(Task& task) {
-  return {.result = task.result,
-          .receiver = nullptr,
+  return {.receiver = this,
           .context = std::static_pointer_cast<Task>(task.shared_from_this()),
           .label = task.label};
 }
 
 bool Tasks::send_through_channel(Task& task) {
   auto direct = direct_of(task);
-  direct.receiver = this;
   const auto id =
       mine(*task.lease)
           .channel->send(Work::Kind::Task, task.call.function, task.call.arguments, direct);
@@ -193,8 +193,8 @@ void Tasks::perform(tasks::Send& send) {
     task->call.attempt = task->deaths;
     to = mine(*task->lease).address;
     direct = direct_of(*task);
+    direct.result = task->result;  // which cancels it there
   }
-  direct.receiver = this;
   calls_.send(to, task->call, std::move(direct));
 }
 

@@ -69,7 +69,7 @@ class Tasks : public CallReceiver {
 
   static Task& mine(tasks::BookedTask& task) { return static_cast<Task&>(task); }
   static Lease& mine(tasks::Lease& lease) { return static_cast<Lease&>(lease); }
-  static PendingCall direct_of(Task& task);
+  PendingCall direct_of(Task& task);
 
   /// What was made of an event under the mutex: what is left to do without it.
   template <class Event>
