@@ -123,8 +123,8 @@ class RayCluster:
         self.venv = venv
         self.program = program
         self.folder = tempfile.mkdtemp(prefix="ray-")
-        self.environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",
-                            "PATH": f"{venv}/bin:{os.environ['PATH']}"}
+        self.environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled",
+                            "RAY_raylet_start_wait_time_s": "120", "PATH": f"{venv}/bin:{os.environ['PATH']}"}
         self.address = ""
 
     def __enter__(self):
