@@ -107,6 +107,11 @@ Cluster::~Cluster() = default;
 
 std::string Cluster::address() const { return transport::name_of(here().head); }
 std::string Cluster::status_json() const {
+  if (::getpid() != here().owner) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = "this Cluster is that of the process which forked this one: it is "
+                      "asked there"});
+  }
   return here().driver->status_json(std::chrono::seconds(5));
 }
 

@@ -258,10 +258,11 @@ ObjectPtr cluster_end() {
 
 void cancel_object(const ObjectPtr& object) {
   if (object->ready()) return;
+  auto* process = Process::maybe();
+  if (!process) return;  // also in a forked copy, whose rings are another's
   if (object->source.channel) return object->source.channel->cancel(object->source.call);
-  auto& process = Process::current();
-  process.post([&process, object] {
-    if (object->source.is_task && process.tasks().cancel(object)) return;
+  process->post([process, object] {
+    if (object->source.is_task && process->tasks().cancel(object)) return;
     if (auto cancel = object->take_on_cancel()) cancel();
   });
 }

@@ -61,6 +61,20 @@ TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][se
   CHECK(task<length>(value).get(20s) == 1'000'000);
 }
 
+TEST_CASE("a forked copy of a driver cancels nothing of it", "[runtime][session][fork]") {
+  const auto cluster = init({.cpus = 1});
+  const auto counter = spawn<Counter>(0);
+  for (int i = 0; i < 3'000; ++i) counter.call<&Counter::add>(1).get(20s);  // there is a ring now
+  const auto busy = counter.call<&Counter::sleep>(300);
+  const auto behind = counter.call<&Counter::add>(1);
+  CHECK(in_a_copy([&] {
+          behind.cancel();
+          return 7;
+        }) == 7);
+  CHECK(behind.get(20s) == 3'001);
+  CHECK(busy.get(20s) == 300);
+}
+
 TEST_CASE("a forked copy of a driver is told that it is in no cluster, and may join one",
           "[runtime][session][fork]") {
   const auto cluster = init({.cpus = 2});
@@ -72,6 +86,7 @@ TEST_CASE("a forked copy of a driver is told that it is in no cluster, and may j
                                is_refused_as_a_copy([] { spawn<Counter>(0); }) &&
                                is_refused_as_a_copy([&] { counter.call<&Counter::add>(1); }) &&
                                is_refused_as_a_copy([&] { pending.get(5s); });
+          CHECK_THROWS_AS(cluster.status_json(), Refused);
           if (!refused) return 1;
           const auto own = init({.cpus = 1});
           return task<twice>(3).get(20s) == 6 ? 7 : 2;
