@@ -13,6 +13,9 @@ namespace {
 
 using store::Refusal;
 
+// Times what is brought at a time, with what waits for nodes that cannot be reached.
+constexpr std::size_t kOutOfReach = 4;
+
 transport::Caller as_node(const ExchangeOptions& options) {
   return {.role = wire::Role::NODE, .cluster = options.cluster};
 }
@@ -90,10 +93,16 @@ void Exchange::start_waiting() {
 
 void Exchange::start_pull(Fetched& fetched) {
   ++pulling_;
+  fetched.counts = true;
   const auto& copy = fetched.copy;
   const auto into = fetched.window->bytes().first(copy.into.bytes);
   auto options = options_.pull;
-  options.watch = [this](NodeId node) { at_home([this, node] { watch_node(node); }); };
+  options.watch = [this, object = copy.object, number = fetched.number](NodeId node) {
+    at_home([this, object, number, node] {
+      watch_node(node);
+      out_of_reach(object, number);
+    });
+  };
   fetched.pull = std::make_shared<Pull>(
       receiving_.loop(), Pull::Wanted{copy.object, copy.job, copy.at, copy.warm}, into,
       std::move(options),
@@ -108,6 +117,15 @@ void Exchange::start_pull(Fetched& fetched) {
   boost::asio::post(receiving_.loop(), [pull = fetched.pull] { pull->start(); });
 }
 
+/// What waits for a node behind a cut link lets others go first, up to a limit.
+void Exchange::out_of_reach(store::ObjectId object, std::uint64_t number) {
+  const auto found = fetched_.find(object);
+  if (found == fetched_.end() || found->second.number != number) return;
+  if (fetched_.size() - waiting_.size() >= kOutOfReach * options_.most_fetched) return;
+  if (std::exchange(found->second.counts, false)) --pulling_;
+  start_waiting();
+}
+
 void Exchange::progressed(store::ObjectId object, std::uint64_t number, std::uint64_t verified) {
   const auto found = fetched_.find(object);
   if (found == fetched_.end() || found->second.number != number) return;
@@ -119,7 +137,7 @@ void Exchange::fetch_ended(store::ObjectId object, std::uint64_t number,
                            const std::optional<Refusal>& failure) {
   const auto found = fetched_.find(object);
   if (found == fetched_.end() || found->second.number != number) return;
-  if (found->second.pull) --pulling_;
+  if (found->second.counts) --pulling_;
   fetched_.erase(found);
   if (failure) for_each_sent(object, [why = *failure](Sending& sending) { sending.refuse(why); });
   service_.copied(object, failure);

@@ -103,6 +103,7 @@ class Exchange final : public store::RemoteStoreClient {
     std::shared_ptr<store::Window> window = {};
     std::shared_ptr<Pull> pull = {};  // its thread's; none: it waits for its turn
     std::uint64_t verified = 0;
+    bool counts = false;  // among those that are brought at a time
   };
   struct Sent {  // is being sent
     Request request;
@@ -120,6 +121,7 @@ class Exchange final : public store::RemoteStoreClient {
   // Bringing.
   void start_waiting();
   void start_pull(Fetched& fetched);
+  void out_of_reach(store::ObjectId object, std::uint64_t number);
   void progressed(store::ObjectId object, std::uint64_t number, std::uint64_t verified);
   void fetch_ended(store::ObjectId object, std::uint64_t number,
                    const std::optional<store::Refusal>& failure);

@@ -89,6 +89,7 @@ void Pull::ask(store::NodeAddress whom) {
 }
 
 void Pull::connected(const transport::ConnectionPtr& connection) {
+  if (asks_origin()) within_reach();
   transport::Outgoing message;
   auto request = message.root().initTransferRequest();
   store::write_object(request.initObject(), wanted_.object);
@@ -113,6 +114,7 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 }
 
 void Pull::denied(const transport::Denied& denied) {
+  if (!denied.unreachable && asks_origin()) within_reach();
   if (denied.refused && asks_origin())
     return finish({{Kind::Stopped, progress() + ": " + denied.why}});
   if (denied.unreachable && asks_origin() && may_come_back()) {
@@ -123,12 +125,23 @@ void Pull::denied(const transport::Denied& denied) {
 }
 
 bool Pull::may_come_back() {
-  if (unreached_ == 0 && options_.watch) options_.watch(wanted_.at.node);
-  return Clock::now() - progressed_ < options_.unreachable;
+  if (!std::exchange(watched_, true) && options_.watch) options_.watch(wanted_.at.node);
+  const auto now = Clock::now();
+  if (!unreachable_since_) unreachable_since_ = now;
+  return now - *unreachable_since_ < options_.unreachable;
+}
+
+void Pull::within_reach() {
+  unreached_ = 0;
+  unreachable_since_.reset();
 }
 
 void Pull::ended() {
-  if (done_) return;
+  origin_gone_ = true;
+  if (!done_ && asks_origin()) finish_without_origin();
+}
+
+void Pull::finish_without_origin() {
   finish({{Kind::Unknown, progress() + ": the node that had it is gone: the head says so"}});
 }
 
@@ -225,6 +238,7 @@ void Pull::failed(Kind kind, const std::string& why) {
   if (!asks_origin()) {
     failed_node_ = asked_.node;
     hops_ = 0;
+    if (origin_gone_) return finish_without_origin();
     if (++returns_ <= kMostReturns) return ask(wanted_.at);
     return finish({{Kind::Stopped,
                     fmt::format("{}: it was sent on {} times, and nobody had it; the last, {}: {}",

@@ -72,8 +72,12 @@ class Pull : public std::enable_shared_from_this<Pull> {
   Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into, PullOptions options,
        OnProgress on_progress, OnDone on_done);
   void start();
-  /// The node where it was written is lost: there is nothing to wait for.
+  /// The node where it was written is lost: it can come from whom it was sent on to, and from nobody
+  /// else.
   void ended();
+  /// Over, with this.
+  void give_up(store::Refusal why) { finish(std::move(why)); }
+  NodeId origin() const { return wanted_.at.node; }
   /// Nothing is called and nothing is written from now on.
   void cancel();
 
@@ -92,6 +96,8 @@ class Pull : public std::enable_shared_from_this<Pull> {
   void refused(const store::Refusal& why);
   void failed(Kind kind, const std::string& why);
   bool may_come_back();
+  void within_reach();
+  void finish_without_origin();
   void try_again(std::chrono::milliseconds pause);
   void watch();
   void hang_up();
@@ -110,11 +116,14 @@ class Pull : public std::enable_shared_from_this<Pull> {
   std::optional<ChunkReader> reader_;
   store::NodeAddress asked_;
   std::uint64_t verified_ = 0;
-  std::uint64_t attempt_ = 0;      // of the connection; what belongs to an earlier one is late
-  NodeId failed_node_{};           // that it was sent on to
-  int failures_ = 0;               // of the origin
-  int hops_ = 0;                   // since the origin
-  int unreached_ = 0;              // tries in which the origin was out of reach
+  std::uint64_t attempt_ = 0;  // of the connection; what belongs to an earlier one is late
+  NodeId failed_node_{};       // that it was sent on to
+  int failures_ = 0;           // of the origin
+  int hops_ = 0;               // since the origin
+  int unreached_ = 0;          // tries in a row in which the origin was out of reach
+  std::optional<Clock::time_point> unreachable_since_;
+  bool watched_ = false;           // the origin's end is heard of
+  bool origin_gone_ = false;       // it has ended
   int returns_ = 0;                // to the origin
   Clock::time_point heard_;        // a byte
   Clock::time_point waits_since_;  // for bytes of the object, on this connection
