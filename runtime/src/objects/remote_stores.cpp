@@ -1,5 +1,6 @@
 #include "objects/remote_stores.hpp"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -32,28 +33,34 @@ void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
     if (refusal) return done(std::move(*refusal));
     done(FetchedView{bytes, memory});
   };
-  const auto self = std::make_shared<std::weak_ptr<transfer::Pull>>();
-  options.watch = [this, self](NodeId node) {
-    std::erase_if(out_of_reach_, [](const auto& entry) { return entry.second.expired(); });
-    if (!out_of_reach_.contains(node)) watch_(node);
-    out_of_reach_.emplace(node, *self);
-  };
+  options.watch = watch_;
   const auto pull = std::make_shared<transfer::Pull>(
       loop_,
       transfer::Pull::Wanted{.object = wanted.object, .job = as_.self.job, .at = node_of(wanted)},
       bytes, std::move(options), [](std::uint64_t) {}, std::move(ended));
-  *self = pull;
+  note(pull);
   pull->start();
+}
+
+void RemoteStores::note(const std::shared_ptr<transfer::Pull>& pull) {
+  if (pulls_.size() >= sweep_at_) {
+    std::erase_if(pulls_, [](const auto& one) { return one.expired(); });
+    sweep_at_ = std::max<std::size_t>(64, 2 * pulls_.size());
+  }
+  pulls_.push_back(pull);
 }
 
 void RemoteStores::node_ended(NodeId node) {
   links_.node_ended(node);
-  const auto [first, last] = out_of_reach_.equal_range(node);
-  std::vector<std::weak_ptr<transfer::Pull>> waiting;
-  for (auto next = first; next != last; ++next) waiting.push_back(next->second);
-  out_of_reach_.erase(first, last);
-  for (const auto& weak : waiting) {
-    if (const auto pull = weak.lock()) pull->ended();
+  for (const auto& weak : std::vector(pulls_)) {  // what ends may begin others
+    if (const auto pull = weak.lock(); pull && pull->origin() == node) pull->ended();
+  }
+}
+
+void RemoteStores::leave() {
+  for (const auto& weak : std::exchange(pulls_, {})) {
+    if (const auto pull = weak.lock())
+      pull->give_up({store::Refusal::Kind::Stopped, "this process is leaving its cluster"});
   }
 }
 

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 
@@ -36,13 +36,17 @@ class RemoteStores {
   void view(const store::Wanted& wanted, const OnFetched& done);
   void free(const store::Wanted& place);
   void node_ended(NodeId node);
+  /// What is under way is given up: whoever waits for it is told.
+  void leave();
 
  private:
+  void note(const std::shared_ptr<transfer::Pull>& pull);
+
   boost::asio::io_context& loop_;
   const transport::ClientOptions as_;
   const transfer::Links::Watch watch_;
-  /// By the node that they cannot reach.
-  std::multimap<NodeId, std::weak_ptr<transfer::Pull>> out_of_reach_;
+  std::vector<std::weak_ptr<transfer::Pull>> pulls_;  // those under way, and some that are over
+  std::size_t sweep_at_ = 64;
   transfer::Links links_;
 };
 

@@ -101,9 +101,10 @@ void StoreLink::attach(Then then) {
   waiting_.push_back(std::move(then));
   if (stage == Stage::Asking) return;
   stage_.store(Stage::Asking, std::memory_order_release);
-  callbacks_.connect([this](std::variant<transport::ConnectionPtr, Failure> connection) {
-    if (std::holds_alternative<Failure>(connection)) return settle(Stage::None, nullptr);
-    connection_ = std::get<transport::ConnectionPtr>(connection);
+  callbacks_.connect([this](std::variant<Reached, Failure> reached) {
+    if (std::holds_alternative<Failure>(reached)) return settle(Stage::None, nullptr);
+    connection_ = std::get<Reached>(reached).connection;
+    node_ = std::get<Reached>(reached).node;
     transport::Outgoing message;
     message.root().setObjectAttach();
     connection_->send(message);
@@ -144,13 +145,23 @@ void StoreLink::attached(const transport::ConnectionPtr& from,
   auto mapping = store::Mapping::map(descriptors[0].get());
   if (const auto* refusal = std::get_if<store::Refusal>(&mapping))
     return do_without(refusal->message);
-  address_ = read_address(answer.getStore());
   store::ClientOptions options;
   options.last_object = last_object_;
   clients_.push_back(std::make_unique<store::Client>(
       callbacks_.loop, callbacks_.self->process, std::move(std::get<store::Mapping>(mapping)),
       [to = from](transport::Outgoing&& message) { to->send(message); }, options));
+  {
+    const std::lock_guard lock(addresses_mutex_);
+    addresses_.emplace_back(clients_.back().get(), read_address(answer.getStore()));
+  }
   settle(Stage::Attached, clients_.back().get());
+}
+
+AddressPtr StoreLink::address_of(const store::Client& client) const {
+  const std::lock_guard lock(addresses_mutex_);
+  const auto found =
+      std::ranges::find(addresses_, &client, [](const auto& one) { return one.first; });
+  return found == addresses_.end() ? nullptr : found->second;
 }
 
 /// Its large values go in messages until it has tried again.
@@ -180,7 +191,7 @@ void StoreLink::closed(const std::string& why) {
 }
 
 void StoreLink::node_lost(NodeId node, const std::string& why) {
-  if (!connection_ || !address_ || address_->node != node) return;
+  if (!connection_ || node_ != node) return;
   connection_->close();
   closed(why);
 }

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,7 +38,11 @@ class StoreLink {
  public:
   static constexpr std::chrono::seconds kAgain{1};
 
-  using Connected = std::function<void(std::variant<transport::ConnectionPtr, Failure>)>;
+  struct Reached {
+    transport::ConnectionPtr connection;
+    NodeId node{};
+  };
+  using Connected = std::function<void(std::variant<Reached, Failure>)>;
   struct Callbacks {
     boost::asio::io_context& loop;
     AddressPtr self;
@@ -62,8 +68,8 @@ class StoreLink {
   /// `done`: on the loop, or within.
   void view(const store::Wanted& wanted, OnFetched done);
   void free(const store::Wanted& place);
-  /// The store of this node, for others. Only once there is a client.
-  AddressPtr address() const { return address_; }
+  /// Of the store that this client is one of, for others.
+  AddressPtr address_of(const store::Client& client) const;
 
   // ---- the loop's
   /// Has it brought to this node's memory ahead of who will look at it, and holds it no more than
@@ -82,7 +88,10 @@ class StoreLink {
   void node_ended(NodeId node) { remote_.node_ended(node); }
   /// This process leaves its cluster: what it would still free goes with its job, and it looks
   /// nowhere else for values.
-  void leave() { leaving_ = true; }
+  void leave() {
+    leaving_ = true;
+    remote_.leave();
+  }
 
  private:
   enum class Stage : int { Unused, Asking, Attached, None };
@@ -102,12 +111,15 @@ class StoreLink {
   std::atomic<Stage> stage_{Stage::Unused};
   std::atomic<store::Client*> client_{nullptr};
   std::atomic<Clock::rep> ask_again_{0};
-  AddressPtr address_;  // written before client_
+
+  mutable std::mutex addresses_mutex_;
+  std::vector<std::pair<const store::Client*, AddressPtr>> addresses_;  // one for each client
 
   // the loop's
   RemoteStores remote_;
   std::vector<Then> waiting_;
   transport::ConnectionPtr connection_;
+  NodeId node_{};         // at its other end
   std::string last_why_;  // it went without the store
   bool leaving_ = false;
   std::vector<std::unique_ptr<store::Client>> clients_;  // the last one may be in use

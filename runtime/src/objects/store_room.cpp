@@ -67,7 +67,7 @@ std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner owner) {
   auto& memory = std::get<store::Writable>(*answer->made);
   memory.prepare();
   return std::make_unique<StoreRoom>(std::move(memory), owning, owner == Owner::Self,
-                                     process->store().address());
+                                     process->store().address_of(*client));
 }
 
 }  // namespace troupe::detail

@@ -150,7 +150,8 @@ void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connect
   options.timeout = kPeerHandshake;
   transport::connect(
       loop_, {.host = {}, .port = 0, .unix_name = store.getUnixName()}, options,
-      [this, connected](transport::ConnectionPtr connection, const transport::Accepted&) {
+      [this, connected, node = NodeId(store.getNode())](transport::ConnectionPtr connection,
+                                                        const transport::Accepted&) {
         connection->hand_over(
             {},
             [this, weak = std::weak_ptr(connection)](wire::Message::Reader message) {
@@ -160,7 +161,7 @@ void Driver::connect_store(wire::Address::Reader store, const StoreLink::Connect
               process_->store().closed("the node of this machine is gone: " + why);
             });
         store_ = connection;
-        connected(std::move(connection));
+        connected(StoreLink::Reached{.connection = std::move(connection), .node = node});
       },
       [connected](const transport::Denied& denied) {
         connected(Failure{.kind = Failure::Kind::Disconnected, .message = denied.why});

@@ -85,9 +85,10 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
     return "a worker process answers processes of its own job only";
   };
   take_record();
-  process =
-      std::make_unique<Process>(loop, std::move(identity), link, std::move(accept_policy),
-                                [this](const StoreLink::Connected& connected) { connected(link); });
+  process = std::make_unique<Process>(loop, std::move(identity), link, std::move(accept_policy),
+                                      [this](const StoreLink::Connected& connected) {
+                                        connected(StoreLink::Reached{.connection = link});
+                                      });
 }
 
 /// Came with the configuration, where the node had memory for it.
