@@ -194,8 +194,10 @@ bool Executor::run_via_socket(InChannel& channel, const InChannel::Call& next) {
   }
   arrived_.erase(arrived);
   channel.pop();
-  channel.passed_over();
+  const auto stage = work.stage;
   call(std::move(work), next.mark);
+  // Given up: else its answer, through the socket, makes its caller look for the room.
+  if (*stage == Work::Stage::GivenUp) channel.passed_over();
   return true;
 }
 

@@ -249,6 +249,7 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
                     options_.program.path, options_.job, pid));
     return advance();
   }
+  killed_starts_ = 0;
   auto failure = failure_of(Failure::Kind::Program, {});
   if (WIFSIGNALED(status)) failure.signal = WTERMSIG(status);
   if (WIFEXITED(status)) failure.exit_code = WEXITSTATUS(status);

@@ -26,9 +26,10 @@ void Service::on_get(ProcessId from, wire::ObjectGet::Reader get) {
   const auto request = get.getRequest();
   auto at = read_node(get.getAt());
   const auto job = catalog_.job_of(from);
-  // What a process of this node writes is nowhere else, whatever is said of it.
-  const bool fetched =
-      job && is_elsewhere(at) && !catalog_.knows(object) && !catalog_.job_of(object.process);
+  // No job names what another's process here is about to write.
+  const auto writer = catalog_.job_of(object.process);
+  const bool fetched = job && is_elsewhere(at) && !catalog_.knows(object) &&
+                       (!writer || writer == job) && !catalog_.waits(from, RequestId(request));
   perform(catalog_.get(from, RequestId(request), object, fetched));
   if (fetched && catalog_.waits(from, RequestId(request)))
     fetch(*job, object, ProcessId(get.getOwner()), get.getBytes(), std::move(at));
