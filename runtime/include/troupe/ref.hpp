@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -19,11 +20,13 @@ namespace troupe {
 
 template <class T>
 class Ref;
+class AnyRef;
 
 namespace detail {
 /// The state behind a ref. Throws std::logic_error if it is empty.
 template <class T>
 const ObjectPtr& object_of(const Ref<T>& ref);
+const ObjectPtr& object_of(const AnyRef& ref);
 /// The ref that stands for `object`, which must hold a T.
 template <class T>
 Ref<T> ref_to(ObjectPtr object);
@@ -129,49 +132,120 @@ Ref<detail::Returned<T>> put(const T& value) {
 /// A literal is stored as a std::string.
 inline Ref<std::string> put(const char* text) { return put(std::string(text)); }
 
-/// What wait() found, in the order given.
-template <class T>
-struct Waited {
-  std::vector<Ref<T>> ready;
-  std::vector<Ref<T>> unready;
+/// A ref of any type, for waiting on refs of several types together. What it refers to is asked of
+/// the ref that it was made of, which it equals. Any thread of the process may use one.
+class AnyRef {
+ public:
+  template <class T>
+  AnyRef(const Ref<T>& ref) : object_(detail::object_of(ref)) {}  // NOLINT: a ref is one
+
+  /// As of the ref that it was made of.
+  bool ready() const { return detail::is_ready(*object_); }
+  std::optional<Failure> failure() const {
+    return ready() ? detail::failure_of(*object_) : std::nullopt;
+  }
+  bool wait_for(std::chrono::milliseconds timeout) const {
+    return detail::wait_objects({&object_, 1}, 1, timeout) == 1;
+  }
+  void cancel() const { detail::cancel_object(object_); }
+  friend bool operator==(const AnyRef&, const AnyRef&) = default;
+
+ private:
+  friend const detail::ObjectPtr& detail::object_of(const AnyRef& ref);
+  detail::ObjectPtr object_;
 };
 
-/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never
-/// throws what a call failed with. More than `count` are in `ready` if more of them are.
-template <class T>
-Waited<T> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
-               std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
-  std::vector<detail::ObjectPtr> objects;
-  objects.reserve(refs.size());
-  for (const auto& ref : refs) objects.push_back(detail::object_of(ref));
-  detail::wait_objects(objects, count, timeout);
-  Waited<T> found;
-  for (const auto& ref : refs) (ref.ready() ? found.ready : found.unready).push_back(ref);
-  return found;
-}
-
 namespace detail {
-/// Throws as soon as one of them has failed, also while others are not ready.
-template <class T>
-void require_all(const std::vector<Ref<T>>& refs) {
+inline const ObjectPtr& object_of(const AnyRef& ref) { return ref.object_; }
+
+template <class R>
+std::vector<ObjectPtr> objects_of(const std::vector<R>& refs) {
   std::vector<ObjectPtr> objects;
   objects.reserve(refs.size());
   for (const auto& ref : refs) objects.push_back(object_of(ref));
-  if (const auto failed = wait_all(objects)) get_object(objects[*failed], std::nullopt);
+  return objects;
 }
 }  // namespace detail
+
+/// What wait() found, in the order given: each ref stands in one of the two.
+template <class R>
+struct Waited {
+  std::vector<R> ready;
+  std::vector<R> unready;
+};
+
+namespace detail {
+template <class R>
+Waited<R> wait_for_some(const std::vector<R>& refs, std::size_t count,
+                        std::optional<std::chrono::milliseconds> timeout) {
+  wait_objects(objects_of(refs), count, timeout);
+  Waited<R> found;
+  for (const auto& ref : refs) {
+    (found.ready.size() < count && ref.ready() ? found.ready : found.unready).push_back(ref);
+  }
+  return found;
+}
+
+/// Throws as soon as one of them has failed, also while others are not ready.
+template <class T>
+void require_all(const std::vector<Ref<T>>& refs,
+                 std::optional<std::chrono::milliseconds> timeout) {
+  const auto objects = objects_of(refs);
+  if (const auto failed = wait_all(objects, timeout)) get_object(objects[*failed], std::nullopt);
+}
+
+template <class T>
+std::vector<T> get_all(const std::vector<Ref<T>>& refs,
+                       std::optional<std::chrono::milliseconds> timeout) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  require_all(refs, timeout);
+  std::vector<T> values;
+  values.reserve(refs.size());
+  for (const auto& ref : refs) {
+    if (!timeout) {
+      values.push_back(ref.get());
+      continue;
+    }
+    // A large value may still have to be brought here.
+    const auto gone = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
+    values.push_back(ref.get(std::max(*timeout - gone, std::chrono::milliseconds(0))));
+  }
+  return values;
+}
+}  // namespace detail
+
+/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never
+/// throws what a call failed with. `ready` has at most `count` refs, the first ones in the order
+/// given; others that are ready too are in `unready`, where the next wait finds them at once.
+template <class T>
+Waited<Ref<T>> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
+                    std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
+  return detail::wait_for_some(refs, count, timeout);
+}
+/// The same of refs of several types: wait({first, second}).
+inline Waited<AnyRef> wait(const std::vector<AnyRef>& refs, std::size_t count = 1,
+                           std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
+  return detail::wait_for_some(refs, count, timeout);
+}
 
 /// All the values, in the order given. Throws as soon as any of them fails, what it failed with: of
 /// several that have failed, the first in the order given. The others go on.
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs) {
-  detail::require_all(refs);
-  std::vector<T> values;
-  values.reserve(refs.size());
-  for (const auto& ref : refs) values.push_back(ref.get());
-  return values;
+  return detail::get_all(refs, std::nullopt);
+}
+/// The same; throws TimedOut, which says how many are missing, where they are not all there in time.
+/// The calls go on.
+template <class T>
+requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs,
+                                                std::chrono::milliseconds timeout) {
+  return detail::get_all(refs, timeout);
 }
 /// Waits for all. Throws as soon as any of them fails, as the above.
-inline void get(const std::vector<Ref<void>>& refs) { detail::require_all(refs); }
+inline void get(const std::vector<Ref<void>>& refs) { detail::require_all(refs, std::nullopt); }
+inline void get(const std::vector<Ref<void>>& refs, std::chrono::milliseconds timeout) {
+  detail::require_all(refs, timeout);
+}
 
 }  // namespace troupe

@@ -228,7 +228,8 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   return ready();
 }
 
-std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects,
+                                    std::optional<std::chrono::milliseconds> timeout) {
   const auto failed = [](const ObjectPtr& object) {
     return object->ready() && std::holds_alternative<Failure>(object->outcome());
   };
@@ -246,7 +247,18 @@ std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
     }
     return there == objects.size() || found != objects.size();
   };
-  if (!done()) wait_until(objects, objects.size(), std::nullopt, CpuMeanwhile::GivenBack, done);
+  if (!done()) {
+    wait_until(objects, objects.size(), runtime::deadline_after(timeout), CpuMeanwhile::GivenBack,
+               done);
+  }
+  if (!done()) {
+    const auto missing = std::ranges::count_if(objects, [](const auto& o) { return !o->ready(); });
+    const bool itself = waits_for_itself(Process::current(), objects, objects.size());
+    raise({.kind = Failure::Kind::TimedOut,
+           .message = fmt::format("{} of {} values were not there within {} ms{}{}", missing,
+                                  objects.size(), timeout->count(), itself ? ": " : "",
+                                  itself ? kWaitsForItself : "")});
+  }
   found = first_failed();
   return found == objects.size() ? std::nullopt : std::optional(found);
 }

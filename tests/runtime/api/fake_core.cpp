@@ -328,8 +328,9 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   if (most.count() > 0) run_until([&] { return how_many() >= count; }, most);
   return how_many();
 }
-std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects) {
-  wait_objects(objects, objects.size(), std::nullopt);
+std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects,
+                                    std::optional<std::chrono::milliseconds> timeout) {
+  wait_objects(objects, objects.size(), timeout);
   for (std::size_t i = 0; i < objects.size(); ++i) {
     if (failure_of(*objects[i])) return i;
   }

@@ -72,3 +72,24 @@ TEST_CASE("a literal is put as a string", "[api][ref]") {
   const Ref<std::string> ref = troupe::put("text");
   CHECK(ref.get() == "text");
 }
+
+TEST_CASE("wait hands out as many as were asked for, also where more are ready", "[api][ref]") {
+  const std::vector refs{troupe::put(1), troupe::put(2), troupe::put(3)};
+  const auto waited = troupe::wait(refs, 2);
+  CHECK(waited.ready == std::vector{refs[0], refs[1]});
+  CHECK(waited.unready == std::vector{refs[2]});
+  CHECK(troupe::wait(refs, 0).ready.empty());
+}
+
+TEST_CASE("wait takes refs of several types", "[api][ref]") {
+  const auto number = troupe::put(1);
+  const auto text = troupe::put("text");
+  const auto later = troupe::task<quiet>();
+  const auto waited = troupe::wait({number, text, later}, 2);
+  CHECK(waited.ready == std::vector<troupe::AnyRef>{number, text});
+  REQUIRE(waited.unready.size() == 1);
+  CHECK(waited.unready.front() == later);
+  CHECK_FALSE(waited.unready.front().failure());
+  later.get();
+  CHECK(waited.unready.front().ready());
+}

@@ -62,3 +62,13 @@ TEST_CASE("get of many refs throws what the first failed one failed with",
   CHECK_THROWS_WITH(get(some), Catch::Contains("first"));
   get(std::vector<Ref<int>>{});
 }
+
+TEST_CASE("get of refs with a time limit says how many are missing, and the calls go on",
+          "[runtime][session][get]") {
+  auto cluster = init({.cpus = 2});
+  const std::vector<Ref<int>> refs{put(5), task<sleeps>(300), put(7), task<sleeps>(400)};
+  CHECK_THROWS_WITH(get(refs, 1ms), Catch::Contains("2 of 4 values were not there within 1 ms"));
+  CHECK_THROWS_AS(get(refs, 1ms), TimedOut);
+  CHECK(get(refs, 20s).size() == 4);
+  get(std::vector<Ref<void>>{}, 0ms);
+}

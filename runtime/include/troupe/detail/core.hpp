@@ -142,9 +142,11 @@ enum class CpuMeanwhile : std::uint8_t { GivenBack, Kept };
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
                          std::optional<std::chrono::milliseconds> timeout,
                          CpuMeanwhile cpu = CpuMeanwhile::GivenBack);
-/// Blocks until all of them have values, or one has failed. -> which one that is; nothing: all have
-/// values.
-std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects);
+/// Blocks until all of them have values, one has failed, or the time is over, which throws TimedOut.
+/// -> which one has failed; nothing: all have values.
+std::optional<std::size_t> wait_all(
+    std::span<const ObjectPtr> objects,
+    std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 void cancel_object(const ObjectPtr& object);
 /// Never has a value; fails once the cluster has ended for this process, with how, before anything
 /// fails for that reason. nullptr where this process is in no cluster.
