@@ -26,6 +26,14 @@ struct GangOptions {
 };
 static_assert(std::is_trivially_destructible_v<GangOptions>);
 
+/// A gang but for what each rank needs, which stands before it: `with({.gpus =
+/// 1}).gang<T>({.size = 4})`. The fields are those of GangOptions.
+struct GangShape {
+  int size = 1;
+  Strategy strategy = Strategy::Pack;
+  std::optional<std::chrono::milliseconds> timeout = {};
+};
+
 /// n actors of class T that were placed together: ranks 0 .. size()-1, which know each other
 /// through this_gang(). When one of them dies the gang is broken: the others leave their
 /// collectives with GangBroken, and calls of the dead rank fail with ActorDied, which names it. The
@@ -128,20 +136,27 @@ class PendingGang {
   detail::GangPlacement placement_;
 };
 
+namespace detail {
+template <class T, class... A>
+PendingGang<T> place_ranks(const GangShape& shape, const RequestOptions& each, A&&... arguments) {
+  constexpr int most = 1 << 16;
+  if (shape.size < 1 || shape.size > most) {
+    throw std::invalid_argument("the size of a gang must be between 1 and 65536, not " +
+                                std::to_string(shape.size));
+  }
+  const GangRequest request{static_cast<std::uint32_t>(shape.size), shape.strategy};
+  return PendingGang<T>(place_gang(make_constructor_call<T>(std::forward<A>(arguments)...),
+                                   type_name<T>, request, for_rank(each), shape.timeout));
+}
+}  // namespace detail
+
 /// Asks for `options.size` actors T(arguments...) that are placed together, or none of them.
 /// Returns at once. Throws std::invalid_argument for bad options, Refused where this process is in
 /// no cluster.
 template <class T, class... A>
 PendingGang<T> place(const GangOptions& options, A&&... arguments) {
-  constexpr int most = 1 << 16;
-  if (options.size < 1 || options.size > most) {
-    throw std::invalid_argument("GangOptions::size must be between 1 and 65536, not " +
-                                std::to_string(options.size));
-  }
-  const detail::GangRequest request{static_cast<std::uint32_t>(options.size), options.strategy};
-  return PendingGang<T>(detail::place_gang(
-      detail::make_constructor_call<T>(std::forward<A>(arguments)...), detail::type_name<T>,
-      request, detail::for_rank(detail::own(options.each)), options.timeout));
+  return detail::place_ranks<T>({options.size, options.strategy, options.timeout},
+                                detail::own(options.each), std::forward<A>(arguments)...);
 }
 
 /// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <troupe/actor.hpp>
+#include <troupe/gang.hpp>
 #include <troupe/options.hpp>
 #include <troupe/task.hpp>
 
@@ -23,6 +24,17 @@ class With {
   template <class T, class... A>
   Actor<T> spawn(A&&... arguments) const {
     return detail::start_actor<T>(detail::for_actor(options_), std::forward<A>(arguments)...);
+  }
+  /// A gang whose ranks each get these options: troupe::gang, and what it throws;
+  /// std::invalid_argument where there is a name or there are retries, which no rank can have.
+  template <class T, class... A>
+  Gang<T> gang(const GangShape& shape, A&&... arguments) const {
+    return place<T>(shape, std::forward<A>(arguments)...).get();
+  }
+  /// The same without waiting until it is placed: troupe::place.
+  template <class T, class... A>
+  PendingGang<T> place(const GangShape& shape, A&&... arguments) const {
+    return detail::place_ranks<T>(shape, options_, std::forward<A>(arguments)...);
   }
 
  private:

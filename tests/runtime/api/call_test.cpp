@@ -217,3 +217,12 @@ TEST_CASE("an empty handle says that it is empty", "[api][actor]") {
   CHECK_THROWS_AS(Ref<int>().get(), std::logic_error);
   CHECK_FALSE(Ref<int>());
 }
+TEST_CASE("options stand before a gang as before a task", "[api][gang]") {
+  const auto gang = troupe::with({.cpus = 2}).gang<Counter>({.size = 2}, 10);
+  REQUIRE(gang.size() == 2);
+  CHECK(troupe::get(gang.all<&Counter::add>(1)) == std::vector{11, 11});
+  CHECK(troupe::with({.gpus = 1}).place<Counter>({.size = 3}, 1).get().size() == 3);
+  CHECK_THROWS_AS(troupe::with({.name = "n"}).gang<Counter>({.size = 2}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(troupe::with({}).gang<Counter>({.size = 0}, 1), std::invalid_argument);
+}
+
