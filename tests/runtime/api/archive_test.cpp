@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -65,6 +66,8 @@ TEST_CASE("standard vocabulary types survive", "[api][archive]") {
   CHECK(survives(std::variant<int, std::string>("e")));
   CHECK(survives(std::complex<double>(1, 2)));
   CHECK(survives(std::chrono::milliseconds(5)));
+  CHECK(survives(std::filesystem::path("/a folder/file")));
+  CHECK(survives(std::vector<std::filesystem::path>{"a", ""}));
   CHECK(survives(std::chrono::system_clock::time_point(std::chrono::seconds(7))));
 }
 

@@ -1,5 +1,6 @@
 #include <troupe/troupe.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -25,6 +26,8 @@ struct Parcel {
   int weight = 0;
 };
 
+std::string file_name(const std::filesystem::path& path) { return path.filename().string(); }
+std::filesystem::path folder(std::filesystem::path path) { return path.parent_path(); }
 int hidden(int x) { return x + 100; }
 int plus_one(int x) noexcept { return x + 1; }
 [[maybe_unused]] int over(int x) { return x; }
@@ -97,6 +100,8 @@ TEST_CASE("a task is a function named in a template argument", "[api][task]") {
   CHECK(task<twice<std::string>>("a").get() == "aa");
   CHECK(task<pick<double(double)>(over)>(2.5).get() == 5);
   CHECK(task<&Service::helper>(2).get() == 6);
+  CHECK(task<file_name>("/data/rows.bin").get() == "rows.bin");
+  CHECK(task<folder>(std::filesystem::path("/data/rows.bin")).get() == "/data");
   task<nothing>().get();
 }
 
@@ -126,6 +131,9 @@ TEST_CASE("arguments convert as in a plain call, and results come back as values
   const auto service = spawn<Service>();
   CHECK(service.call<&Service::length>("abc").get() == 3);
   CHECK(service.call<&Service::shown>().get() == "svc");
+  service.call<&Service::set>("new").get();
+  service.call<&Service::set>(std::string_view("newer, still").substr(0, 5)).get();
+  CHECK(service.call<&Service::shown>().get() == "newer");
   service.call<&Service::set>("new").get();
   CHECK(service.call<&Service::by_reference>().get() == "new");
   CHECK(service.call<&Service::join>(Spot{1, 2, "a"}, Spot{.x = 3}).get().tag == "ap");
@@ -212,11 +220,6 @@ TEST_CASE("a gang is called rank by rank or all at once", "[api][gang]") {
   CHECK_THROWS_AS(troupe::gang<Counter>({.size = 0}, 1), std::invalid_argument);
 }
 
-TEST_CASE("an empty handle says that it is empty", "[api][actor]") {
-  CHECK_THROWS_AS(troupe::Actor<Counter>().call<&Counter::add>(1), std::logic_error);
-  CHECK_THROWS_AS(Ref<int>().get(), std::logic_error);
-  CHECK_FALSE(Ref<int>());
-}
 TEST_CASE("options stand before a gang as before a task", "[api][gang]") {
   const auto gang = troupe::with({.cpus = 2}).gang<Counter>({.size = 2}, 10);
   REQUIRE(gang.size() == 2);
@@ -226,3 +229,8 @@ TEST_CASE("options stand before a gang as before a task", "[api][gang]") {
   CHECK_THROWS_AS(troupe::with({}).gang<Counter>({.size = 0}, 1), std::invalid_argument);
 }
 
+TEST_CASE("an empty handle says that it is empty", "[api][actor]") {
+  CHECK_THROWS_AS(troupe::Actor<Counter>().call<&Counter::add>(1), std::logic_error);
+  CHECK_THROWS_AS(Ref<int>().get(), std::logic_error);
+  CHECK_FALSE(Ref<int>());
+}

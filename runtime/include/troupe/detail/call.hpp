@@ -108,7 +108,9 @@ constexpr bool accepts() {
   if constexpr (stands_in<A, Stored<P>>) {
     return std::is_same_v<typename std::remove_cvref_t<A>::value_type, Stored<P>>;
   } else {
-    return std::is_convertible_v<A, Stored<P>> ||
+    constexpr bool is_text =
+        std::is_same_v<Stored<P>, std::string> && std::is_convertible_v<A, std::string_view>;
+    return std::is_convertible_v<A, Stored<P>> || is_text ||
            (std::is_convertible_v<A, P> && std::is_constructible_v<Stored<P>, A>);
   }
 }

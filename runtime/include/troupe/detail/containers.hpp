@@ -18,6 +18,8 @@
 #include <cereal/types/vector.hpp>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 
 #include <troupe/detail/archive.hpp>
 
@@ -53,6 +55,18 @@ requires(!std::is_same_v<T, bool>) void CEREAL_LOAD_FUNCTION_NAME(
     values.reserve(std::min(count, chunk));
     for (size_type i = 0; i < count; ++i) archive(values.emplace_back());
   }
+}
+
+/// The text of a path, which means what it does on the machine where it is used.
+inline void CEREAL_SAVE_FUNCTION_NAME(troupe::detail::OutArchive& archive,
+                                      const std::filesystem::path& path) {
+  archive(path.native());
+}
+inline void CEREAL_LOAD_FUNCTION_NAME(troupe::detail::InArchive& archive,
+                                      std::filesystem::path& path) {
+  std::string text;
+  archive(text);
+  path = std::move(text);
 }
 
 template <class T>
