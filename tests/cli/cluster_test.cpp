@@ -197,6 +197,18 @@ TEST_CASE("the token is made on the first start with mode 0600, and never printe
 }
 
 TEST_CASE(
+    "a driver opens as many files as its hard limit allows, its worker processes the soft one",
+    "[cli][cluster]") {
+  const auto driver = run(
+      {"/bin/sh", "-c", "ulimit -Sn 100; ulimit -Hn 5000; exec \"$0\" many", TROUPE_TEST_DRIVER},
+      {"TROUPE_ADDRESS="});
+  INFO(driver.output);
+  CHECK(driver.exit_code == 0);
+  CHECK(number_after(driver.output, "own files") == 5000);
+  CHECK_THAT(driver.output, Catch::Contains("\nfiles 100\n") || Catch::StartsWith("files 100\n"));
+}
+
+TEST_CASE(
     "a node has as many worker processes as its hard limit of open files allows, and they the soft "
     "one",
     "[cli][cluster]") {

@@ -117,6 +117,7 @@ int many(troupe::Cluster&) {
   long files = 0;
   for (auto& holder : holders) files = holder.call<&Holder::most_open_files>().get();
   print("files", static_cast<int>(files));
+  print("own files", static_cast<int>(Holder().most_open_files()));
   return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "config/name.hpp"
 #include "config/token.hpp"
 #include "node/spawn/zygote.hpp"
+#include "os/open_files.hpp"
 #include "session/driver.hpp"
 #include "session/embedded.hpp"
 #include "session/worker.hpp"
@@ -153,6 +154,9 @@ Cluster init(int argc, char** argv, InitOptions options) {
     driver.token_from = std::move(found.from);
   }
   impl->head = driver.head;
+  // Each actor that is called takes one or two. A private cluster, which was forked before, has and
+  // hands on what this program was started with.
+  os::raise_open_files_limit();
   impl->driver = std::make_unique<runtime::Driver>(driver);
   return Cluster(std::move(impl));
 }
