@@ -206,6 +206,14 @@ int lets_go_afar() {
   return failures;
 }
 
+/// Writes to what others read.
+int overwrites() {
+  const auto there = near().task<made>(kMiB, 1.0F);
+  auto values = there.get(kLimit);
+  const_cast<float*>(values.data())[0] = 2;
+  return failures;
+}
+
 /// On the far host, of whose link the test disposes: what was written on the near one is read while
 /// it is cut.
 int over_a_cut_link() {
@@ -250,6 +258,7 @@ int main(int argc, char** argv) {
     if (what == "across") return across();
     if (what == "from_afar") return from_afar();
     if (what == "lost") return lost();
+    if (what == "overwrites") return overwrites();
     if (what == "over_a_cut_link") return over_a_cut_link();
     if (what == "lets_go") return lets_go();
     if (what == "lets_go_afar") return lets_go_afar();

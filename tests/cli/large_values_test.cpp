@@ -156,6 +156,19 @@ TEST_CASE("a value whose node was killed is lost, and said to be",
   CHECK(driver.wait() == 0);
 }
 
+TEST_CASE("who writes to a value that others read is ended by SIGSEGV, and told why",
+          "[cli][cluster][store]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "1", "--label", "host=near"});
+  const auto driver = run({TROUPE_TEST_LARGE_DRIVER, "overwrites"}, cluster.environment());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(driver.exit_code == 128 + SIGSEGV);
+  CHECK_THAT(driver.output, Catch::Contains("has written to a value of the object store"));
+#else
+  CHECK(driver.exit_code != 0);  // a sanitizer handles the signal
+#endif
+}
+
 TEST_CASE("a value on a living node is not lost to a link that is cut for two seconds",
           "[cli][network][store][failure]") {
   const bool has_store = GENERATE(false, true);  // the driver's host

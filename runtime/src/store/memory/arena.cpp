@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "store/memory/memory_room.hpp"
+#include "store/memory/write_faults.hpp"
 
 namespace troupe::store {
 namespace {
@@ -135,6 +136,7 @@ std::variant<Mapping, Refusal> Mapping::map(int arena) {
                               format_bytes(bytes), std::strerror(error)));
   }
   for (auto* at : {read, write}) keep_to_this_process(at, bytes);
+  explain_writes_to({read, bytes});
   return Mapping(read, write, bytes);
 }
 
@@ -144,6 +146,7 @@ Mapping::Mapping(Mapping&& other) noexcept
       bytes_(other.bytes_) {}
 
 Mapping::~Mapping() {
+  if (read_ != nullptr) forget_read_only({read_, bytes_});
   unmap(read_, bytes_);
   unmap(write_, bytes_);
 }
