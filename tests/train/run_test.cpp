@@ -181,6 +181,7 @@ TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
   } catch (const TaskError& error) {
     CHECK(error.type() == "std::out_of_range");
     CHECK_THAT(error.what(), Contains("no such row"));
+    CHECK_THAT(error.where(), Contains("fit_line, rank " + std::to_string(rank) + " of 2, pid "));
   }
 }
 

@@ -57,6 +57,8 @@ class Executor {
   /// Where it is noted what came through sockets, before run().
   void keep_record(ExecutionRecord record) { record_ = std::move(record); }
   void push(Work work);
+  /// From the next call that is pushed on, for errors; the loop's.
+  void set_place(std::string place) { place_ = std::move(place); }
   /// Calls may come through this channel, behind all that was pushed before.
   void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
   /// Its caller has ended.
@@ -97,7 +99,7 @@ class Executor {
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
   boost::asio::io_context& loop_;
-  const std::string place_;
+  std::string place_;
   std::atomic<Node*> pushed_{nullptr};
 
   // the executor's thread only

@@ -113,7 +113,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
            .on_channel = [this](const OutChannelPtr& channel) { tasks_.channel_opened(channel); }}),
       call_server_(peers_, exports_, executor_, store_link_, place_of(*identity_.self),
                    static_cast<bool>(identity_.self->node),
-                   {.on_gang = [this](wire::GangInfo::Reader gang) { gangs_.enter(gang); }}),
+                   {.on_gang = [this](wire::GangInfo::Reader gang) { enter_gang(gang); }}),
       resolver_(peers_),
       calls_(peers_, exports_, identity_.self),
       tasks_(loop_, head_, calls_, resolver_),
@@ -129,6 +129,15 @@ Process::~Process() {
   end_session();
   make_current(nullptr);
   hang_up_in_copies(-1);
+}
+
+void Process::enter_gang(wire::GangInfo::Reader gang) {
+  if (gangs_.context() != nullptr) return;
+  gangs_.enter(gang);
+  if (const auto* rank = gangs_.context()) {
+    executor_.set_place(
+        fmt::format("rank {} of {}, {}", rank->rank(), rank->size(), place_of(*identity_.self)));
+  }
 }
 
 void Process::give_cpu_back() {

@@ -117,6 +117,7 @@ class Process final : public ProcessContext {
   void on_tell(wire::HeadNotice::Reader tell);
   void on_orphans(wire::Orphans::Reader orphans);
   void watch_node(NodeId node);
+  void enter_gang(wire::GangInfo::Reader gang);
   void on_node_lost(wire::NodeLost::Reader lost);
 
   boost::asio::io_context& loop_;

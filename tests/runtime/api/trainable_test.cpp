@@ -197,7 +197,7 @@ TEST_CASE("a report waits no longer than its gang is whole", "[api][trainable]")
   fake::GangOfThreads context(table, 0, 2);
   TrialSession session(context, {});
   std::atomic<bool> left = false;
-  session.start([&](Member& member) {
+  session.start("body", [&](Member& member) {
     try {
       member.report({}, "");
     } catch (const GangBroken& error) {
@@ -219,7 +219,7 @@ TEST_CASE("who waits for a rank's function sleeps until it ends or the gang brea
   fake::GangOfThreads context(table, 0, 2);
   TrialSession session(context, {});
   std::atomic<bool> ends = false;
-  session.start([&](Member&) { ends.wait(false); });
+  session.start("body", [&](Member&) { ends.wait(false); });
   std::atomic<pid_t> waiter = 0;
   std::atomic<bool> left = false;
   std::jthread waiting([&] {
@@ -264,9 +264,9 @@ TEST_CASE("a report that rank 0 does not come to any more ends with why", "[api]
   fake::GangOfThreads first(table, 0, 2);
   fake::GangOfThreads second(table, 1, 2);
   TrialSession other(second, {});
-  other.start([](Member& member) { member.report({}, ""); });
+  other.start("body", [](Member& member) { member.report({}, ""); });
   TrialSession session(first, {});
-  session.start([throws](Member&) {
+  session.start("body", [throws](Member&) {
     if (throws) throw std::domain_error("at a loss");
   });
   try {
@@ -284,7 +284,7 @@ TEST_CASE("a later run of a gang sees the same gang, and keys of its own", "[api
   fake::GangOfThreads context(table, 1, 2);
   const auto run = [&](std::uint32_t number, const std::string& value) {
     TrialSession session(context, {.seed = number}, number);
-    session.start([&](Member& member) {
+    session.start("body", [&](Member& member) {
       auto& gang = member.gang();
       gang.rendezvous().set("key", value);
       const bool same = gang.id() == context.id() && gang.rank() == 1 && gang.size() == 2 &&
@@ -309,12 +309,12 @@ TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of 
           "[api][trainable]") {
   fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);
   TrialSession session(context, {});
-  session.start([](Member& member) { member.report({}, ""); });
+  session.start("body", [](Member& member) { member.report({}, ""); });
   CHECK_THROWS_AS(session.next(Verdict::Continue), std::logic_error);
   CHECK(session.next(std::nullopt).kind == Kind::Report);
   CHECK_THROWS_AS(session.next(std::nullopt), std::logic_error);
   CHECK(session.next(Verdict::Continue).kind == Kind::Finished);
-  CHECK_THROWS_AS(session.start([](Member&) {}), std::logic_error);
+  CHECK_THROWS_AS(session.start("body", [](Member&) {}), std::logic_error);
 }
 
 TEST_CASE("a session that is destroyed takes its function out of its report", "[api][trainable]") {
@@ -322,7 +322,7 @@ TEST_CASE("a session that is destroyed takes its function out of its report", "[
   bool unwound = false;
   {
     TrialSession session(context, {});
-    session.start([&](Member& member) {
+    session.start("body", [&](Member& member) {
       struct Sign {
         bool& set;
         ~Sign() { set = true; }

@@ -265,6 +265,17 @@ TEST_CASE("the ranks of a gang know each other", "[runtime][session][gang]") {
         std::vector<std::string>{"hello 1", "hello 2", "hello 0"});
 }
 
+TEST_CASE("what a rank throws says which rank threw it", "[runtime][session][gang]") {
+  auto cluster = init({.cpus = 2});
+  const auto ranks = gang<Rank>({.size = 2});
+  try {
+    ranks.rank(1).call<&Rank::throws>().get(20s);
+    FAIL("nothing was thrown");
+  } catch (const TaskError& error) {
+    CHECK_THAT(error.where(), Catch::Contains("Rank::throws, rank 1 of 2, process "));
+  }
+}
+
 TEST_CASE("an actor sees its own GPUs, and a gang's ranks see those of their gang",
           "[runtime][session][gang]") {
   auto cluster = init({.cpus = 8, .gpus = 4});  // numbers only: nothing here touches a GPU

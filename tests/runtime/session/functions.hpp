@@ -122,6 +122,7 @@ struct Loner {
 
 struct Rank {
   int rank() const { return this_gang()->rank(); }
+  int throws() const { throw std::out_of_range("no such row"); }
   int size() const { return this_gang()->size(); }
   int local_rank() const { return this_gang()->local_rank(); }
   std::uint32_t node() const { return this_gang()->node(); }

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include <troupe/detail/local_member.hpp>
+#include <troupe/detail/names.hpp>
 #include <troupe/detail/signature.hpp>
 #include <troupe/detail/surroundings.hpp>
 #include <troupe/detail/trial_session.hpp>
@@ -80,8 +81,9 @@ class TrainableWorker {
   }
 
   void start() {
-    session_->start(
-        [work = work_](Member& member) { run_trainable<F>(member, work->config, work->result); });
+    session_->start(function_name<F>, [work = work_](Member& member) {
+      run_trainable<F>(member, work->config, work->result);
+    });
   }
   TrialEvent next(std::optional<Verdict> verdict) { return session_->next(verdict); }
   void finish() { session_->finish(); }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <troupe/detail/archive.hpp>
@@ -69,8 +70,9 @@ class TrialSession {
   /// to the end of its process.
   ~TrialSession();
 
-  /// Runs `body` on a thread of its own. Once.
-  void start(std::function<void(Member&)> body);
+  /// Runs `body` on a thread of its own. Once. `name`: of the user's function, for errors; static
+  /// storage.
+  void start(std::string_view name, std::function<void(Member&)> body);
   /// Rank 0: hands the verdict on the last report to the function, and waits for its next report or
   /// its end. Throws what the function threw, GangBroken, or std::logic_error where a verdict is
   /// missing or was not asked for.

@@ -8,6 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <troupe/detail/failure.hpp>
 
 #include "session/trainable/run_gang.hpp"
 
@@ -30,6 +33,16 @@ constexpr auto* kThrew = "has thrown an exception";
 /// Counts the reports that rank 0 was answered, with the last answer.
 constexpr auto* kVerdicts = "verdicts";
 
+/// The exception in flight, as of this place: whoever asks for it later is a method of the runtime.
+std::exception_ptr as_thrown_by(const std::string& place) {
+  const auto failure = current_failure(place);
+  try {
+    raise(failure);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 }  // namespace
 
 /// The function's side, and what both sides share.
@@ -51,7 +64,7 @@ class TrialSession::Core final : public Member {
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
 
-  void run(const std::function<void(Member&)>& body);
+  void run(std::string_view name, const std::function<void(Member&)>& body);
   TrialEvent next(std::optional<Verdict> verdict);
   void finish();
   /// -> whether the function ended in time.
@@ -105,7 +118,7 @@ void TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition cond
   }
 }
 
-void TrialSession::Core::run(const std::function<void(Member&)>& body) {
+void TrialSession::Core::run(std::string_view name, const std::function<void(Member&)>& body) {
   bool returned = false;
   std::exception_ptr error;
   try {
@@ -114,7 +127,8 @@ void TrialSession::Core::run(const std::function<void(Member&)>& body) {
   } catch (const Stopped&) {
     // The function went on after Stop; it is over all the same.
   } catch (...) {
-    error = std::current_exception();
+    error = as_thrown_by(fmt::format("{}, rank {} of {}, pid {} on node {}", name, gang_.rank(),
+                                     gang_.size(), ::getpid(), gang_.node()));
   }
   say_last_report(error ? kThrew : kReturned);
   const std::lock_guard lock(mutex_);
@@ -237,9 +251,9 @@ TrialSession::~TrialSession() {
   }
 }
 
-void TrialSession::start(std::function<void(Member&)> body) {
+void TrialSession::start(std::string_view name, std::function<void(Member&)> body) {
   if (thread_.joinable()) throw std::logic_error("a trainable is started once");
-  thread_ = std::thread([core = core_, body = std::move(body)] { core->run(body); });
+  thread_ = std::thread([core = core_, name, body = std::move(body)] { core->run(name, body); });
 }
 
 TrialEvent TrialSession::next(std::optional<Verdict> verdict) { return core_->next(verdict); }
