@@ -4,10 +4,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <boost/asio/post.hpp>
 
 #include <troupe/detail/failure.hpp>
 #include "objects/doorbell.hpp"
+#include "objects/process_context.hpp"
 #include "objects/stored.hpp"
 
 namespace troupe::runtime {
@@ -82,6 +84,7 @@ void Executor::before_sleep() {
 
 void Executor::run() {
   runs_user_code = true;
+  process_ = ProcessContext::maybe();
   for (;;) {
     wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);
     if (pushed_.load(std::memory_order_acquire) != nullptr) {
@@ -213,8 +216,21 @@ Outcome Executor::perform(Work::Kind kind, const detail::Function& function, Pro
   }
   mark.begin();
   auto outcome = run_user_code(kind, function, arguments);
+  if (ProcessContext::maybe() != process_) end_copy(function.key.label);
   mark.finish();
   return outcome;
+}
+
+/// A copy of this process that user code has forked comes back from it: the caller, its ring and
+/// what is noted of calls are another's.
+void Executor::end_copy(std::string_view function) {
+  const auto text = fmt::format(
+      "troupe: process {}, which {} has forked from a worker process, ends as it returns from "
+      "there: "
+      "end it with _exit() or exec()\n",
+      ::getpid(), function);
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(0);
 }
 
 Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& function,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "objects/object.hpp"
 
 namespace troupe::runtime {
+
+class ProcessContext;
 
 /// One call to run, or news of a channel: pushed on the loop's thread, handled on the executor's.
 struct Work {
@@ -54,11 +57,11 @@ class Executor {
   Executor(boost::asio::io_context& loop, std::string place)
       : loop_(loop), place_(std::move(place)) {}
 
+  /// From the next call that is pushed on, for errors; the loop's.
+  void set_place(std::string place) { place_ = std::move(place); }
   /// Where it is noted what came through sockets, before run().
   void keep_record(ExecutionRecord record) { record_ = std::move(record); }
   void push(Work work);
-  /// From the next call that is pushed on, for errors; the loop's.
-  void set_place(std::string place) { place_ = std::move(place); }
   /// Calls may come through this channel, behind all that was pushed before.
   void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
   /// Its caller has ended.
@@ -96,6 +99,7 @@ class Executor {
   Outcome run_user_code(Work::Kind kind, const detail::Function& function,
                         std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
+  [[noreturn]] static void end_copy(std::string_view function);
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
   boost::asio::io_context& loop_;
@@ -103,6 +107,7 @@ class Executor {
   std::atomic<Node*> pushed_{nullptr};
 
   // the executor's thread only
+  const ProcessContext* process_ = nullptr;  // whose calls these are
   std::optional<ExecutionRecord> record_;
   std::shared_ptr<void> actor_;
   std::optional<Failure> construct_failure_;

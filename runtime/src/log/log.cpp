@@ -8,6 +8,10 @@ namespace troupe::log {
 void info(const std::string& line) { spdlog::info("{}", line); }
 void warn(const std::string& line) { spdlog::warn("{}", line); }
 void error(const std::string& line) { spdlog::error("{}", line); }
-void to_stderr() { spdlog::set_default_logger(spdlog::stderr_logger_st("troupe")); }
+/// Once more in a forked copy that becomes part of a cluster itself.
+void to_stderr() {
+  spdlog::drop("troupe");
+  spdlog::set_default_logger(spdlog::stderr_logger_st("troupe"));
+}
 
 }  // namespace troupe::log

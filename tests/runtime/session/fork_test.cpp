@@ -43,7 +43,30 @@ bool is_refused_as_a_copy(Call call) {
   return false;
 }
 
+int returns_twice(int milliseconds) {
+  if (::fork() == 0) return -1;
+  return sleeps(milliseconds) == milliseconds ? 1 : 0;
+}
+struct Forker {
+  int call(int milliseconds) { return returns_twice(milliseconds); }
+  int count() { return ++calls; }
+  int calls = 0;
+};
+
 }  // namespace
+
+TEST_CASE("a copy that user code forks in a worker process answers no call",
+          "[runtime][session][fork]") {
+  const auto cluster = init({.cpus = 2});
+  const auto forker = with({.cpus = 0}).spawn<Forker>();
+  for (int i = 0; i < 2'000; ++i) forker.call<&Forker::count>().get(20s);  // there are rings now
+  for (int i = 0; i < 2'000; ++i) task<twice>(i).get(20s);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(task<returns_twice>(20).get(20s) == 1);
+    CHECK(forker.call<&Forker::call>(20).get(20s) == 1);
+  }
+  CHECK(forker.call<&Forker::count>().get(20s) == 2'001);
+}
 
 TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][session][fork]") {
   std::optional<Cluster> cluster(init({.cpus = 2}));

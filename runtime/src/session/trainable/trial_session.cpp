@@ -121,6 +121,7 @@ void TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition cond
 void TrialSession::Core::run(std::string_view name, const std::function<void(Member&)>& body) {
   bool returned = false;
   std::exception_ptr error;
+  const auto self = ::getpid();
   try {
     body(*this);
     returned = true;
@@ -130,6 +131,7 @@ void TrialSession::Core::run(std::string_view name, const std::function<void(Mem
     error = as_thrown_by(fmt::format("{}, rank {} of {}, pid {} on node {}", name, gang_.rank(),
                                      gang_.size(), ::getpid(), gang_.node()));
   }
+  if (::getpid() != self) ::_exit(0);  // a copy that the function has forked: it is no rank
   say_last_report(error ? kThrew : kReturned);
   const std::lock_guard lock(mutex_);
   returned_ = returned;
