@@ -51,6 +51,9 @@ struct Workers::Worker {
   pid_t pid = 0;
   std::string out_of_memory;  // not empty: the kernel ended it, as it seems
   int attempts = 0;
+  /// It says that it is ready, and no zygote has told of it yet: one that ends before that takes it
+  /// along, and the next attempt has another address.
+  std::optional<runtime::AddressPtr> ready_early;
   bool by_exec = false;
   bool ready = false;
   bool over = false;
@@ -101,6 +104,7 @@ void Workers::launch(const WorkerPtr& worker) {
                               worker->process);
   }
   worker->log = LogTail(request.log);
+  worker->ready_early.reset();
   configure(*worker);
   worker->launcher->start(std::move(request), [this, worker](LaunchResult result) {
     on_launched(worker, std::move(result));
@@ -172,6 +176,7 @@ void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
                 [this, worker](int status) { on_ended(worker, status); });
   if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty())
     return kill_group(launched.pid);
+  if (worker->ready_early) tell_ready(*worker, **worker->ready_early);
   if (launched.by_exec && !worker->ready) {
     kill_after(worker, options_.start_limit,
                fmt::format("the program did not call troupe::init within {} ms of its start; call "
@@ -208,13 +213,22 @@ bool Workers::pass_to_store(Worker& worker, wire::Message::Reader message) {
 }
 
 void Workers::on_ready(Worker& worker, wire::ProcessReady::Reader ready) {
+  auto address = runtime::read_address(ready.getAddress());
+  if (worker.pid == 0) {
+    worker.ready_early = std::move(address);
+  } else {
+    tell_ready(worker, *address);
+  }
+}
+
+void Workers::tell_ready(Worker& worker, const runtime::Address& address) {
   if (std::exchange(worker.ready, true)) return;
   worker.timer.cancel();
   transport::Outgoing out;
   auto forwarded = out.root().initProcessReady();
   forwarded.setProcess(worker.process.value());
-  forwarded.setAddress(ready.getAddress());
-  forwarded.setPid(ready.getPid());
+  runtime::write_address(forwarded.initAddress(), address);
+  forwarded.setPid(worker.pid);
   to_head_(out);
 }
 

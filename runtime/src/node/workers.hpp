@@ -12,6 +12,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "ids/address.hpp"
 #include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/memory_kills.hpp"
@@ -98,6 +99,7 @@ class Workers {
   void on_launched(const WorkerPtr& worker, LaunchResult result);
   void on_running(const WorkerPtr& worker, const Launched& launched);
   void on_message(Worker& worker, wire::Message::Reader message);
+  void tell_ready(Worker& worker, const runtime::Address& address);
   void on_ready(Worker& worker, wire::ProcessReady::Reader ready);
   bool pass_to_store(Worker& worker, wire::Message::Reader message);
   void on_given_up(Worker& worker, wire::ProcessExited::Reader exited);
