@@ -107,6 +107,9 @@ int from_afar() {
 int lost() {
   const auto there = far().task<made>(2 * kMiB, 1.0F);
   there.wait_for(kLimit);
+  std::vector<troupe::Ref<Floats>> more;
+  for (int i = 0; i < 20; ++i) more.push_back(far().task<made>(kMiB / 4, 1.0F));
+  for (const auto& ref : more) ref.wait_for(kLimit);
   // Ends with its node; with tries left it would wait for that one to come back.
   const auto beside =
       troupe::with({.retries = 0, .labels = {{"host", "far"}}}).task<sleeps>(60'000);
@@ -118,6 +121,15 @@ int lost() {
   } catch (const troupe::ObjectLost& error) {
     std::cout << "ObjectLost: " << error.what() << std::endl;
   }
+  const auto began = std::chrono::steady_clock::now();
+  for (const auto& ref : more) {
+    try {
+      ref.get(kLimit);
+      check(false, "it is lost too");
+    } catch (const troupe::ObjectLost&) {
+    }
+  }
+  check(std::chrono::steady_clock::now() - began < 5s, "what the head has said is asked once");
   return failures;
 }
 

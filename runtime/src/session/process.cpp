@@ -245,6 +245,7 @@ void Process::on_node_lost(wire::NodeLost::Reader lost) {
     const ProcessId process{number};
     if (peers_.is_known(process)) peers_.died(process, lost_with_node(process, lost.getWhat()));
   }
+  store_link_.node_ended(NodeId(lost.getNode()));
   store_link_.node_lost(NodeId(lost.getNode()),
                         "the object store of this machine " + std::string(lost.getWhat().cStr()));
 }

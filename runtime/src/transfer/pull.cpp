@@ -28,6 +28,14 @@ constexpr int kMostReturns = 16;
 
 }  // namespace
 
+store::Refusal origin_gone(const store::ObjectId& object, std::uint64_t bytes,
+                           const store::NodeAddress& origin) {
+  return {store::Refusal::Kind::Unknown,
+          fmt::format("object {} ({}) cannot be had from {}: the node that had it is "
+                      "gone: the head says so",
+                      to_string(object), store::format_bytes(bytes), to_string(origin))};
+}
+
 Pull::Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> into,
            PullOptions options, OnProgress on_progress, OnDone on_done)
     : loop_(loop),
@@ -114,18 +122,23 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 }
 
 void Pull::denied(const transport::Denied& denied) {
-  if (!denied.unreachable && asks_origin()) within_reach();
+  const bool stands_still = denied.may_be_busy;
+  if (!denied.unreachable && !stands_still && asks_origin()) within_reach();
   if (denied.refused && asks_origin())
     return finish({{Kind::Stopped, progress() + ": " + denied.why}});
-  if (denied.unreachable && asks_origin() && may_come_back()) {
+  if (asks_origin()) watch_origin();
+  if ((denied.unreachable || stands_still) && asks_origin() && may_come_back()) {
     const auto pause = options_.pause * (1 << std::min(unreached_++, 10));
     return try_again(std::min(pause, options_.longest_pause));
   }
   failed(denied.may_be_busy ? Kind::TimedOut : Kind::Unknown, denied.why);
 }
 
-bool Pull::may_come_back() {
+void Pull::watch_origin() {
   if (!std::exchange(watched_, true) && options_.watch) options_.watch(wanted_.at.node);
+}
+
+bool Pull::may_come_back() {
   const auto now = Clock::now();
   if (!unreachable_since_) unreachable_since_ = now;
   return now - *unreachable_since_ < options_.unreachable;
@@ -142,7 +155,7 @@ void Pull::ended() {
 }
 
 void Pull::finish_without_origin() {
-  finish({{Kind::Unknown, progress() + ": the node that had it is gone: the head says so"}});
+  finish(origin_gone(wanted_.object, into_.size(), wanted_.at));
 }
 
 // ---- receiving ----------------------------------------------------------------------------------

@@ -43,6 +43,10 @@ struct PullOptions {
   std::function<void(NodeId node)> watch = {};
 };
 
+/// What a fetch ends with once the head says that the node where it was written is lost.
+store::Refusal origin_gone(const store::ObjectId& object, std::uint64_t bytes,
+                           const store::NodeAddress& origin);
+
 /// Brings an object of another node into memory. Lives on one loop, every call on its thread; holds
 /// itself until it is done or cancelled.
 ///
@@ -95,6 +99,7 @@ class Pull : public std::enable_shared_from_this<Pull> {
   void sent_on(store::NodeAddress to);
   void refused(const store::Refusal& why);
   void failed(Kind kind, const std::string& why);
+  void watch_origin();
   bool may_come_back();
   void within_reach();
   void finish_without_origin();

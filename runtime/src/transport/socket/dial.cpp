@@ -13,10 +13,11 @@ namespace troupe::transport {
 
 namespace {
 
-/// Nothing of the other host was seen, not even that it refuses: it may be back in a moment.
+/// Nothing of the other host was seen, not even that it refuses: it may be back in a moment. The last
+/// three are what routes and firewalls of this one answer.
 bool is_unreachable(int error) {
   return error == EHOSTUNREACH || error == ENETUNREACH || error == EHOSTDOWN || error == ENETDOWN ||
-         error == ETIMEDOUT;
+         error == ETIMEDOUT || error == EACCES || error == EPERM || error == EINVAL;
 }
 
 }  // namespace
