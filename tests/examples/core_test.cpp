@@ -1,0 +1,29 @@
+#include <catch2/catch.hpp>
+
+#include "example.hpp"
+
+using namespace troupe::test;
+
+TEST_CASE("monte_carlo_pi prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/monte_carlo_pi"});
+}
+
+TEST_CASE("parameter_server prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/parameter_server"});
+}
+
+TEST_CASE("word_count prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/word_count", .input = TROUPE_EXAMPLES "/core/jabberwocky.txt"});
+}
+
+TEST_CASE("pipeline prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/pipeline"});
+}
+
+TEST_CASE("errors prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/errors"});
+}
+
+TEST_CASE("retries prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/retries"});
+}
