@@ -1,0 +1,107 @@
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "example.hpp"
+#include "support/child.hpp"
+
+using namespace troupe::test;
+
+namespace {
+
+/// Of each line "epoch <n>: accuracy <x>".
+std::vector<double> accuracies(const std::string& output) {
+  const std::string mark = ": accuracy ";
+  std::vector<double> found;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (const auto at = line.find(mark); at != std::string::npos)
+      found.push_back(std::stod(line.substr(at + mark.size())));
+  }
+  return found;
+}
+
+void write_idx(const std::string& file, const std::vector<std::uint32_t>& sizes,
+               const std::string& values) {
+  std::string bytes{0, 0, 8, static_cast<char>(sizes.size())};
+  for (const auto size : sizes)
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift);
+  std::ofstream(file, std::ios::binary) << bytes << values;
+}
+
+/// Images of two classes: all black, all white.
+void write_data_set(const std::string& folder, const std::string& name, std::uint32_t rows) {
+  std::string images;
+  std::string labels;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    labels += static_cast<char>(row % 2);
+    images.append(28 * 28, row % 2 ? '\xff' : '\0');
+  }
+  write_idx(folder + "/" + name + "-images-idx3-ubyte", {rows, 28, 28}, images);
+  write_idx(folder + "/" + name + "-labels-idx1-ubyte", {rows}, labels);
+}
+
+}  // namespace
+
+TEST_CASE("mnist learns a data set that it makes up, privately and on a cluster",
+          "[examples][train]") {
+  const Example mnist{.name = "train/mnist"};
+  for (const auto& output : {run_privately(mnist), run_on_cluster(mnist)}) {
+    INFO(output);
+    CHECK_THAT(output,
+               Catch::StartsWith("2000 images to train on, 500 to test with; ranks: 2\nepoch 1: "));
+    REQUIRE(accuracies(output).size() == 3);
+    CHECK(accuracies(output).back() > 0.9);
+  }
+}
+
+TEST_CASE("mnist reads IDX files, and gives what one rank gives on three", "[examples][train]") {
+  const TemporaryFolder folder;
+  write_data_set(folder.path(), "train", 300);
+  write_data_set(folder.path(), "t10k", 10);
+  for (const char* ranks : {"1", "3"}) {
+    const Example mnist{.name = "train/mnist",
+                        .arguments = {"--data", folder.path(), "--ranks", ranks, "--epochs", "1"}};
+    CHECK(run_on_cluster(mnist) == "300 images to train on, 10 to test with; ranks: " +
+                                       std::string(ranks) + "\nepoch 1: accuracy 1\n");
+  }
+}
+
+TEST_CASE("mnist names the file that is missing or is no IDX file", "[examples][train]") {
+  const TemporaryFolder folder;
+  write_data_set(folder.path(), "train", 20);
+  write_data_set(folder.path(), "t10k", 10);
+  const auto refusal = [&] {
+    const auto done =
+        run({TROUPE_EXAMPLES_BUILT "/train/mnist", "--data", folder.path()}, {"TROUPE_ADDRESS="});
+    CHECK(done.exit_code == 1);
+    return done.output;
+  };
+  const auto labels = folder.path() + "/t10k-labels-idx1-ubyte";
+  std::ofstream(labels, std::ios::binary) << "1234567890";
+  CHECK_THAT(refusal(), Catch::Contains(labels + " is no IDX file of bytes in 1 dimensions"));
+  write_idx(labels, {10}, "short");
+  CHECK_THAT(refusal(), Catch::Contains(labels + " ends too early"));
+  std::filesystem::remove(labels);
+  CHECK_THAT(refusal(), Catch::Contains(labels + ": No such file or directory"));
+}
+
+TEST_CASE("mnist reaches on MNIST what its first lines say", "[examples][train]") {
+  const std::string folder = TROUPE_DATA_DIR "/mnist";
+  if (!std::filesystem::exists(folder)) {
+    std::cout << "skipped: no MNIST in '" << folder << "' (CMake's TROUPE_DATA_DIR)\n";
+    return;
+  }
+  const Example mnist{.name = "train/mnist", .arguments = {"--data", folder}};
+  const auto promised = accuracies(promised_output(mnist));
+  const auto reached = accuracies(run_on_cluster(mnist));
+  REQUIRE(reached.size() == promised.size());
+  for (std::size_t epoch = 0; epoch < promised.size(); ++epoch)
+    CHECK(reached[epoch] == Approx(promised[epoch]).margin(0.01));
+}
