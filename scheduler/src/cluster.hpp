@@ -183,7 +183,7 @@ class Cluster {
   void count_use(Process& process, bool more);
   void set_cpu(Process& process, Amount amount);
 
-  // patience.cpp, reserving.cpp, recalling.cpp
+  // timeouts.cpp, reserving.cpp, recalling.cpp
   void on(const Tick&) { review_shares(); }
   void pass_time(bool is_tick);
   void stop_idle();

@@ -9,6 +9,7 @@
 
 #include <troupe/detail/failure.hpp>
 #include "objects/doorbell.hpp"
+#include "objects/forked_copy.hpp"
 #include "objects/process_context.hpp"
 #include "objects/stored.hpp"
 
@@ -219,18 +220,6 @@ Outcome Executor::perform(Work::Kind kind, const detail::Function& function, Pro
   if (ProcessContext::maybe() != process_) end_copy(function.key.label);
   mark.finish();
   return outcome;
-}
-
-/// A copy of this process that user code has forked comes back from it: the caller, its ring and
-/// what is noted of calls are another's.
-void Executor::end_copy(std::string_view function) {
-  const auto text = fmt::format(
-      "troupe: process {}, which {} has forked from a worker process, ends as it returns from "
-      "there: "
-      "end it with _exit() or exec()\n",
-      ::getpid(), function);
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-  ::_exit(0);
 }
 
 Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& function,

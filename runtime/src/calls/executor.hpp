@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,7 +98,6 @@ class Executor {
   Outcome run_user_code(Work::Kind kind, const detail::Function& function,
                         std::span<detail::Payload> arguments);
   Failure describe(const detail::Function& function) const;  // the exception in flight
-  [[noreturn]] static void end_copy(std::string_view function);
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
   boost::asio::io_context& loop_;

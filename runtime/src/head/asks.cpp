@@ -1,8 +1,8 @@
 // What processes ask of the head.
 #include <fmt/format.h>
 
+#include "head/check_names.hpp"
 #include "head/control.hpp"
-#include "head/names.hpp"
 #include "wire/codec.hpp"
 
 namespace troupe::head {

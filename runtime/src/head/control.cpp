@@ -9,7 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include "calls/death_codec.hpp"
-#include "head/names.hpp"
+#include "head/check_names.hpp"
 #include "wire/codec.hpp"
 
 namespace troupe::head {

@@ -58,14 +58,11 @@ class ProcessContext {
   ProcessContext() = default;
   /// From now on, maybe() and current() return `process`; nullptr: nothing.
   static void make_current(ProcessContext* process);
-  /// A copy of this process that user code forks shares its sockets, and would keep this one open
-  /// after this process has ended: whoever is at its other end is to see the end. -1: none.
-  static void hang_up_in_copies(int socket);
 
  private:
-  /// In a copy, between its fork() and whatever user code does next: it is in no cluster, and what
-  /// it has of the session that it was copied with says nothing to anybody.
-  static void leave_in_copy();
+  /// In a forked copy: it is in no cluster, and what it has of the session that it was copied with
+  /// says nothing to anybody. -> whether it was in one.
+  static bool leave_in_copy();
 
   static std::atomic<ProcessContext*> current_;
   std::atomic<int> waiting_{0};

@@ -8,6 +8,7 @@
 #include "calls/death_codec.hpp"
 #include "ids/session.hpp"
 #include "log/log.hpp"
+#include "objects/forked_copy.hpp"
 #include "objects/stored.hpp"
 #include "wire/codec.hpp"
 

@@ -8,6 +8,8 @@
 
 #include <troupe/detail/call.hpp>
 
+/// Who waits for which lease, what runs again after a death and how often, what is cancelled and
+/// what fails.
 namespace troupe::tasks {
 namespace {
 

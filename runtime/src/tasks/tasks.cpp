@@ -11,6 +11,8 @@
 #include "log/log.hpp"
 #include "wire/codec.hpp"
 
+/// Performs what the lease book decides: which task runs where, again after the death of a process, or
+/// not at all, stands there.
 namespace troupe::runtime {
 namespace {
 

@@ -1,9 +1,11 @@
 #include <algorithm>
 
 #include "cluster.hpp"
+#include "policies/labels.hpp"
 
-/// What a process holds, and what is free on its node, as it lends its CPU and gets it back: see
-/// CpuLoans.
+/// Tasks that wait for tasks: what a process holds, and what is free on its node, as it lends its
+/// CPU and gets it back (see CpuLoans), and how many processes a node may have because of them (see
+/// LeaseBounds).
 namespace troupe::scheduler {
 
 void Cluster::on(const ProcessBlocked& event) {
@@ -80,6 +82,31 @@ void Cluster::run_in_debt() {
     nodes_.touch(*process->node);
     emit(ProcessResumed{process->id});
   }
+}
+
+void Cluster::refuse_bounded() {
+  for (auto* shape : queue_.shapes()) {
+    if (!only_bounded(*shape->key)) {
+      shape->bounded_since.reset();
+      continue;
+    }
+    if (!shape->bounded_since) shape->bounded_since = now_;
+    if (*shape->bounded_since + options_.limit_patience > now_) continue;
+    for (auto* request : shape->everyone())
+      refuse(*request, Refused::Kind::Limit, reason(*request));
+  }
+}
+
+bool Cluster::only_bounded(const ShapeKey& shape) const {
+  if (shape.kind != Kind::Lease || !bounds_.any_at_bound()) return false;
+  bool found = false;
+  nodes_.by_free().descending(shape.need.resources, [&](NodeId id) {
+    const auto& node = *nodes_.find(id);
+    found = bounds_.is_at_bound(node) && node.free.fits(shape.need.resources) &&
+            matches(node.labels, shape.need.labels);
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace troupe::scheduler
