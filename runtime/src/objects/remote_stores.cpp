@@ -19,7 +19,7 @@ store::NodeAddress node_of(const store::Wanted& wanted) {
 }  // namespace
 
 void RemoteStores::view(const store::Wanted& wanted, const OnFetched& done) {
-  if (const auto node = node_of(wanted); ended_.contains(node.node))
+  if (const auto node = node_of(wanted); links_.has_ended(node.node))
     return done(transfer::origin_gone(wanted.object, wanted.bytes, node));
   const std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[wanted.bytes]);
   if (!memory) {
@@ -53,7 +53,6 @@ void RemoteStores::note(const std::shared_ptr<transfer::Pull>& pull) {
 }
 
 void RemoteStores::node_ended(NodeId node) {
-  ended_.insert(node);
   links_.node_ended(node);
   for (const auto& weak : std::vector(pulls_)) {  // what ends may begin others
     if (const auto pull = weak.lock(); pull && pull->origin() == node) pull->ended();

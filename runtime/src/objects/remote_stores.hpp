@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <utility>
 #include <variant>
@@ -48,7 +47,6 @@ class RemoteStores {
   const transfer::Links::Watch watch_;
   std::vector<std::weak_ptr<transfer::Pull>> pulls_;  // those under way, and some that are over
   std::size_t sweep_at_ = 64;
-  std::set<NodeId> ended_;  // for good: a node that comes back has another number
   transfer::Links links_;
 };
 

@@ -74,7 +74,7 @@ void Exchange::at_home(Then then) {
 
 void Exchange::fetch(store::Copy copy) {
   const auto object = copy.object;
-  if (ended_.contains(copy.at.node))
+  if (links_.has_ended(copy.at.node))
     return service_.copied(object, origin_gone(object, copy.into.bytes, copy.at));
   auto window = store::Window::open(*copy.into.arena, copy.into.extent);
   if (const auto* refusal = std::get_if<Refusal>(&window)) return service_.copied(object, *refusal);
@@ -370,7 +370,6 @@ void Exchange::watch_node(NodeId node) {
 }
 
 void Exchange::node_ended(NodeId node) {
-  ended_.insert(node);
   links_.node_ended(node);
   for (const auto& [object, fetched] : fetched_) {
     if (fetched.pull && fetched.copy.at.node == node)

@@ -159,7 +159,6 @@ class Exchange final : public store::RemoteStoreClient {
   std::unordered_map<store::ObjectId, Fetched> fetched_;
   std::uint64_t last_fetched_ = 0;
   std::size_t pulling_ = 0;
-  std::set<NodeId> ended_;  // of those that were watched; for good
   std::deque<store::ObjectId> waiting_;
   std::unordered_map<SentId, Sent> sent_;
   std::unordered_map<store::ObjectId, std::vector<SentId>> sent_of_;

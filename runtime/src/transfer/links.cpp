@@ -45,6 +45,7 @@ void Links::free(const store::NodeAddress& at, store::JobId job, store::ObjectId
 }
 
 void Links::node_ended(NodeId node) {
+  ended_.insert(node);
   if (const auto found = links_.find(node); found != links_.end()) end(found);
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -53,6 +54,8 @@ class Links {
   void free(const store::NodeAddress& at, store::JobId job, store::ObjectId object);
   /// Nothing of it is left to be freed.
   void node_ended(NodeId node);
+  /// node_ended() was called: for good, as a node that comes back has another number.
+  bool has_ended(NodeId node) const { return ended_.contains(node); }
   /// Nothing of the job is left to be freed: nodes hear of it themselves.
   void job_ended(store::JobId job);
 
@@ -95,6 +98,7 @@ class Links {
   const Watch watch_;
   std::uint64_t last_attempt_ = 0;
   std::map<NodeId, Link> links_;
+  std::set<NodeId> ended_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
