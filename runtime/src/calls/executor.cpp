@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <boost/asio/post.hpp>
 
 #include <troupe/detail/failure.hpp>

@@ -53,7 +53,7 @@ struct Workers::Worker {
   int attempts = 0;
   /// It says that it is ready, and no zygote has told of it yet: one that ends before that takes it
   /// along, and the next attempt has another address.
-  std::optional<runtime::AddressPtr> ready_early;
+  runtime::AddressPtr ready_early;
   bool by_exec = false;
   bool ready = false;
   bool over = false;
@@ -176,7 +176,7 @@ void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
                 [this, worker](int status) { on_ended(worker, status); });
   if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty())
     return kill_group(launched.pid);
-  if (worker->ready_early) tell_ready(*worker, **worker->ready_early);
+  if (worker->ready_early) tell_ready(*worker, *worker->ready_early);
   if (launched.by_exec && !worker->ready) {
     kill_after(worker, options_.start_limit,
                fmt::format("the program did not call troupe::init within {} ms of its start; call "

@@ -75,8 +75,7 @@ void hang_up_in_copies(int socket) { hung_up.note(socket); }
 void end_copy(std::string_view function) {
   const auto text = fmt::format(
       "troupe: process {}, which {} has forked from a worker process, ends as it returns from "
-      "there: "
-      "end it with _exit() or exec()\n",
+      "there: end it with _exit() or exec()\n",
       ::getpid(), function);
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(0);

@@ -122,14 +122,15 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
 }
 
 void Pull::denied(const transport::Denied& denied) {
-  const bool stands_still = denied.may_be_busy;
-  if (!denied.unreachable && !stands_still && asks_origin()) within_reach();
-  if (denied.refused && asks_origin())
-    return finish({{Kind::Stopped, progress() + ": " + denied.why}});
-  if (asks_origin()) watch_origin();
-  if ((denied.unreachable || stands_still) && asks_origin() && may_come_back()) {
-    const auto pause = options_.pause * (1 << std::min(unreached_++, 10));
-    return try_again(std::min(pause, options_.longest_pause));
+  if (asks_origin()) {
+    const bool may_pass = denied.unreachable || denied.may_be_busy;
+    if (!may_pass) within_reach();
+    if (denied.refused) return finish({{Kind::Stopped, progress() + ": " + denied.why}});
+    watch_origin();
+    if (may_pass && may_come_back()) {
+      const auto pause = options_.pause * (1 << std::min(unreached_++, 10));
+      return try_again(std::min(pause, options_.longest_pause));
+    }
   }
   failed(denied.may_be_busy ? Kind::TimedOut : Kind::Unknown, denied.why);
 }
