@@ -5,6 +5,9 @@ set(TROUPE_CMAKE_INSTALL_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 define_property(TARGET PROPERTY TROUPE_SOURCE_DIRS BRIEF_DOCS "private include folders of a module")
 define_property(TARGET PROPERTY TROUPE_PRIVATE_DEPENDENCIES BRIEF_DOCS "what a module's private headers need")
 
+# Builds all that is installed, and nothing else.
+add_custom_target(troupe_installed)
+
 # troupe_module(<name>
 #   HEADERS <public headers>...           include/troupe/..., installed
 #   SOURCES <sources>...                  src/...
@@ -13,8 +16,8 @@ define_property(TARGET PROPERTY TROUPE_PRIVATE_DEPENDENCIES BRIEF_DOCS "what a m
 #   [PRIVATE_DEPENDENCIES <targets>...]   what only its sources use
 #   [PRECOMPILED <header>]                what most of its sources include of other libraries
 #   [INTERNALS <modules>...])             modules whose private headers its sources may use
-# makes the static library troupe_<name>, also called troupe::<name>, and its part of the package: train and tune are
-# components of their own, what lies below them is component runtime.
+# makes the static library troupe_<name>, also called troupe::<name>, and its part of the package: collective, train and
+# tune are components of their own, what lies below them is component runtime.
 function(troupe_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED"
     "HEADERS;SOURCES;CAPNP;DEPENDENCIES;PRIVATE_DEPENDENCIES;INTERNALS")
@@ -22,7 +25,7 @@ function(troupe_module name)
     message(FATAL_ERROR "troupe_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
   set(component runtime)
-  if(name MATCHES "^(train|tune)$")
+  if(name MATCHES "^(collective|train|tune)$")
     set(component ${name})
   endif()
 
@@ -52,6 +55,8 @@ function(troupe_module name)
 
   install(TARGETS ${target} EXPORT troupe_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT ${component})
+  _troupe_strip_archive(${target} ${component})
+  add_dependencies(troupe_installed ${target})
   install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT ${component}
     FILES_MATCHING PATTERN "*.hpp")
   set_property(GLOBAL APPEND PROPERTY TROUPE_COMPONENTS ${component})
@@ -73,6 +78,7 @@ function(troupe_program name)
   endif()
   if(arg_INSTALL)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+    add_dependencies(troupe_installed ${name})
   endif()
 endfunction()
 
@@ -109,8 +115,22 @@ function(_troupe_generate_capnp target)
   endforeach()
 endfunction()
 
+# `cmake --install --strip` strips programs only. An archive keeps its symbols, which are linked by, and loses its debug
+# information, which is four fifths of it.
+function(_troupe_strip_archive target component)
+  if(NOT CMAKE_STRIP)
+    return()
+  endif()
+  install(CODE "
+    if(CMAKE_INSTALL_DO_STRIP)
+      execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:${target}>\"
+        COMMAND_ERROR_IS_FATAL ANY)
+    endif()" COMPONENT ${component})
+endfunction()
+
 function(_troupe_compile_in_batches target)
-  if(TROUPE_UNITY AND NOT TROUPE_UNITY STREQUAL "tests")
+  if(TROUPE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   endif()
 endfunction()

@@ -1,4 +1,4 @@
-# find_package(troupe COMPONENTS runtime|train|tune), from an install prefix and from this build tree
+# find_package(troupe COMPONENTS runtime|collective|train|tune), from an install prefix and from this build tree
 # (-Dtroupe_DIR=<build folder>).
 
 include(CMakePackageConfigHelpers)

@@ -76,7 +76,7 @@ Alive start_many(std::size_t wanted, std::vector<Actor<Counter>>& actors) {
       std::vector<Ref<int>> pids;
       const auto portion = std::min(kPortion, wanted - alive.count);
       for (std::size_t i = 0; i < portion; ++i) {
-        actors.push_back(with({.cpus = 0.0001}).spawn<Counter>());
+        actors.push_back(spawn<Counter>());
         pids.push_back(actors.back().call<&Counter::pid>());
       }
       for (const auto& pid : pids) {

@@ -35,9 +35,9 @@ void many_to_many(const Report& report) {
   const auto n = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   const int calls = sized(report, 1000, 20);
   std::vector<Actor<Counter>> counters;
-  for (int i = 0; i < n; ++i) counters.push_back(with({.cpus = 0}).spawn<Counter>());
+  for (int i = 0; i < n; ++i) counters.push_back(spawn<Counter>());
   std::vector<Actor<Caller>> callers;
-  for (int i = 0; i < n; ++i) callers.push_back(with({.cpus = 0}).spawn<Caller>(counters));
+  for (int i = 0; i < n; ++i) callers.push_back(spawn<Caller>(counters));
   report.rate(kName, "1/s", n * calls, [&] {
     std::vector<Ref<int>> sums;
     for (const auto& caller : callers) sums.push_back(caller.call<&Caller::drive>(calls));
@@ -50,7 +50,7 @@ void many_to_many(const Report& report) {
 }  // namespace
 
 void calls(const Report& report) {
-  const std::vector<Actor<Counter>> counter{with({.cpus = 0}).spawn<Counter>()};
+  const std::vector<Actor<Counter>> counter{spawn<Counter>()};
   report.latency("actor_call_sync", sized(report, 500, 20),
                  [&] { counter[0].call<&Counter::add>(1).get(); });
   const int calls = sized(report, 2000, 50);

@@ -14,7 +14,7 @@
 namespace troupe::bench {
 namespace {
 
-using Arguments = std::vector<std::string>;
+using CommandLine = std::vector<std::string>;
 
 /// The address in the line "add a machine:  troupe worker --head HOST:PORT".
 std::string address_in(const std::string& greeting) {
@@ -26,7 +26,7 @@ std::string address_in(const std::string& greeting) {
   return greeting.substr(start, greeting.find('\n', start) - start);
 }
 
-Arguments environment_of(const TemporaryFolder& folder) {
+CommandLine environment_of(const TemporaryFolder& folder) {
   return {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
 }
 

@@ -28,7 +28,7 @@ int add(const std::vector<Actor<Counter>>& counters, int calls) {
 }
 
 void callers(const Report& report) {
-  const std::vector<Actor<Counter>> counter{with({.cpus = 0}).spawn<Counter>()};
+  const std::vector<Actor<Counter>> counter{spawn<Counter>()};
   const int calls = sized(report, 4000, 40);
   for (const int threads : {1, 2, 4, 8, 16}) {
     report.rate(fmt::format("growth_calls_by_{}_threads", threads), "1/s", calls, [&] {
@@ -45,8 +45,7 @@ void called(const Report& report) {
   const int calls = sized(report, 4000, 40);
   for (const int count : {1, 10, 100, 1000}) {
     if (report.smoke() && count > 10) break;
-    while (static_cast<int>(counters.size()) < count)
-      counters.push_back(with({.cpus = 0}).spawn<Counter>());
+    while (static_cast<int>(counters.size()) < count) counters.push_back(spawn<Counter>());
     for (int i = 0; i < 20; ++i) add(counters, count);  // each has its channel
     report.rate(fmt::format("growth_calls_of_{}_actors", count), "1/s", calls,
                 [&] { add(counters, calls); });

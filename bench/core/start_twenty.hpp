@@ -15,7 +15,7 @@ namespace troupe::bench {
 inline double start_twenty() {
   const auto start = Clock::now();
   std::vector<Actor<Counter>> actors;
-  for (int i = 0; i < 20; ++i) actors.push_back(with({.cpus = 0.01}).spawn<Counter>());
+  for (int i = 0; i < 20; ++i) actors.push_back(spawn<Counter>());
   std::vector<Ref<int>> replies;
   for (const auto& actor : actors) replies.push_back(actor.call<&Counter::add>(1));
   for (const auto& reply : replies) reply.get();

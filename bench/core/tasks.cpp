@@ -46,7 +46,7 @@ void pending_tasks(const Report& report) {
   constexpr auto kName = "pending_task_bytes";
   if (!report.wants(kName)) return;
   const auto cluster = init({.cpus = 1});
-  const auto holder = spawn<Counter>();  // of the one CPU
+  const auto holder = with({.cpus = 1}).spawn<Counter>();  // of the one CPU
   holder.ready().get();
   const int count = sized(report, 100'000, 2'000);
   const auto before = settled_rss_bytes();

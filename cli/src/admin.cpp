@@ -10,6 +10,7 @@
 #include <troupe/errors.hpp>
 
 #include "config/json.hpp"
+#include "output.hpp"
 #include "transport/patience.hpp"
 #include "transport/socket/socket.hpp"
 
@@ -18,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool say(const std::string& line) {
-  fmt::print(stderr, "troupe: {}\n", line);
+bool warn(const std::string& line) {
+  say(stderr, fmt::format("troupe: {}\n", line));
   return true;
 }
 
@@ -33,7 +34,7 @@ class Session {
     client.key = token.secret;
     client.key_from = token.from;
     transport::connect_patiently(
-        loop_, head.at, client, {.again = say},
+        loop_, head.at, client, {.again = warn},
         [this, request = std::move(request)](transport::ConnectionPtr open,
                                              const transport::Accepted&) {
           opened(std::move(open), request);

@@ -34,6 +34,15 @@ struct StatusArguments {
 };
 int run_status(const StatusArguments& arguments);
 
+struct LogsArguments {
+  std::string head;
+  std::string token_file;
+  std::string what;   // "job", "actor" or "process"
+  std::string which;  // its number, or an actor's name
+  bool follow = false;
+};
+int run_logs(const LogsArguments& arguments);
+
 struct StopArguments {
   std::string head;
   std::string token_file;

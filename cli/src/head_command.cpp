@@ -14,6 +14,7 @@
 #include "head/head.hpp"
 #include "node/guard/guardian.hpp"
 #include "node/node.hpp"
+#include "output.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
@@ -31,25 +32,25 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
            const std::string& before) {
   const auto listens = transport::format_endpoint(arguments.host, head.port());
   const auto address = transport::format_endpoint(reached_at(arguments.host), head.port());
-  fmt::print(
+  auto text = fmt::format(
       "troupe {}: the head of cluster {} listens on {}\n"
       "  add a machine:  troupe worker --head {}\n"
       "  run a program:  TROUPE_ADDRESS={} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
       kVersion, head.cluster(), listens, address, address, token_file);
   if (!before.empty()) {
-    fmt::print(
+    text += fmt::format(
         "  note:           commands here without --address meant the head at {} until now, and "
         "mean this one now\n",
         before);
   }
   if (!transport::is_loopback(arguments.host)) {
-    fmt::print(
+    text += fmt::format(
         "  warning:        {} is not loopback, and what crosses it is authenticated but not "
         "encrypted: use a trusted network\n",
         arguments.host);
   }
-  std::fflush(stdout);
+  say(stdout, text);
 }
 
 /// Names this head to `troupe status` and its siblings on this machine, as long as it lives and no
@@ -98,7 +99,7 @@ int run_head(const HeadArguments& arguments) {
                           : arguments.state_directory;
   options.rejoin_patience =
       std::chrono::milliseconds(std::llround(1000 * arguments.rejoin_patience));
-  options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  options.log = [](const std::string& line) { say(stderr, line + '\n'); };
   head::Head head(loop, options);
   std::optional<node::Node> node;
   int exit_code = 0;
@@ -109,7 +110,7 @@ int run_head(const HeadArguments& arguments) {
   };
   const auto stop = [&](const std::string& why) {  // the node hears of it like every other
     if (std::exchange(stopping, true)) return;
-    fmt::print(stderr, "stopping: {}\n", why);
+    say(stderr, fmt::format("stopping: {}\n", why));
     head.stop(why, one_stopped);
   };
   if (!arguments.no_node) {
@@ -121,7 +122,7 @@ int run_head(const HeadArguments& arguments) {
     node->start([](runtime::NodeId) {},
                 [&](const std::string& why, bool failed) {
                   if (failed && !stopping) {
-                    fmt::print(stderr, "the head's own node ended: {}\n", why);
+                    say(stderr, fmt::format("the head's own node ended: {}\n", why));
                     exit_code = 1;
                     stop(why);
                   }

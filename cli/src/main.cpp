@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "config/name.hpp"
 #include "log/log.hpp"
+#include "output.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -104,6 +105,19 @@ void add_options(CLI::App& command, StatusArguments& arguments) {
   command.add_flag("--json", arguments.as_json, "everything, as JSON");
 }
 
+void add_options(CLI::App& command, LogsArguments& arguments) {
+  command.add_option("WHAT", arguments.what, "job, actor or process")
+      ->required()
+      ->check(CLI::IsMember({"job", "actor", "process"}));
+  command.add_option("WHICH", arguments.which, "its number, or an actor's name")
+      ->required()
+      ->check(not_empty());
+  command.add_flag("-f,--follow", arguments.follow, "go on with what is printed from now on");
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
+  command.add_option("--token-file", arguments.token_file, "the cluster's secret")
+      ->check(not_empty());
+}
+
 void add_options(CLI::App& command, StopArguments& arguments) {
   command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")->check(not_empty());
   command.add_option("--token-file", arguments.token_file, "the cluster's secret")
@@ -127,7 +141,7 @@ void refuse_unknown_command(CLI::App& app, int argc, char** argv) {
            .empty())
     return;
   throw CLI::ValidationError(
-      "troupe", "there is no command '" + name + "', only head, worker, status and stop");
+      "troupe", "there is no command '" + name + "', only head, worker, status, logs and stop");
 }
 
 int run(int argc, char** argv) {
@@ -141,6 +155,8 @@ int run(int argc, char** argv) {
   add_command(app, "worker", "Add this machine to a cluster.", run_worker, exit_code);
   add_command(app, "status", "Nodes, jobs, actors, and what waits with the reason.", run_status,
               exit_code);
+  add_command(app, "logs", "What worker processes have printed: of a job, an actor, a process.",
+              run_logs, exit_code);
   add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.",
               run_stop, exit_code);
   try {
@@ -158,4 +174,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe::cli
 
-int main(int argc, char** argv) { return troupe::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  troupe::cli::keep_standard_descriptors();
+  return troupe::cli::run(argc, argv);
+}

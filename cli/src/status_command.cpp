@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "config/json.hpp"
 #include "config/token.hpp"
+#include "output.hpp"
 #include "store/types.hpp"
 #include "transport/socket/socket.hpp"
 
@@ -41,15 +42,18 @@ void print_nodes(const json& nodes) {
     fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(),
                node.at("name").get<std::string>(), node.at("state").get<std::string>(),
                amounts(node.at("free")), amounts(node.at("total")), store_usage(node));
+    if (node.contains("logs")) fmt::print("      logs {}\n", node.at("logs").get<std::string>());
   }
 }
 
 void print_rows(const json& status) {
   for (const auto& job : status.at("jobs")) {
     const auto weight = job.at("weight").get<double>();
-    fmt::print("job {}: {} (pid {}), {} processes{}\n", job.at("job").get<std::uint64_t>(),
-               job.at("name").get<std::string>(), job.at("pid").get<int>(),
-               job.at("processes").get<int>(),
+    const auto pid = job.at("pid").get<int>();  // 0: of a detached actor, without a driver
+    const auto processes = job.at("processes").get<int>();
+    fmt::print("job {}: {}{}, {} {}{}\n", job.at("job").get<std::uint64_t>(),
+               job.at("name").get<std::string>(), pid == 0 ? "" : fmt::format(" (pid {})", pid),
+               processes, processes == 1 ? "process" : "processes",
                weight == 1 ? "" : fmt::format(", weight {}", weight));
   }
   for (const auto& actor : status.at("actors")) {
@@ -70,6 +74,7 @@ int run_status(const StatusArguments& arguments) {
   const auto status = ask_head(head, config::find_token(arguments.token_file), {{"do", "status"}});
   if (arguments.as_json) {
     fmt::print("{}\n", config::to_text(status, 2));
+    flush_output();
     return 0;
   }
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
@@ -77,6 +82,7 @@ int run_status(const StatusArguments& arguments) {
              status.at("up_seconds").get<double>());
   print_nodes(status.at("nodes"));
   print_rows(status);
+  flush_output();
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "config/token.hpp"
 #include "node/guard/guardian.hpp"
 #include "node/node.hpp"
+#include "output.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
@@ -24,12 +25,12 @@ int run_worker(const WorkerArguments& arguments) {
   int exit_code = 0;
   node.start(
       [&](runtime::NodeId number) {
-        fmt::print("node {} of the cluster at {}; output of its processes: {}\n", number,
-                   transport::format_endpoint(head.at.host, head.at.port), logs);
-        std::fflush(stdout);
+        say(stdout,
+            fmt::format("node {} of the cluster at {}; output of its processes: {}\n", number,
+                        transport::format_endpoint(head.at.host, head.at.port), logs));
       },
       [&](const std::string& why, bool failed) {
-        fmt::print(stderr, "{}{}\n", failed ? "troupe: " : "stopped: ", why);
+        say(stderr, fmt::format("{}{}\n", failed ? "troupe: " : "stopped: ", why));
         exit_code = failed ? 1 : 0;
         loop.stop();
       });

@@ -19,11 +19,13 @@ as_root() {
 
 # --- Debian packages
 
+# missing_packages NEED...
 missing_packages() {
-  local installed package command
-  installed=" $(lines_of "$setup_dir/debian_packages.txt" | awk '{ print $1 }' |
+  local installed need package command
+  installed=" $(lines_of "$setup_dir/debian_packages.txt" | awk '{ print $2 }' |
     xargs dpkg-query -W -f '${db:Status-Status}:${Package} ' 2> /dev/null || true) "
-  while read -r package command; do
+  while read -r need package command; do
+    [[ " $* " == *" $need "* ]] || continue
     [[ "$installed" == *" installed:$package "* ]] && continue
     [ -n "$command" ] && command -v "$command" > /dev/null && continue
     echo "$package"
@@ -49,7 +51,7 @@ check_tools() {
 
 setup_packages() {
   local missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   install_packages "${missing[@]}"
 }
 
@@ -125,8 +127,9 @@ setup_wheels() {
   ) 9> "$(dirname "$target")/setup.lock"
 }
 
-setup_all() {
+# setup_for NEED...: the packages of those needs (build, test, lint), and the wheels.
+setup_for() {
+  setup_packages "$@"
   check_tools
-  setup_packages
   setup_wheels
 }

@@ -56,12 +56,12 @@ void call_that_takes_too_long() {
 }
 
 void death_of_an_actor() {
-  auto counter = troupe::with({.cpus = 0}).spawn<Counter>();
+  auto counter = troupe::spawn<Counter>();
   counter.call<&Counter::add>(41).get();
   try {
     counter.call<&Counter::die>().get();
   } catch (const troupe::ActorDied& error) {
-    counter = troupe::with({.cpus = 0}).spawn<Counter>();  // What the first one knew is gone.
+    counter = troupe::spawn<Counter>();  // What the first one knew is gone.
     std::cout << "an actor died of signal " << error.signal()
               << "; the next one counts from 0: " << counter.call<&Counter::add>(1).get() << '\n';
   }

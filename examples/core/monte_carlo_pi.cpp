@@ -49,8 +49,7 @@ std::int64_t points_inside(std::uint64_t seed, troupe::Actor<Progress> progress)
 }
 
 void estimate_pi() {
-  // The actor only counts, so it asks for no core of its own.
-  const auto progress = troupe::with({.cpus = 0}).spawn<Progress>();
+  const auto progress = troupe::spawn<Progress>();  // It costs a process, and no core.
   std::vector<troupe::Ref<std::int64_t>> tasks;
   for (int seed = 0; seed < kTasks; ++seed)
     tasks.push_back(troupe::task<points_inside>(seed, progress));

@@ -67,7 +67,7 @@ void work(unsigned seed, troupe::Actor<Server> server) {
 }
 
 void train() {
-  const auto server = troupe::with({.cpus = 0}).spawn<Server>();
+  const auto server = troupe::spawn<Server>();
   std::vector<troupe::Ref<void>> workers;
   for (unsigned seed = 1; seed <= kWorkers; ++seed)
     workers.push_back(troupe::task<work>(seed, server));

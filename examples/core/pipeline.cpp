@@ -68,9 +68,8 @@ void check(int part, const Samples& samples, troupe::Actor<Alarms> alarms) {
 }
 
 void run_pipeline() {
-  const auto light = troupe::with({.cpus = 0});  // for actors that have little to do
-  const auto smoother = light.spawn<Smoother>();
-  const auto alarms = light.spawn<Alarms>();
+  const auto smoother = troupe::spawn<Smoother>();
+  const auto alarms = troupe::spawn<Alarms>();
 
   std::vector<troupe::Ref<void>> checks;
   for (int part = 0; part < kParts; ++part) {

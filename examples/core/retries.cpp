@@ -38,14 +38,14 @@ int throw_at_first(int attempt) {
 }
 
 void task_that_runs_again() {
-  const auto attempts = troupe::with({.cpus = 0}).spawn<Attempts>();
+  const auto attempts = troupe::spawn<Attempts>();
   const int attempt = troupe::task<die_at_first>(attempts).get();
   std::cout << "a task whose process died ran again: attempt " << attempt << '\n';
 }
 
 /// For a task that must not run twice, as one that sends a letter.
 void task_that_runs_once() {
-  const auto attempts = troupe::with({.cpus = 0}).spawn<Attempts>();
+  const auto attempts = troupe::spawn<Attempts>();
   try {
     troupe::with({.retries = 0}).task<die_at_first>(attempts).get();
   } catch (const troupe::ProcessDied& error) {

@@ -18,10 +18,12 @@
 #include "tables/node_table.hpp"
 #include "tables/queue.hpp"
 #include "tables/records.hpp"
+#include "values/actor_name.hpp"
 #include "values/cpu_loans.hpp"
 #include "values/dominant_shares.hpp"
 #include "values/lease_ages.hpp"
 #include "values/lease_bounds.hpp"
+#include "values/light_processes.hpp"
 #include "values/reservations.hpp"
 #include "values/shortlist.hpp"
 #include "values/spares.hpp"
@@ -43,7 +45,8 @@ class Cluster {
         departed_{options.departed_nodes},
         shares_{options.share_window},
         reservations_{options},
-        bounds_{options.lease_processes_per_cpu} {}
+        bounds_{options.lease_processes_per_cpu},
+        light_{options.light_processes_per_cpu} {}
   Cluster(const Cluster&) = delete;
 
   /// Appends to `effects`.
@@ -59,7 +62,7 @@ class Cluster {
   std::vector<ProcessView> processes() const;
   std::optional<ProcessView> process(ProcessId id) const;
   std::optional<ActorView> actor(ActorId id) const;
-  std::optional<ActorView> actor_named(std::string_view name) const;
+  std::optional<ActorView> actor_named(JobId job, std::string_view name) const;
   std::optional<GangView> gang(GangId id) const;
   std::optional<std::string> broken_invariant() const;
 
@@ -167,7 +170,8 @@ class Cluster {
   /// Moves `share`, of which `visible` may be a part, to the process.
   Process& process_for(const Request& request, Node& node, Share& share,
                        const std::vector<GpuIndex>& visible);
-  Process& new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible);
+  Process& new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible,
+                       std::uint32_t threads);
   void became_ready(Process& process);
   void grant(Lease& lease);
   void place(Actor& actor);
@@ -200,7 +204,10 @@ class Cluster {
   bool has_waited_long(const Request& request) const;
   void recall_overdue();
   void tell_who_waits();
-  static std::string held_by_actors(const Job& job);
+  static std::string kept_by_actors(const Job& job);
+  bool lacks_cpu(const Request& request) const;
+  bool halves_itself(const Job& job) const;
+  std::string hint(const Job& job) const;
   bool is_news(const Request& request) const;
   bool competes(const Shape& shape, const Lease& lease) const;
   void recall_for_those_behind();
@@ -247,7 +254,7 @@ class Cluster {
   Records<ProcessId, Process> processes_;
   Records<LeaseId, Lease> leases_;
   std::map<ActorId, Actor> actors_;
-  std::map<std::string, ActorId, std::less<>> names_;
+  std::map<ActorName, ActorId> names_;
   std::map<GangId, Gang> gangs_;
   std::map<JobId, Job> jobs_;
 
@@ -257,10 +264,11 @@ class Cluster {
   Reservations reservations_;
   LeaseAges ages_;
   LeaseBounds bounds_;
+  LightProcesses light_;
   std::vector<std::pair<ProcessId, std::string>> doomed_;
   // In this pass: nodes that can take more than in the last one.
   std::vector<Node*> looked_at_;
-  Shortlist shortlist_{nodes_, bounds_};
+  Shortlist shortlist_{nodes_, bounds_, light_};
   std::vector<Effect>* effects_ = nullptr;  // of the event that is applied
 };
 

@@ -73,9 +73,10 @@ std::optional<std::string> Cluster::broken_invariant() const {
         (process == nullptr || process->role != Role::Actor || process->subject != SubjectId{id})) {
       return fmt::format("actor {}: no process", id);
     }
-    if (!actor.name.empty() && (!names_.contains(actor.name) || names_.at(actor.name) != id)) {
+    if (actor.name.empty()) continue;
+    const auto holder = names_.find({actor.job, actor.name});
+    if (holder == names_.end() || holder->second != id)
       return fmt::format("actor {}: its name is not its own", id);
-    }
   }
   return broken_requests();
 }
@@ -85,6 +86,7 @@ std::optional<std::string> Cluster::broken_value() const {
   const auto nodes = nodes_.all();
   if (auto wrong = spares_.broken_invariant(nodes)) return wrong;
   if (auto wrong = bounds_.broken_invariant(nodes)) return wrong;
+  if (auto wrong = light_.broken_invariant(nodes)) return wrong;
   if (auto wrong = loans_.broken_invariant(nodes)) return wrong;
   std::vector<const Job*> jobs;
   for (const auto& [id, job] : jobs_) {
@@ -120,16 +122,24 @@ std::optional<std::string> Cluster::broken_holders() const {
   for (const auto& [id, job] : jobs_) {
     Resources used;
     Resources returning;
+    Amount of_actors, of_gangs;
     for (const auto& process : job.processes) {
       if (process.job != &job)
         return fmt::format("process {}: it is listed by job {}", process.id, id);
+      if (process.node != nullptr && job.threads != Job::kMixed && process.threads != job.threads)
+        return fmt::format("process {}: its threads are not those that job {} says", process.id,
+                           id);
       if (process.role != Role::None) used += process.held.resources;
+      if (process.role == Role::Actor) of_actors = of_actors + process.held.resources.cpu();
+      if (process.role == Role::Rank) of_gangs = of_gangs + process.held.resources.cpu();
       if (process.role == Role::Lease) {
         const auto& lease = leases_.at(process.subject.lease());
         if (lease.recalled) returning += process.held.resources;
       }
       ++processes;
     }
+    if (of_actors != job.cpus_of_actors || of_gangs != job.cpus_of_gangs)
+      return fmt::format("job {}: what its actors and gangs hold is miscounted", id);
     if (used != job.share.used() || returning != job.share.returning())
       return fmt::format("job {}: what it uses is miscounted", id);
   }
@@ -272,7 +282,7 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
 
 /// One that waits although it could be placed: what became free did not wake it.
 std::optional<std::string> Cluster::forgotten_request() const {
-  Shortlist shortlist{nodes_, bounds_};
+  Shortlist shortlist{nodes_, bounds_, light_};
   for (const auto& [key, shape] : queue_.by_key()) {
     const auto candidates = shortlist.of_all(shape);
     if (!shape.possible || candidates.empty()) continue;

@@ -80,6 +80,16 @@ std::string Cluster::reason_of_waiting(const Request& request) const {
                          node_text(node->id));
     }
   }
+  const bool light = shape.size == 1 && need.empty();
+  if (light && std::ranges::none_of(nodes_.all(), [&](const Node* node) {
+        return matches(node->labels, shape.need.labels) && light_.has_room(*node);
+      })) {
+    return fmt::format(
+        "worker processes that were given nothing, as actors are by default, have reached "
+        "light_processes_per_cpu, {} per CPU, on every node that it may go to: end some of them, "
+        "or add nodes",
+        options_.light_processes_per_cpu);
+  }
   return "it is about to be placed";
 }
 

@@ -140,8 +140,8 @@ std::optional<ActorView> Cluster::actor(ActorId id) const {
   return found == actors_.end() ? std::nullopt : std::optional{view(found->second)};
 }
 
-std::optional<ActorView> Cluster::actor_named(std::string_view name) const {
-  const auto found = names_.find(name);
+std::optional<ActorView> Cluster::actor_named(JobId job, std::string_view name) const {
+  const auto found = names_.find({job, name});
   return found == names_.end() ? std::nullopt : actor(found->second);
 }
 

@@ -34,8 +34,8 @@ std::optional<ProcessView> State::process(ProcessId process) const {
   return impl_->cluster.process(process);
 }
 std::optional<ActorView> State::actor(ActorId actor) const { return impl_->cluster.actor(actor); }
-std::optional<ActorView> State::actor_named(std::string_view name) const {
-  return impl_->cluster.actor_named(name);
+std::optional<ActorView> State::actor_named(JobId job, std::string_view name) const {
+  return impl_->cluster.actor_named(job, name);
 }
 std::optional<GangView> State::gang(GangId gang) const { return impl_->cluster.gang(gang); }
 std::optional<std::string> State::broken_invariant() const {

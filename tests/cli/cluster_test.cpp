@@ -212,10 +212,16 @@ TEST_CASE(
     "a node has as many worker processes as its hard limit of open files allows, and they the soft "
     "one",
     "[cli][cluster]") {
+  // A thread at troupe::init: worker processes, which have the node's environment, are executed and
+  // not forked.
+  const std::string thread = GENERATE("NO_THREAD=1", "DRIVER_THREAD=1");
+  CAPTURE(thread);
   TestCluster cluster(0);
+  auto environment = cluster.environment();
+  environment.push_back(thread);
   Child worker({"/bin/sh", "-c", "ulimit -Sn 100; exec \"$0\" worker --head \"$1\"", TROUPE_PROGRAM,
                 cluster.address()},
-               cluster.environment());
+               environment);
   worker.wait_for_output("of the cluster at");
   const auto driver = cluster.run_driver("many");
   INFO(driver.output);

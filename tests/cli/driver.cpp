@@ -1,7 +1,12 @@
 // A driver for the tests of real clusters: does what its argument says, and prints what came of it.
+#include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -64,7 +69,8 @@ void print(const std::string& name, int value) { std::cout << name << ' ' << val
 /// Four actors of one CPU each, at the same time: on two nodes of two CPUs that takes both.
 int use_all(troupe::Cluster&) {
   std::vector<troupe::Actor<Holder>> holders;
-  for (int i = 0; i < 4; ++i) holders.push_back(troupe::with({.spread = true}).spawn<Holder>());
+  for (int i = 0; i < 4; ++i)
+    holders.push_back(troupe::with({.cpus = 1, .spread = true}).spawn<Holder>());
   for (auto& holder : holders) print("parent", holder.call<&Holder::parent>().get());
   return 0;
 }
@@ -168,14 +174,23 @@ int task(troupe::Cluster&) {
   return 0;
 }
 
+/// A thread that runs at troupe::init: worker processes are executed, not forked.
+void sleep_until_stopped(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait(lock, stop, [] { return false; });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  std::jthread sleeper;
+  if (std::getenv("DRIVER_THREAD")) sleeper = std::jthread(sleep_until_stopped);
   try {
     auto cluster = troupe::init(argc, argv);
     if (what == "use_all") return use_all(cluster);
-    if (what == "hold") return hold({});
+    if (what == "hold") return hold({.cpus = 1});
     if (what == "hold_first") return hold({.labels = {{"troupe.node", "1"}}});
     if (what == "gang") return gang(cluster);
     if (what == "by_node") return by_node(cluster);

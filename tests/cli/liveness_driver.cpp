@@ -63,8 +63,8 @@ int third() {
 int unplaced() {
   const auto all = troupe::with({.cpus = 2}).spawn<Far>();
   all.ready().get();
-  const auto far = troupe::spawn<Far>();
-  const auto caller = troupe::with({.cpus = 0}).spawn<Third>();
+  const auto far = troupe::with({.cpus = 1}).spawn<Far>();
+  const auto caller = troupe::spawn<Third>();
   caller.ready().get();
   const auto called = caller.call<&Third::calls>(far);
   std::this_thread::sleep_for(std::chrono::seconds(1));  // so that it waits by then

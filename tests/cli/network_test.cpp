@@ -34,6 +34,23 @@ TEST_CASE("a program runs on another host, which joined over the network", "[cli
   CHECK(eventually([&] { return processes_with("XDG_STATE_HOME=" + scene.far.path()).empty(); }));
 }
 
+TEST_CASE("what worker processes of another host print appears at the driver", "[cli][network]") {
+  Scene scene;
+  if (!can_make_hosts(scene)) return;
+  auto head = scene.start_head({"--cpus", "2"});
+  Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus",
+                                      "2", "--name", "far"}),
+               scene.far_environment);
+  worker.wait_for_output("of the cluster at");
+  const auto done = scene.drive({TROUPE_TEST_OUTPUT_DRIVER, "speaks"});
+  INFO(done.output);
+  CHECK_THAT(done.output, Catch::Contains("node=far) hello from a task on node 2\n"));
+  const auto logs =
+      run(scene.hosts.on_first({TROUPE_PROGRAM, "logs", "job", "1"}), scene.near_environment);
+  INFO(logs.output);
+  CHECK_THAT(logs.output, Catch::Contains("node=far) hello from a task on node 2\n"));
+}
+
 TEST_CASE("what ends a worker process before it is ready is in the failure that its caller sees",
           "[cli][network]") {
   Scene scene;

@@ -1,8 +1,22 @@
 #include <catch2/catch.hpp>
 
 #include "example.hpp"
+#include "support/cluster.hpp"
 
 using namespace troupe::test;
+
+TEST_CASE("guest_book prints what it says, privately and on a cluster", "[examples][core]") {
+  check_example({.name = "core/guest_book"});
+}
+
+TEST_CASE("two programs share the guest book", "[examples][core]") {
+  TestCluster cluster(2);
+  const std::string program = TROUPE_EXAMPLES_BUILT "/core/guest_book";
+  CHECK(run({program, "--stay"}, cluster.environment()).output == "1 guest has signed\n");
+  CHECK(run({program}, cluster.environment()).output == "2 guests have signed\n");
+  CHECK(run({program}, cluster.environment()).output == "1 guest has signed\n");
+  CHECK(cluster.all_is_free());
+}
 
 TEST_CASE("monte_carlo_pi prints what it says, privately and on a cluster", "[examples][core]") {
   check_example({.name = "core/monte_carlo_pi"});

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, promises, sizes, tidy, words
+from checks import arrows, floors, headers, layout, promises, sizes, snippets, tidy, words
 from checks.tree import git_tree
 
 
@@ -27,6 +27,7 @@ def main():
         "sizes": lambda: sizes.check(tree),
         "words": lambda: words.check(tree),
         "promises": lambda: promises.check(tree),
+        "snippets": lambda: snippets.check(tree),
         "headers": lambda: headers.check(tree, options.build.resolve()),
         "tidy": lambda: tidy.check(tree, options.build.resolve()),
     }

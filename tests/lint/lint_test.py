@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, promises, sizes, words
+from checks import arrows, floors, headers, layout, promises, sizes, snippets, words
 from checks.tree import Tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -47,6 +47,43 @@ class Promises(LintTest):
             })),
             "there is no test \"it held\"", "names no test: * Nobody shows this.")
 
+    def test_another_page_names_tests_that_are_there_and_need_not_name_one(self):
+        self.assert_problems(
+            promises.check(self.tree({
+                "docs/debugging.md": "* It holds. Test: \"it holds\".\n* A step.\n\nTwo hold. Tests: \"it holds\", \"it\nheld\".\n",
+                "tests/a_test.cpp": "TEST_CASE(\"it holds\", \"[a]\") {}\n",
+            })),
+            "docs/debugging.md: there is no test \"it held\"")
+
+
+class Snippets(LintTest):
+    SOURCE = "int main() {\n  // [one]\n  int a = 1;\n  // [inner]\n  if (a) a = 2;\n  // [/inner]\n  // [/one]\n}\n// [two]\nint b;\n// [/two]\n"
+    CMAKE = "add_executable(program a.cpp)\n"
+
+    def problems(self, page):
+        return snippets.check(self.tree({"docs/a.md": page, "x/a.cpp": self.SOURCE, "x/CMakeLists.txt": self.CMAKE}))
+
+    def test_a_block_is_a_region_several_or_the_file_or_says_why_it_is_none(self):
+        self.assert_problems(self.problems(
+            "# A\n\n<!-- from x/a.cpp: one -->\n```cpp\nint a = 1;\nif (a) a = 2;\n```\n"
+            "<!-- from x/a.cpp: inner, two -->\n```cpp\nif (a) a = 2;\n\nint b;\n```\n"
+            f"<!-- from x/a.cpp -->\n```cpp\n{self.SOURCE}```\n<!-- plain: it must not compile -->\n```cpp\nint* a;\n```\n"
+            "```\nno code\n```\n```sh\nls\n```\n"))
+
+    def test_a_block_that_differs_or_comes_from_nowhere_is_found(self):
+        self.assert_problems(
+            self.problems("```cpp\nint a;\n```\n<!-- from x/a.cpp: one -->\n```cpp\nint a = 2;\n```\n"
+                          "<!-- from x/b.cpp: one -->\n```cpp\nint a = 2;\n```\n<!-- from x/a.cpp: three -->\n```cpp\nint a;\n```\n"
+                          "<!-- from x/a.cpp -->\n```cpp\nint a;\n```\n<!-- plain: -->\n```cmake\nproject(a)\n```\n"),
+            "docs/a.md:1: a block of code needs a line above", "docs/a.md:5: the block is not what x/a.cpp has in one",
+            "docs/a.md:9: there is no file x/b.cpp", "docs/a.md:13: x/a.cpp has not one region [three]",
+            "docs/a.md:17: the block is not the text of x/a.cpp", "docs/a.md:21: a block of code needs a line above")
+
+    def test_a_file_that_nothing_builds_is_found(self):
+        self.assert_problems(
+            snippets.check(self.tree({"README.md": "<!-- from x/a.cpp: two -->\n```cpp\nint b;\n```\n", "x/a.cpp": self.SOURCE})),
+            "README.md:2: no CMakeLists.txt builds x/a.cpp")
+
 
 class Arrows(LintTest):
     def test_down_is_allowed(self):
@@ -65,13 +102,13 @@ class Arrows(LintTest):
                 "scheduler/src/state.cpp": "#include <troupe/ref.hpp>\n",
                 "scheduler/src/state.hpp": "#include \"head/head.hpp\"\n",
                 "train/src/a.cpp": "#include <troupe/tune.hpp>\n",
-                "tune/include/troupe/tune/asha.hpp": "#include <troupe/train/context.hpp>\n",
+                "tune/include/troupe/tune/schedulers/asha.hpp": "#include <troupe/train/context.hpp>\n",
             })),
             "runtime/src/head/head.cpp:2: runtime may not include train",
             "scheduler/src/state.cpp:1: scheduler may not include runtime",
             "scheduler/src/state.hpp:1: scheduler may not include \"head/head.hpp\" of runtime",
             "train/src/a.cpp:1: train may not include tune",
-            "tune/include/troupe/tune/asha.hpp:1: tune may not include train")
+            "tune/include/troupe/tune/schedulers/asha.hpp:1: tune may not include train")
 
     def test_private_things_in_public_headers_are_found(self):
         self.assert_problems(

@@ -1,20 +1,17 @@
 # Configures, builds and runs CONSUMER in SCRATCH against the build tree TROUPE_BUILD, or against a prefix that COMPONENT and
 # what lies below it were installed into. In: ORIGIN, COMPONENT, TROUPE_BUILD, CONSUMER, SCRATCH, LAUNCHER, CXX.
 cmake_minimum_required(VERSION 3.24)
-
-function(check_step what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output TIMEOUT 240)
-  if(NOT result EQUAL 0)
-    message(FATAL_ERROR "${what}: ${result}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/check_step.cmake)
 
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 set(where -Dtroupe_DIR=${TROUPE_BUILD})
 if(ORIGIN STREQUAL "install_prefix")
-  foreach(component runtime ${COMPONENT})
+  set(below runtime)
+  if(COMPONENT STREQUAL "train")
+    list(APPEND below collective)
+  endif()
+  foreach(component IN LISTS below COMPONENT)
     check_step("install" ${CMAKE_COMMAND} --install ${TROUPE_BUILD} --prefix ${SCRATCH}/prefix --component ${component})
   endforeach()
   set(where -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix)

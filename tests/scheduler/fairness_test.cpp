@@ -116,6 +116,27 @@ TEST_CASE("a driver whose actor waits is told that its others keep what they hav
                  "; 2 actors of this job keep what they were given until their last handles go"));
 }
 
+TEST_CASE("the driver is told of a gang that it stands still for, behind one of its own too",
+          "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1_job);
+  world.ask_gang(1_gang, driver, 2, cpus(1), Strategy::Pack);
+  world.ask_gang(2_gang, driver, 2, cpus(1), Strategy::Pack);
+  world.wait(Options{}.notice_after);
+  CHECK(world.seen<StillWaits>().empty());
+
+  world.step(
+      GangAsked{world.next_request(), 3_gang, 1_job, driver, 2, cpus(1), Strategy::Spread, true});
+  world.ask_actor(1_actor, driver, cpus(2));
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 2);  // of the actor too: each kind has its own pause
+  CHECK_THAT(told[0].what + told[1].what, Catch::Contains("gang 3"));
+  CHECK_THAT(told[0].reason + told[1].reason,
+             Catch::Contains("; this program's own gangs hold 2 of the cluster's 2 CPUs"));
+}
+
 TEST_CASE("the driver is told of tasks and gangs that wait while the job has none",
           "[scheduler][notice]") {
   World world;
@@ -129,6 +150,74 @@ TEST_CASE("the driver is told of tasks and gangs that wait while the job has non
   REQUIRE(told.size() == 2);
   CHECK(told[0].driver == second);
   CHECK(told[1].driver == third);
+}
+
+TEST_CASE(
+    "a driver whose actors hold half of the CPUs is told so once its tasks wait long for the rest",
+    "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  world.join("b", {{"cpu", 2}});
+  const auto driver = world.start_job(1_job);
+  for (ActorId actor{1}; actor <= 2_actor; ++actor) world.ask_actor(actor, driver, cpus(1));
+  for (int i = 0; i < 3; ++i) world.ask_lease(driver, cpus(1));
+  CHECK(world.leases.size() == 2);
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].what == "lease of cpu 1");
+  CHECK_THAT(told[0].reason,
+             Catch::EndsWith("; this program's own actors hold 2 of the cluster's 4 CPUs: "
+                             "with({.cpus = 0}) gives an actor none"));
+  world.wait(Options{}.notice_after);
+  CHECK(world.seen<StillWaits>().empty());
+}
+
+TEST_CASE("of gangs and actors that hold half of the CPUs together both are named",
+          "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 4}});
+  const auto driver = world.start_job(1_job);
+  world.ask_gang(1_gang, driver, 2, cpus(0.5));
+  const bool with_actor = GENERATE(false, true);
+  world.ask_actor(1_actor, driver, cpus(with_actor ? 1 : 0));
+  world.ask_gang(2_gang, driver, 1, cpus(with_actor ? 0 : 1));
+  for (int i = 0; i < 4; ++i) world.ask_lease(driver, cpus(1));
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK_THAT(
+      told[0].reason,
+      Catch::EndsWith(with_actor
+                          ? "; this program's own actors hold 1 of the cluster's 4 CPUs, and its "
+                            "gangs 1: with({.cpus = 0}) gives an actor none"
+                          : "; this program's own gangs hold 2 of the cluster's 4 CPUs meanwhile"));
+}
+
+TEST_CASE("tasks in line are no news where their job's actors hold less than half, or another's do",
+          "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 4}});
+  const auto driver = world.start_job(1_job), other = world.start_job(2_job);
+  world.ask_actor(1_actor, driver, cpus(1));
+  world.ask_actor(2_actor, driver, cpus(0));
+  world.ask_actor(3_actor, other, cpus(2), {}, 2_job);
+  for (int i = 0; i < 3; ++i) world.ask_lease(driver, cpus(1));
+  world.wait(Options{}.notice_after);
+  CHECK(world.seen<StillWaits>().empty());
+}
+
+TEST_CASE("an actor that was given nothing is not said to keep it", "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 1}});
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, cpus(0));
+  world.ask_actor(2_actor, driver, cpus(1));
+  world.ask_actor(3_actor, driver, cpus(1));
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK_THAT(told[0].reason, Catch::Contains("; an actor of this job keeps what it was given"));
 }
 
 TEST_CASE("without patience for it the same gang would wait for ever", "[scheduler][fairness]") {

@@ -124,5 +124,5 @@ TEST_CASE("gangs and actors share the fate of who asked for them", "[scheduler][
   world.settle();
   CHECK(world.is_idle());
   CHECK(world.state.gangs().empty());
-  CHECK_FALSE(world.state.actor_named("child"));
+  CHECK_FALSE(world.state.actor_named(1_job, "child"));
 }

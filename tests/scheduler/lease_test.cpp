@@ -178,7 +178,7 @@ TEST_CASE("when a job ends its processes are stopped and its requests dropped",
   CHECK(world.is_idle());
   CHECK(world.state.processes().empty());
   CHECK(world.state.jobs().empty());
-  CHECK_FALSE(world.state.actor_named("x"));
+  CHECK_FALSE(world.state.actor_named(1_job, "x"));
 
   world.ask_lease(driver, cpus(1));
   CHECK(world.refusal() == "job 1 is not running");

@@ -99,7 +99,7 @@ TEST_CASE("an actor's id that is taken is refused to the second, and the first s
     CHECK(world.refusal() == "actor 5 is there already, made by process 1 of job 1");
     CHECK(world.state.actor(5_actor)->type == before->type);
     CHECK(world.state.actor(5_actor)->process == before->process);
-    CHECK_FALSE(world.state.actor_named("another"));
+    CHECK_FALSE(world.state.actor_named(1_job, "another"));
   }
 }
 

@@ -64,6 +64,7 @@ class Storm {
   static Options options() {
     Options options;
     options.lease_processes_per_cpu = 3;
+    options.light_processes_per_cpu = 2;
     options.idle_time = 3s;
     options.reservation_term = 2s;
     options.limit_patience = 5s;

@@ -36,7 +36,24 @@ TEST_CASE(
   CHECK(world.refusal() == "the name 'x' is taken by actor 1 of job 1");
   world.release_actor(1_actor);
   world.ask_actor(2_actor, driver, cpus(1), "x");
-  CHECK(world.state.actor_named("x")->actor == 2_actor);
+  CHECK(world.state.actor_named(1_job, "x")->actor == 2_actor);
+}
+
+TEST_CASE("a plain name is its job's own, and one with a namespace is the cluster's",
+          "[scheduler][refusal]") {
+  World world;
+  world.join("a", {{"cpu", 4}});
+  const auto first = world.start_job(1_job);
+  const auto second = world.start_job(2_job);
+  world.ask_actor(1_actor, first, cpus(1), "x");
+  world.ask_actor(2_actor, second, cpus(1), "x", 2_job);
+  CHECK(world.seen<Refused>().empty());
+  CHECK(world.state.actor_named(1_job, "x")->actor == 1_actor);
+  CHECK(world.state.actor_named(2_job, "x")->actor == 2_actor);
+  world.ask_actor(3_actor, first, cpus(1), "shared/x");
+  world.ask_actor(4_actor, second, cpus(1), "shared/x", 2_job);
+  CHECK(world.refusal() == "the name 'shared/x' is taken by actor 3 of job 1");
+  CHECK(world.state.actor_named(2_job, "shared/x")->actor == 3_actor);
 }
 
 TEST_CASE("requests wait for a first node for a while, then they are refused",

@@ -1,11 +1,14 @@
 #include <troupe/train.hpp>
 #include <troupe/troupe.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <span>
 #include <string>
 
+#include <ATen/Parallel.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -89,6 +92,14 @@ double total(const Parameters& parameters) {
   return parameters.none.defined() ? -1 : sum;
 }
 
+int torch_threads() { return at::get_num_threads(); }
+/// Also those of a thread that user code has started.
+struct Computes {
+  int threads() const { return torch_threads(); }
+  int threads_of_another() const { return std::async(std::launch::async, torch_threads).get(); }
+};
+int threads_of_rank(train::Context&, const Config&) { return torch_threads(); }
+
 void report_for_ever(train::Context& ctx, const Config&) {
   for (int i = 0;; ++i) ctx.report({{"i", i}});
 }
@@ -143,6 +154,24 @@ TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {
   const auto endless = train::run<report_for_ever>(Config{}, options);
   CHECK(endless.stopped);
   CHECK(endless.history.size() == 2);
+}
+
+TEST_CASE("LibTorch has a thread for each CPU that an actor, a task or a rank asks for, or one",
+          "[train][run][threads]") {
+  for (const auto* variable : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
+    ::unsetenv(variable);  // of whoever runs the tests
+  const auto limit = std::chrono::seconds(60);
+  const auto cluster = init({.cpus = 8});
+  for (const int cpus : {0, 1, 2, 3}) {
+    const auto given = cpus == 0 ? with({}) : with({.cpus = static_cast<double>(cpus)});
+    const auto actor = given.spawn<Computes>();
+    CHECK(actor.call<&Computes::threads>().get(limit) == std::max(cpus, 1));
+    CHECK(actor.call<&Computes::threads_of_another>().get(limit) == std::max(cpus, 1));
+  }
+  CHECK(task<torch_threads>().get(limit) == 1);
+  CHECK(with({.cpus = 2}).task<torch_threads>().get(limit) == 2);
+  CHECK(train::run<threads_of_rank>(Config{}, {.workers = 2}).value == 1);
+  CHECK(train::run<threads_of_rank>(Config{}, {.workers = 2, .each = {.cpus = 3}}).value == 3);
 }
 
 TEST_CASE("data-parallel runs follow one another in the processes of one gang", "[train][run]") {
@@ -240,7 +269,9 @@ TEST_CASE("options of a run that cannot be are named", "[train][run]") {
 
 // Last: it uses LibTorch in this process, which forks no more after it.
 TEST_CASE("in this process a run needs no cluster", "[train][run]") {
+  // [in process]
   const auto result = train::run<fit_line>(Config{}, {.where = train::Where::InProcess});
+  // [/in process]
   REQUIRE(result.value);
   CHECK(*result.value < 0.1);
   CHECK(result.history.size() == 3);

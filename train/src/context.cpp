@@ -13,6 +13,7 @@
 #include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
 #include "collective/call.hpp"
+#include "context_options.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/device.hpp"
 #include "parallel/reducer.hpp"
@@ -65,6 +66,12 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
   return found;
 }
 
+/// 0: as it was. A worker process has been given its threads as it started.
+int threads_of(const ContextOptions& options) {
+  if (options.threads >= 0) return options.threads;
+  return this_gang() != nullptr ? 0 : 1;
+}
+
 }  // namespace
 
 // Also where the constructor of the context throws: the others must not wait for this rank.
@@ -81,7 +88,7 @@ void Context::Impl::leave() {
   }
 }
 
-Context::Context(Member& member) : Context(member, ContextOptions{}) {}
+Context::Context(Member& member) : Context(member, options_from(member.settings())) {}
 
 Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{member,
@@ -92,7 +99,7 @@ Context::Context(Member& member, ContextOptions options)
                      {},
                      {},
                      {}}) {
-  if (impl_->options.threads > 0) at::set_num_threads(impl_->options.threads);
+  if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
   const auto epoch =
@@ -104,6 +111,7 @@ Context::Context(Member& member, ContextOptions options)
 
 Context::~Context() = default;
 
+const ContextOptions& Context::options() const { return impl_->options; }
 int Context::rank() const { return impl_->member.gang().rank(); }
 int Context::local_rank() const { return impl_->member.gang().local_rank(); }
 int Context::world_size() const { return impl_->member.gang().size(); }
@@ -114,20 +122,24 @@ Communicator& Context::communicator() {
   if (impl_->communicator) return *impl_->communicator;
   auto& gang = impl_->member.gang();
   using Backend = ContextOptions::Backend;
-  const auto backend = impl_->options.backend;
-  if (backend == Backend::Nccl || (backend == Backend::Auto && impl_->device.is_cuda())) {
-    const int index = impl_->device.is_cuda() ? impl_->device.index() : -1;
-    auto made = make_nccl_communicator(
-        gang, {.name = kCommunicator, .timeout = impl_->options.timeout, .device = index});
+  const auto& options = impl_->options;
+  HostOptions host{
+      .name = kCommunicator, .timeout = options.timeout, .warn_after = options.warn_after};
+  if (options.backend == Backend::Nccl ||
+      (options.backend == Backend::Auto && impl_->device.is_cuda())) {
+    NcclOptions nccl{
+        .name = kCommunicator, .timeout = options.timeout, .warn_after = options.warn_after};
+    if (impl_->device.is_cuda()) nccl.device = impl_->device.index();
+    auto made = make_nccl_communicator(gang, nccl);
     // NCCL compares nothing, and a few bytes are faster in main memory.
     if (gang.size() > 1) {
-      impl_->control = make_host_communicator(
-          gang, {.name = kControl, .timeout = impl_->options.timeout, .chunk_bytes = 16 << 10});
+      host.name = kControl;
+      host.chunk_bytes = 16 << 10;
+      impl_->control = make_host_communicator(gang, host);
     }
     impl_->communicator = std::move(made);
   } else {
-    impl_->communicator =
-        make_host_communicator(gang, {.name = kCommunicator, .timeout = impl_->options.timeout});
+    impl_->communicator = make_host_communicator(gang, host);
   }
   return *impl_->communicator;
 }

@@ -21,7 +21,8 @@ Cluster private_cluster(const RunOptions& options) {
   InitOptions init;
   init.name = options.name;
   // The ranks may be more than the cores: a run on one machine is for trying things out.
-  init.cpus = std::max(1.0, std::ceil(options.workers * std::max(options.each.cpus, 0.0)));
+  const double each = options.each.cpus == Options{}.cpus ? 1 : std::max(options.each.cpus, 0.0);
+  init.cpus = std::max(1.0, std::ceil(options.workers * each));
   for (const auto& [name, amount] : options.each.resources)
     init.resources.emplace_back(name, amount * options.workers);
   return troupe::init(std::move(init));
@@ -31,7 +32,8 @@ troupe::detail::RunInfo info_of(const RunOptions& options) {
   return {.storage = options.storage,
           .restore_from = options.restore_from,
           .name = options.name,
-          .seed = options.seed};
+          .seed = options.seed,
+          .settings = options.context};
 }
 
 }  // namespace troupe::train::detail

@@ -62,7 +62,9 @@ class Actor {
   /// ActorDied.
   Ref<void> ready() const { return detail::ref_to<void>(detail::actor_ready(state())); }
 
-  /// Ends its process now, whatever it does. Calls under way fail with ActorDied.
+  /// Ends its process, whatever it does; returns at once. Calls under way fail with ActorDied, and so
+  /// do later ones, but for those that arrive in the moments (most often under a millisecond) until
+  /// the process is gone.
   void kill() const { detail::kill_actor(state()); }
 
   explicit operator bool() const { return state_ != nullptr; }
@@ -101,15 +103,18 @@ Actor<T> start_actor(const RequestOptions& options, A&&... arguments) {
 }
 }  // namespace detail
 
-/// Makes a T(arguments...) in a process of its own. Returns at once; calls may be made before it is
+/// Makes a T(arguments...) in a process of its own, for which no core is set aside: see
+/// Options::cpus. Returns at once; calls may be made before it is
 /// there. Refs among the arguments are resolved first.
 template <class T, class... A>
 Actor<T> spawn(A&&... arguments) {
-  return detail::start_actor<T>(detail::default_options(), std::forward<A>(arguments)...);
+  return detail::start_actor<T>(detail::default_actor_options(), std::forward<A>(arguments)...);
 }
 
-/// The actor of that name (Options::name) in this cluster. Throws TimedOut if there is none in
-/// time, Refused if it is no T, or if no actor can have that name.
+/// The actor of that name (Options::name): of this job, or of the cluster where the name has a
+/// namespace. Waits until it can be called; with a timeout of 0 it looks once. Throws TimedOut if
+/// there is none in time, Refused if it is no T, if it is another job's and not detached, or if no
+/// actor can have that name.
 template <class T>
 Actor<T> find(std::string_view name, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   return detail::actor_of<T>(detail::find_actor(name, detail::type_name<T>, timeout));

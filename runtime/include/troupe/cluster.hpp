@@ -20,6 +20,10 @@ struct InitOptions {
   /// This job's part of the cluster beside other jobs': one of weight 2 gets twice what one of
   /// weight 1 gets, where both want more than there is. Above 0.
   double weight = 1;
+  /// What this job's worker processes print appears on this program's standard error too, with who
+  /// it was before each line. Off: only in their log files. (A private cluster without a folder to
+  /// write logs to says so; its worker processes print where this program does.)
+  bool worker_output = true;
   /// Private: cores of its one node; 0: as many as this process may use.
   double cpus = 0;
   std::optional<int> gpus = {};  ///< private: GPUs; none: those that are there
@@ -61,9 +65,10 @@ class [[nodiscard]] Cluster {
 ///
 /// Where the cluster is, first that is given: `--address HOST:PORT` on the command line (both
 /// spellings, `--address=...` too; they stay in argv, like `--token-file FILE`),
-/// InitOptions::address, TROUPE_ADDRESS; else private. Throws Disconnected (nobody answers there),
+/// InitOptions::address, TROUPE_ADDRESS; else private. `--no-worker-output` there is
+/// InitOptions::worker_output = false. Throws Disconnected (nobody answers there),
 /// Refused (token or version, or options that make no sense, as a spill directory that cannot be
-/// written; it says which), std::invalid_argument (an address, a weight or an amount that is none),
+/// written; it says which), std::invalid_argument (a weight or an amount that is none),
 /// std::logic_error for a second session.
 [[nodiscard]] Cluster init(int argc, char** argv, InitOptions options = {});
 /// Likewise, with the process's command line left alone.

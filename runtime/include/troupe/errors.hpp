@@ -23,6 +23,7 @@ struct Failure {
     GangBroken,    ///< another rank of the gang died
     TooLarge,      ///< a value or a message above its limit
     StoreFull,     ///< the object store has no room for a value, and could make none in time
+    NameTaken,     ///< another actor has the name
   };
 
   Kind kind = Kind::Unknown;
@@ -81,6 +82,10 @@ struct Impossible : Error {
 };
 struct Refused : Error {
   using Error::Error;
+};
+/// Another actor has the name that one was to be given.
+struct NameTaken : Refused {
+  using Refused::Refused;
 };
 struct Disconnected : Error {
   using Error::Error;

@@ -38,7 +38,9 @@ struct GangShape {
 /// through this_gang(). When one of them dies the gang is broken: the others leave their
 /// collectives with GangBroken, and calls of the dead rank fail with ActorDied, which names it. The
 /// others answer on, so that what they have can be saved. The gang, with all it holds, ends with
-/// the last copy of this.
+/// the last copy of this and the calls that were made on it: a rank that is in a collective, which
+/// a rank that threw will not come to, keeps it for as long as the collective waits. kill() ends it
+/// at once.
 template <class T>
 class Gang {
  public:
@@ -138,15 +140,16 @@ class PendingGang {
 
 namespace detail {
 template <class T, class... A>
-PendingGang<T> place_ranks(const GangShape& shape, const RequestOptions& each, A&&... arguments) {
+PendingGang<T> place_ranks(const GangShape& shape, const RequestOptions& each, bool awaited,
+                           A&&... arguments) {
   constexpr int most = 1 << 16;
   if (shape.size < 1 || shape.size > most) {
     throw std::invalid_argument("the size of a gang must be between 1 and 65536, not " +
                                 std::to_string(shape.size));
   }
-  const GangRequest request{static_cast<std::uint32_t>(shape.size), shape.strategy};
+  const GangRequest request{static_cast<std::uint32_t>(shape.size), shape.strategy, awaited};
   return PendingGang<T>(place_gang(make_constructor_call<T>(std::forward<A>(arguments)...),
-                                   type_name<T>, request, for_rank(each), shape.timeout));
+                                   actor_label<T>, request, for_rank(each), shape.timeout));
 }
 }  // namespace detail
 
@@ -156,14 +159,17 @@ PendingGang<T> place_ranks(const GangShape& shape, const RequestOptions& each, A
 template <class T, class... A>
 PendingGang<T> place(const GangOptions& options, A&&... arguments) {
   return detail::place_ranks<T>({options.size, options.strategy, options.timeout},
-                                detail::own(options.each), std::forward<A>(arguments)...);
+                                detail::own(options.each), false, std::forward<A>(arguments)...);
 }
 
 /// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are
-/// placed: place(), then PendingGang::get(), and throws what they throw.
+/// placed: place(), then PendingGang::get(), and throws what they throw. Where it has waited 5 s, the
+/// program says on standard error for what.
 template <class T, class... A>
 Gang<T> gang(const GangOptions& options, A&&... arguments) {
-  return place<T>(options, std::forward<A>(arguments)...).get();
+  return detail::place_ranks<T>({options.size, options.strategy, options.timeout},
+                                detail::own(options.each), true, std::forward<A>(arguments)...)
+      .get();
 }
 
 }  // namespace troupe

@@ -51,8 +51,27 @@ class GangContext {
   [[nodiscard]] virtual std::shared_ptr<void> on_broken(std::function<void()> then) = 0;
 };
 
-/// The context of the actor that is running (or being constructed) on this thread; nullptr if it is
-/// not a gang's rank.
-GangContext* this_gang();
+/// What this_gang() gives: a pointer, of which `*` and `->` throw std::logic_error where there is no
+/// gang, rather than end the process.
+class ThisGang {
+ public:
+  explicit ThisGang(GangContext* context) : context_{context} {}
+
+  GangContext& operator*() const {
+    if (context_ == nullptr) refuse();
+    return *context_;
+  }
+  GangContext* operator->() const { return &**this; }
+  operator GangContext*() const { return context_; }  ///< nullptr where there is no gang
+
+ private:
+  [[noreturn]] static void refuse();
+
+  GangContext* context_;
+};
+
+/// The context of the actor that is running (or being constructed) on this thread; one of nothing
+/// if it is not a gang's rank.
+ThisGang this_gang();
 
 }  // namespace troupe

@@ -29,14 +29,20 @@ using NamedLabel = std::pair<std::string_view, std::string_view>;
 /// twice in a co_await expression); `with` copies at once, so views need to live only until it
 /// returns.
 struct Options {
-  double cpus = 1;       ///< cores; a fraction shares one
+  /// Cores; a fraction shares one. -1: 1 for a task and for each rank of a gang, none for an actor,
+  /// which then costs a process and goes to the node that has the fewest such for its cores.
+  double cpus = -1;
   double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
   /// How often a task that had begun in a process that died runs again; -1: 3 times; 0: never.
   /// Actors: never.
   int retries = -1;
-  /// Of an actor, for troupe::find; unique in its cluster; no task or rank has one.
+  /// Of an actor, for troupe::find; no task or rank has one. A plain name is unique in its job and
+  /// found there; one with a namespace before it, as "shared/counter", is unique in its cluster.
   std::string_view name = {};
+  /// An actor that lives until kill(), or until its cluster ends, and that programs find by its
+  /// name, which has a namespace. It is a job of its own: see docs/detached.md.
+  bool detached = false;
   bool spread = false;                                ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
   /// Only on nodes that carry all of these. Each node carries troupe.node=<its number>, besides
@@ -49,9 +55,11 @@ namespace detail {
 /// Options with storage of its own. Amounts are in units; zero amounts are left out.
 struct RequestOptions {
   std::vector<std::pair<std::string, double>> resources{{"cpu", 1.0}};
+  bool cpus_by_kind = true;  ///< the "cpu" among them is a task's and a rank's, no actor's
   std::vector<std::pair<std::string, std::string>> labels;
   int retries = -1;
   std::string name;
+  bool detached = false;
   bool spread = false;
 };
 /// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a
@@ -59,9 +67,9 @@ struct RequestOptions {
 RequestOptions own(const Options& options);
 /// Throws std::invalid_argument, naming the field, where a task cannot have what is asked for.
 const RequestOptions& for_task(const RequestOptions& options);
-/// Likewise of an actor.
-const RequestOptions& for_actor(const RequestOptions& options);
-/// Likewise of each rank of a gang.
+/// The same of an actor, which has no CPU where its options do not say how many.
+RequestOptions for_actor(const RequestOptions& options);
+/// The same of each rank of a gang.
 const RequestOptions& for_rank(const RequestOptions& options);
 }  // namespace detail
 }  // namespace troupe

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include <troupe/detail/call.hpp>
@@ -30,7 +31,15 @@ TaskRef<F> start_task(const RequestOptions& options, A&&... arguments) {
 /// does not.
 template <auto F, class... A>
 detail::TaskRef<F> task(A&&... arguments) {
-  return detail::start_task<F>(detail::default_options(), std::forward<A>(arguments)...);
+  return detail::start_task<F>(detail::default_task_options(), std::forward<A>(arguments)...);
+}
+
+/// For task(f, ...), which people write who come from std::async: says what to write instead.
+template <class F, class... A>
+void task(F&&, A&&...) {
+  static_assert(!std::is_same_v<F, F>,
+                "troupe: the function is a template argument: troupe::task<f>(arguments...); a "
+                "lambda with captures cannot travel, give what it captures as arguments");
 }
 
 }  // namespace troupe

@@ -30,6 +30,14 @@ using Metrics = std::vector<Metric>;
 /// What becomes of a trainable after a report.
 enum class Verdict : std::uint8_t { Continue, Stop };
 
+/// Options for the context of a trainable, as they travel from the driver to each rank. The module of
+/// the context makes them and reads them (train::ContextOptions converts to this); the runtime and
+/// tune pass them on unread.
+struct ContextSettings {
+  std::string type = {};   ///< of the options, for errors; empty: none were given
+  std::string bytes = {};  ///< as that module encodes them
+};
+
 /// One rank of a trainable's gang, as its context sees it. The context type of a trainable
 /// (train::Context, tune::Context) is constructible from a Member& that outlives it. Used by the
 /// one thread that runs the trainable.
@@ -49,6 +57,11 @@ class Member {
   /// Checkpoint directory to go on from; empty: start anew.
   virtual const std::string& restore_from() const = 0;
   virtual std::uint64_t seed() const = 0;  ///< of this run, the same on every rank
+  /// What the driver wants the context to be made with, the same on every rank; none by default.
+  virtual const ContextSettings& settings() const {
+    static const ContextSettings none;
+    return none;
+  }
 };
 
 }  // namespace troupe

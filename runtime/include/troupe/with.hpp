@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <utility>
 
 #include <troupe/actor.hpp>
+#include <troupe/errors.hpp>
 #include <troupe/gang.hpp>
 #include <troupe/options.hpp>
 #include <troupe/task.hpp>
@@ -25,16 +27,35 @@ class With {
   Actor<T> spawn(A&&... arguments) const {
     return detail::start_actor<T>(detail::for_actor(options_), std::forward<A>(arguments)...);
   }
+  /// The actor of that name if there is one, else a new one, also where several programs ask for it
+  /// at the same time. Waits until the actor is constructed, for as long as that takes; the
+  /// arguments may be used several times. Throws what find() throws but for TimedOut, and what a
+  /// constructor does.
+  template <class T, class... A>
+  Actor<T> find_or_spawn(const A&... arguments) const {
+    for (auto patience = std::chrono::milliseconds(0);; patience = std::chrono::seconds(10)) {
+      try {
+        return find<T>(options_.name, patience);
+      } catch (const TimedOut&) {
+      }
+      const auto made = spawn<T>(arguments...);
+      try {
+        made.ready().get();
+        return made;
+      } catch (const NameTaken&) {  // by one that is being constructed, which may fail
+      }
+    }
+  }
   /// A gang whose ranks each get these options: troupe::gang, and what it throws;
   /// std::invalid_argument where there is a name or there are retries, which no rank can have.
   template <class T, class... A>
   Gang<T> gang(const GangShape& shape, A&&... arguments) const {
-    return place<T>(shape, std::forward<A>(arguments)...).get();
+    return detail::place_ranks<T>(shape, options_, true, std::forward<A>(arguments)...).get();
   }
   /// The same without waiting until it is placed: troupe::place.
   template <class T, class... A>
   PendingGang<T> place(const GangShape& shape, A&&... arguments) const {
-    return detail::place_ranks<T>(shape, options_, std::forward<A>(arguments)...);
+    return detail::place_ranks<T>(shape, options_, false, std::forward<A>(arguments)...);
   }
 
  private:

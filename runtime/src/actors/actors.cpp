@@ -10,6 +10,14 @@
 #include "wire/codec.hpp"
 
 namespace troupe::runtime {
+namespace {
+
+Failure cancelled(const detail::ActorState::Call& call) {
+  return {.kind = Failure::Kind::Cancelled,
+          .message = fmt::format("{} was cancelled before it was sent", call.out.function.label)};
+}
+
+}  // namespace
 
 void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
                     const detail::RequestOptions& options) {
@@ -22,10 +30,11 @@ void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
         out.setActor(actor->id.value());
         out.setName(options.name);
         out.setType(actor->type);
+        out.setDetached(options.detached);
         write_request(out.initRequest(), options);
       },
       [this, weak](wire::HeadNotice::Reader tell) {
-        if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
+        if (auto actor = weak.lock()) placed(actor, read_grant(tell.getActor()));
       },
       [this, weak](const Failure& refused) {
         if (auto actor = weak.lock()) die(actor, refused);
@@ -48,7 +57,7 @@ void Actors::locate(const ActorPtr& actor) {
         ask.getActorFind().setType(actor->type);
       },
       [this, weak](wire::HeadNotice::Reader tell) {
-        if (auto actor = weak.lock()) placed(actor, read_address(tell.getActor().getProcess()));
+        if (auto actor = weak.lock()) placed(actor, read_grant(tell.getActor()));
       },
       [this, weak](const Failure& refused) {
         if (auto actor = weak.lock()) die(actor, refused);
@@ -99,21 +108,27 @@ void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec sp
   actor->queued.emplace(number, call);
   perform(actor, actor->incarnation.on_call(number));
   if (actor->incarnation.death()) return;
-  call->result->set_on_cancel([this, actor, number, label = call->out.function.label] {
-    const Failure why{.kind = Failure::Kind::Cancelled,
-                      .message = fmt::format("{} was cancelled before it was sent", label)};
-    perform(actor, actor->incarnation.on_cancelled(number, why));
+  const bool is_constructor = kind == Work::Kind::Constructor;
+  call->result->set_on_cancel([this, actor, number, is_constructor, why = cancelled(*call)] {
+    if (!is_constructor) return perform(actor, actor->incarnation.on_cancelled(number, why));
+    cannot_construct(actor, number, why);
   });
-  resolver_.resolve(
-      std::move(spec.arguments), [this, actor, call, number, kind](Resolver::Resolved resolved) {
-        if (const auto* failure = std::get_if<Failure>(&resolved)) {
-          const bool is_constructor = kind == Work::Kind::Constructor;
-          return perform(actor,
-                         actor->incarnation.on_argument_failed(number, *failure, is_constructor));
-        }
-        call->out.arguments = std::move(std::get<0>(resolved));
-        perform(actor, actor->incarnation.on_resolved(number));
-      });
+  resolver_.resolve(std::move(spec.arguments), [this, actor, call, number,
+                                                is_constructor](Resolver::Resolved resolved) {
+    if (const auto* failure = std::get_if<Failure>(&resolved)) {
+      if (is_constructor) return cannot_construct(actor, number, *failure);
+      return perform(actor, actor->incarnation.on_argument_failed(number, *failure, false));
+    }
+    call->out.arguments = std::move(std::get<0>(resolved));
+    perform(actor, actor->incarnation.on_resolved(number));
+  });
+}
+
+/// Its constructor has not left, and never will.
+void Actors::cannot_construct(const ActorPtr& actor, Incarnation::Number number,
+                              const Failure& why) {
+  perform(actor, actor->incarnation.on_argument_failed(number, why, true));
+  constructors_.give_up(*actor);
 }
 
 void Actors::placed(const ActorPtr& actor, AddressPtr process) {
@@ -129,8 +144,59 @@ void Actors::perform(const ActorPtr& actor, const Incarnation::Effects& effects)
       continue;
     }
     const auto call = actor->queued.extract(std::get<Incarnation::Send>(effect).call).mapped();
-    if (!call->result->ready()) send(actor, call);
+    if (actor->process->access) {
+      call->result->set_on_cancel([result = std::weak_ptr(call->result), call = call.get()] {
+        if (const auto waiting = result.lock()) waiting->complete(cancelled(*call));
+      });
+      actor->leaving.push_back(call);
+      send_by_value(actor);
+    } else if (!call->result->ready()) {
+      send(actor, call);
+    }
     leave(*actor, *call);
+  }
+}
+
+/// Those that leave, one after the other, until the large arguments of one have to be waited for.
+void Actors::send_by_value(const ActorPtr& actor) {
+  while (!actor->bringing && !actor->leaving.empty()) {
+    const auto call = actor->bringing = actor->leaving.front();
+    actor->leaving.pop_front();
+    const auto is_within = std::make_shared<bool>(true);
+    bring_by_value(
+        call->out.arguments, call->out.function.label,
+        [this, alive = std::weak_ptr(alive_), actor, call, is_within](ByValue arguments) {
+          if (alive.expired()) return;
+          // What becomes of it may make others leave: behind those that do.
+          leave_with(actor, call, std::move(arguments));
+          actor->bringing = nullptr;
+          if (!*is_within) send_by_value(actor);
+        });
+    *is_within = false;
+  }
+}
+
+/// Nothing that is waited for comes any more.
+void Actors::end(const Failure& why) {
+  std::vector<ActorPtr> actors;
+  for (const auto& [id, known] : known_) {
+    if (auto actor = known.lock()) actors.push_back(std::move(actor));
+  }
+  for (const auto& actor : actors) {
+    auto calls = std::exchange(actor->leaving, {});
+    if (const auto call = std::exchange(actor->bringing, nullptr)) calls.push_front(call);
+    for (const auto& call : calls) call->result->complete(why);
+  }
+}
+
+void Actors::leave_with(const ActorPtr& actor, const std::shared_ptr<Call>& call,
+                        ByValue arguments) {
+  if (const auto* failure = std::get_if<Failure>(&arguments)) {
+    if (call->out.kind == Work::Kind::Constructor) constructors_.failed(actor, *failure);
+    call->result->complete(*failure);
+  } else if (!call->result->ready()) {
+    call->out.arguments = std::move(std::get<0>(arguments));
+    send(actor, call);
   }
 }
 
@@ -168,16 +234,40 @@ void Actors::lost(PendingCall call, Progress, const Failure& how) {
 }
 
 void Actors::Constructors::answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds) {
+  const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   if (const auto* failure = std::get_if<Failure>(&outcome)) {
-    die(std::static_pointer_cast<detail::ActorState>(call.context), *failure);
+    failed(actor, *failure);
+  } else if (actor->detached) {
+    return say_made(*actor, call.result, std::move(outcome));
   }
   call.result->complete(std::move(outcome));
+}
+
+/// Nobody hears that a detached actor is made before the head has: who hears of it may end this
+/// process, which the actor is to outlive.
+void Actors::Constructors::say_made(const detail::ActorState& actor,
+                                    const detail::ObjectPtr& result, Outcome outcome) {
+  auto made = std::make_shared<Outcome>(std::move(outcome));
+  head.request([&](wire::HeadRequest::Builder ask) { ask.setActorMade(actor.id.value()); },
+               [result, made](wire::HeadNotice::Reader) { result->complete(std::move(*made)); },
+               [result](const Failure& failure) { result->complete(failure); });
+}
+
+void Actors::Constructors::failed(const ActorPtr& actor, const Failure& why) {
+  die(actor, why);
+  give_up(*actor);
+}
+
+/// A detached actor would stay without an object.
+void Actors::Constructors::give_up(const detail::ActorState& actor) {
+  if (!actor.detached) return;
+  head.notify([&](wire::HeadRequest::Builder ask) { ask.setActorKill(actor.id.value()); });
 }
 
 void Actors::Constructors::lost(PendingCall call, Progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
   const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
-  die(actor, death);
+  failed(actor, death);
   call.result->complete(death);
 }
 

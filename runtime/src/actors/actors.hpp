@@ -1,12 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 
 #include "actors/incarnation.hpp"
+#include "calls/by_value.hpp"
 #include "calls/calls.hpp"
 #include "calls/resolver.hpp"
 #include "ids/session.hpp"
@@ -49,12 +51,16 @@ class ActorState {
   // Its handles have left this process, or it has a name: it ends with its job.
   std::atomic<bool> shared{false};
   bool made_here = true;
+  bool detached = false;       // of those that were made here
   ObjectPtr constructed;       // where another process made the actor: once it is placed
   std::shared_ptr<void> gang;  // keeps a rank's gang
   std::uint32_t rank = 0;      // in it
 
   // ---- the loop's
   runtime::AddressPtr process;
+  // To a process of another job, whose arguments are made plain one call after the other: in order.
+  std::deque<std::shared_ptr<Call>> leaving;
+  std::shared_ptr<Call> bringing;  // the one whose arguments are made plain now
   runtime::OutChannelPtr channel_kept;
   runtime::Incarnation incarnation;
   std::unordered_map<runtime::Incarnation::Number, std::shared_ptr<Call>> queued;
@@ -70,7 +76,7 @@ namespace troupe::runtime {
 class Actors : public CallReceiver {
  public:
   Actors(boost::asio::io_context& loop, HeadLink& head, Calls& calls, Resolver& resolver)
-      : loop_(loop), head_(head), calls_(calls), resolver_(resolver) {}
+      : loop_(loop), head_(head), calls_(calls), resolver_(resolver), constructors_(head) {}
 
   /// Asks the head for a place, then constructs it there.
   void create(const detail::ActorPtr& actor, detail::CallSpec constructor,
@@ -83,6 +89,8 @@ class Actors : public CallReceiver {
   /// Any thread.
   void call(const detail::ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result);
   void kill(ActorId actor);
+  /// The session ends: what waits for large arguments fails with this.
+  void end(const Failure& why);
   /// The head knows that the actor's process has ended. -> which it was; nullptr if it is not known
   /// here.
   AddressPtr lost(ActorId actor, const Failure& how);
@@ -94,8 +102,15 @@ class Actors : public CallReceiver {
  private:
   /// Constructors' calls; the loop's alone.
   struct Constructors : CallReceiver {
+    explicit Constructors(HeadLink& to_head) : head(to_head) {}
     void answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds run_time) override;
     void lost(PendingCall call, Progress progress, const Failure& how) override;
+    void say_made(const detail::ActorState& actor, const detail::ObjectPtr& result,
+                  Outcome outcome);
+    void failed(const detail::ActorPtr& actor, const Failure& why);
+    void give_up(const detail::ActorState& actor);
+
+    HeadLink& head;
   };
   using ActorPtr = detail::ActorPtr;
   using Call = detail::ActorState::Call;
@@ -104,8 +119,11 @@ class Actors : public CallReceiver {
   void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call,
                detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang = {});
   void placed(const ActorPtr& actor, AddressPtr process);
+  void cannot_construct(const ActorPtr& actor, Incarnation::Number number, const Failure& why);
   void perform(const ActorPtr& actor, const Incarnation::Effects& effects);
   void send(const ActorPtr& actor, const std::shared_ptr<Call>& call);
+  void send_by_value(const ActorPtr& actor);
+  void leave_with(const ActorPtr& actor, const std::shared_ptr<Call>& call, ByValue arguments);
   static bool send_directly(const ActorPtr& actor, const detail::CallSpec& call,
                             const detail::ObjectPtr& result, CallReceiver& receiver);
   static void leave(detail::ActorState& actor, const Call& call);
@@ -120,6 +138,7 @@ class Actors : public CallReceiver {
   Constructors constructors_;
   /// Those that handles of this process stand for, one for each handle that was made or received.
   std::unordered_multimap<ActorId, std::weak_ptr<detail::ActorState>> known_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
   std::size_t sweep_at_ = 64;  // entries whose handles are gone are looked for then
 };
 

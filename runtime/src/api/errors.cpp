@@ -68,6 +68,8 @@ void raise(const Failure& failure) {
       throw TooLarge(failure);
     case Kind::StoreFull:
       throw StoreFull(failure);
+    case Kind::NameTaken:
+      throw NameTaken(failure);
     case Kind::Unknown:
       break;
   }

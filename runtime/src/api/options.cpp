@@ -11,6 +11,7 @@ namespace troupe::detail {
 namespace {
 
 constexpr double kMost = 1e12;  // of one resource; a scheduler's fixed point holds it
+constexpr double kByKind = -1;  // of Options::cpus
 
 /// `field` names the option in the error. Zero is left out: an absent resource is none of it.
 void add(RequestOptions& owned, std::string_view field, std::string_view name, double amount) {
@@ -25,12 +26,22 @@ void add(RequestOptions& owned, std::string_view field, std::string_view name, d
   if (amount > 0) owned.resources.emplace_back(name, amount);
 }
 
+/// A rank of a gang is an actor.
+void check_retries(const RequestOptions& options) {
+  if (options.retries <= 0) return;
+  throw std::invalid_argument(
+      fmt::format("Options::retries ({}) is given to an actor, which is not started again since "
+                  "its state is lost: leave it out, catch ActorDied and spawn another",
+                  options.retries));
+}
+
 }  // namespace
 
 RequestOptions own(const Options& options) {
   RequestOptions owned;
   owned.resources.clear();
-  add(owned, "Options::cpus", "cpu", options.cpus);
+  owned.cpus_by_kind = options.cpus == kByKind;
+  add(owned, "Options::cpus", "cpu", owned.cpus_by_kind ? 1 : options.cpus);
   add(owned, "Options::gpus", "gpu", options.gpus);
   add(owned, "Options::memory_gb", "memory", options.memory_gb);
   if (options.gpus > 1 && options.gpus != std::floor(options.gpus)) {
@@ -57,13 +68,27 @@ RequestOptions own(const Options& options) {
         fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
   }
   owned.retries = options.retries;
-  if (!options.name.empty()) config::check_name("Options::name", options.name);
+  if (!options.name.empty()) config::check_actor_name("Options::name", options.name);
   owned.name = options.name;
+  owned.detached = options.detached;
   owned.spread = options.spread;
   return owned;
 }
 
+namespace {
+
+void check_not_detached(const RequestOptions& options, std::string_view whose) {
+  if (!options.detached) return;
+  throw std::invalid_argument(
+      fmt::format("Options::detached is given to {}, and only an actor outlives its program: leave "
+                  "it out, or spawn an actor with it",
+                  whose));
+}
+
+}  // namespace
+
 const RequestOptions& for_task(const RequestOptions& options) {
+  check_not_detached(options, "a task");
   if (!options.name.empty()) {
     throw std::invalid_argument(
         fmt::format("Options::name (\"{}\") is given to a task, which cannot be found by a name: "
@@ -73,24 +98,30 @@ const RequestOptions& for_task(const RequestOptions& options) {
   return options;
 }
 
-const RequestOptions& for_actor(const RequestOptions& options) {
-  if (options.retries > 0) {
-    throw std::invalid_argument(
-        fmt::format("Options::retries ({}) is given to an actor, which is not started again since "
-                    "its state is lost: leave it out, catch ActorDied and spawn another",
-                    options.retries));
+RequestOptions for_actor(const RequestOptions& options) {
+  if (options.detached && options.name.find('/') == std::string::npos) {
+    throw std::invalid_argument(fmt::format(
+        "Options::detached is given to an actor with {}, so no other program could find it: give "
+        "Options::name a namespace and a name, as in \"shared/counter\"",
+        options.name.empty() ? "no name" : fmt::format("the name \"{}\"", options.name)));
   }
-  return options;
+  check_retries(options);
+  auto actor = options;
+  if (actor.cpus_by_kind)
+    std::erase_if(actor.resources, [](const auto& amount) { return amount.first == "cpu"; });
+  return actor;
 }
 
 const RequestOptions& for_rank(const RequestOptions& options) {
+  check_not_detached(options, "each rank of a gang");
   if (!options.name.empty()) {
     throw std::invalid_argument(
         fmt::format("Options::name (\"{}\") is given to each rank of a gang, and a name is of one "
                     "actor: leave it out, ranks are reached by their handles",
                     options.name));
   }
-  return for_actor(options);
+  check_retries(options);
+  return options;
 }
 
 }  // namespace troupe::detail

@@ -1,5 +1,10 @@
+#include <cstdlib>
+#include <memory>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 
 #include <fmt/format.h>
@@ -38,6 +43,46 @@ std::uint64_t offset_of(void* code) {
   return static_cast<std::uint64_t>(static_cast<char*>(code) - static_cast<char*>(image.dli_fbase));
 }
 
+/// The arguments of a template, as its name writes them from `begin` on.
+std::vector<std::string> template_arguments(const std::string& name, std::size_t begin) {
+  std::vector<std::string> parts(1);
+  int open = 0;
+  for (auto at = begin; at < name.size(); ++at) {
+    const char c = name[at];
+    open += c == '<' || c == '(' ? 1 : c == '>' || c == ')' ? -1 : 0;
+    if (open < 0) break;
+    if (c == ',' && open == 0) {
+      parts.emplace_back();
+    } else if (!parts.back().empty() || c != ' ') {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// "int (std::string, int)" of the mangled name of an Invoker, whose Signature<result, actor,
+/// parameters...> says it; all of the name where it is something else.
+std::string signature_in(const char* mangled_tag) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(mangled_tag, nullptr, nullptr, &status), &std::free);
+  if (status != 0 || !text) return mangled_tag;
+  std::string name = text.get();
+  constexpr std::string_view kString =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+  for (auto at = name.find(kString); at != std::string::npos; at = name.find(kString))
+    name.replace(at, kString.size(), "std::string");
+  constexpr std::string_view kSignature = "detail::Signature<";
+  const auto found = name.rfind(kSignature);
+  if (found == std::string::npos) return name;
+  const auto parts = template_arguments(name, found + kSignature.size());
+  std::string parameters;
+  for (std::size_t i = 2; i < parts.size(); ++i)
+    parameters += (parameters.empty() ? "" : ", ") + parts[i];
+  const bool is_const = parts.size() > 1 && parts[1].ends_with(" const");
+  return fmt::format("{} ({}){}", parts[0], parameters, is_const ? " const" : "");
+}
+
 }  // namespace
 
 FunctionKey register_function(const char* mangled_tag, std::string_view label, Invoke invoke,
@@ -49,7 +94,7 @@ FunctionKey register_function(const char* mangled_tag, std::string_view label, I
   for (auto known = first; known != last; ++known) {
     if (known->second.key.offset == key.offset) return known->second.key;
   }
-  table().emplace(key.name, Function{key, invoke, construct});
+  table().emplace(key.name, Function{key, invoke, construct, mangled_tag});
   return key;
 }
 
@@ -60,6 +105,20 @@ const Function* find_function(std::uint64_t name, std::uint64_t offset) {
     if (known->second.key.offset == offset) return &known->second;
   }
   return std::next(first) == last ? &first->second : nullptr;
+}
+
+std::string why_no_function(std::string_view label) {
+  for (const auto& [name, function] : table()) {
+    if (function.key.label != label) continue;
+    return fmt::format(
+        "the program of that process has a '{}' with another signature, {}; the caller's differs "
+        "in its arguments, its result or const: give both programs the same",
+        label, signature_in(function.mangled_tag));
+  }
+  return fmt::format(
+      "the program of that process has no function '{}' that the runtime knows of: only what it "
+      "names itself, in a call of its own, can be called from another program",
+      label);
 }
 
 void require_arguments(std::string_view function, std::size_t expected, std::size_t got) {

@@ -43,12 +43,11 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
   const auto* function =
       detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
   if (!function || !runs_calls_) {
-    return reply(
-        Failure{.kind = Failure::Kind::Program,
-                .message = fmt::format(
-                    "{} has no function '{}': caller and worker process run different programs",
-                    place_, call.getFunction().getLabel().cStr())},
-        {});
+    return reply(Failure{.kind = Failure::Kind::Program,
+                         .message = fmt::format(
+                             "{}: {}", place_,
+                             detail::why_no_function(call.getFunction().getLabel().cStr()))},
+                 {});
   }
   if (call.hasGang()) callbacks_.on_gang(call.getGang());
   Work work{.kind = static_cast<Work::Kind>(call.getKind()),
@@ -57,6 +56,7 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
             .arguments = {},
             .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::Waiting),
             .done = reply,
+            .by_value = call.getByValue(),
             .number = id};
   for (auto argument : call.getArgs()) {
     work.arguments.push_back(exports_.read(argument));

@@ -62,7 +62,7 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, PendingCall dir
         receiver->lost(std::move(*waiting), *lost, std::get<Failure>(outcome));
       });
   let_cancel(result, to, id);
-  peers_.channels().talked(to->process);
+  if (!to->access) peers_.channels().talked(to->process);
 }
 
 void Calls::send_via_socket(const AddressPtr& to, const OutgoingCall& call,
@@ -86,6 +86,7 @@ void Calls::write(wire::Call::Builder out, const OutgoingCall& call, const Addre
   out.getFunction().setName(call.function.name);
   out.getFunction().setOffset(call.function.offset);
   out.getFunction().setLabel(std::string(call.function.label));
+  out.setByValue(to->access != nullptr);
   out.setLease(call.lease.value());
   out.setAttempt(call.attempt);
   write_address(out.initCaller(), *self_);

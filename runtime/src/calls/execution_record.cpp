@@ -6,7 +6,9 @@
 #include <new>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "ring/segment.hpp"
 
@@ -14,10 +16,13 @@ namespace troupe::runtime {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint64_t kMagic = 0x31'44'52'43'45'52'54'00;  // "TRECRD1"
+constexpr std::uint64_t kMagic = 0x33'44'52'43'45'52'54'00;  // "TRECRD3"
+
+/// The page and what is behind it.
+std::size_t all_bytes() { return kPageBytes + LabelHistory::bytes(); }
 
 void* map_page(int descriptor) {
-  void* memory = ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  void* memory = ::mmap(nullptr, all_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -38,14 +43,14 @@ struct ExecutionRecord::Page {
 
 std::optional<ExecutionRecord> ExecutionRecord::create() {
   static_assert(sizeof(Page) <= kPageBytes);
-  auto descriptor = ring::sealed_memory("troupe-record", kPageBytes);
+  auto descriptor = ring::sealed_memory("troupe-record", all_bytes());
   void* memory = descriptor ? map_page(descriptor.get()) : nullptr;
   if (!memory) return std::nullopt;
   return ExecutionRecord(new (memory) Page, std::move(descriptor));
 }
 
 std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const os::UniqueFd& descriptor) {
-  if (auto wrong = ring::check_sealed(descriptor.get(), kPageBytes); !wrong.empty()) return wrong;
+  if (auto wrong = ring::check_sealed(descriptor.get(), all_bytes()); !wrong.empty()) return wrong;
   void* memory = map_page(descriptor.get());
   if (!memory) return std::string("it cannot be mapped: ") + std::strerror(errno);
   ExecutionRecord record(static_cast<Page*>(memory), os::UniqueFd());
@@ -54,24 +59,30 @@ std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const os::Uniq
 }
 
 ExecutionRecord::ExecutionRecord(Page* page, os::UniqueFd descriptor)
-    : page_(page), descriptor_(std::move(descriptor)) {}
+    : page_(page),
+      labels_(reinterpret_cast<char*>(page) + kPageBytes),
+      descriptor_(std::move(descriptor)) {}
 
 ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
     : page_(std::exchange(other.page_, nullptr)),
+      labels_(std::move(other.labels_)),
       descriptor_(std::move(other.descriptor_)),
+      output_(std::move(other.output_)),
       last_(std::exchange(other.last_, nullptr)),
       next_(other.next_) {}
 
 ExecutionRecord& ExecutionRecord::operator=(ExecutionRecord&& other) noexcept {
   std::swap(page_, other.page_);
+  std::swap(labels_, other.labels_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(output_, other.output_);
   std::swap(last_, other.last_);
   std::swap(next_, other.next_);
   return *this;
 }
 
 ExecutionRecord::~ExecutionRecord() {
-  if (page_) ::munmap(page_, kPageBytes);
+  if (page_) ::munmap(page_, all_bytes());
 }
 
 ExecutionMark ExecutionRecord::mark(ProcessId caller, std::uint64_t call) {
@@ -98,6 +109,17 @@ ExecutionRecord::Entry& ExecutionRecord::entry_of(ProcessId caller) {
   found->finished.store(0, std::memory_order_release);
   found->caller.store(caller.value(), std::memory_order_release);
   return *found;
+}
+
+void ExecutionRecord::note_output(int descriptor) {
+  output_.reset(::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+/// The file is opened to append: its position is behind what this process has written last.
+void ExecutionRecord::set_label(std::string_view label) {
+  if (!output_) return;
+  const auto position = ::lseek(output_.get(), 0, SEEK_CUR);
+  if (position >= 0) labels_.change(label, static_cast<std::uint64_t>(position));
 }
 
 ExecutionRecord::Report ExecutionRecord::read() const {

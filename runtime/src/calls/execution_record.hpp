@@ -6,9 +6,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "calls/output/label_history.hpp"
 #include "calls/progress.hpp"
 #include "ids/ids.hpp"
 #include "os/unique_fd.hpp"
@@ -35,12 +37,14 @@ struct ExecutionMark {
 /// process has ended: what a killed process did is then known, whatever it had no time to say.
 /// (Calls through a ring are noted in the ring's own memory.)
 ///
+/// Behind the page stands what ran there while which of its output was printed.
+///
 /// The worker's executor is the only writer. A page has room for kCallers: after that the entry of
 /// a caller whose calls have finished is used again, and of callers without an entry nothing is
 /// known.
 class ExecutionRecord {
  public:
-  static constexpr std::size_t kCallers = 63;
+  static constexpr std::size_t kCallers = 59;
 
   /// A new page; nullopt and errno where the system has none.
   static std::optional<ExecutionRecord> create();
@@ -56,6 +60,16 @@ class ExecutionRecord {
 
   /// The executor: where it notes this call of this caller.
   ExecutionMark mark(ProcessId caller, std::uint64_t call);
+
+  /// The worker process, before its executor begins: the file that it prints to.
+  void note_output(int descriptor);
+  /// The executor: what it runs from now on, for people. Nothing is noted without a file. One system
+  /// call (lseek).
+  void set_label(std::string_view label);
+  /// What ran as the output from `position` on was printed; any time, after that was read.
+  std::vector<LabelHistory::Span> labels_since(std::uint64_t position) const {
+    return labels_.since(position);
+  }
 
   struct Caller {
     ProcessId process{};
@@ -75,7 +89,9 @@ class ExecutionRecord {
   Entry& entry_of(ProcessId caller);
 
   Page* page_ = nullptr;
+  LabelHistory labels_;
   os::UniqueFd descriptor_;
+  os::UniqueFd output_;  // the executor's, whatever user code does with its own
   Entry* last_ = nullptr;
   std::size_t next_ = 0;  // to be used again
 };

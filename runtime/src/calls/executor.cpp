@@ -7,10 +7,13 @@
 #include <boost/asio/post.hpp>
 
 #include <troupe/detail/failure.hpp>
+#include <troupe/gang_context.hpp>
+#include "calls/by_value.hpp"
 #include "objects/doorbell.hpp"
 #include "objects/forked_copy.hpp"
 #include "objects/process_context.hpp"
 #include "objects/stored.hpp"
+#include "os/standard_output.hpp"
 
 namespace troupe::runtime {
 namespace {
@@ -123,7 +126,9 @@ void Executor::call(Work work, const ExecutionMark& mark) {
     if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;
     if (!noted.begun && record_) noted = record_->mark(next.caller, next.number);
     const auto start = Clock::now();
-    auto outcome = perform(next.kind, *next.function, next.caller, next.arguments, noted);
+    const auto owner = next.by_value ? ProcessId() : next.caller;
+    auto outcome = perform(next.kind, *next.function, owner, next.arguments, noted);
+    if (next.by_value) outcome = by_value(std::move(outcome), next.function->key.label);
     answer(next, std::move(outcome), Clock::now() - start);
   };
   run(work, mark);
@@ -217,6 +222,7 @@ Outcome Executor::perform(Work::Kind kind, const detail::Function& function, Pro
   mark.begin();
   auto outcome = run_user_code(kind, function, arguments);
   if (ProcessContext::maybe() != process_) end_copy(function.key.label);
+  os::flush_standard_output();
   mark.finish();
   return outcome;
 }
@@ -226,8 +232,10 @@ Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& functio
   try {
     switch (kind) {
       case Work::Kind::Task:
+        if (&function != named_ && record_) record_->set_label((named_ = &function)->key.label);
         return function.invoke(nullptr, arguments);
       case Work::Kind::Constructor:
+        name_actor(function);
         actor_ = function.construct(arguments);
         return detail::Payload{};
       case Work::Kind::Method:
@@ -240,6 +248,14 @@ Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& functio
     return failure;
   }
   return Failure{.message = "a call of an unknown kind"};
+}
+
+/// Its methods run under this name too.
+void Executor::name_actor(const detail::Function& constructor) {
+  if (!record_) return;
+  const GangContext* gang = this_gang();
+  record_->set_label(gang ? fmt::format("rank {} {}", gang->rank(), constructor.key.label)
+                          : std::string(constructor.key.label));
 }
 
 Failure Executor::describe(const detail::Function& function) const {

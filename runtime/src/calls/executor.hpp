@@ -38,6 +38,7 @@ struct Work {
     auto operator<=>(const Place&) const = default;
   };
   std::optional<Place> place = {};
+  bool by_value = false;     // its caller is of another job
   std::uint64_t number = 0;  // of a call that came through a socket: ascends for each caller
   // Instead of a call:
   InChannelPtr attach = {};
@@ -97,6 +98,7 @@ class Executor {
                   std::span<detail::Payload> arguments, const ExecutionMark& mark);
   Outcome run_user_code(Work::Kind kind, const detail::Function& function,
                         std::span<detail::Payload> arguments);
+  void name_actor(const detail::Function& constructor);
   Failure describe(const detail::Function& function) const;  // the exception in flight
   void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
@@ -111,9 +113,10 @@ class Executor {
   std::optional<Failure> construct_failure_;
   std::vector<Work> before_constructor_;
   std::vector<Channel> channels_;
-  std::map<Work::Place, Work> arrived_;     // whose turn in their channel has not come
-  std::vector<detail::Payload> arguments_;  // of the call that runs from a channel
-  const detail::Function* last_ = nullptr;  // that was looked up
+  std::map<Work::Place, Work> arrived_;      // whose turn in their channel has not come
+  std::vector<detail::Payload> arguments_;   // of the call that runs from a channel
+  const detail::Function* last_ = nullptr;   // that was looked up
+  const detail::Function* named_ = nullptr;  // in the record
 };
 
 }  // namespace troupe::runtime

@@ -75,6 +75,31 @@ void require_name(std::string_view field, std::string_view text) {
     raise({.kind = Failure::Kind::Refused, .message = why});
 }
 
+std::string why_no_actor_name(std::string_view name) {
+  const auto slash = name.find('/');
+  if (slash == std::string_view::npos) return {};
+  const auto own = name.substr(slash + 1);
+  std::string wrong;
+  if (slash == 0) {
+    wrong = "nothing stands before its '/'";
+  } else if (own.empty()) {
+    wrong = "nothing stands behind its '/'";
+  } else if (own.find('/') != std::string_view::npos) {
+    wrong = "it has more than one '/'";
+  } else {
+    return {};
+  }
+  return wrong + "; give NAME or NAMESPACE/NAME, as \"counter\" or \"shared/counter\"";
+}
+
+void check_actor_name(std::string_view field, std::string_view name) {
+  check_name(field, name);
+  if (const auto why = why_no_actor_name(name); !why.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{} '{}': {}", field, printable(name, kMostQuoted), why));
+  }
+}
+
 std::string why_not_given(std::string_view key) {
   if (!key.starts_with(kLabelsOfHead)) return {};
   return fmt::format(

@@ -21,6 +21,12 @@ void check_name(std::string_view field, std::string_view text);
 /// Throws that as Refused: of options that people give.
 void require_name(std::string_view field, std::string_view text);
 
+/// Empty where `name`, which can be a name, can be an actor's: NAME, its program's own, or
+/// NAMESPACE/NAME, the cluster's. Else what is wrong with it, and what to give.
+std::string why_no_actor_name(std::string_view name);
+/// Throws what check_name does, and that as std::invalid_argument.
+void check_actor_name(std::string_view field, std::string_view name);
+
 /// The label whose value is the number of the node that carries it.
 inline constexpr std::string_view kNodeLabel = "troupe.node";
 /// Empty where a node may be given a label `key`. Else why not: those whose names begin with

@@ -119,8 +119,9 @@ std::string state_directory() {
   if (user != nullptr) home = user->pw_dir;
   if (!home || *home != '/') {
     raise({.kind = Failure::Kind::Refused,
-           .message = "this user has no home directory to keep the cluster's token in: set HOME, "
-                      "or XDG_STATE_HOME"});
+           .message =
+               "this user has no home directory to keep the cluster's token and logs in: set HOME, "
+               "or XDG_STATE_HOME"});
   }
   return std::string(home) + "/.local/state/troupe";
 }

@@ -1,5 +1,8 @@
 // What processes ask of the head.
+#include <tuple>
+
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 #include "head/check_names.hpp"
 #include "head/control.hpp"
@@ -43,14 +46,19 @@ void Control::asked(ProcessId asker, wire::HeadRequest::Reader ask) {
         return ask_actor(asker, who.id, ask.getActor());
       case wire::HeadRequest::ACTOR_KILL:
         return kill_actor(asker, ActorId(ask.getActorKill()));
+      case wire::HeadRequest::ACTOR_MADE:
+        detached_made(asker, ActorId(ask.getActorMade()));
+        return routes_.tell(who.asker, who.id,
+                            [](wire::HeadNotice::Builder tell) { tell.setDone(); });
       case wire::HeadRequest::ACTOR_FIND: {
         const auto find = ask.getActorFind();
-        if (find.isName()) check_name("the actor's name", find.getName());
+        if (find.isName()) check_actor_name(find.getName());
         return find_actor({.asked = who,
                            .job = process->job,
                            .actor = find.isId() ? ActorId(find.getId()) : ActorId(),
                            .name = find.isName() ? std::string(find.getName()) : std::string(),
-                           .type = find.getType()});
+                           .type = find.getType(),
+                           .now = find.getNow()});
       }
       case wire::HeadRequest::GANG:
         return ask_gang(asker, who.id, ask.getGang());
@@ -66,7 +74,7 @@ void Control::asked(ProcessId asker, wire::HeadRequest::Reader ask) {
       case wire::HeadRequest::STORE:
         return ask_store(who, ask.getStore());
       case wire::HeadRequest::VALUES_HELD:
-        return apply(scheduler::ValuesHeld{.process = asker, .any = ask.getValuesHeld()});
+        return values_held(asker, ask.getValuesHeld());
       case wire::HeadRequest::NODE_END:
         return ask_node_end(who, NodeId(ask.getNodeEnd()));
     }
@@ -93,6 +101,9 @@ void Control::withdraw(ProcessId asker, HeadRequestId id) {
   std::erase_if(searches_, [&](const Search& search) {
     return search.asked.asker == asker && search.asked.id == id;
   });
+  std::erase_if(name_waits_, [&](const NameWait& wait) {
+    return wait.asked.asker == asker && wait.asked.id == id;
+  });
   auto found = request_of_.find({asker, id});
   if (found == request_of_.end()) return;
   const auto request = found->second;
@@ -102,8 +113,11 @@ void Control::withdraw(ProcessId asker, HeadRequestId id) {
 
 /// One that is not placed yet takes its request with it: its calls wait for that answer.
 void Control::kill_actor(ProcessId by, scheduler::ActorId id) {
+  if (is_killed_before_its_name(by, id)) return;
+  if (is_detached(id)) boost::asio::post(loop_, [this] { end_detached(); });
   const auto actor = state_.actor(id);
-  apply(scheduler::ActorReleased{.actor = id, .by = by, .why = "killed by its handle"});
+  apply(scheduler::ActorReleased{
+      .actor = id, .by = who_may_kill(by, id), .why = "killed by its handle"});
   if (!actor || state_.actor(id)) return;
   if (const auto asked = close_request(actor->request)) {
     refuse(*asked, Failure::Kind::ActorDied,
@@ -125,13 +139,20 @@ void Control::refuse(const Asked& asked, Failure::Kind kind, const std::string& 
 }
 
 void Control::ask_actor(ProcessId asker, HeadRequestId id, wire::ActorAsk::Reader ask) {
-  const auto job = routes_.process(asker)->job;
-  if (ask.getName().size() > 0) check_name("the actor's name", ask.getName());
+  auto job = routes_.process(asker)->job;
+  auto requester = asker;
+  if (ask.getName().size() > 0) check_actor_name(ask.getName());
   auto need = read_need(ask.getRequest());
+  if (ask.getDetached()) {
+    const auto why = why_not_detached(asker, ask);
+    if (!why.empty()) return refuse({asker, id}, Failure::Kind::Refused, why);
+    if (waits_for_name({asker, id}, ask)) return;
+    std::tie(job, requester) = start_detached(asker, ask);
+  }
   apply(scheduler::ActorAsked{.request = open_request(asker, id),
                               .actor = ActorId(ask.getActor()),
                               .job = job,
-                              .requester = asker,
+                              .requester = requester,
                               .need = std::move(need),
                               .name = ask.getName(),
                               .type = ask.getType()});
@@ -149,7 +170,8 @@ void Control::ask_gang(ProcessId asker, HeadRequestId id, wire::GangAsk::Reader 
                              .requester = asker,
                              .size = ask.getSize(),
                              .each = std::move(need),
-                             .strategy = static_cast<scheduler::Strategy>(ask.getStrategy())});
+                             .strategy = static_cast<scheduler::Strategy>(ask.getStrategy()),
+                             .awaited = ask.getAwaited()});
 }
 
 /// Of several nodes on one machine, the first.
@@ -176,12 +198,15 @@ void Control::answer_done(const Asked& asked) {
 }
 
 void Control::find_actor(const Search& search) {
-  if (!answer_search(search)) searches_.push_back(search);
+  if (answer_search(search)) return;
+  if (!search.now) return searches_.push_back(search);
+  refuse(search.asked, Failure::Kind::TimedOut,
+         fmt::format("there is no actor '{}' that can be called now", search.name));
 }
 
 bool Control::answer_search(const Search& search) {
-  const auto found =
-      search.name.empty() ? state_.actor(search.actor) : state_.actor_named(search.name);
+  const auto found = search.name.empty() ? state_.actor(search.actor)
+                                         : state_.actor_named(search.job, search.name);
   if (!found) {
     if (!search.name.empty()) return false;
     const auto* ended = exit_records_.actor(search.actor);
@@ -191,12 +216,18 @@ bool Control::answer_search(const Search& search) {
     return true;
   }
   const auto& actor = *found;
-  if (actor.job != search.job) {
+  const auto detached = detached_.find(actor.job);
+  if (actor.job != search.job && detached == detached_.end()) {
     refuse(search.asked, Failure::Kind::Refused,
-           fmt::format("actor '{}' belongs to job {}: handles do not cross jobs", search.name,
+           fmt::format("{} belongs to job {}, another program, and ends with it: make it with "
+                       "Options::detached for others to call it",
+                       search.name.empty() ? fmt::format("actor {}", search.actor)
+                                           : fmt::format("actor '{}'", search.name),
                        actor.job));
     return true;
   }
+  // Who made it may wait for its constructor; others find it once it is there.
+  if (detached != detached_.end() && detached->second.creator) return false;
   if (actor.type != search.type) {
     refuse(search.asked, Failure::Kind::Refused,
            fmt::format("actor '{}' is a {}, not a {}", search.name, actor.type, search.type));
@@ -205,10 +236,7 @@ bool Control::answer_search(const Search& search) {
   const auto* process = routes_.process(found->process);
   if (found->stage != scheduler::Stage::Placed || !process || !process->address) return false;
   routes_.tell(search.asked.asker, search.asked.id, [&](wire::HeadNotice::Builder tell) {
-    auto grant = tell.initActor();
-    grant.setActor(found->actor.value());
-    grant.setType(actor.type);
-    runtime::write_address(grant.initProcess(), *process->address);
+    write_grant(tell.initActor(), actor, *process, search.job);
   });
   return true;
 }

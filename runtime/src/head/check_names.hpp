@@ -13,6 +13,10 @@ inline void check_name(std::string_view field, capnp::Text::Reader text) {
   config::check_name(field, std::string_view(text.begin(), text.size()));
 }
 
+inline void check_actor_name(capnp::Text::Reader name) {
+  config::check_actor_name("the actor's name", std::string_view(name.begin(), name.size()));
+}
+
 inline void check_names(capnp::List<wire::Amount>::Reader resources,
                         capnp::List<wire::Label>::Reader labels) {
   for (auto amount : resources) check_name("the resource", amount.getName());

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFatePatience{
     1500};  ///< for a node to report the death that a peer has seen already
+constexpr std::size_t kMostPathBytes = 4096;
 
 }  // namespace
 
@@ -74,6 +75,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
                     .incarnation = incarnation,
                     .name = event.name,
                     .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
+                    .logs = config::printable(std::string(join.getLogs()), kMostPathBytes),
                     .jobs = {},
                     .heard = Clock::now()});
 
@@ -124,6 +126,7 @@ std::pair<JobId, ProcessId> Control::driver_registered(wire::RegisterDriver::Rea
                               started.setProgram(kept->getRoot<wire::Program>());
                               runtime::write_address(started.initDriver(), *address);
                             },
+                        .shows_output = driver.getWorkerOutput(),
                         .heard = Clock::now()});
   routes_.add_process(process,
                       {.node = {}, .job = job, .address = address, .pid = driver.getPid()});
@@ -136,10 +139,14 @@ std::pair<JobId, ProcessId> Control::driver_registered(wire::RegisterDriver::Rea
   return {job, process};
 }
 
+void Control::driver_leaves(JobId job) {
+  if (const auto found = jobs_.find(job); found != jobs_.end()) found->second.leaves = true;
+}
+
 void Control::driver_gone(JobId job, const std::string& why) {
   auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
-  log_(fmt::format("job {} ended: {}", job, why));
+  log_(fmt::format("job {} ended{}", job, found->second.leaves ? "" : ": " + why));
   Failure how{.kind = Failure::Kind::ProcessDied,
               .message = fmt::format("the driver (pid {}) has ended", found->second.pid)};
   settle_fate(found->second.driver, {.how = std::move(how), .calls = {}});
@@ -186,6 +193,9 @@ void Control::settle_fate(ProcessId process, ExitRecords::End end) {
   }
   for (const auto node : owner_watches_.ended(process)) tell_owner_ended(node, process);
   forget_asks_of(process);
+  const bool constructs = std::ranges::any_of(
+      detached_, [process](const auto& entry) { return entry.second.creator == process; });
+  if (constructs) boost::asio::post(loop_, [this] { end_detached(); });
   exit_records_.stopped_because(process);
   exit_records_.process_ended(process, std::move(end));
   routes_.remove_process(process);
@@ -200,11 +210,14 @@ void Control::forget_asks_of(ProcessId process) {
   request_of_.erase(first, last);
   std::erase_if(searches_,
                 [process](const Search& search) { return search.asked.asker == process; });
+  std::erase_if(name_waits_,
+                [process](const NameWait& wait) { return wait.asked.asker == process; });
   for (auto& [node, asked] : node_ends_asked_) {
     std::erase_if(asked, [process](const Asked& who) { return who.asker == process; });
   }
   std::erase_if(node_ends_asked_, [](const auto& entry) { return entry.second.empty(); });
   resuming_.erase(process);
+  holders_.erase(process);
 }
 
 void Control::owner_watched(scheduler::NodeId node, ProcessId owner) {
@@ -296,6 +309,7 @@ void Control::tick() {
   forgive_own_silence();
   look_for_silent_nodes();
   look_for_silent_drivers();
+  end_detached();
   std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
   apply(scheduler::Tick{});
 }

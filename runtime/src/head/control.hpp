@@ -5,11 +5,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <capnp/message.h>
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
@@ -22,6 +25,7 @@
 #include "head/watches.hpp"
 #include "ids/ids.hpp"
 #include "os/now_and_then.hpp"
+#include "transport/handshake/handshake.hpp"
 #include "transport/stall_detector.hpp"
 
 namespace troupe::head {
@@ -43,11 +47,13 @@ class Control {
 
   /// `options`: of the scheduler.
   Control(boost::asio::io_context& loop, const Identity& identity, Routes& routes, Silence silence,
-          std::function<void(const std::string&)> log, scheduler::Options options)
+          const transport::Secret& token, std::function<void(const std::string&)> log,
+          scheduler::Options options)
       : loop_(loop),
         identity_(identity),
         routes_(routes),
         silence_(silence),
+        token_(token),
         log_(std::move(log)),
         state_(options) {
     stall_detector_.expect(started_ + kTick);
@@ -60,6 +66,8 @@ class Control {
   /// -> job and the driver's process.
   std::pair<JobId, ProcessId> driver_registered(wire::RegisterDriver::Reader driver,
                                                 transport::ConnectionPtr connection);
+  /// It has said that it ends; what follows is no fault.
+  void driver_leaves(JobId job);
   void driver_gone(JobId job, const std::string& why);
   /// As that node says: of a process of another node its word counts for nothing.
   void process_ready(scheduler::NodeId node, wire::ProcessReady::Reader ready);
@@ -83,6 +91,10 @@ class Control {
   /// How many entries the head's tables have, by name: each goes with what it is about, but for how
   /// processes and actors ended, which is forgotten by number (see ExitRecords).
   nlohmann::json table_sizes() const;
+  /// Where an actor is, or was; none: it is not known, or has no process yet.
+  std::optional<ProcessId> process_of_actor(scheduler::ActorId actor) const;
+  /// Throws std::invalid_argument where actors of several jobs have that name.
+  std::optional<ProcessId> process_of_actor(std::string_view name) const;
   std::size_t drivers() const { return jobs_.size(); }
   std::size_t nodes() const { return routes_.nodes().size(); }
 
@@ -91,6 +103,7 @@ class Control {
     ProcessId driver{};
     std::string name;
     std::uint32_t pid = 0;
+    bool leaves = false;  // in order
   };
   struct Asked {  // who waits for the answer to a request
     ProcessId asker{};
@@ -102,6 +115,25 @@ class Control {
     scheduler::ActorId actor{};
     std::string name;
     std::string type;
+    bool now = false;  // it is answered at once, whatever there is
+  };
+  /// The job of a detached actor, which has no driver: the actor is there by the request of a
+  /// process that does not exist.
+  ///
+  ///   ask_actor --> [made for its creator] --constructed--> [on its own]
+  ///        its actor is gone, or its creator before that --> ended at the next tick
+  struct DetachedJob {
+    scheduler::ActorId actor{};
+    ProcessId creator{};      // none: the actor is constructed
+    ProcessId in_its_name{};  // that asks for it
+    std::string name;
+  };
+  /// For a detached actor whose name another one has that is being constructed. Once that is known
+  /// to be constructed or to have failed, it is asked for as if the request came then.
+  struct NameWait {
+    Asked asked;
+    JobId behind{};
+    std::shared_ptr<capnp::MallocMessageBuilder> ask;
   };
   struct FateAsked {
     Asked asked;
@@ -142,6 +174,25 @@ class Control {
   void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
   void refuse_for(const Asked& asked, ProcessId process);
 
+  // status.cpp
+  nlohmann::json status_of(const scheduler::JobView& job) const;
+
+  // detached.cpp
+  /// -> its job, and in whose name it is to be asked for.
+  std::string why_not_detached(ProcessId creator, wire::ActorAsk::Reader ask) const;
+  void values_held(ProcessId process, bool any);
+  void keep_creator(ProcessId creator);
+  std::pair<JobId, ProcessId> start_detached(ProcessId creator, wire::ActorAsk::Reader ask);
+  void detached_made(ProcessId creator, scheduler::ActorId actor);
+  void end_detached();
+  bool is_detached(scheduler::ActorId actor) const;
+  bool waits_for_name(const Asked& asked, wire::ActorAsk::Reader ask);
+  bool is_killed_before_its_name(ProcessId by, scheduler::ActorId actor);
+  void name_settled(JobId job);
+  ProcessId who_may_kill(ProcessId by, scheduler::ActorId actor) const;
+  void write_grant(wire::ActorGrant::Builder grant, const scheduler::ActorView& actor,
+                   const Routes::Process& process, JobId asker) const;
+
   // effects.cpp
   void carry_out(const scheduler::StartProcess& effect);
   void carry_out(const scheduler::StopProcess& effect);
@@ -163,6 +214,7 @@ class Control {
   const Identity& identity_;
   Routes& routes_;
   const Silence silence_;
+  const transport::Secret token_;
   std::function<void(const std::string&)> log_;
   scheduler::State state_;
   const Clock::time_point started_ = Clock::now();
@@ -177,7 +229,10 @@ class Control {
   std::unordered_map<scheduler::RequestId, Asked> requests_;
   std::map<std::pair<ProcessId, HeadRequestId>, scheduler::RequestId> request_of_;
   std::map<JobId, Job> jobs_;
+  std::map<JobId, DetachedJob> detached_;
+  std::set<ProcessId> holders_;  // of values that others have refs of
   std::vector<Search> searches_;
+  std::vector<NameWait> name_waits_;                       // in their order
   std::unordered_map<ProcessId, HeadRequestId> resuming_;  // the ask that `resumed` answers
   ExitRecords exit_records_;
   Watches<ProcessId> owner_watches_;

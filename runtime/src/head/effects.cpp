@@ -1,4 +1,6 @@
 // What the scheduler decided, carried out: one function per effect.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "calls/death_codec.hpp"
@@ -21,7 +23,7 @@ void Control::carry_out(const scheduler::StartProcess& effect) {
   if (!node || node->incarnation != effect.incarnation) return;
   routes_.add_process(effect.process,
                       {.node = effect.node, .job = effect.job, .address = nullptr, .pid = 0});
-  routes_.start_process(effect.node, effect.process, effect.job, effect.gpus);
+  routes_.start_process(effect);
 }
 
 void Control::carry_out(const scheduler::StopProcess& effect) {
@@ -59,11 +61,11 @@ void Control::carry_out(const scheduler::ActorPlaced& effect) {
     return apply(scheduler::ActorReleased{
         .actor = effect.actor, .by = effect.requester, .why = "nobody waits for it any more"});
   }
+  const auto* asker = routes_.process(asked->asker);
+  const auto actor = state_.actor(effect.actor);
+  if (!asker || !actor) return refuse_for(*asked, effect.process);
   routes_.tell(asked->asker, asked->id, [&](wire::HeadNotice::Builder tell) {
-    auto grant = tell.initActor();
-    grant.setActor(effect.actor.value());
-    grant.setType(effect.type);
-    runtime::write_address(grant.initProcess(), *process->address);
+    write_grant(tell.initActor(), *actor, *process, asker->job);
   });
   std::erase_if(searches_, [this](const Search& search) { return answer_search(search); });
 }
@@ -100,10 +102,11 @@ void Control::carry_out(const scheduler::Refused& effect) {
   if (!asked) return;
   using Kind = scheduler::Refused::Kind;
   const auto* failed = exit_records_.process(effect.failed);
-  const auto kind = effect.kind == Kind::Impossible ? Failure::Kind::Impossible
-                    : effect.kind != Kind::Failed   ? Failure::Kind::Refused
-                    : failed                        ? failed->how.kind
-                                                    : Failure::Kind::Program;
+  const auto kind = effect.kind == Kind::Impossible  ? Failure::Kind::Impossible
+                    : effect.kind == Kind::NameTaken ? Failure::Kind::NameTaken
+                    : effect.kind != Kind::Failed    ? Failure::Kind::Refused
+                    : failed                         ? failed->how.kind
+                                                     : Failure::Kind::Program;
   refuse(*asked, kind, effect.reason);
 }
 
@@ -124,7 +127,7 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
-  exit_records_.actor_ended(effect.actor, death.how);
+  exit_records_.actor_ended(effect.actor, effect.process, death.how);
   routes_.tell(effect.requester, {}, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor.value());
@@ -153,7 +156,12 @@ void Control::carry_out(const scheduler::ProcessResumed& effect) {
 }
 
 void Control::carry_out(const scheduler::StillWaits& effect) {
-  routes_.tell(effect.driver, {}, [&](wire::HeadNotice::Builder tell) {
+  // Of a detached actor's job, who makes it: if that is a driver, for others say nothing to people.
+  const auto detached = std::ranges::find_if(
+      detached_, [&](const auto& entry) { return entry.second.in_its_name == effect.driver; });
+  auto told = detached == detached_.end() ? effect.driver : detached->second.creator;
+  if (const auto* process = routes_.process(told); process && process->node) return;
+  routes_.tell(told, {}, [&](wire::HeadNotice::Builder tell) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(effect.waited).count();
     tell.setStillWaits(
         fmt::format("{} has waited for {} s: {}", effect.what, waited, effect.reason));

@@ -39,10 +39,20 @@ class ExitRecords {
   };
 
   void process_ended(ProcessId process, End end) { processes_.put(process, std::move(end)); }
-  void actor_ended(ActorId actor, Failure how) { actors_.put(actor, std::move(how)); }
+  void actor_ended(ActorId actor, ProcessId process, Failure how) {
+    actors_.put(actor, {.process = process, .how = std::move(how)});
+  }
   /// nullptr: it has not ended, or so long ago that nobody remembers.
   const End* process(ProcessId process) const { return processes_.find(process); }
-  const Failure* actor(ActorId actor) const { return actors_.find(actor); }
+  const Failure* actor(ActorId actor) const {
+    const auto* ended = actors_.find(actor);
+    return ended ? &ended->how : nullptr;
+  }
+  /// Where an actor that has ended was; none: as above.
+  ProcessId process_of(ActorId actor) const {
+    const auto* ended = actors_.find(actor);
+    return ended ? ended->process : ProcessId();
+  }
 
   /// The head has told the node to end it: its signal 9 is then not news, but this is.
   void will_stop(ProcessId process, std::string why) { stopping_[process] = std::move(why); }
@@ -73,7 +83,11 @@ class ExitRecords {
     }
   };
   Memory<ProcessId, End> processes_;
-  Memory<ActorId, Failure> actors_;
+  struct ActorEnd {
+    ProcessId process{};
+    Failure how;
+  };
+  Memory<ActorId, ActorEnd> actors_;
   std::unordered_map<ProcessId, std::string> stopping_;
 };
 

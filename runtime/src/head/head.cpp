@@ -10,6 +10,9 @@
 #include "config/json.hpp"
 #include "config/name.hpp"
 #include "head/control.hpp"
+#include "head/output/log_query.hpp"
+#include "head/output/log_requests.hpp"
+#include "head/output/output_relay.hpp"
 #include "transport/socket/acceptor.hpp"
 
 namespace troupe::head {
@@ -31,6 +34,8 @@ struct Head::Impl {
   const Identity identity;
   Routes routes;
   Control control;
+  OutputRelay output{routes};
+  LogRequests logs{routes};
   std::unique_ptr<transport::Listener> listener;
   transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
@@ -46,8 +51,8 @@ struct Head::Impl {
         options(std::move(given)),
         log(or_silent(options.log)),
         identity(options.directory),
-        control(io, identity, routes, {options.node_silence, options.driver_silence}, log,
-                {.rejoin_patience = options.rejoin_patience}),
+        control(io, identity, routes, {options.node_silence, options.driver_silence}, options.token,
+                log, {.rejoin_patience = options.rejoin_patience}),
         acceptor(io, "", {}, log),
         timer(io) {
     listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
@@ -56,7 +61,9 @@ struct Head::Impl {
 
   ~Impl() {
     for (auto& [id, node] : routes.nodes()) node.connection->close();
-    for (auto& [id, job] : routes.jobs()) job.connection->close();
+    for (auto& [id, job] : routes.jobs()) {
+      if (job.connection) job.connection->close();
+    }
     for (const auto& connection : administrators) connection->close();
   }
 
@@ -121,6 +128,8 @@ struct Head::Impl {
         {}, [this, node](wire::Message::Reader message) { from_node(node, message); },
         [this, node, incarnation](const std::string& why) {
           control.node_lost(node, incarnation, why);
+          output.node_gone(node);
+          logs.node_gone(node);
           finish_stopping();
         });
   }
@@ -146,6 +155,12 @@ struct Head::Impl {
         return control.owner_watched(id, ProcessId(message.getOwnerWatch()));
       case wire::Message::NODE_WATCH:
         return control.node_watched(id, NodeId(message.getNodeWatch()));
+      case wire::Message::WORKER_OUTPUT:
+        return output.on_output(id, message.getWorkerOutput());
+      case wire::Message::OUTPUT_FLUSHED:
+        return output.on_flushed(id, JobId(message.getOutputFlushed()));
+      case wire::Message::LOG_REPLY:
+        return logs.on_reply(id, message.getLogReply());
       case wire::Message::ORPHANED:
         return control.orphaned(id, message.getOrphaned());
       case wire::Message::STORE_USAGE: {
@@ -185,6 +200,8 @@ struct Head::Impl {
         [this, job = job, process = process](wire::Message::Reader message) {
           control.driver_spoke(job);
           if (message.isHeadRequest()) return control.asked(process, message.getHeadRequest());
+          if (message.isOutputFlush()) return output.flush(job);
+          if (message.isShutdown()) return control.driver_leaves(job);
           auto known = routes.jobs().find(job);
           if (message.isHeartbeat() && known != routes.jobs().end()) {
             return echo(message.getHeartbeat(), known->second.connection);
@@ -195,6 +212,7 @@ struct Head::Impl {
         },
         [this, job = job](const std::string& why) {
           control.driver_gone(job, why);
+          output.job_gone(job);
           if (control.drivers() == 0) last_driver_gone();
         });
   }
@@ -206,6 +224,7 @@ struct Head::Impl {
                           ? request["do"].get<std::string>()
                           : "";
     nlohmann::json answer;
+    if (what == "logs" && may_stop) return answer_logs(connection, request);
     if (what == "status") {
       answer = control.status();
     } else if (what == "stop" && may_stop) {
@@ -213,10 +232,26 @@ struct Head::Impl {
     } else {
       answer = {{"error", fmt::format("'{}' is nothing that the head does here", what)}};
     }
+    reply(connection, answer);
+    if (what == "stop" && may_stop) stop_asked();
+  }
+
+  /// The administrator may have hung up by then.
+  void answer_logs(const transport::ConnectionPtr& connection, const nlohmann::json& request) {
+    try {
+      logs.ask(read_log_query(request, control),
+               [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {
+                 if (const auto asker = weak.lock()) reply(asker, answer);
+               });
+    } catch (const std::invalid_argument& error) {
+      reply(connection, {{"error", error.what()}});
+    }
+  }
+
+  static void reply(const transport::ConnectionPtr& connection, const nlohmann::json& answer) {
     transport::Outgoing message;
     message.root().setAdminReply(config::to_text(answer));
     connection->send(message);
-    if (what == "stop" && may_stop) stop_asked();
   }
 
   void tick() {
@@ -224,6 +259,8 @@ struct Head::Impl {
     timer.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       control.tick();
+      logs.tick();
+      output.tick();
       finish_stopping();
       tick();
     });

@@ -40,7 +40,7 @@ void Routes::tell(ProcessId to, HeadRequestId ask, const FillTell& fill) {
     auto tell = message.root().initHeadNotice();
     tell.setId(ask.value());
     fill(tell);
-    job->second.connection->send(message);
+    if (job->second.connection) job->second.connection->send(message);
   } else if (auto* node = this->node(target->node)) {
     auto relay = message.root().initRelay();
     relay.setProcess(to.value());
@@ -51,24 +51,25 @@ void Routes::tell(ProcessId to, HeadRequestId ask, const FillTell& fill) {
   }
 }
 
-void Routes::start_process(NodeId node, ProcessId process, JobId job,
-                           const std::vector<std::uint32_t>& gpus) {
-  auto* target = this->node(node);
-  auto announced = jobs_.find(job);
+void Routes::start_process(const scheduler::StartProcess& effect) {
+  auto* target = this->node(effect.node);
+  auto announced = jobs_.find(effect.job);
   if (!target || announced == jobs_.end()) return;
-  if (target->jobs.insert(job).second) {
+  if (target->jobs.insert(effect.job).second) {
     transport::Outgoing message;
     auto started = message.root().initJobStarted();
-    started.setJob(job.value());
+    started.setJob(effect.job.value());
     announced->second.announcement(started);
+    started.setWorkerOutput(announced->second.shows_output);
     target->connection->send(message);
   }
   transport::Outgoing message;
   auto start = message.root().initStartProcess();
-  start.setProcess(process.value());
-  start.setJob(job.value());
-  auto list = start.initGpus(static_cast<unsigned>(gpus.size()));
-  for (unsigned i = 0; i < list.size(); ++i) list.set(i, gpus[i]);
+  start.setProcess(effect.process.value());
+  start.setJob(effect.job.value());
+  start.setThreads(effect.threads);
+  auto list = start.initGpus(static_cast<unsigned>(effect.gpus.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, effect.gpus[i]);
   target->connection->send(message);
 }
 
@@ -94,7 +95,9 @@ void Routes::node_lost(NodeId lost, const std::vector<ProcessId>& processes,
     connection->send(message);
   };
   for (auto& [id, node] : nodes_) send(node.connection);
-  for (auto& [id, job] : jobs_) send(job.connection);
+  for (auto& [id, job] : jobs_) {
+    if (job.connection) send(job.connection);
+  }
 }
 
 void Routes::shutdown(const std::string& why) {
@@ -104,7 +107,9 @@ void Routes::shutdown(const std::string& why) {
     connection->send(message);
   };
   for (auto& [id, node] : nodes_) send(node.connection);
-  for (auto& [id, job] : jobs_) send(job.connection);
+  for (auto& [id, job] : jobs_) {
+    if (job.connection) send(job.connection);
+  }
 }
 
 }  // namespace troupe::head

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <troupe/scheduler/effects.hpp>
+
 #include "ids/address.hpp"
 #include "ids/ids.hpp"
 #include "transport/connection.hpp"
@@ -43,6 +45,7 @@ class Routes {
     scheduler::Incarnation incarnation{};
     std::string name;
     AddressPtr store = {};  // its object store
+    std::string logs = {};  // the folder of its processes' log files; empty: none
     std::set<JobId> jobs;   // announced to it
     std::chrono::steady_clock::time_point heard;
     std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
@@ -54,8 +57,9 @@ class Routes {
     std::uint32_t pid = 0;
   };
   struct Job {
-    transport::ConnectionPtr connection;
+    transport::ConnectionPtr connection;  // nullptr: that of a detached actor, without a driver
     std::function<void(wire::JobStarted::Builder)> announcement;
+    bool shows_output = true;  // of its worker processes, at its driver
     std::chrono::steady_clock::time_point heard;
     bool is_silent = false;  // it was said that its driver is
   };
@@ -69,6 +73,7 @@ class Routes {
   void add_job(JobId id, Job job) { jobs_[id] = std::move(job); }
   void remove_job(JobId id);
   std::map<JobId, Job>& jobs() { return jobs_; }
+  const std::map<JobId, Job>& jobs() const { return jobs_; }
 
   void add_process(ProcessId id, Process process) { processes_[id] = std::move(process); }
   std::size_t processes() const { return processes_.size(); }
@@ -79,8 +84,7 @@ class Routes {
 
   /// A tell to a driver, or to a worker process by way of its node. Lost where there is no way.
   void tell(ProcessId to, HeadRequestId ask, const FillTell& fill);
-  void start_process(NodeId node, ProcessId process, JobId job,
-                     const std::vector<std::uint32_t>& gpus);
+  void start_process(const scheduler::StartProcess& effect);
   void stop_process(NodeId node, ProcessId process, const std::string& why);
   /// To every node and driver: those processes have ended with their node.
   void node_lost(NodeId node, const std::vector<ProcessId>& processes, const std::string& what);

@@ -7,12 +7,21 @@
 #include <fmt/format.h>
 
 #include "head/control.hpp"
+#include "transport/liveness.hpp"
 
 namespace troupe::head {
 namespace {
 
 /// A driver beats every second: it is then said, once, that it does not.
 constexpr std::chrono::seconds kWorthSaying{10};
+/// The answer to its last beat is acknowledged within this, also where it is cut off then.
+constexpr std::chrono::seconds kLastBeat{2};
+
+/// The kernel of its machine has, since the driver said something last.
+bool has_machine_answered(const Routes::Job& job, std::chrono::steady_clock::duration silence) {
+  const auto since = transport::time_since_answer(job.connection->descriptor());
+  return since && *since < silence - kLastBeat;
+}
 
 }  // namespace
 
@@ -51,7 +60,9 @@ bool Control::has_driver_spoken_since(JobId job, Clock::time_point time) const {
 
 /// On its own machine, through a unix socket, a driver's end is seen at once, and its silence says
 /// nothing.
-bool Control::beats(const Routes::Job& job) { return !job.connection->local_host().empty(); }
+bool Control::beats(const Routes::Job& job) {
+  return job.connection && !job.connection->local_host().empty();
+}
 
 void Control::look_for_silent_drivers() {
   const auto now = Clock::now();
@@ -61,11 +72,14 @@ void Control::look_for_silent_drivers() {
     const auto silence = now - job.heard;
     if (silence > silence_.driver) silent.push_back(id);
     if (silence < kWorthSaying || std::exchange(job.is_silent, true)) continue;
-    log_(
-        fmt::format("job {}: its driver (pid {}) has said nothing for {} s, but its machine "
-                    "answers: it is stopped, as in a debugger. Its job is kept for {} s of silence",
-                    id, jobs_[id].pid, kWorthSaying.count(),
-                    std::chrono::duration_cast<std::chrono::seconds>(silence_.driver).count()));
+    log_(fmt::format(
+        "job {}: its driver (pid {}) has said nothing for {} s, {}. Its job is kept for "
+        "{} s of silence",
+        id, jobs_[id].pid, kWorthSaying.count(),
+        has_machine_answered(job, silence)
+            ? "but its machine answers: it is stopped, as in a debugger"
+            : "nor was anything heard of its machine",
+        std::chrono::duration_cast<std::chrono::seconds>(silence_.driver).count()));
   }
   for (const auto id : silent) {
     routes_.jobs().at(id).connection->close();

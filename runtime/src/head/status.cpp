@@ -28,6 +28,7 @@ json to_json(const scheduler::NodeView& node, const Routes::Node* known) {
            {"actors", node.actors},      {"ranks", node.ranks},
            {"blocked", node.blocked}};
   if (known != nullptr && known->usage) row["store"] = to_json(*known->usage);
+  if (known != nullptr && !known->logs.empty()) row["logs"] = known->logs;
   return row;
 }
 
@@ -44,9 +45,11 @@ json Control::table_sizes() const {
           {"routes to jobs", routes_.jobs().size()},
           {"routes to processes", routes_.processes()},
           {"jobs", jobs_.size()},
+          {"jobs of detached actors", detached_.size()},
           {"requests", requests_.size()},
           {"requests by asker", request_of_.size()},
           {"searches for actors", searches_.size()},
+          {"asks that wait for a name", name_waits_.size()},
           {"processes that resume", resuming_.size()},
           {"processes that are stopped", exit_records_.stopping()},
           {"ends of processes", exit_records_.processes()},
@@ -55,6 +58,41 @@ json Control::table_sizes() const {
           {"asks for an end of a node", node_ends_asked_.size()},
           {"watched owners", owner_watches_.size()},
           {"watched nodes", node_watches_.size()}};
+}
+
+std::optional<ProcessId> Control::process_of_actor(scheduler::ActorId actor) const {
+  const auto found = state_.actor(actor);
+  const auto process = found ? found->process : exit_records_.process_of(actor);
+  return process ? std::optional(process) : std::nullopt;
+}
+
+std::optional<ProcessId> Control::process_of_actor(std::string_view name) const {
+  std::optional<ProcessId> process;
+  for (const auto& actor : state_.actors()) {
+    if (actor.name != name || !actor.process) continue;
+    if (process) {
+      throw std::invalid_argument(
+          fmt::format("actors of several jobs have the name '{}': give the number of one, as "
+                      "`troupe status` shows it",
+                      name));
+    }
+    process = actor.process;
+  }
+  return process;
+}
+
+json Control::status_of(const scheduler::JobView& job) const {
+  auto out = to_json(job);
+  out["name"] = "";
+  out["pid"] = 0;
+  if (const auto known = jobs_.find(job.job); known != jobs_.end()) {
+    out["name"] = known->second.name;
+    out["pid"] = known->second.pid;
+  }
+  const auto detached = detached_.find(job.job);
+  out["detached"] = detached != detached_.end();
+  if (detached != detached_.end()) out["name"] = detached->second.name;
+  return out;
 }
 
 json Control::status() const {
@@ -71,13 +109,7 @@ json Control::status() const {
            {"tables", table_sizes()}};
   for (const auto& node : state_.nodes())
     out["nodes"].push_back(to_json(node, routes_.node(node.node)));
-  for (const auto& job : state_.jobs()) {
-    const auto known = jobs_.find(job.job);
-    auto text = to_json(job);
-    text["name"] = known == jobs_.end() ? "" : known->second.name;
-    text["pid"] = known == jobs_.end() ? 0 : known->second.pid;
-    out["jobs"].push_back(std::move(text));
-  }
+  for (const auto& job : state_.jobs()) out["jobs"].push_back(status_of(job));
   for (const auto& actor : state_.actors()) {
     const auto* process = routes_.process(actor.process);
     out["actors"].push_back({{"actor", actor.actor.value()},

@@ -2,9 +2,10 @@
 
 #include <string>
 
-/// What people running a cluster read: one line each, on stderr or where the program has sent
-/// spdlog's default logger. Any thread. In a file of its own, for spdlog takes longer to compile
-/// than most of what logs.
+/// What people running a cluster read: one line each. On stderr, or where the program has sent
+/// spdlog's default logger, if that is not the one that spdlog starts with, whose lines go to
+/// stdout. Any thread. In a file of its own, for spdlog takes longer to compile than most of what
+/// logs.
 namespace troupe::log {
 
 void info(const std::string& line);

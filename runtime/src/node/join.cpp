@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -81,6 +82,8 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   join.setHost(host);
   join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
+  if (!options.log_directory.empty())
+    join.setLogs(std::filesystem::absolute(options.log_directory).string());
 
   std::vector<std::pair<std::string, double>> resources{
       {"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},

@@ -1,6 +1,7 @@
 #include "node/log_tail.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <sstream>
 #include <utility>
@@ -8,9 +9,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/file_size.hpp"
 #include "os/unique_fd.hpp"
 #include "transport/frame.hpp"
 
@@ -18,18 +19,12 @@ namespace troupe::node {
 namespace {
 
 constexpr std::uint64_t kTailBytes = 4096;
-constexpr std::size_t kMostLines = 3;
+constexpr std::size_t kMostLines = 10;
 constexpr std::size_t kLongestLine = 300;
-
-std::uint64_t size_of(const std::string& file) {
-  struct stat status {};
-  return !file.empty() && ::stat(file.c_str(), &status) == 0
-             ? static_cast<std::uint64_t>(status.st_size)
-             : 0;
-}
+constexpr std::size_t kQuotedBytes = 1500;  // of all lines: the head remembers many ends
 
 std::string last_bytes(const std::string& file, std::uint64_t start) {
-  const auto size = size_of(file);
+  const auto size = os::file_size(file);
   os::UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!log || size <= start) return {};
   std::string text(std::min(size - start, kTailBytes), '\0');
@@ -41,16 +36,21 @@ std::string last_bytes(const std::string& file, std::uint64_t start) {
 
 }  // namespace
 
-LogTail::LogTail(std::string file) : file_(std::move(file)), start_(size_of(file_)) {}
+LogTail::LogTail(std::string file) : file_(std::move(file)), start_(os::file_size(file_)) {}
 
 std::string LogTail::quote() const {
   if (file_.empty()) return {};
   std::deque<std::string> last;
+  std::size_t bytes = 0;
   std::istringstream lines(last_bytes(file_, start_));
   for (std::string line; std::getline(lines, line);) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     last.push_back(transport::printable(line, kLongestLine));
-    if (last.size() > kMostLines) last.pop_front();
+    bytes += last.back().size();
+    while (last.size() > kMostLines || bytes > kQuotedBytes) {
+      bytes -= last.front().size();
+      last.pop_front();
+    }
   }
   return last.empty()
              ? name()

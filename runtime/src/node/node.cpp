@@ -41,11 +41,13 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
       name_(options_.name.empty() ? config::printable(os::host_name()) : options_.name),
       guardian_(loop),
       reaper_(loop, Reaper::Unknown::Reaped),
+      output_(loop, {}, output_callbacks()),
       workers_(loop, reaper_, workers_options(),
                [this](transport::Outgoing& message) { to_head(message); }),
       beat_timer_(loop),
       stop_timer_(loop) {
   if (options_.zygote >= 0) zygote_announced_ = reaper_.announce();
+  workers_.use_output(&output_);
   ::signal(SIGPIPE, SIG_IGN);
   adopt_orphans();
   reaper_.on_swept([this] { on_swept(); });
@@ -75,8 +77,12 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
   state_ = State::Joining;
   os::raise_open_files_limit();
   if (!options_.log_directory.empty()) {
-    if (auto why = logs_.open(options_.log_directory); !why.empty())
-      return stop(std::move(why), true);
+    if (auto why = logs_.open(options_.log_directory); !why.empty()) {
+      if (options_.requires_logs) return stop(std::move(why), true);
+      log::warn(why + "; worker processes print where this program does, without their names");
+      options_.log_directory.clear();
+      workers_.without_logs();
+    }
   }
   if (!options_.log_parent.empty()) remove_old_logs(options_.log_parent, options_.kept_logs);
   gpus_ = offered_gpus(options_);
@@ -110,12 +116,13 @@ void Node::Impl::stop(std::string why, bool failed) {
   why_ = std::move(why);
   failed_ = failed;
   beat_timer_.cancel();
+  const auto reason = "its node stops: " + why_;
+  workers_.terminate_all(reason);  // first: a start that its launcher gives up has not failed
   for (auto& [number, job] : jobs_) job.launcher->close();
   workers_.on_empty([this] { on_swept(); });
-  workers_.terminate_all();
   stop_timer_.expires_after(workers_.empty() ? std::chrono::milliseconds(0) : options_.stop_grace);
-  stop_timer_.async_wait(unless_gone([this] {
-    workers_.stop_all("its node stops: " + why_);
+  stop_timer_.async_wait(unless_gone([this, reason] {
+    workers_.stop_all(reason);
     stop_timer_.expires_after(kKillLimit);
     stop_timer_.async_wait(unless_gone([this] {
       log::error(fmt::format("{} processes of this node do not end; they are left to the guardian",
@@ -140,6 +147,7 @@ void Node::Impl::finish() {
   stop_timer_.cancel();
   reaper_.stop();
   jobs_.clear();
+  output_.stop();
   workers_.use_store(nullptr);
   store_.reset();
   if (head_) head_->finish();

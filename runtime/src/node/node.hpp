@@ -35,6 +35,9 @@ struct NodeOptions {
   std::vector<std::pair<std::string, std::string>> labels;
   /// Stdout and stderr of its worker processes, a file each; empty: inherited.
   std::string log_directory;
+  /// Where log_directory cannot be had: true: the node does not start; false: it says so, and worker
+  /// processes print where it does.
+  bool requires_logs = true;
   /// Of folders "node-PID" like log_directory, of which old ones are removed; empty: none are.
   std::string log_parent;
   std::size_t kept_logs = 20;  ///< so many folders of nodes that have ended stay in log_parent

@@ -7,12 +7,19 @@
 #include "node/failures.hpp"
 #include "node/join.hpp"
 #include "node/node_impl.hpp"
+#include "node/output/log_reader.hpp"
 #include "node/program/program.hpp"
 #include "os/machine.hpp"
 #include "wire/codec.hpp"
 
 /// What a node and its head say to each other.
 namespace troupe::node {
+namespace {
+
+/// What worker processes print waits in their files while more than this waits for the head.
+constexpr std::size_t kMostQueuedOutput = 4 << 20;
+
+}  // namespace
 
 std::string Node::Impl::head_name() const {
   return options_.head.host.empty()
@@ -61,6 +68,18 @@ void Node::Impl::to_head(transport::Outgoing& message) {
   if (head_) head_->send(message);
 }
 
+OutputTail::Callbacks Node::Impl::output_callbacks() {
+  return {.to_head = [this](transport::Outgoing& message) { to_head(message); },
+          .is_held_up = [this] { return head_ && head_->queued_bytes() > kMostQueuedOutput; }};
+}
+
+void Node::Impl::flush_output(JobId job) {
+  output_.flush(job);
+  transport::Outgoing message;
+  message.root().setOutputFlushed(job.value());
+  to_head(message);
+}
+
 void Node::Impl::on_message(wire::Message::Reader message) {
   if (message.isHeartbeat()) {
     last_echo_ = Clock::now();
@@ -83,6 +102,17 @@ void Node::Impl::on_message(wire::Message::Reader message) {
       auto relay = message.getRelay();
       if (relay.isNotice()) workers_.tell(ProcessId(relay.getProcess()), relay.getNotice());
       return;
+    }
+    case wire::Message::OUTPUT_FLUSH:
+      return flush_output(JobId(message.getOutputFlush()));
+    case wire::Message::LOG_REQUEST: {
+      transport::Outgoing answer;
+      const Logs logs{
+          .folder = options_.log_directory,
+          .was_started = [this](ProcessId process) { return workers_.was_started(process); },
+          .runs = [this](ProcessId process) { return workers_.runs(process); }};
+      read_logs(logs, message.getLogRequest(), answer.root().initLogReply());
+      return to_head(answer);
     }
     case wire::Message::NODE_LOST:
       return workers_.tell_node_lost(message.getNodeLost());
@@ -191,7 +221,9 @@ void Node::Impl::on_job_started(wire::JobStarted::Reader started) {
   Job job;
   job.launcher =
       std::make_shared<Launcher>(loop_, reaper_, shipped ? cache() : nullptr, std::move(launch));
-  job.setup = {number, transport::job_key(options_.token, number), cluster_, node_, host_};
+  job.setup = {number,   transport::job_key(options_.token, number),
+               cluster_, node_,
+               host_,    started.getWorkerOutput()};
   if (options_.zygote >= 0) {
     job.launcher->adopt(os::UniqueFd(std::exchange(options_.zygote, -1)), options_.zygote_pid);
     zygote_announced_ = {};
@@ -215,8 +247,10 @@ void Node::Impl::on_start_process(wire::StartProcess::Reader start) {
   }
   std::vector<std::uint32_t> indices;
   for (auto index : start.getGpus()) indices.push_back(index);
+  auto setup = job->second.setup;
+  setup.threads = start.getThreads();
   workers_.start(
-      ProcessId(start.getProcess()), job->second.setup,
+      ProcessId(start.getProcess()), std::move(setup),
       {"CUDA_VISIBLE_DEVICES=" + visible_devices(gpus_, indices), "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
       job->second.launcher);
 }

@@ -16,6 +16,7 @@
 #include "node/limits/gpus.hpp"
 #include "node/log_folder.hpp"
 #include "node/node.hpp"
+#include "node/output/output_tail.hpp"
 #include "node/program/program_cache.hpp"
 #include "node/spawn/launcher.hpp"
 #include "node/store_host.hpp"
@@ -67,6 +68,8 @@ struct Node::Impl {
   void on_swept();
   void finish();
   WorkersOptions workers_options() const;
+  OutputTail::Callbacks output_callbacks();
+  void flush_output(JobId job);
   bool is_stopping() const { return state_ >= State::Stopping; }
 
   /// A handler that does nothing once this object is gone, or where the wait was cancelled.
@@ -85,6 +88,7 @@ struct Node::Impl {
   Reaper reaper_;
   // Of a zygote that was there before the node, until its job starts.
   Reaper::Announcement zygote_announced_;
+  OutputTail output_;
   Workers workers_;
   LogFolder logs_;
   std::vector<Gpu> gpus_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "node/guard/orphans.hpp"
 #include "node/log_tail.hpp"
 #include "node/node.hpp"
+#include "node/output/output_tail.hpp"
 #include "node/spawn/child.hpp"
 #include "node/store_host.hpp"
 #include "os/machine.hpp"
@@ -72,9 +74,10 @@ Workers::~Workers() {
   }
 }
 
-void Workers::start(ProcessId process, const WorkerSetup& setup,
-                    std::vector<std::string> environment, std::shared_ptr<Launcher> launcher) {
-  auto worker = std::make_shared<Worker>(loop_, process, setup);
+void Workers::start(ProcessId process, WorkerSetup setup, std::vector<std::string> environment,
+                    std::shared_ptr<Launcher> launcher) {
+  started_.insert(std::ranges::upper_bound(started_, process), process);
+  auto worker = std::make_shared<Worker>(loop_, process, std::move(setup));
   worker->environment = std::move(environment);
   worker->launcher = std::move(launcher);
   if (!workers_.emplace(process, worker).second) {
@@ -102,10 +105,13 @@ void Workers::launch(const WorkerPtr& worker) {
   if (!options_.log_directory.empty()) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job,
                               worker->process);
+    // Numbers begin anew with each head, and the folder may be that of an earlier node.
+    if (worker->attempts == 1) std::rename(request.log.c_str(), (request.log + ".old").c_str());
   }
   worker->log = LogTail(request.log);
   worker->ready_early.reset();
   configure(*worker);
+  follow_output(worker, request.log);
   worker->launcher->start(std::move(request), [this, worker](LaunchResult result) {
     on_launched(worker, std::move(result));
   });
@@ -148,9 +154,22 @@ void Workers::configure(Worker& worker) {
   config.setNode(setup.node.value());
   config.setHost(setup.host);
   config.setMachine(machine_);
+  config.setThreads(setup.threads);
   std::vector<os::UniqueFd> record;
   if (worker.record) record.push_back(std::move(worker.record->descriptor()));
   worker.link->send_with_descriptors(std::move(message), std::move(record));
+}
+
+void Workers::follow_output(const WorkerPtr& worker, const std::string& log) {
+  if (!output_ || !worker->setup.shows_output || log.empty()) return;
+  output_->add(worker->process, {.job = worker->setup.job,
+                                 .file = log,
+                                 .labels = [weak = std::weak_ptr(worker)](std::uint64_t position) {
+                                   const auto worker = weak.lock();
+                                   return worker && worker->record
+                                              ? worker->record->labels_since(position)
+                                              : std::vector<runtime::LabelHistory::Span>();
+                                 }});
 }
 
 void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
@@ -172,6 +191,7 @@ void Workers::on_launched(const WorkerPtr& worker, LaunchResult result) {
 void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
   worker->pid = launched.pid;
   worker->by_exec = launched.by_exec;
+  if (output_) output_->started(worker->process, launched.pid);
   reaper_.watch(launched.pid, Reaper::Group::Killed,
                 [this, worker](int status) { on_ended(worker, status); });
   if (worker->over || !worker->stopped_because.empty() || !worker->own_words.empty())
@@ -291,8 +311,9 @@ void Workers::tell_node_lost(wire::NodeLost::Reader lost) {
   }
 }
 
-void Workers::terminate_all() {
+void Workers::terminate_all(const std::string& why) {
   for (const auto& [process, worker] : workers_) {
+    if (worker->stopped_because.empty()) worker->stopped_because = why;
     if (worker->pid > 0) ::kill(worker->pid, SIGTERM);
   }
 }
@@ -357,7 +378,7 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
     failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
   } else if (worker.ready) {
     failure.message = fmt::format("{} {}{}{}", who, describe_status(status), worker.out_of_memory,
-                                  worker.log.name());
+                                  worker.log.quote());
   } else {
     failure.message = fmt::format("{} {} before it {}{}{}", who, describe_status(status),
                                   never_began ? "called troupe::init" : "was ready",
@@ -379,6 +400,7 @@ void Workers::report(Worker& worker, const Failure& failure) {
   log_failed_start(worker, failure);
   if (worker.link) worker.link->close();
   if (store_) store_->ended(worker.process);
+  if (output_) output_->finish(worker.process);
   transport::Outgoing out;
   auto exited = out.root().initProcessExited();
   exited.setProcess(worker.process.value());

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -26,6 +28,7 @@ using runtime::JobId;
 using runtime::NodeId;
 using runtime::ProcessId;
 
+class OutputTail;
 class StoreHost;
 
 struct WorkersOptions {
@@ -44,6 +47,8 @@ struct WorkerSetup {
   std::string cluster;
   NodeId node{};
   std::string host;
+  bool shows_output = false;  ///< its driver wants to be sent what it prints
+  std::uint32_t threads = 1;  ///< that libraries may use in it
 };
 
 /// The worker processes of a node: starts them, talks to them, reaps them, says how they ended.
@@ -62,7 +67,9 @@ class Workers {
   Workers(asio::io_context& loop, Reaper& reaper, WorkersOptions options, ToHead to_head);
   ~Workers();
 
-  void start(ProcessId process, const WorkerSetup& setup, std::vector<std::string> environment,
+  /// Before the first start: worker processes print where this program does.
+  void without_logs() { options_.log_directory.clear(); }
+  void start(ProcessId process, WorkerSetup setup, std::vector<std::string> environment,
              std::shared_ptr<Launcher> launcher);
   /// SIGKILL at once, to it and its process group. What it left in other sessions follows.
   void stop(ProcessId process, const std::string& why);
@@ -73,8 +80,9 @@ class Workers {
   void tell_node_lost(wire::NodeLost::Reader lost);
   /// To be called every second or so: looks whether the machine runs out of memory.
   void look_at_memory() { memory_kills_.look(MemoryKills::Clock::now()); }
-  /// SIGTERM to all of them, for those that want to hear it.
-  void terminate_all();
+  /// SIGTERM to all of them, for those that want to hear it; those that are still being started are
+  /// ended once they are there.
+  void terminate_all(const std::string& why);
   void stop_all(const std::string& why);
   /// Passes on what the head told; dropped where the process is gone.
   void tell(ProcessId process, wire::HeadNotice::Reader tell);
@@ -82,10 +90,18 @@ class Workers {
   /// Where the messages of its processes for the object store go from now on; nullptr: nowhere.
   void use_store(StoreHost* store) { store_ = store; }
 
+  /// Where what its processes print is sent from; nullptr: nowhere.
+  void use_output(OutputTail* output) { output_ = output; }
+
   /// SIGKILL to the children of this process that were started in a worker process which is no
   /// more. -> how many.
   std::size_t end_orphans();
 
+  /// By this node, at whatever time.
+  bool was_started(ProcessId process) const {
+    return std::ranges::binary_search(started_, process);
+  }
+  bool runs(ProcessId process) const { return workers_.contains(process); }
   bool empty() const { return workers_.empty(); }
   void on_empty(std::function<void()> empty) { on_empty_ = std::move(empty); }
 
@@ -96,6 +112,7 @@ class Workers {
   void launch(const WorkerPtr& worker);
   os::UniqueFd open_link(const WorkerPtr& worker);
   void configure(Worker& worker);
+  void follow_output(const WorkerPtr& worker, const std::string& log);
   void on_launched(const WorkerPtr& worker, LaunchResult result);
   void on_running(const WorkerPtr& worker, const Launched& launched);
   void on_message(Worker& worker, wire::Message::Reader message);
@@ -117,10 +134,12 @@ class Workers {
   MemoryKills memory_kills_;
   ToHead to_head_;
   StoreHost* store_ = nullptr;
+  OutputTail* output_ = nullptr;
   const std::string machine_;
   std::function<void()> on_empty_;
   std::unordered_map<ProcessId, WorkerPtr> workers_;
-  std::string last_failed_start_;  // of the log: many starts may fail for one reason
+  std::vector<ProcessId> started_;  // sorted; of the files of a folder, those that are this node's
+  std::string last_failed_start_;   // of the log: many starts may fail for one reason
 };
 
 }  // namespace troupe::node

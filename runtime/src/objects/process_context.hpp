@@ -31,7 +31,8 @@ class ProcessContext {
   virtual StoreLink& store() = 0;
   /// True on the thread that runs the calls of others, where user code may hold a CPU.
   virtual bool is_executor_thread() const = 0;
-  /// On that thread, in a call: whose it is.
+  /// On that thread, in a call: whose it is, and its result with it. None: of a process of another
+  /// job, which no result here can be of.
   virtual ProcessId caller() const = 0;
   /// User code waits: its CPU may go to others.
   virtual void give_cpu_back() = 0;

@@ -49,7 +49,8 @@ std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner owner) {
   auto* client = process ? process->store().client() : nullptr;
   if (!client) return nullptr;
   const auto self = process->id();
-  const auto owning = owner == Owner::Caller ? process->caller() : self;
+  const bool is_own = owner == Owner::Self || !process->caller();
+  const auto owning = is_own ? self : process->caller();
 
   struct Answer {
     std::optional<std::variant<store::Writable, store::Refusal>> made;
@@ -66,7 +67,7 @@ std::unique_ptr<Room> store_room(std::uint64_t bytes, Owner owner) {
     raise(runtime::failure_of(*refusal));
   auto& memory = std::get<store::Writable>(*answer->made);
   memory.prepare();
-  return std::make_unique<StoreRoom>(std::move(memory), owning, owner == Owner::Self,
+  return std::make_unique<StoreRoom>(std::move(memory), owning, is_own,
                                      process->store().address_of(*client));
 }
 

@@ -16,6 +16,7 @@
 
 #include "config/name.hpp"
 #include "config/token.hpp"
+#include "node/spawn/child.hpp"
 #include "node/spawn/zygote.hpp"
 #include "os/open_files.hpp"
 #include "session/driver.hpp"
@@ -37,7 +38,10 @@ void become_what_it_was_started_as() {
   const int fd = colon == std::string::npos ? -1 : std::atoi(text.c_str() + colon + 1);
   const auto kind = text.substr(0, colon);
   if (kind == "zygote") runtime::run_worker(node::serve_zygote(fd));
-  if (kind == "worker") runtime::run_worker(fd);
+  if (kind == "worker") {
+    node::line_buffer_output();
+    runtime::run_worker(fd);
+  }
   if (kind == "embedded") runtime::serve_embedded(fd);
   raise({.kind = Failure::Kind::Refused,
          .message = fmt::format("{}='{}' is not a boot instruction", node::kBootVariable, text)});
@@ -61,6 +65,13 @@ std::optional<std::string> argument(int argc, char** argv, std::string_view name
            .message = fmt::format("{} was given an empty value", name)});
   }
   return found;
+}
+
+bool has_argument(int argc, char** argv, std::string_view name) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    if (argv[i] == name) return true;
+  }
+  return false;
 }
 
 /// As this process was started, whatever main has done to argv since.
@@ -143,6 +154,7 @@ Cluster init(int argc, char** argv, InitOptions options) {
                     ? driver.program.path.substr(driver.program.path.rfind('/') + 1)
                     : options.name;
   driver.weight = options.weight;
+  driver.worker_output = options.worker_output && !has_argument(argc, argv, "--no-worker-output");
   if (options.address.empty()) {
     impl->embedded = std::make_unique<runtime::Embedded>(options, driver.program.arguments);
     driver.head = impl->embedded->head();

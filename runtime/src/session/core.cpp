@@ -67,6 +67,7 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
   auto actor = std::make_shared<ActorState>(process.next_shared_id<runtime::ActorId>(),
                                             std::string(type), end_unshared);
   actor->shared = !options.name.empty();
+  actor->detached = options.detached;
   actor->constructed = pending_result(process);
   process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
     process.actors().create(actor, std::move(constructor), options);
@@ -97,6 +98,13 @@ ActorPtr adopt_actor(ActorId id, std::string_view type) {
   return actor;
 }
 
+namespace {
+
+/// How long the head may take to say that there is none.
+constexpr std::chrono::milliseconds kAnswerAtOnce{5000};
+
+}  // namespace
+
 ActorPtr find_actor(std::string_view name, std::string_view type,
                     std::chrono::milliseconds timeout) {
   config::require_name("the name to find", name);
@@ -104,26 +112,40 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
   auto found = Object::pending(0);
   auto id = std::make_shared<ActorId>(0);
   auto asked = std::make_shared<runtime::HeadRequestId>();
-  process.post([&process, found, id, asked, name = std::string(name), type = std::string(type)] {
-    *asked = process.head().request(
-        [&](wire::HeadRequest::Builder ask) {
-          auto find = ask.initActorFind();
-          find.setName(name);
-          find.setType(type);
-        },
-        [found, id](wire::HeadNotice::Reader tell) {
-          *id = tell.getActor().getActor();
-          found->complete(Payload{});
-        },
-        [found](const Failure& failure) { found->complete(failure); });
-  });
+  const bool now = timeout.count() <= 0;
+  process.post(
+      [&process, found, id, asked, now, name = std::string(name), type = std::string(type)] {
+        *asked = process.head().request(
+            [&](wire::HeadRequest::Builder ask) {
+              auto find = ask.initActorFind();
+              find.setName(name);
+              find.setType(type);
+              find.setNow(now);
+            },
+            [found, id](wire::HeadNotice::Reader tell) {
+              *id = tell.getActor().getActor();
+              found->complete(Payload{});
+            },
+            [found](const Failure& failure) { found->complete(failure); });
+      });
   if (!wait_giving_cpu_back(
-          process, [&] { return found->ready(); }, runtime::deadline_after(timeout))) {
+          process, [&] { return found->ready(); },
+          runtime::deadline_after(now ? kAnswerAtOnce : timeout))) {
     process.post([&process, asked] { process.head().withdraw(*asked); });  // nobody waits any more
+    if (now) {
+      raise({.kind = Failure::Kind::Disconnected,
+             .message = fmt::format("the head has not said within {} ms whether there is an actor "
+                                    "'{}': it is busy, or cannot be reached",
+                                    kAnswerAtOnce.count(), name)});
+    }
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("no actor '{}' could be called within {} ms: there is none, or "
+           .message = fmt::format("no actor '{}' could be called within {} ms: there is none{}, or "
                                   "it waits for its resources (`troupe status` says for which)",
-                                  name, timeout.count())});
+                                  name, timeout.count(),
+                                  name.find('/') == std::string_view::npos
+                                      ? " in this program (those of others have a namespace "
+                                        "before their names, as 'shared/counter')"
+                                      : "")});
   }
   if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
   return adopt_actor(*id, type);
@@ -283,9 +305,9 @@ void cancel_object(const ObjectPtr& object) {
 
 namespace troupe {
 
-GangContext* this_gang() {
+ThisGang this_gang() {
   auto* process = runtime::Process::maybe();
-  return process ? process->gangs().context() : nullptr;
+  return ThisGang(process ? process->gangs().context() : nullptr);
 }
 
 }  // namespace troupe

@@ -16,6 +16,9 @@
 namespace troupe::runtime {
 namespace {
 
+/// At the end, for what worker processes have printed to come and to be printed.
+constexpr std::chrono::milliseconds kOutputPatience{1000};
+
 /// A program's own standard error is where its user looks.
 transport::Patience patience() {
   return {.again = [](const std::string& line) {
@@ -32,7 +35,8 @@ Driver::Driver(const DriverOptions& options)
       heartbeat_(loop_, options.heartbeat, options.head_silence,
                  {.send = [this](std::uint64_t beat) { send_heartbeat(beat); },
                   .silent = [this] { on_head_silent(); }}),
-      token_(options.token) {
+      token_(options.token),
+      shows_output_(options.worker_output) {
   self_->machine = os::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
@@ -84,6 +88,7 @@ void Driver::register_job(const DriverOptions& options) {
   out.setPid(static_cast<std::uint32_t>(getpid()));
   out.setName(options.name);
   out.setWeight(options.weight);
+  out.setWorkerOutput(shows_output_);
   head_->send(message);
 }
 
@@ -114,6 +119,10 @@ void Driver::on_message(wire::Message::Reader message) {
     start_heartbeat();
   } else if (message.isHeartbeat()) {
     heartbeat_.echoed();
+  } else if (message.isWorkerOutput()) {
+    printer_.take(message.getWorkerOutput());
+  } else if (message.isOutputFlushed()) {
+    if (output_flushed_) output_flushed_->complete(detail::Payload{});
   } else if (message.isAdminReply() && status_) {
     status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
   } else if (message.isShutdown()) {
@@ -199,6 +208,7 @@ void Driver::on_head_silent() {
 
 void Driver::fail_status(const std::string& why) {
   if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+  if (output_flushed_) output_flushed_->complete(detail::Payload{});
 }
 
 void Driver::serve_program(const transport::ConnectionPtr& connection,
@@ -227,8 +237,25 @@ std::string Driver::status_json(std::chrono::milliseconds timeout) {
   return std::get<detail::Payload>(status->outcome()).bytes;
 }
 
+/// What worker processes have printed by now is on its way to the head, or still in their files.
+void Driver::flush_output() {
+  if (!shows_output_) return;
+  const auto flushed = detail::Object::pending(0);
+  process_->post([this, flushed] {
+    if (process_->head().is_gone() || !head_->is_open())
+      return flushed->complete(detail::Payload{});
+    output_flushed_ = flushed;
+    transport::Outgoing request;
+    request.root().setOutputFlush(process_->identity().job.value());
+    head_->send(request);
+  });
+  wait([&] { return flushed->ready(); }, deadline_after(kOutputPatience));
+  printer_.finish(kOutputPatience);
+}
+
 Driver::~Driver() {
   if (thread_.joinable()) {
+    flush_output();
     boost::asio::post(loop_, [this] {
       heartbeat_.stop();
       if (process_) {
@@ -236,6 +263,9 @@ Driver::~Driver() {
         process_->end({.kind = Failure::Kind::Disconnected,
                        .message = "the program has ended its part in the cluster"});
       }
+      transport::Outgoing leave;
+      leave.root().setShutdown("the program has ended its part in the cluster");
+      head_->send(leave);
       head_->finish();
       if (store_) store_->finish();
       listeners_ = {};

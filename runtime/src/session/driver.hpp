@@ -9,6 +9,7 @@
 
 #include "node/program/program.hpp"
 #include "session/heartbeat.hpp"
+#include "session/output/output_printer.hpp"
 #include "session/process.hpp"
 #include "transport/socket/listeners.hpp"
 
@@ -21,6 +22,8 @@ struct DriverOptions {
   node::Program program;
   std::string name;   ///< of the job
   double weight = 1;  ///< of the job, beside others
+  /// Prints on stderr what its worker processes print.
+  bool worker_output = false;
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds heartbeat{1000};
   /// No echo of a heartbeat for so long: the head is gone.
@@ -50,6 +53,7 @@ class Driver {
   void start_heartbeat();
   void send_heartbeat(std::uint64_t beat);
   void fail_status(const std::string& why);
+  void flush_output();
   void find_store(StoreLink::Connected connected);
   void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
 
@@ -67,6 +71,9 @@ class Driver {
   bool refused_ = false;  // by the head, or by us: not to be tried again
   std::unique_ptr<Process> process_;
   detail::ObjectPtr status_;  // of the request under way
+  const bool shows_output_;
+  OutputPrinter printer_;
+  detail::ObjectPtr output_flushed_;
   std::thread thread_;
 };
 

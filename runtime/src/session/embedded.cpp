@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
 #include <optional>
 #include <vector>
 
@@ -115,6 +116,18 @@ void close_inherited(std::vector<int> keep) {
   close_range(first, ~0U, 0);
 }
 
+/// A private cluster's logs are beside those of nodes, so that neither push out the others' old ones.
+void choose_logs(node::NodeOptions& node) {
+  node.requires_logs = false;
+  try {
+    node.log_parent = config::state_directory() + "/private-logs";
+    node.log_directory = fmt::format("{}/node-{}", node.log_parent, ::getpid());
+  } catch (const Error& no_home) {
+    log::warn(fmt::format("{}; worker processes print where this program does, without their names",
+                          no_home.what()));
+  }
+}
+
 /// The cluster in the child process: a head and a node on one loop.
 class PrivateCluster {
  public:
@@ -134,6 +147,7 @@ class PrivateCluster {
     node.resources = options.resources;
     node.store.cap_bytes = options.object_store_bytes;
     if (!options.spill_directory.empty()) node.store.spill_directory = options.spill_directory;
+    choose_logs(node);
     node.guardian = guardian;
     node.zygote = zygote;
     node.zygote_pid = zygote_pid;
@@ -248,7 +262,8 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
     child_ = exec_cluster(its.get(), command_line, threads);
     say(mine.get(), to_json(options));
   } else {
-    std::fflush(nullptr);  // else the child would write it again
+    std::cout.flush();  // else the child would write it again
+    std::fflush(nullptr);
     transport::warm_up();  // for this process, the cluster and its zygote at once
     const pid_t driver = getpid();
     child_ = fork();

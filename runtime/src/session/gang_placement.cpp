@@ -84,11 +84,11 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
   timer->async_wait([&process, placed = gang.placed, share, timer, timeout,
                      size = gang.ranks.size()](const boost::system::error_code& cancelled) {
     if (cancelled || placed->ready()) return;
-    placed->complete(Failure{
-        .kind = Failure::Kind::TimedOut,
-        .message = fmt::format(
-            "a gang of {} was not placed within {} ms; `troupe status` says what it waits for",
-            size, timeout.count())});
+    placed->complete(Failure{.kind = Failure::Kind::TimedOut,
+                             .message = fmt::format("a gang of {} was not placed within {} ms; "
+                                                    "`troupe status`, or Cluster::status_json() in "
+                                                    "this program, says what such a gang waits for",
+                                                    size, timeout.count())});
     withdraw(process, *share);
   });
   gang.placed->when_ready([weak = std::weak_ptr(timer)] {
@@ -106,6 +106,7 @@ void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share
         out.setSize(wanted.size);
         out.setStrategy(static_cast<std::uint8_t>(wanted.strategy));
         out.setName(each.name);
+        out.setAwaited(wanted.awaited);
         write_request(out.initEach(), each);
       },
       [&process, gang, share, constructor = std::move(constructor)](wire::HeadNotice::Reader tell) {

@@ -238,6 +238,7 @@ void Process::on_head_silent(const std::string& why) { end(head_gone(why)); }
 void Process::end(const Failure& why) {
   lose_head(why);
   peers_.end(why);
+  actors_.end(why);
 }
 
 /// Where a host is gone or stands still, no connection to a process on it says so.

@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "objects/doorbell.hpp"
+#include "os/library_threads.hpp"
 #include "session/process.hpp"
 #include "transport/socket/listeners.hpp"
 #include "wire/codec.hpp"
@@ -32,6 +33,7 @@ struct Worker {
   std::unique_ptr<Process> process;
   std::optional<ExecutionRecord> record;
   bool has_given_up = false;
+  unsigned threads = 1;  // for libraries
 
   boost::asio::steady_timer patience{loop};
 
@@ -85,6 +87,7 @@ void Worker::configure(wire::WorkerConfig::Reader config) {
     return "a worker process answers processes of its own job only";
   };
   take_record();
+  threads = config.getThreads();
   process = std::make_unique<Process>(loop, std::move(identity), link, std::move(accept_policy),
                                       [this](const StoreLink::Connected& connected) {
                                         connected(StoreLink::Reached{.connection = link});
@@ -96,7 +99,10 @@ void Worker::take_record() {
   const auto descriptors = link->take_descriptors();
   if (descriptors.empty()) return;
   auto adopted = ExecutionRecord::adopt(descriptors.front());
-  if (auto* given = std::get_if<ExecutionRecord>(&adopted)) record = std::move(*given);
+  if (auto* given = std::get_if<ExecutionRecord>(&adopted)) {
+    record = std::move(*given);
+    record->note_output(STDERR_FILENO);
+  }
 }
 
 void Worker::announce() {
@@ -134,6 +140,7 @@ void run_worker(int fd) {
   if (worker.has_given_up) worker.loop.run();
   if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
   worker.announce();
+  os::set_library_threads(worker.threads);  // on the thread that will run user code
   // Up to its first call one thread does for both; then a loop that stands still would hold up what
   // others ask of it.
   while (!worker.process->executor().has_work()) worker.loop.run_one();

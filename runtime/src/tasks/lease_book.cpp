@@ -92,7 +92,7 @@ LeaseBook::LeaseBook() = default;
 LeaseBook::~LeaseBook() = default;
 
 Shape& LeaseBook::shape_of(const detail::RequestOptions& need) {
-  const bool plain = &need == &detail::default_options();
+  const bool plain = &need == &detail::default_task_options();
   if (plain && default_shape_) return *default_shape_;
   auto key = key_of(need);
   auto found = shapes_.find(key);

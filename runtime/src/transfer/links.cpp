@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
+#include "log/log.hpp"
 #include "store/codec.hpp"
 
 namespace troupe::transfer {
@@ -35,10 +36,10 @@ void Links::free(const store::NodeAddress& at, store::JobId job, store::ObjectId
   if (link.listed.size() > options_.most_listed) {
     link.listed.pop_front();
     if (!std::exchange(link.overflowed, true))
-      spdlog::warn(
+      log::warn(fmt::format(
           "{} has more than {} objects to free that it cannot be told of: the first of them stay "
           "there until their owner ends",
-          to_string(at), options_.most_listed);
+          to_string(at), options_.most_listed));
   }
   if (link.connection) return link.connection->send(message_of(link.last_number, job, object));
   if (is_new) connect(link);
@@ -121,8 +122,8 @@ void Links::failed(Link& link, const std::string& why) {
   const auto node = link.to.node;
   const bool is_first = !std::exchange(link.watched, true);
   if (is_first)
-    spdlog::warn("{} cannot be told to free objects, and is tried again: {}", to_string(link.to),
-                 why);
+    log::warn(fmt::format("{} cannot be told to free objects, and is tried again: {}",
+                          to_string(link.to), why));
   link.timer.expires_after(
       std::exchange(link.wait, std::min(2 * link.wait, options_.longest_wait)));
   link.timer.async_wait(unless_over(link, [this](Link& same, boost::system::error_code error) {

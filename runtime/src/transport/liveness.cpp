@@ -38,6 +38,14 @@ void keep_alive(int fd, const Liveness& liveness) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &liveness.probes, sizeof liveness.probes);
 }
 
+std::optional<std::chrono::milliseconds> time_since_answer(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (!is_tcp(fd) || ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+    return std::nullopt;
+  return std::chrono::milliseconds(info.tcpi_last_ack_recv);
+}
+
 UnansweredWatch::UnansweredWatch(const boost::asio::any_io_executor& executor, int fd,
                                  Liveness liveness, std::function<void()> gone)
     : fd_(fd), liveness_(liveness), is_tcp_(is_tcp(fd)), timer_(executor), gone_(std::move(gone)) {}

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -23,6 +24,10 @@ struct Liveness {
 
 /// The kernel looks after an idle TCP connection from now on; no effect on other sockets.
 void keep_alive(int fd, const Liveness& liveness = {});
+
+/// For how long the kernel at the other end of a TCP connection has acknowledged nothing, neither
+/// data nor a question of keep_alive; none: it is no such connection.
+std::optional<std::chrono::milliseconds> time_since_answer(int fd);
 
 /// Whether the host at the other end of a TCP connection still acknowledges what is sent. The
 /// kernel's keep-alive is silent while data is under way, and TCP_USER_TIMEOUT would also end the

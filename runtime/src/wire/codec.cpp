@@ -1,5 +1,7 @@
 #include "wire/codec.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace troupe::runtime {
@@ -10,7 +12,19 @@ AddressPtr read_address(wire::Address::Reader from) {
                                                  .host = from.getHost(),
                                                  .port = from.getPort(),
                                                  .unix_name = from.getUnixName(),
-                                                 .machine = from.getMachine()});
+                                                 .machine = from.getMachine(),
+                                                 .access = {}});
+}
+
+AddressPtr read_grant(wire::ActorGrant::Reader from) {
+  auto address = std::make_shared<Address>(*read_address(from.getProcess()));
+  if (from.getJob() != 0) {
+    JobAccess access{.job = JobId(from.getJob()), .key = {}};
+    const auto key = from.getJobKey();
+    std::copy_n(key.begin(), std::min(key.size(), access.key.size()), access.key.begin());
+    address->access = std::make_shared<const JobAccess>(access);
+  }
+  return address;
 }
 
 void write_address(wire::Address::Builder to, const Address& address) {

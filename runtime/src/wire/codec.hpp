@@ -14,6 +14,8 @@ namespace troupe::runtime {
 
 AddressPtr read_address(wire::Address::Reader from);
 void write_address(wire::Address::Builder to, const Address& address);
+/// Of the process that the head has granted.
+AddressPtr read_grant(wire::ActorGrant::Reader from);
 
 /// How a process ended whose node was lost; `what` is told in wire::NodeLost.
 Failure lost_with_node(ProcessId process, const std::string& what);

@@ -85,6 +85,12 @@ struct Message {
     streamAck @63 :UInt64;           # so many messages of the receiver's stream have arrived
     skip @64 :Void;                  # stands in the stream for a message that was given up
     channelEnd @65 :Void;            # the rings between the two are used no more
+
+    workerOutput @66 :WorkerOutput;  # node to head, and on to the driver of that job: what its worker processes print
+    outputFlush @67 :UInt64;         # driver to head, and on to the nodes of that job: to send now what there is of it
+    outputFlushed @68 :UInt64;       # the answer, behind that output
+    logRequest @69 :LogRequest;      # head to node: what `troupe logs` asks for
+    logReply @70 :LogReply;          # the answer
   }
 }
 
@@ -169,6 +175,7 @@ struct Call {
   gang @5 :GangInfo;           # constructor of a gang's rank
   lease @6 :UInt64;            # task: the lease it runs under
   attempt @7 :UInt32;
+  byValue @9 :Bool;            # its caller is of another job: no object store and no refs in arguments and outcome
   givenUp @8 :Bool;            # its caller has been told that it failed: it does not run, and its refs are dropped
 }
 struct Reply {
@@ -219,12 +226,30 @@ struct HeadRequest {
     fate @11 :UInt64;         # how a process died; answered once it is known
     store @12 :Text;          # a node's object store on this machine; answered by its address, or one without a unix name
     nodeEnd @13 :UInt32;      # answered by `done` once that node has ended
+    actorMade @15 :UInt64;    # a detached actor is constructed: from now on it lives without its maker; answered by `done`
     valuesHeld @14 :Bool;     # others have refs of values that the asker owns, or have none any more; not answered
   }
 }
-struct ActorAsk { request @0 :Request; name @1 :Text; type @2 :Text; actor @3 :UInt64; }  # ids are made by who asks
-struct ActorFind { union { id @0 :UInt64; name @1 :Text; } type @2 :Text; }
-struct GangAsk { size @0 :UInt32; each @1 :Request; strategy @2 :UInt8; name @3 :Text; gang @4 :UInt64; }
+struct ActorAsk {
+  request @0 :Request;
+  name @1 :Text;
+  type @2 :Text;
+  actor @3 :UInt64;           # ids are made by who asks
+  detached @4 :Bool;          # in a job of its own
+}
+struct ActorFind {
+  union { id @0 :UInt64; name @1 :Text; }
+  type @2 :Text;
+  now @3 :Bool;               # what cannot be called yet is not waited for: a failure of kind TimedOut
+}
+struct GangAsk {
+  size @0 :UInt32;
+  each @1 :Request;
+  strategy @2 :UInt8;
+  name @3 :Text;
+  gang @4 :UInt64;
+  awaited @5 :Bool;  # its caller does nothing else meanwhile
+}
 
 # ---- head -> process -------------------------------------------------------------------------------------------
 struct HeadNotice {
@@ -254,7 +279,13 @@ struct CallsSeen {            # of one caller, through its socket: their ids asc
   caller @3 :UInt64;          # where several are listed
 }
 struct LeaseGrant { lease @0 :UInt64; process @1 :Address; }
-struct ActorGrant { actor @0 :UInt64; process @1 :Address; type @2 :Text; }
+struct ActorGrant {
+  actor @0 :UInt64;
+  process @1 :Address;
+  type @2 :Text;
+  job @3 :UInt32;             # of a detached actor: as a process of that job it is called; 0: of the asker's own
+  jobKey @4 :Data;            # then
+}
 struct GangGrant { gang @0 :UInt64; members @1 :List(Member); }
 struct Lost { id @0 :UInt64; failure @1 :Failure; }
 struct GangBroken { gang @0 :UInt64; rank @1 :UInt32; failure @2 :Failure; }
@@ -271,12 +302,27 @@ struct Program {
   arguments @7 :List(Text);   # argv of the driver
   directory @8 :Text;         # its working directory
 }
+struct WorkerOutput {
+  job @0 :UInt64;
+  processes @1 :List(ProcessOutput);
+  node @2 :UInt32;            # this and what follows is filled in by the head
+  nodeName @3 :Text;
+  leftOut @4 :UInt64;         # bytes that the head dropped before these, since the driver did not take them
+}
+struct ProcessOutput {
+  process @0 :UInt64;
+  pid @1 :UInt32;
+  label @2 :Text;             # what ran there as it was printed: a function, an actor's type, a rank; empty: not known
+  lines @3 :Data;             # whole lines, each with its end
+  leftOut @4 :UInt64;         # bytes before these that were left out: there were too many in a second
+}
 struct RegisterDriver {
   program @0 :Program;
   address @1 :Address;
   pid @2 :UInt32;
   name @3 :Text;
   weight @4 :Float64 = 1;     # of its job, beside others
+  workerOutput @5 :Bool;      # it wants to be sent what its worker processes print
 }
 struct Registered { job @0 :UInt64; process @1 :UInt64; cluster @2 :Text; }
 
@@ -290,6 +336,7 @@ struct NodeJoin {
   machine @5 :Text;
   pid @6 :UInt32;
   store @7 :Address;          # its object store
+  logs @8 :Text;              # the folder of its processes' log files; empty: they have none
 }
 struct Gpu { index @0 :UInt32; uuid @1 :Text; name @2 :Text; memoryBytes @3 :UInt64; }
 struct NodeJoined { node @0 :UInt32; incarnation @1 :UInt64; cluster @2 :Text; }
@@ -297,9 +344,10 @@ struct StartProcess {
   process @0 :UInt64;
   job @1 :UInt64;             # announced by an earlier jobStarted on this connection
   gpus @2 :List(UInt32);      # becomes CUDA_VISIBLE_DEVICES; empty list: no GPU is visible
+  threads @3 :UInt32 = 1;     # that libraries may use in it
 }
 struct StopProcess { process @0 :UInt64; why @1 :Text; }
-struct JobStarted { job @0 :UInt64; program @1 :Program; driver @2 :Address; }
+struct JobStarted { job @0 :UInt64; program @1 :Program; driver @2 :Address; workerOutput @3 :Bool; }
 struct ProcessReady { process @0 :UInt64; address @1 :Address; pid @2 :UInt32; }
 struct ProcessExited {        # also where it could not be started
   process @0 :UInt64;
@@ -312,6 +360,24 @@ struct NodeLost {
   what @1 :Text;              # became of each of its processes: "was lost with node 2 (far): ..."
   processes @2 :List(UInt64);
 }
+struct LogRequest {
+  id @0 :UInt64;
+  job @1 :UInt64;             # 0: of any
+  process @2 :UInt64;         # 0: of all that the job has had there
+  known @3 :List(LogPlace);   # where to go on in each file; others from their beginning
+  follows @5 :Bool;           # lines without an end are left for the next time, while their process runs
+  most @4 :UInt64;            # bytes of all files together: of a file without a place, the last ones
+}
+struct LogPlace { process @0 :UInt64; offset @1 :UInt64; }
+struct LogReply { id @0 :UInt64; parts @1 :List(LogPart); }
+struct LogPart {
+  job @0 :UInt64;
+  process @1 :UInt64;
+  file @2 :Text;
+  text @3 :Data;
+  next @4 :UInt64;            # the place behind the text
+  more @5 :Bool;              # there is more behind it now
+}
 struct Relay { process @0 :UInt64; union { request @1 :HeadRequest; notice @2 :HeadNotice; } }
 
 # ---- node -> worker process ------------------------------------------------------------------------------------
@@ -323,6 +389,7 @@ struct WorkerConfig {
   node @4 :UInt32;
   host @5 :Text;              # where to listen for TCP
   machine @6 :Text;
+  threads @7 :UInt32 = 1;     # that libraries may use
 }
 
 struct ProgramRequest { job @0 :UInt64; offset @1 :UInt64; }   # offset 2^64-1: only the digest

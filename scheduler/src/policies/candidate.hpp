@@ -11,6 +11,7 @@
 #include <troupe/scheduler/need.hpp>
 
 #include "tables/capacity.hpp"
+#include "tables/light_load.hpp"
 
 namespace troupe::scheduler {
 
@@ -21,6 +22,7 @@ struct Candidate {
   const Labels* labels = nullptr;
   const Capacity* free = nullptr;
   const Capacity* idle = nullptr;
+  LightLoad light = {};
 };
 
 /// A number of processes that each need the same. One is a request of its own, several are the

@@ -46,7 +46,8 @@ void Cluster::on(const ActorAsked& event) {
               fmt::format("actor {} is there already, made by process {} of job {}", event.actor,
                           same->second.requester, same->second.job));
   }
-  if (const auto holder = names_.find(event.name); holder != names_.end()) {
+  const ActorName name(event.job, event.name);
+  if (const auto holder = names_.find(name); holder != names_.end()) {
     return no(Refused::Kind::NameTaken,
               fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
                           holder->second, actors_.at(holder->second).job));
@@ -55,7 +56,7 @@ void Cluster::on(const ActorAsked& event) {
   if (requester == nullptr) return;
   actors_.emplace(event.actor, Actor{event.actor, event.request, event.job, event.requester,
                                      event.name, event.type});
-  if (!event.name.empty()) names_.emplace(event.name, event.actor);
+  if (!event.name.empty()) names_.emplace(name, event.actor);
   requester->asked().actors.insert(event.actor);
 }
 
@@ -76,6 +77,7 @@ void Cluster::on(const GangAsked& event) {
   auto* requester =
       accept(event, {Kind::Gang, *each, event.size, event.strategy}, SubjectId{event.gang});
   if (requester == nullptr) return;
+  requests_.find(event.request)->awaited = event.awaited;
   gangs_.emplace(event.gang, Gang{.id = event.gang,
                                   .request = event.request,
                                   .job = event.job,

@@ -14,6 +14,7 @@ void Cluster::on(const NodeJoined& event) {
   auto& node = nodes_.add(event);
   measure_jobs();
   bounds_.on_node_joined(node);
+  light_.on_node_joined(node);
   departed_.came_back(node);
   for (auto* shape : queue_.shapes()) {
     if (!shape->possible) shape->possible = possible(*shape->key);
@@ -34,6 +35,7 @@ void Cluster::lose_node(Node& node, const std::string& why) {
   const auto cause = fmt::format("{} was lost: {}", node_text(node.id), why);
   while (!node.processes.empty()) process_gone(node.processes.front(), cause, true);
   bounds_.on_node_lost(node);
+  light_.on_node_lost(node);
   departed_.add(node, now_);
   nodes_.remove(node.id);
   measure_jobs();

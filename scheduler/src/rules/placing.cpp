@@ -5,6 +5,22 @@
 #include "policies/single.hpp"
 
 namespace troupe::scheduler {
+namespace {
+
+constexpr std::int64_t kMostThreads = 65'536;
+
+/// That libraries may use in a process with that need.
+std::uint32_t threads_for(const Need& need) {
+  const auto whole = need.resources.cpu() / Amount::whole(1);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(whole, 1, kMostThreads));
+}
+
+/// Without a look at the process where its job says it.
+bool has_threads(const Spare& spare, const Job& job, std::uint32_t threads) {
+  return job.threads == Job::kMixed ? spare.process->threads == threads : job.threads == threads;
+}
+
+}  // namespace
 
 void Cluster::place_waiting() {
   nodes_.take_touched(looked_at_);
@@ -66,10 +82,13 @@ Request& Cluster::next_for(const Node& node, Shape& shape) {
   if (!warm || first.reservation) return first;
   Request* best = nullptr;
   const Process* idle = nullptr;
+  const auto threads = threads_for(shape.key->need);
   for (const auto& spare : node.spares) {
     auto* request = shape.first_of(spare.job);
     if (request == nullptr || (best != nullptr && request->sequence > best->sequence)) continue;
-    if (request->requester->job->share.has_had_more_than(first.requester->job->share)) continue;
+    const auto& job = *request->requester->job;
+    if (!has_threads(spare, job, threads)) continue;
+    if (job.share.has_had_more_than(first.requester->job->share)) continue;
     best = request;
     idle = spare.process;
   }
@@ -164,10 +183,10 @@ std::vector<Member> Cluster::take_for(Request& request, const std::vector<NodeId
 Process& Cluster::process_for(const Request& request, Node& node, Share& share,
                               const std::vector<GpuIndex>& visible) {
   auto& job = *request.requester->job;
-  auto* process = visible.empty() ? spares_.take(job, node) : nullptr;
-  if (process == nullptr) process = &new_process(job, node, visible);
+  const auto threads = threads_for(request.shape->need);
+  auto* process = visible.empty() ? spares_.take(job, node, threads) : nullptr;
+  if (process == nullptr) process = &new_process(job, node, visible, threads);
   process->held = std::move(share);
-  count_use(*process, true);
   process->subject = request.subject;
   switch (request.shape->kind) {
     case Kind::Lease:
@@ -181,19 +200,24 @@ Process& Cluster::process_for(const Request& request, Node& node, Share& share,
       process->role = Role::Rank;
       break;
   }
+  count_use(*process, true);
+  if (request.shape->need.resources.empty()) light_.add(*process);
   if (process->state == ProcessState::Idle) process->state = ProcessState::InUse;
   return *process;
 }
 
-Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible) {
+Process& Cluster::new_process(Job& job, Node& node, const std::vector<GpuIndex>& visible,
+                              std::uint32_t threads) {
   const auto id = new_process_id();
   auto& process = processes_.make(id);
   process.job = &job;
   process.node = &node;
   process.sees_gpus = !visible.empty();
+  process.threads = threads;
+  job.threads = job.threads == 0 || job.threads == threads ? threads : Job::kMixed;
   node.processes.push_back(process);
   job.processes.push_back(process);
-  emit(StartProcess{id, node.id, node.incarnation, job.id, visible});
+  emit(StartProcess{id, node.id, node.incarnation, job.id, visible, threads});
   return process;
 }
 

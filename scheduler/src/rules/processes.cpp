@@ -121,6 +121,7 @@ void Cluster::clear_role(Process& process) {
   auto& node = *process.node;
   count_use(process, false);
   if (process.role == Role::Lease) bounds_.remove(node);
+  if (process.light) light_.remove(process);
   process.role = Role::None;
   process.subject = {};
   nodes_.touch(node);
@@ -189,7 +190,7 @@ void Cluster::erase_actor(ActorId id) {
   const auto actor = actors_.find(id);
   if (auto* requester = find_process(actor->second.requester)) requester->asked().actors.erase(id);
   if (auto* process = find_process(actor->second.process)) clear_role(*process);
-  if (!actor->second.name.empty()) names_.erase(actor->second.name);
+  if (!actor->second.name.empty()) names_.erase({actor->second.job, actor->second.name});
   actors_.erase(actor);
 }
 

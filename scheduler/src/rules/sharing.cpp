@@ -40,6 +40,10 @@ void Cluster::count_use(Process& process, bool more) {
   if (held.empty()) return;
   auto& share = process.job->share;
   more ? shares_.use(share, held, now_) : shares_.stop_using(share, held, now_);
+  if (process.role == Role::Lease) return;
+  auto& job = *process.job;
+  auto& cpus = process.role == Role::Actor ? job.cpus_of_actors : job.cpus_of_gangs;
+  cpus = more ? cpus + held.cpu() : cpus - held.cpu();
 }
 
 /// Of what the process holds.

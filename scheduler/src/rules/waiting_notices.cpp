@@ -6,6 +6,17 @@
 
 /// Who waits for long is told so, and why.
 namespace troupe::scheduler {
+namespace {
+
+bool holds_something(const Process& process) {
+  return !process.held.resources.empty() || !process.loan.lent().is_zero();
+}
+
+std::string counted(Amount cpus) {
+  return fmt::format("{} CPU{}", cpus.units(), cpus == Amount::whole(1) ? "" : "s");
+}
+
+}  // namespace
 
 void Cluster::tell_who_waits() {
   for (auto* shape : queue_.shapes()) {
@@ -13,19 +24,25 @@ void Cluster::tell_who_waits() {
       const auto& first = lines.first();
       auto& job = jobs_.at(lines.job);
       if (first.since + options_.notice_after > now_) continue;
-      if (job.ended || (job.noticed && *job.noticed + options_.notice_pause > now_) ||
-          !is_news(first))
-        continue;
-      job.noticed = now_;
-      emit(StillWaits{job.id, job.driver, what(first), now_ - first.since,
-                      reason(first) + held_by_actors(job)});
+      auto& noticed = job.noticed[static_cast<std::size_t>(first.shape->kind)];
+      if (job.ended || (noticed && *noticed + options_.notice_pause > now_)) continue;
+      // In this order: with each tick, most jobs have nothing to be looked up for.
+      const bool is_halved = halves_itself(job) && lacks_cpu(first);
+      if (!is_halved && !is_news(first)) continue;
+      noticed = now_;
+      auto why = reason(first) + kept_by_actors(job);
+      if (is_halved || (first.awaited && halves_itself(job))) why += hint(job);
+      emit(StillWaits{job.id, job.driver, what(first), now_ - first.since, std::move(why)});
     }
   }
 }
 
-/// What a newcomer may not know: an actor that has nothing to do holds its CPU all the same.
-std::string Cluster::held_by_actors(const Job& job) {
-  const auto actors = std::ranges::count(job.processes, Role::Actor, &Process::role);
+/// What a newcomer may not know: an actor that has nothing to do keeps its CPU or its GPU all the
+/// same, where it was given one.
+std::string Cluster::kept_by_actors(const Job& job) {
+  const auto actors = std::ranges::count_if(job.processes, [](const Process& process) {
+    return process.role == Role::Actor && holds_something(process);
+  });
   if (actors == 0) return {};
   if (actors == 1)
     return "; an actor of this job keeps what it was given until its last handle goes";
@@ -33,9 +50,43 @@ std::string Cluster::held_by_actors(const Job& job) {
       "; {} actors of this job keep what they were given until their last handles go", actors);
 }
 
+/// Whether it is a task that some node would have room for if there were more CPUs.
+bool Cluster::lacks_cpu(const Request& request) const {
+  const auto cpu = request.shape->need.resources.cpu();
+  if (request.shape->kind != Kind::Lease || cpu.is_zero()) return false;
+  bool found = false;
+  Resources least;
+  least.set(kCpu, cpu);
+  nodes_.by_free().descending(least, [&](NodeId) {
+    found = true;
+    return false;
+  });
+  return !found;
+}
+
+/// Whether what the job itself holds for long leaves its tasks half of the cluster at most.
+bool Cluster::halves_itself(const Job& job) const {
+  const auto held = job.cpus_of_actors + job.cpus_of_gangs;
+  return !held.is_zero() && held * 2 >= nodes_.total().cpu();
+}
+
+std::string Cluster::hint(const Job& job) const {
+  const auto actors = job.cpus_of_actors, gangs = job.cpus_of_gangs;
+  const auto total = counted(nodes_.total().cpu());
+  if (actors.is_zero())
+    return fmt::format("; this program's own gangs hold {} of the cluster's {} meanwhile",
+                       gangs.units(), total);
+  const auto and_gangs =
+      gangs.is_zero() ? std::string{} : fmt::format(", and its gangs {}", gangs.units());
+  return fmt::format(
+      "; this program's own actors hold {} of the cluster's {}{}: with({{.cpus = 0}}) gives an "
+      "actor none",
+      actors.units(), total, and_gangs);
+}
+
 bool Cluster::is_news(const Request& request) const {
   if (!request.line->shape->possible) return true;
-  if (request.shape->kind == Kind::Actor) return true;
+  if (request.shape->kind == Kind::Actor || request.awaited) return true;
   const auto same = request.shape->kind == Kind::Lease ? Role::Lease : Role::Rank;
   return std::ranges::none_of(request.requester->job->processes,
                               [same](const Process& process) { return process.role == same; });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "tables/claims.hpp"
 #include "tables/cpu_loan.hpp"
 #include "tables/dominant_share.hpp"
+#include "tables/light_load.hpp"
 #include "tables/spare_list.hpp"
 #include "tables/subject.hpp"
 
@@ -51,6 +53,7 @@ struct Shape;
 struct JobLines;
 
 enum class Kind : unsigned char { Lease, Actor, Gang };
+constexpr std::size_t kKinds = 3;
 
 /// Requests of one shape fit the same nodes: if the first does not fit now, none does.
 struct ShapeKey {
@@ -125,6 +128,7 @@ struct Request {
   std::unique_ptr<Reservation> reservation;  ///< few ever have one
   /// Asked while no node was there: how long it may be impossible.
   TimePoint patient_until = TimePoint::min();
+  bool awaited = false;  ///< of a gang: whoever asks does nothing else meanwhile
 
   bool waiting() const { return line != nullptr; }
 };
@@ -188,7 +192,9 @@ struct Process {
   Role role = Role::None;
   bool sees_gpus = false;    ///< then it is never used twice
   bool values_held = false;  ///< others have refs of what it owns
+  bool light = false;        ///< its request asked for nothing; LightProcesses alone changes it
   Rank rank = 0;
+  std::uint32_t threads = 1;  ///< of StartProcess
   CpuLoan loan;
   std::unique_ptr<Dependents> dependents;  ///< most worker processes never ask for anything
   Share held;
@@ -234,8 +240,14 @@ struct Job {
   ProcessId driver{};
   bool ended = false;
   DominantShare share;
+  static constexpr std::uint32_t kMixed = ~std::uint32_t{0};
+  /// Of each worker process that it has had, kMixed where these differ; 0: it has had none.
+  std::uint32_t threads = 0;
+  /// The CPUs that its actors and the ranks of its gangs hold, which no request gets back.
+  Amount cpus_of_actors, cpus_of_gangs;
   std::size_t recallable = 0;  ///< its leases in the order of age; LeaseAges alone changes it
-  std::optional<TimePoint> noticed = {};       ///< when its driver was told last that it waits
+  /// By kind, when its driver was told last that such a request waits.
+  std::array<std::optional<TimePoint>, kKinds> noticed = {};
   Chain<Process, &Process::of_job> processes;  ///< with the driver
 };
 
@@ -247,6 +259,7 @@ struct Node {
   bool stale = false;
   std::size_t cpus = 1;             ///< whole ones when idle, at least one
   std::size_t lease_processes = 0;  ///< with a lease; LeaseBounds alone changes it
+  std::size_t light_processes = 0;  ///< LightProcesses alone changes it
   Capacity free;
   SpareList spares;                             ///< processes that nobody uses
   CpuLines cpu_lines;                           ///< who gets the next CPU
@@ -260,6 +273,7 @@ struct Node {
   Chain<Process, &Process::on_node> processes;  ///< by when they were made, so by their ids
 
   bool cpu_is_promised() const { return !cpu_lines.empty(); }
+  LightLoad light_load() const { return {light_processes, cpus}; }
 };
 
 }  // namespace troupe::scheduler

@@ -66,7 +66,7 @@ class NodeTable {
   const Resources& total() const { return total_; }
 
   static Candidate candidate(const Node& node, const Capacity& free) {
-    return {node.id, &node.name, &node.labels, &free, &node.idle};
+    return {node.id, &node.name, &node.labels, &free, &node.idle, node.light_load()};
   }
   /// All nodes with what is free now.
   std::vector<Candidate> candidates() const;

@@ -9,6 +9,8 @@ namespace {
 // policy prefers.
 constexpr std::size_t kFew = 8;
 
+bool is_light(const ShapeKey& shape) { return shape.size == 1 && shape.need.resources.empty(); }
+
 }  // namespace
 
 void Shortlist::clear() {
@@ -47,6 +49,10 @@ std::span<const Candidate> Shortlist::of_all(const Shape& waiting) {
     if (enough) add(node, *free);
     return candidates_.size() < most;
   };
+  if (is_light(shape)) {
+    light_.fewest_first(visit);
+    return candidates_;
+  }
   const bool fullest_first = on_one_node || (single && shape.strategy != Strategy::Spread);
   const auto& by_free = nodes_.by_free();
   if (fullest_first) {
@@ -62,6 +68,7 @@ const Capacity* Shortlist::admitted(const Node& node, const Shape& shape) {
   if (!node.free.fits(need) || !matches(node.labels, shape.key->need.labels)) return nullptr;
   if (node.cpu_is_promised() && !need.of(kCpu).is_zero()) return nullptr;
   if (shape.key->kind == Kind::Lease && bounds_.is_at_bound(node)) return nullptr;
+  if (is_light(*shape.key) && !light_.has_room(node)) return nullptr;
   return node.claims.empty() ? &node.free : left_by_claims(node, shape);
 }
 

@@ -9,6 +9,7 @@
 #include "tables/node_table.hpp"
 #include "tables/queue.hpp"
 #include "values/lease_bounds.hpp"
+#include "values/light_processes.hpp"
 
 namespace troupe::scheduler {
 
@@ -16,18 +17,20 @@ namespace troupe::scheduler {
 /// cluster. Changes nothing besides itself; kept from one shape to the next for its memory.
 ///
 /// 1. Each candidate admits a process of the shape: its labels match, it is not at its bound on
-///    lease processes if that is for a lease, no CPU is promised there if the shape needs one, and
-///    the need fits what is free and kept for nobody that goes before.
+///    lease processes if that is for a lease, has room for a light process if that is one, no CPU
+///    is promised there if the shape needs one, and the need fits what is free and kept for nobody
+///    that goes before.
 /// 2. What is kept for requests of the same shape, or of jobs that have had more, goes before
 ///    nobody.
 /// 3. Where nodes admit a single process, one of them is a candidate, of those that a policy
-///    prefers: the fullest, or with Spread the emptiest. For a gang there are as many candidates
-///    as could make a difference.
+///    prefers: the fullest, with Spread the emptiest, for a light process the one with the fewest
+///    of them. For a gang there are as many candidates as could make a difference.
 ///
 /// Candidates live until the next list is made, and until a node changes.
 class Shortlist {
  public:
-  Shortlist(const NodeTable& nodes, const LeaseBounds& bounds) : nodes_{nodes}, bounds_{bounds} {}
+  Shortlist(const NodeTable& nodes, const LeaseBounds& bounds, const LightProcesses& light)
+      : nodes_{nodes}, bounds_{bounds}, light_{light} {}
   Shortlist(const Shortlist&) = delete;
 
   /// Of all nodes. Cost: O(candidates + nodes passed over that have enough of the scarcest name).
@@ -55,6 +58,7 @@ class Shortlist {
 
   const NodeTable& nodes_;
   const LeaseBounds& bounds_;
+  const LightProcesses& light_;
   std::vector<Candidate> candidates_;
   std::vector<Node*> listed_;  // the nodes of the same
   // What is left of nodes with claims, while candidates point at it.

@@ -26,12 +26,12 @@ void Spares::unlist(Process& process) {
   list.erase(std::ranges::find(list, &process, &Spare::process));
 }
 
-Process* Spares::take(const Job& job, Node& node) {
+Process* Spares::take(const Job& job, Node& node, std::uint32_t threads) {
   auto& list = node.spares.list_;
   auto last = list.end();
   for (auto at = list.end(); at != list.begin();) {
     --at;
-    if (at->job != job.id) continue;
+    if (at->job != job.id || at->process->threads != threads) continue;
     if (last == list.end() || at->process->state == ProcessState::Idle) last = at;
     if (last->process->state == ProcessState::Idle) break;
   }

@@ -30,9 +30,9 @@ class Spares {
   }
   /// The spare has been idle from now on.
   void renew(Process& process, TimePoint now);
-  /// The last spare of the job there that is ready, or else the last one that will be; it is no
-  /// spare any more. nullptr if the job has none there.
-  Process* take(const Job& job, Node& node);
+  /// The last spare of the job there, of those with that many threads, that is ready, or else the
+  /// last one that will be; it is no spare any more. nullptr if the job has none there.
+  Process* take(const Job& job, Node& node, std::uint32_t threads);
 
   /// Where more than `most` of the spares could go without harm to others (Process::is_needed), the
   /// first of these; else nullptr.

@@ -1,53 +1,31 @@
 """Each public header compiles alone, with what a user of its module has: flags are those of one of the module's own sources
 in compile_commands.json, less the private include folders."""
 
-import json
 import os
-import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .commands import compile_commands, public_flags
 from .tree import Problem
-
-_TAKES_FOLDER = ("-I", "-isystem", "-idirafter", "-iquote")
 
 
 def module_flags(build, root):
     """Module -> (compiler, flags) from the compilation database of `build`."""
     found = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        source = Path(entry["file"])
+    for command in compile_commands(build):
         try:
-            relative = source.relative_to(root)
+            relative = command.source.relative_to(root)
         except ValueError:
             continue
-        if len(relative.parts) > 2 and relative.parts[1] == "src" and relative.parts[0] not in found:
-            found[relative.parts[0]] = public_flags(shlex.split(entry["command"]), root, build)
+        if len(relative.parts) <= 2 or relative.parts[1] != "src":
+            continue
+        module, flags = relative.parts[0], public_flags(command, root, build)
+        # A module of several libraries has the headers of the one that stands on the others.
+        if module not in found or len(flags) > len(found[module][1]):
+            found[module] = (command.words[0], flags)
     return found
-
-
-def public_flags(command, root, build):
-    """(compiler, flags) of a command line without its files and without private include folders."""
-    if "ccache" in Path(command[0]).name:
-        command = command[1:]
-    flags, arguments = [], iter(command[1:])
-    for argument in arguments:
-        if argument in ("-o", "-MF", "-MT", "-c"):
-            next(arguments, None)
-        elif argument.startswith(_TAKES_FOLDER):
-            name = next(name for name in _TAKES_FOLDER if argument.startswith(name))
-            folder = argument[len(name):] or next(arguments)
-            if not _is_private(Path(folder), root, build):
-                flags += [name, folder]
-        elif argument.startswith(("-std", "-f", "-D", "-m", "-W", "-pthread")):
-            flags.append(argument)
-    return command[0], flags
-
-
-def _is_private(folder, root, build):
-    return build in folder.parents or (root in folder.parents and folder.name == "src")
 
 
 def _compile(compiler, flags, root, header, scratch):

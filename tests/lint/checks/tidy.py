@@ -4,15 +4,14 @@ To parse the headers of Asio and Cap'n Proto costs more than to check a file tha
 eight at a time, in files that include them, with the flags of the first; what LibTorch is needed for is left out.
 """
 
-import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .commands import compile_commands
 from .tree import Problem, find_tool
 
 VERSION = "14"
@@ -26,7 +25,7 @@ _DROPPED = ("-fpch-preprocess", "-Winvalid-pch", "-fno-sanitize-recover=all", "-
 def _flags(command):
     """What follows the compiler, without precompiled headers, output and source."""
     flags = []
-    words = iter(shlex.split(command)[1:])
+    words = iter(command.words[1:])
     for word in words:
         if word in ("-o", "-c", "-include"):
             next(words)
@@ -39,9 +38,10 @@ def _batches(tree, commands):
     """[(flags, sources)]: sources of one folder of flags, eight at a time."""
     known = {(tree.root / path).as_posix() for path in tree.cpp_files() if path.parts[0] in MODULES and "src" in path.parts}
     groups = {}
-    for entry in commands:
-        if entry["file"] in known:
-            groups.setdefault(tuple(_flags(entry["command"])), []).append(entry["file"])
+    for command in commands:
+        source = command.source.as_posix()
+        if source in known:
+            groups.setdefault(tuple(_flags(command)), []).append(source)
     return [(flags, files[at:at + BATCH]) for flags, files in groups.items() for at in range(0, len(files), BATCH)]
 
 
@@ -59,7 +59,7 @@ def check(tree, build):
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     shutil.copy(tree.root / ".clang-tidy", folder / ".clang-tidy")
-    batches = _batches(tree, json.loads((build / "compile_commands.json").read_text(encoding="utf-8")))
+    batches = _batches(tree, compile_commands(build))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outputs = list(pool.map(lambda job: _check_batch(tool, folder, job[0], *job[1]), enumerate(batches)))
     problems = {}

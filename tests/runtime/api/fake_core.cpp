@@ -342,7 +342,7 @@ ObjectPtr cluster_end() { return nullptr; }
 }  // namespace troupe::detail
 
 namespace troupe {
-GangContext* this_gang() { return detail::current_gang; }
+ThisGang this_gang() { return ThisGang(detail::current_gang); }
 }  // namespace troupe
 
 namespace fake {

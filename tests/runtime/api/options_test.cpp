@@ -17,9 +17,33 @@ using Amounts = std::vector<std::pair<std::string, double>>;
 
 TEST_CASE("options become named amounts, without those that are zero", "[api][options]") {
   CHECK(own({}).resources == Amounts{{"cpu", 1}});
+  CHECK(own({.cpus = 1}).resources == Amounts{{"cpu", 1}});
   CHECK(own({.cpus = 0}).resources.empty());
   CHECK(own({.cpus = 2, .gpus = 0.5, .memory_gb = 3, .resources = {{"tpu", 4}, {"none", 0}}})
             .resources == Amounts{{"cpu", 2}, {"gpu", 0.5}, {"memory", 3}, {"tpu", 4}});
+}
+
+TEST_CASE("where the CPUs are not given, a task and a rank ask for one and an actor for none",
+          "[api][options]") {
+  using troupe::detail::for_actor, troupe::detail::for_rank, troupe::detail::for_task;
+  for (const auto& options : {own({}), own({.cpus = -1})}) {
+    CHECK(for_task(options).resources == Amounts{{"cpu", 1}});
+    CHECK(for_rank(options).resources == Amounts{{"cpu", 1}});
+    CHECK(for_actor(options).resources.empty());
+  }
+  CHECK(for_actor(own({.gpus = 1})).resources == Amounts{{"gpu", 1}});
+  CHECK(for_task(own({.gpus = 1})).resources == Amounts{{"cpu", 1}, {"gpu", 1}});
+  CHECK(for_actor(own({.cpus = 1})).resources == Amounts{{"cpu", 1}});
+  CHECK(for_actor(own({.cpus = 0.5, .gpus = 1})).resources == Amounts{{"cpu", 0.5}, {"gpu", 1}});
+  CHECK(for_task(own({.cpus = 0})).resources.empty());
+  CHECK(for_rank(own({.cpus = 0})).resources.empty());
+
+  CHECK(troupe::detail::default_task_options().resources == Amounts{{"cpu", 1}});
+  CHECK(troupe::detail::default_actor_options().resources.empty());
+  const auto kept = for_actor(own({.name = "a", .spread = true, .labels = {{"zone", "b"}}}));
+  CHECK(kept.name == "a");
+  CHECK(kept.spread);
+  CHECK(kept.labels.size() == 1);
 }
 
 TEST_CASE("options keep nothing that they were given by reference", "[api][options]") {
@@ -60,7 +84,8 @@ TEST_CASE("an actor cannot be given retries, nor a rank of a gang a name", "[api
 }
 
 TEST_CASE("an amount that cannot be is refused with its field and its value", "[api][options]") {
-  CHECK_THROWS_WITH(own({.cpus = -1}), "Options::cpus must be between 0 and 10^12, not -1");
+  CHECK_THROWS_WITH(own({.cpus = -2}), "Options::cpus must be between 0 and 10^12, not -2");
+  CHECK_THROWS_AS(own({.cpus = -0.5}), std::invalid_argument);
   CHECK_THROWS_WITH(own({.memory_gb = std::numeric_limits<double>::infinity()}),
                     Catch::Contains("Options::memory_gb"));
   CHECK_THROWS_WITH(own({.gpus = std::numeric_limits<double>::quiet_NaN()}),

@@ -40,6 +40,15 @@ TEST_CASE("an only function of its name is found at another place in the image",
   CHECK(find_function(key.name, key.offset + 64) != nullptr);
 }
 
+TEST_CASE("of a function that another program calls and this one lacks, it is said what differs",
+          "[api][registry]") {
+  CHECK_THAT(why_no_function("{anonymous}::free_function"),
+             Catch::Contains("has a '{anonymous}::free_function' with another signature, "
+                             "int (int); the caller's differs"));
+  CHECK_THAT(why_no_function("Box::volume"),
+             Catch::Contains("has no function 'Box::volume' that the runtime knows of"));
+}
+
 TEST_CASE("labels are the names that people use", "[api][registry]") {
   CHECK(key_of<free_function>().label == "{anonymous}::free_function");
   CHECK(function_name<&Box::weight> == "{anonymous}::Box::weight");

@@ -15,11 +15,13 @@ struct Log {
   }
 };
 
-TEST_CASE("the end of a log is its last three lines, in one", "[node][log]") {
+TEST_CASE("the end of a log is its last ten lines, in one", "[node][log]") {
   Log log;
   const LogTail tail(log.file);
-  log.write("one\ntwo\n\nthree\n  \r\nfour");
-  CHECK(tail.quote() == "; its log, " + log.file + ", ends with: 'two / three / four'");
+  for (int i = 1; i <= 11; ++i) log.write(std::to_string(i) + "\n");
+  log.write("\n  \r\nlast");
+  CHECK(tail.quote() ==
+        "; its log, " + log.file + ", ends with: '3 / 4 / 5 / 6 / 7 / 8 / 9 / 10 / 11 / last'");
   CHECK(tail.name() == "; its log is " + log.file);
 }
 

@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include "fake_head.hpp"
@@ -17,6 +20,7 @@
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote_wire.hpp"
 #include "os/machine.hpp"
+#include "os/unique_fd.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
 
@@ -52,6 +56,27 @@ int zombies() {
   }
   return count;
 }
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+/// What this process, as a node, logs.
+class StderrTo {
+ public:
+  explicit StderrTo(const std::filesystem::path& file) : before_(::dup(STDERR_FILENO)) {
+    const os::UniqueFd to(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    REQUIRE(::dup2(to.get(), STDERR_FILENO) == STDERR_FILENO);
+  }
+  ~StderrTo() { ::dup2(before_.get(), STDERR_FILENO); }
+  StderrTo(const StderrTo&) = delete;
+  StderrTo& operator=(const StderrTo&) = delete;
+
+ private:
+  os::UniqueFd before_;
+};
 
 struct Cluster {
   test::TemporaryDirectory directory;
@@ -372,6 +397,31 @@ TEST_CASE("a program with threads is executed for each process, and ends are tol
   cluster.stop();
 }
 
+TEST_CASE("what was being started as its node stops is not logged as a failed start",
+          "[node][stop]") {
+  for (const std::string program : {"never-ready", "hang-early"}) {
+    INFO(program);
+    Cluster cluster;
+    const auto logs = cluster.directory.path / "logs";
+    cluster.options.log_directory = logs;
+    cluster.join();
+    cluster.head.start_job(5, program_that(program));
+    cluster.head.start_process(7, 5);
+    if (program == "never-ready") {
+      run_until(cluster.loop, "the process to print",
+                [&] { return text_of(logs / "job-5-process-7.log") == "is there\n"; });
+    }
+    const auto beats = cluster.head.beats;  // by the next ones the node has its process id, too
+    run_until(cluster.loop, "heartbeats", [&] { return cluster.head.beats >= beats + 3; });
+    const auto said = cluster.directory.path / "said";
+    {
+      const StderrTo file(said);
+      cluster.stop();
+    }
+    CHECK(text_of(said) == "");
+  }
+}
+
 TEST_CASE("a node stops when the head says so, is gone or falls silent", "[node][stop]") {
   Cluster cluster;
   cluster.options.head_silence = 400ms;
@@ -412,8 +462,9 @@ TEST_CASE("the output of a worker process goes to a file of its own", "[node][pr
   CHECK(line == "hello");
   cluster.head.command(7, 1, "exit 6");
   CHECK_THAT(cluster.fate(7).message,
-             Catch::EndsWith("ended with exit code 6; its log is " +
-                             (cluster.directory.path / "logs" / "job-5-process-7.log").string()));
+             Catch::EndsWith("ended with exit code 6; its log, " +
+                             (cluster.directory.path / "logs" / "job-5-process-7.log").string() +
+                             ", ends with: 'hello'"));
   cluster.stop();
 }
 

@@ -186,6 +186,10 @@ int program_main(const std::vector<std::string>& arguments) {
     std::cerr << "a first line\nno such\tdevice" << std::endl;
     std::abort();
   }
+  if (what == "never-ready") {
+    std::cerr << "is there" << std::endl;
+    for (;;) ::pause();
+  }
   what == "worker" || what == "gives-up" ? serve_worker(link, what == "worker") : serve_raw(link);
   std::fflush(nullptr);
   ::_exit(0);

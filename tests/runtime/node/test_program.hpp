@@ -13,6 +13,7 @@
 ///   abort         aborts in each worker process before that is ready, with a complaint on stderr
 ///   gives-up      says in each worker process why it cannot start, and waits to be ended
 ///   hang-early    never becomes a zygote
+///   never-ready   never says in a worker process that it is ready; prints that it is there
 ///   threads       starts a thread, then becomes a zygote
 ///   node PORT     is a whole node under a guardian, for the head on that port of loopback
 namespace troupe::node::test {

@@ -303,7 +303,7 @@ TEST_CASE("a task that asks again and again for what a later one changes lives t
           "[runtime][session][channel]") {
   for (const double cpus : {1.0, 2.0}) {
     auto cluster = init({.cpus = cpus});
-    auto gate = with({.cpus = 0}).spawn<Counter>(0);
+    auto gate = spawn<Counter>(0);
     auto watches = task<waits_for_gate>(gate);
     auto opens = task<opens_gate>(gate, std::string(100'000, 'x'));  // no ring takes it
     CHECK(opens.get(20s) == 1);

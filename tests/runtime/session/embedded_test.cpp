@@ -213,7 +213,7 @@ TEST_CASE(
     "is free again",
     "[runtime][session][failure]") {
   auto cluster = init({.cpus = 1});
-  auto counter = spawn<Counter>(0);
+  auto counter = with({.cpus = 1}).spawn<Counter>(0);
   const int pid = counter.call<&Counter::pid>().get(20s);
   auto call = counter.call<&Counter::die>(SIGKILL);
   const auto start = std::chrono::steady_clock::now();

@@ -58,7 +58,7 @@ struct Forker {
 TEST_CASE("a copy that user code forks in a worker process answers no call",
           "[runtime][session][fork]") {
   const auto cluster = init({.cpus = 2});
-  const auto forker = with({.cpus = 0}).spawn<Forker>();
+  const auto forker = spawn<Forker>();
   for (int i = 0; i < 2'000; ++i) forker.call<&Forker::count>().get(20s);  // there are rings now
   for (int i = 0; i < 2'000; ++i) task<twice>(i).get(20s);
   for (int i = 0; i < 5; ++i) {

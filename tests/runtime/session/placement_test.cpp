@@ -20,6 +20,11 @@ struct Rank {
   int value;
 };
 
+struct Alone {
+  int rank() const { return (*this_gang()).rank(); }
+  bool has_none() const { return this_gang() == nullptr; }
+};
+
 void nap() { std::this_thread::sleep_for(20ms); }
 
 template <class Done>
@@ -73,6 +78,16 @@ class Stream {
 
 }  // namespace
 
+TEST_CASE(
+    "an actor that is no rank and asks for its gang gets an error, not the end of its process",
+    "[session][gang]") {
+  const auto cluster = init(InitOptions{.cpus = 1});
+  const auto alone = spawn<Alone>();
+  CHECK_THROWS_WITH(alone.call<&Alone::rank>().get(20s),
+                    Catch::Contains("the actor that runs here is no rank of a gang"));
+  CHECK(alone.call<&Alone::has_none>().get(20s));
+}
+
 TEST_CASE("a gang is asked for without waiting, and waited for together with other refs",
           "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
@@ -98,9 +113,9 @@ TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][s
   REQUIRE(late.wait_for(20s));
   CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
   CHECK_THROWS_AS(late.get(), TimedOut);
-  CHECK_THROWS_WITH(
-      gang<Rank>({.size = 1, .timeout = 50ms}, 2),
-      "a gang of 1 was not placed within 50 ms; `troupe status` says what it waits for");
+  CHECK_THROWS_WITH(gang<Rank>({.size = 1, .timeout = 50ms}, 2),
+                    "a gang of 1 was not placed within 50 ms; `troupe status`, or "
+                    "Cluster::status_json() in this program, says what such a gang waits for");
   CHECK(nlohmann::json::parse(cluster.status_json())["pending"].empty());
 }
 

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <cstdio>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,4 +81,33 @@ TEST_CASE("what is no page of a record is not adopted", "[runtime][tasks][record
   const troupe::os::UniqueFd reads(ends[0]);
   const troupe::os::UniqueFd writes(ends[1]);
   CHECK(std::holds_alternative<std::string>(ExecutionRecord::adopt(reads)));
+}
+
+TEST_CASE("what ran while which output was printed is read after the process was killed",
+          "[runtime][tasks][record]") {
+  auto record = made();
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file);
+  const auto child = ::fork();
+  if (child == 0) {
+    auto adopted = ExecutionRecord::adopt(record.descriptor());
+    auto* mine = std::get_if<ExecutionRecord>(&adopted);
+    if (!mine) _exit(1);
+    mine->set_label("without a file");
+    mine->note_output(::fileno(file));
+    mine->set_label("silent");
+    mine->set_label("first");
+    (void)!::write(::fileno(file), "four", 4);
+    mine->set_label("second");
+    std::fclose(file);  // as user code may do with its own
+    mine->set_label("silent");
+    mine->set_label("third");
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  std::fclose(file);
+  CHECK(record.labels_since(0) == std::vector<LabelHistory::Span>{{0, "first"}, {4, "third"}});
+  CHECK(record.labels_since(4) == std::vector<LabelHistory::Span>{{4, "third"}});
 }

@@ -19,6 +19,7 @@ class NodesForTest {
     free_.push_back(idle_.back());
     labels_.push_back(std::move(labels));
     names_.emplace_back(1, static_cast<char>('a' + names_.size()));
+    loads_.push_back({0, static_cast<std::size_t>(total.cpu().units())});
     return *this;
   }
   /// Of the node added last.
@@ -26,11 +27,16 @@ class NodesForTest {
     free_.back().take(amounts);
     return *this;
   }
+  /// On the node added last.
+  NodesForTest& light(std::size_t processes) {
+    loads_.back().processes = processes;
+    return *this;
+  }
   std::vector<Candidate> candidates() const {
     std::vector<Candidate> all;
     for (std::size_t i = 0; i < idle_.size(); ++i) {
       const NodeId node{static_cast<std::uint32_t>(i + 1)};
-      all.push_back({node, &names_[i], &labels_[i], &free_[i], &idle_[i]});
+      all.push_back({node, &names_[i], &labels_[i], &free_[i], &idle_[i], loads_[i]});
     }
     return all;
   }
@@ -39,6 +45,7 @@ class NodesForTest {
   std::deque<Capacity> idle_, free_;
   std::deque<Labels> labels_;
   std::deque<std::string> names_;
+  std::deque<LightLoad> loads_;
 };
 
 inline std::vector<NodeId> chosen(const Placement& placement) {

@@ -39,6 +39,30 @@ TEST_CASE(
   CHECK(home({kCore, 1, Strategy::Spread}, five_nodes()) == 3_node);
 }
 
+TEST_CASE(
+    "a single process that needs nothing goes to the node with the fewest light ones for its CPUs",
+    "[scheduler][single]") {
+  const Need nothing{};
+  const auto place = [&](std::size_t first, std::size_t second, std::size_t third) {
+    const auto nodes = NodesForTest{}
+                           .add({{"cpu", 2}})
+                           .light(first)
+                           .add({{"cpu", 8}})
+                           .taken({{"cpu", 8}})  // which does not count
+                           .light(second)
+                           .add({{"cpu", 4}})
+                           .light(third);
+    CHECK(home({nothing, 1, Strategy::Spread}, nodes) == home({nothing}, nodes));
+    return home({nothing}, nodes);
+  };
+  CHECK(place(0, 0, 0) == 1_node);
+  CHECK(place(1, 0, 0) == 2_node);
+  CHECK(place(1, 1, 0) == 3_node);
+  CHECK(place(1, 1, 1) == 2_node);
+  CHECK(place(1, 4, 1) == 3_node);
+  CHECK(place(1, 4, 2) == 1_node);  // of equals the first
+}
+
 TEST_CASE("a single process has no home where no node has room", "[scheduler][single]") {
   const Need nine{{{"cpu", 9}}, {}, false};
   CHECK_FALSE(home({nine}, five_nodes()));

@@ -23,8 +23,9 @@ struct Listing {
   FewRecords records;
   NodeTable table;
   LeaseBounds bounds{2};
+  LightProcesses light{2};
   Queue queue;
-  Shortlist shortlist{table, bounds};
+  Shortlist shortlist{table, bounds, light};
   NodeId last{};
   Job& job = records.job();
   Process& driver = records.process(job, records.node());
@@ -34,7 +35,13 @@ struct Listing {
     joined.node = ++last;
     joined.total = {{"cpu", cpus}};
     joined.labels = std::move(labels);
-    return table.add(joined);
+    auto& node = table.add(joined);
+    light.on_node_joined(node);
+    return node;
+  }
+  /// That many light processes there.
+  void use(Node& node, int processes) {
+    for (int i = 0; i < processes; ++i) light.add(records.process(job, node));
   }
   Request& waiting(ShapeKey key) {
     auto& request = records.request(driver, {});
@@ -92,6 +99,23 @@ TEST_CASE("a node at its bound on lease processes admits actors and no leases",
   CHECK_FALSE(listing.shortlist.admits(node, listing.shape(1)));
   const auto& actor = listing.waiting({Kind::Actor, {{{"cpu", 1}}, {}, false}});
   CHECK(listing.shortlist.admits(node, *actor.line->shape));
+}
+
+TEST_CASE("what needs nothing is shown the nodes with the fewest light processes for their CPUs",
+          "[scheduler][shortlist]") {
+  Listing listing;
+  std::vector<Node*> nodes;
+  for (int i = 0; i < 20; ++i) nodes.push_back(&listing.node(2));
+  for (int i = 0; i < 18; ++i) listing.use(*nodes[i], i < 10 ? 2 : 1);
+  const auto some = listing.ids(listing.shortlist.of_all(listing.shape(0)));
+  CHECK(some.size() < 20);
+  CHECK(std::vector(some.begin(), some.begin() + 3) ==
+        std::vector{nodes[18]->id, nodes[19]->id, nodes[10]->id});
+
+  auto& list = listing.shortlist;
+  listing.use(*nodes[0], 2);
+  CHECK_FALSE(list.admits(*nodes[0], listing.shape(0)));  // it has four, and may have two per CPU
+  CHECK(list.admits(*nodes[0], listing.shape(1)));
 }
 
 TEST_CASE("what is kept for a request is free for its shape, and for no other",
@@ -153,6 +177,7 @@ TEST_CASE("one of the nodes that admit a process is always listed, and none that
     nodes.push_back(&listing.node(1.0 + random() % 4));
     if (random() % 3 == 0) listing.table.take(*nodes.back(), {{"cpu", 1}});
     for (auto leases = random() % 4; leases > 0; --leases) listing.bounds.add(*nodes.back());
+    listing.use(*nodes.back(), static_cast<int>(random() % 4));
   }
   Reservations reservations{Options{}};
   for (int i = 0; i < 3; ++i) {

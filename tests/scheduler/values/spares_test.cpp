@@ -26,11 +26,11 @@ TEST_CASE("a job takes its last spare that is ready, or else the last that will 
        {&ready, &starts, &starts_too, &records.process(other, node, ProcessState::Idle)})
     spares.add(*process, 1s);
 
-  CHECK(spares.take(mine, node) == &ready);
+  CHECK(spares.take(mine, node, 1) == &ready);
   CHECK_FALSE(Spares::is_spare(ready));
-  CHECK(spares.take(mine, node) == &starts_too);
-  CHECK(spares.take(mine, node) == &starts);
-  CHECK(spares.take(mine, node) == nullptr);
+  CHECK(spares.take(mine, node, 1) == &starts_too);
+  CHECK(spares.take(mine, node, 1) == &starts);
+  CHECK(spares.take(mine, node, 1) == nullptr);
   CHECK(node.spares.size() == 1);
 }
 
@@ -40,7 +40,23 @@ TEST_CASE("a job takes no spare of another node", "[scheduler][spares]") {
   auto& job = records.job();
   auto& there = records.node();
   spares.add(records.process(job, there, ProcessState::Idle), 1s);
-  CHECK(spares.take(job, records.node()) == nullptr);
+  CHECK(spares.take(job, records.node(), 1) == nullptr);
+}
+
+TEST_CASE("a job takes no spare that was started with other threads", "[scheduler][spares]") {
+  FewRecords records;
+  Spares spares;
+  auto& job = records.job();
+  auto& node = records.node();
+  auto& two = records.process(job, node, ProcessState::Idle);
+  two.threads = 2;
+  auto& one = records.process(job, node, ProcessState::Idle);
+  spares.add(two, 1s);
+  spares.add(one, 2s);
+  CHECK(spares.take(job, node, 3) == nullptr);
+  CHECK(spares.take(job, node, 2) == &two);
+  CHECK(spares.take(job, node, 2) == nullptr);
+  CHECK(spares.take(job, node, 1) == &one);
 }
 
 TEST_CASE("those that have been idle for long are told of in the order in which they became so",
@@ -130,7 +146,7 @@ TEST_CASE("spares agree with a list of them, whoever comes and goes",
     auto& process = records.processes()[random() % 20];
     const bool was_spare = Spares::is_spare(process);
     if (random() % 4 == 0) {
-      const auto* taken = spares.take(*process.job, *process.node);
+      const auto* taken = spares.take(*process.job, *process.node, 1);
       REQUIRE((taken != nullptr || !was_spare));
       forget(taken);
     } else if (random() % 3 == 0) {

@@ -27,6 +27,7 @@ struct Entry {
   char key[128];
   char value[1024];
   std::size_t length;
+  pid_t writer;
 };
 
 struct Record {
@@ -56,13 +57,16 @@ class Table final : public Rendezvous {
   explicit Table(Board& board) : board_(board) {}
 
   void set(std::string_view key, std::string_view value) override {
-    auto& entry = board_.table[board_.entries.fetch_add(1)];
+    const auto index = board_.entries.fetch_add(1);
+    auto& entry = board_.table[index];
     expect(key.size() < sizeof entry.key && value.size() <= sizeof entry.value,
            "a rendezvous entry that fits");
     copy_text(entry.key, key);
     std::memcpy(entry.value, value.data(), value.size());
     entry.length = value.size();
+    entry.writer = ::getpid();
     entry.state.store(2, std::memory_order_release);
+    for (std::size_t i = 0; i < index; ++i) refuse_another(board_.table[i], key, value);
   }
 
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override {
@@ -81,6 +85,17 @@ class Table final : public Rendezvous {
   }
 
  private:
+  /// The rank that came first has set the key. A rank may set its own again, as one does that makes
+  /// one context after another.
+  static void refuse_another(const Entry& entry, std::string_view key, std::string_view value) {
+    expect(eventually([&] { return entry.state.load(std::memory_order_acquire) == 2; }),
+           "an entry that was begun is written");
+    if (entry.writer != ::getpid() && key == entry.key &&
+        value != std::string_view(entry.value, entry.length)) {
+      throw Refused(Failure{.kind = Failure::Kind::Refused,
+                            .message = fmt::format("{} has another value already", key)});
+    }
+  }
   bool find(std::string_view key, std::string& value) const {
     for (const auto& entry : board_.table) {
       if (entry.state.load(std::memory_order_acquire) != 2 || key != entry.key) continue;

@@ -44,6 +44,12 @@ const char* name_of(CallKind kind) {
   return "unknown call";
 }
 
+/// The name that the options gave it.
+std::string without_prefix(const std::string& name) {
+  constexpr std::string_view prefix = "collective/";
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
 std::string arguments_of(const Announcement& what) {
   switch (what.kind) {
     case CallKind::AllReduce:
@@ -120,8 +126,17 @@ void decline(GangContext& gang, const std::string& name, const std::string& why)
   RollCall(gang, "collective/" + name).tell_end(fmt::format("rank {} {}", gang.rank(), why));
 }
 
+Patience::Patience(GangContext& gang, Limits limits, const std::string& name, bool sees_all)
+    : gang_(gang),
+      timeout_(limits.timeout),
+      sees_all_(sees_all),
+      roll_call_(gang, name),
+      hang_(gang, roll_call_, without_prefix(name), limits.warn_after) {}
+
+// Who is there has said so before anybody asks.
 std::chrono::milliseconds Patience::silence() const {
-  return std::min(timeout_ / 8, RollCall::kLongestSilence);
+  const auto silence = std::min(timeout_ / 8, RollCall::kLongestSilence);
+  return hang_.after().count() > 0 ? std::min(silence, hang_.after() / 3) : silence;
 }
 
 std::string Patience::place() const {
@@ -133,18 +148,38 @@ std::string Patience::place() const {
 
 bool Patience::expired() {
   if (gang_is_broken()) throw_broken();
-  const auto now = Clock::now();
+  now_ = Clock::now();
   if (!counting_) {
     counting_ = true;
-    since_ = now;
-    next_look_ = now + kFirstLook;
+    since_ = now_;
+    next_look_ = now_ + kFirstLook;
   }
-  if (what_.kind == CallKind::Start && now >= next_look_) check_told_end();
-  if (!answered_ && now - since_ >= silence() && calls_roll()) {
+  if (what_.kind == CallKind::Start && now_ >= next_look_) check_told_end();
+  if (!answered_ && now_ - since_ >= silence() && calls_roll()) {
     answered_ = true;
     roll_call_.answer(what_.sequence);
   }
-  return now - since_ >= timeout_;
+  return now_ - since_ >= timeout_;
+}
+
+void Patience::note_hang(const std::vector<int>& missing) {
+  try {
+    hang_.look({.name = to_string(what_),
+                .number = what_.sequence,
+                .waited = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - since_),
+                .timeout = timeout_,
+                .missing = missing,
+                .between_two = is_between_two(),
+                .sees_a_part = calls_roll()});
+  } catch (const Error&) {
+    // The wait that goes on says why it ends. A rendezvous that refuses costs the line only.
+    if (gang_is_broken()) throw_broken();
+  }
+}
+
+void Patience::say_that_it_went_on() {
+  hang_.end(to_string(what_),
+            std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since_));
 }
 
 void Patience::check_told_end() {
@@ -191,16 +226,24 @@ void Patience::throw_timed_out(const std::vector<int>& missing) {
                                                 to_string(what_), who)});
 }
 
+std::chrono::milliseconds Patience::until_next_look() const {
+  const auto waited = now_ - since_;
+  auto next = timeout_;
+  if (what_.kind == CallKind::Start)
+    next = std::min(next, std::chrono::ceil<std::chrono::milliseconds>(waited) + kFirstLook);
+  if (!answered_ && calls_roll()) next = std::min(next, silence());
+  if (!hang_.has_looked() && hang_.after().count() > 0) next = std::min(next, hang_.after());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - waited);
+  return std::max(left, std::chrono::milliseconds(1));
+}
+
 std::string Patience::await(const std::string& key, int rank) {
-  const auto longest = what_.kind == CallKind::Start ? kFirstLook : timeout_;
-  for (auto slice = silence();; slice = timeout_) {
+  for (;;) {
+    check([rank] { return std::vector{rank}; });
     try {
-      const auto left = expired() ? Clock::duration::zero() : since_ + timeout_ - Clock::now();
-      const auto limit = std::chrono::ceil<std::chrono::milliseconds>(left);
-      return gang_.rendezvous().get(
-          key, std::min({slice, longest, std::max(limit, std::chrono::milliseconds(1))}));
+      return gang_.rendezvous().get(key, until_next_look());
     } catch (const TimedOut&) {
-      if (expired()) throw_timed_out({rank});
+      // The next check() says whether that was the deadline.
     } catch (const GangBroken&) {
       if (gang_is_broken()) throw_broken();
       throw;

@@ -10,6 +10,7 @@
 #include <troupe/gang_context.hpp>
 #include <troupe/train/communicator.hpp>
 
+#include "collective/hang_watch.hpp"
 #include "collective/roll_call.hpp"
 
 namespace troupe::train {
@@ -87,17 +88,28 @@ class Patience {
   /// How long a wait sleeps at most before it looks at these again.
   static constexpr std::chrono::milliseconds kSlice{50};
 
+  /// How long a call may wait in all, and before the log says so; 0: it never does.
+  struct Limits {
+    std::chrono::milliseconds timeout;
+    std::chrono::milliseconds warn_after;
+  };
+
   /// `name`: of the communicator, unique in the gang. `sees_all`: who waits knows of every rank
   /// whether it has come, so that no roll need be called.
-  Patience(GangContext& gang, std::chrono::milliseconds timeout, const std::string& name,
-           bool sees_all)
-      : gang_(gang), timeout_(timeout), sees_all_(sees_all), roll_call_(gang, name) {}
+  Patience(GangContext& gang, Limits limits, const std::string& name, bool sees_all);
 
-  /// The next call begins: its time starts to count at the first check().
+  /// The next call begins: its time starts to count at the first expired() or check().
   void begin(const Announcement& what) {
     what_ = what;
     counting_ = false;
     answered_ = false;
+    hang_.begin();
+  }
+  /// What the call that has begun is, now that its number is known.
+  void number(const Announcement& what) { what_ = what; }
+  /// The call has come to its end, without an error.
+  void end() {
+    if (hang_.has_told()) say_that_it_went_on();
   }
   const Announcement& what() const { return what_; }
 
@@ -105,6 +117,17 @@ class Patience {
   /// Throws GangBroken if the gang is, or if a rank has declined what is being made. -> whether the
   /// deadline has passed.
   bool expired();
+  /// As expired(), but throws TimedOut at the deadline, and has a call that hangs said in the log.
+  /// `missing` -> the ranks that this one waits for, as far as it sees.
+  template <class Missing>
+  void check(Missing missing) {
+    if (expired()) throw_timed_out(missing());
+    if (hangs()) note_hang(missing());
+  }
+  /// Since the last expired(): whether note_hang is due.
+  bool hangs() const { return counting_ && hang_.is_due(now_ - since_); }
+  void note_hang(const std::vector<int>& missing);
+  HangWatch& hang_watch() { return hang_; }
   [[noreturn]] void throw_broken() const;
   /// Throws TimedOut; `missing`: ranks that this one waits for, as far as it sees. Unless it sees
   /// all, the roll is called, since those may only wait for others themselves.
@@ -126,21 +149,27 @@ class Patience {
  private:
   using Clock = std::chrono::steady_clock;
   std::chrono::milliseconds silence() const;
+  /// How long a wait may sleep in the rendezvous before this looks at anything again.
+  std::chrono::milliseconds until_next_look() const;
+  void say_that_it_went_on();
+  bool is_between_two() const {
+    return what_.kind == CallKind::Send || what_.kind == CallKind::Recv;
+  }
   /// Throws GangBroken with the reason that a rank has told for the end, if one has.
   void check_told_end();
-  bool calls_roll() const {
-    return !sees_all_ && what_.kind != CallKind::Send && what_.kind != CallKind::Recv;
-  }
+  bool calls_roll() const { return !sees_all_ && !is_between_two(); }
   std::string place() const;
 
   GangContext& gang_;
-  std::chrono::milliseconds timeout_;
+  const std::chrono::milliseconds timeout_;
   const bool sees_all_;
   RollCall roll_call_;
+  HangWatch hang_;
   Announcement what_;
   bool counting_ = false;
   bool answered_ = false;  // the roll call
   Clock::time_point since_;
+  Clock::time_point now_;        // of the last expired()
   Clock::time_point next_look_;  // for a rank that has declined
 };
 

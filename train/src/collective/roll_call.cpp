@@ -19,13 +19,36 @@ std::string RollCall::key(std::uint64_t call, int rank) const {
   return fmt::format("{}/here/{}/{}", name_, call, rank);
 }
 
+bool RollCall::is_full() const { return answers_ >= std::max(kMostKeys / gang_.size(), 1); }
+
 void RollCall::answer(std::uint64_t call) {
-  if (answers_ >= std::max(kMostKeys / gang_.size(), 1)) return;
+  if (is_full()) return;
   ++answers_;
   try {
     gang_.rendezvous().set(key(call, gang_.rank()), "1");
   } catch (const Error&) {
   }
+}
+
+bool RollCall::hears(std::uint64_t call) {
+  try {
+    gang_.rendezvous().get(key(call, gang_.rank()), kForOne);
+    return true;
+  } catch (const TimedOut&) {
+    return false;
+  }
+}
+
+bool RollCall::claim(std::uint64_t call) {
+  if (is_full()) return true;
+  ++answers_;
+  try {
+    gang_.rendezvous().set(fmt::format("{}/told/{}", name_, call), std::to_string(gang_.rank()));
+  } catch (const Refused&) {
+    return false;
+  } catch (const TimedOut&) {
+  }
+  return true;
 }
 
 std::vector<int> RollCall::absent(std::uint64_t call) {

@@ -26,6 +26,12 @@ class RollCall {
 
   /// Once for each call. What goes wrong is left to the wait that goes on.
   void answer(std::uint64_t call);
+  /// Whether this rank's own answer can be read back: else rank 0 does not answer, or is_full().
+  bool hears(std::uint64_t call);
+  /// Too many calls were answered for the rendezvous to hold more: answer() does nothing any more.
+  bool is_full() const;
+  /// True for the first rank that asks for this call, and where that cannot be told.
+  bool claim(std::uint64_t call);
   /// The ranks that have not answered. Takes up to some seconds where many are missing.
   std::vector<int> absent(std::uint64_t call);
 

@@ -4,7 +4,9 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
+
+#include "log/log.hpp"
 
 namespace troupe::train {
 namespace {
@@ -12,10 +14,10 @@ namespace {
 bool load_torch_cuda() {
   if (at::hasCUDA()) return true;
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    spdlog::warn(
+    log::warn(fmt::format(
         "GPUs are visible, and LibTorch's CUDA library cannot be loaded ({}); training on the CPU. "
         "`./run setup` on a machine with GPUs installs what is missing",
-        ::dlerror());
+        ::dlerror()));
     return false;
   }
   return at::hasCUDA();

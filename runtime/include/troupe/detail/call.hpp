@@ -73,9 +73,12 @@ struct Invoker<F, Actor, Signature<R, Self, P...>> {
     }
   }
 
-  static inline const FunctionKey key =
-      register_function(typeid(Invoker).name(), function_name<F>, &run, nullptr);
+  static const FunctionKey key;
 };
+// Behind the class, which typeid takes only when it is complete.
+template <auto F, class Actor, class R, class Self, class... P>
+inline const FunctionKey Invoker<F, Actor, Signature<R, Self, P...>>::key =
+    register_function(typeid(Invoker).name(), function_name<F>, &run, nullptr);
 
 /// Likewise the constructor of an actor, by the types of its arguments as they travel.
 template <class Actor, class... Values>
@@ -92,9 +95,12 @@ struct Maker {
     return std::make_shared<Actor>(std::move(std::get<I>(values))...);
   }
 
-  static inline const FunctionKey key =
-      register_function(typeid(Maker).name(), type_name<Actor>, nullptr, &run);
+  static const FunctionKey key;
 };
+template <class Actor, class... Values>
+inline const FunctionKey Maker<Actor, Values...>::key = register_function(typeid(Maker).name(),
+                                                                          actor_label<Actor>,
+                                                                          nullptr, &run);
 
 // ---- the caller's end ---------------------------------------------------------------------------
 
@@ -224,9 +230,14 @@ CallSpec make_constructor_call(A&&... arguments) {
   }
 }
 
-/// Of a call that names no options.
-inline const RequestOptions& default_options() {
+/// Of a task for which no options are named.
+inline const RequestOptions& default_task_options() {
   static const RequestOptions options;
+  return options;
+}
+/// Of an actor for which no options are named.
+inline const RequestOptions& default_actor_options() {
+  static const RequestOptions options = for_actor({});
   return options;
 }
 

@@ -75,6 +75,7 @@ void kill_actor(const ActorPtr& actor);
 struct GangRequest {
   std::uint32_t size = 0;
   Strategy strategy = Strategy::Pack;
+  bool awaited = false;  ///< its caller does nothing else meanwhile
 };
 /// A gang that was asked for. It ends, or its request is taken back, with the last share in its
 /// ranks once it is no longer pending.
@@ -164,6 +165,7 @@ struct Function {
   FunctionKey key;
   Invoke invoke = nullptr;        ///< of a task or a method
   Construct construct = nullptr;  ///< of an actor
+  const char* mangled_tag = "";   ///< static storage
 };
 /// Called while static objects are constructed, once for each function that the program can be
 /// asked for.
@@ -171,5 +173,8 @@ FunctionKey register_function(const char* mangled_tag, std::string_view label, I
                               Construct construct);
 /// nullptr if the program has no such function.
 const Function* find_function(std::uint64_t name, std::uint64_t offset);
+/// Why there is none, of the function that people know as `label`: the program has it with another
+/// signature, and with which, or not at all.
+std::string why_no_function(std::string_view label);
 
 }  // namespace troupe::detail

@@ -66,6 +66,7 @@ class LocalMember final : public Member {
   const std::string& restore_from() const override { return info_.restore_from; }
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
+  const ContextSettings& settings() const override { return info_.settings; }
 
   std::uint64_t reports() const { return reports_; }
   bool stopped() const { return stopped_; }

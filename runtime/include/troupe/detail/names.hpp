@@ -44,4 +44,14 @@ inline constexpr std::string_view function_name = [] {
   return name;
 }();
 
+/// What people see an actor of class T called: its type, or, where the class only runs a user's
+/// function, the function that it names by a static `troupe_label`.
+template <class T>
+inline constexpr std::string_view actor_label = [] {
+  if constexpr (requires { std::string_view(T::troupe_label); })
+    return std::string_view(T::troupe_label);
+  else
+    return type_name<T>;
+}();
+
 }  // namespace troupe::detail

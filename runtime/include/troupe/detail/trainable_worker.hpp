@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -75,6 +76,9 @@ class TrainableWorker {
   using Config = trainable_config<F>;
   using Result = trainable_result<F>;
 
+  /// Printed lines, status and errors of the constructor name the user's function.
+  static constexpr std::string_view troupe_label = function_name<F>;
+
   TrainableWorker(Config config, RunInfo info)
       : gang_(context()), work_(std::make_shared<Work>(Work{std::move(config), {}})) {
     session_.emplace(gang_, std::move(info), run_);
@@ -122,7 +126,7 @@ class TrainableWorker {
 
   /// Of the gang that this actor is being made in: known on this thread only.
   static GangContext& context() {
-    auto* gang = this_gang();
+    GangContext* gang = this_gang();
     if (gang == nullptr) throw std::logic_error("a trainable runs as rank of a gang");
     return *gang;
   }

@@ -28,6 +28,7 @@ struct RunInfo {
   std::string name = {};          ///< of the run or the trial, for people
   std::uint64_t seed = 0;
   bool reconfigured = false;  ///< the checkpoint was written with another configuration
+  ContextSettings settings = {};
 };
 
 /// What rank 0 has to say next. A value that crosses to the driver.

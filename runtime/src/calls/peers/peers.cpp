@@ -152,10 +152,10 @@ void Peers::dial(const AddressPtr& to, const PeerLink::Opened& opened,
   transport::ClientOptions options;
   options.self = {.role = wire::Role::PROCESS,
                   .cluster = callbacks_.cluster,
-                  .job = callbacks_.job,
+                  .job = to->access ? to->access->job : callbacks_.job,
                   .process = callbacks_.self->process,
                   .subject = to->process};
-  options.key = callbacks_.job_key;
+  options.key = to->access ? to->access->key : callbacks_.job_key;
   options.timeout = kPeerHandshake;
   options.awaits_welcome = false;
   transport::connect(

@@ -1,9 +1,13 @@
 #include "node/spawn/child.hpp"
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <iostream>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -47,13 +51,36 @@ void detach_stdin() {
   if (null != STDIN_FILENO) ::close(null);
 }
 
-bool redirect_output(const char* file) {
-  const int log = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return false;
+LogError redirect_output(const char* file) {
+  const int log =
+      ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+  if (log < 0) return {.number = errno};
+  struct stat status {};
+  if (::fstat(log, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(log);
+    return {.is_no_file = true};
+  }
+  ::fcntl(log, F_SETFL, O_APPEND);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::close(log);
-  return true;
+  return {};
+}
+
+std::string describe(const LogError& error) {
+  // What a pipe without a reader answers, and a socket.
+  const bool is_no_file = error.is_no_file || error.number == ENXIO;
+  return is_no_file ? "it is there and is no regular file: remove it, or give another --log-dir"
+                    : std::strerror(error.number);
+}
+
+void line_buffer_output() {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  // A program that has parted iostreams from stdio has buffers of its own there. (With libstdc++
+  // and libc++ this call only asks: what was parted stays so.)
+  if (std::ios_base::sync_with_stdio(true)) return;
+  std::cout << std::unitbuf;
+  std::clog << std::unitbuf;
 }
 
 std::string describe_status(int status) {

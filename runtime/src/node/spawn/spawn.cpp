@@ -22,7 +22,7 @@ namespace {
 enum class Step : int { Directory, Log, Execute };
 struct Report {
   Step step;
-  int error;
+  LogError error;
 };
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -38,32 +38,34 @@ Report execute(const Spawn& what, pid_t parent, char* const* arguments, char* co
   belong_to(parent);
   if (what.mark > 0) lower_mark(what.mark);
   default_signals();
-  os::restore_open_files_limit();
   detach_stdin();
   if (what.output >= 0) {
     ::dup2(what.output, STDOUT_FILENO);
     ::dup2(what.output, STDERR_FILENO);
-  } else if (!what.log.empty() && !redirect_output(what.log.c_str())) {
-    return {Step::Log, errno};
+  } else if (!what.log.empty()) {
+    if (const auto error = redirect_output(what.log.c_str())) return {Step::Log, error};
   }
   if (!what.directory.empty() && ::chdir(what.directory.c_str()) != 0)
-    return {Step::Directory, errno};
+    return {Step::Directory, {.number = errno}};
   for (int fd : what.keep) ::fcntl(fd, F_SETFD, 0);
+  // Last: until it executes, this process holds the parent's descriptors, which may be more than
+  // the limit allows, so that it could open no other.
+  os::restore_open_files_limit();
   if (what.program >= 0) {
     ::execveat(what.program, "", arguments, environment, AT_EMPTY_PATH);
   } else {
     ::execve(what.path.c_str(), arguments, environment);
   }
-  return {Step::Execute, errno};
+  return {Step::Execute, {.number = errno}};
 }
 
 std::string describe(const Spawn& what, const Report& report) {
-  const auto* error = std::strerror(report.error);
+  const auto* error = std::strerror(report.error.number);
   switch (report.step) {
     case Step::Directory:
       return fmt::format("cannot change to its directory {}: {}", what.directory, error);
     case Step::Log:
-      return fmt::format("cannot open its log file {}: {}", what.log, error);
+      return fmt::format("cannot open its log file {}: {}", what.log, describe(report.error));
     case Step::Execute:
       break;
   }

@@ -22,6 +22,7 @@
 #include "node/spawn/sibling.hpp"
 #include "node/spawn/zygote_wire.hpp"
 #include "os/huge_pages.hpp"
+#include "os/library_threads.hpp"
 #include "os/threads.hpp"
 #include "transport/handshake/handshake.hpp"
 
@@ -44,6 +45,7 @@ constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
 void prepare() {
   std::cout.flush();  // what is buffered now would be printed by every child again
   std::fflush(nullptr);
+  line_buffer_output();
   default_signals();
   // Of this process alone: what main has buffered may go to a pipe that is closed.
   ::signal(SIGPIPE, SIG_IGN);
@@ -83,11 +85,21 @@ void set_environment(const ZygotePacket& fork) {
   }
 }
 
+/// In the child, which prints to the zygote's log where it cannot have its own.
+void open_log(const char* file) {
+  const auto error = redirect_output(file);
+  if (!error) return;
+  std::fprintf(stderr,
+               "troupe: process %d cannot open its log file %s (%s): it prints to the log of its "
+               "job's zygote\n",
+               static_cast<int>(::getpid()), file, describe(error).c_str());
+}
+
 /// In the child: makes it the worker process that the packet asks for.
 void become_worker(const ZygotePacket& fork) {
   belong_to(fork.pid);
   ::signal(SIGPIPE, SIG_DFL);
-  if (!fork.texts.empty() && !fork.texts[0].empty()) redirect_output(fork.texts[0].c_str());
+  if (!fork.texts.empty() && !fork.texts[0].empty()) open_log(fork.texts[0].c_str());
   lower_mark(fork.process.value());
 }
 
@@ -107,6 +119,7 @@ int serve_zygote(int control) {
   prepare();
   answer(control, ZygotePacket::Kind::Ready, {}, ::getpid());
   transport::warm_up();  // while the first request is on its way
+  os::find_threaded_libraries();
   if (kMayRehearse) rehearse_threads();
   os::gather_huge_pages();
   for (;;) {

@@ -63,6 +63,7 @@ class TrialSession::Core final : public Member {
   const std::string& restore_from() const override { return info_.restore_from; }
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
+  const ContextSettings& settings() const override { return info_.settings; }
 
   void run(std::string_view name, const std::function<void(Member&)>& body);
   TrialEvent next(std::optional<Verdict> verdict);

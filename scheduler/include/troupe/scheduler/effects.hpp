@@ -19,6 +19,9 @@ struct StartProcess {
   JobId job{};
   /// All it may see; a gang's rank sees those of its gang on its node, in rank order.
   std::vector<GpuIndex> gpus;
+  /// That libraries may use in it: one for each whole CPU of all that it will ever be given, at
+  /// least one.
+  std::uint32_t threads = 1;
 };
 
 /// Answered by ProcessExited. What the process held stays taken until then.

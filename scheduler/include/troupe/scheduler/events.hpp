@@ -72,7 +72,9 @@ struct ActorAsked {
   JobId job{};
   ProcessId requester{};
   Need need;
-  std::string name;  ///< unique in the cluster from now until the actor is gone; empty: none
+  /// From now until the actor is gone it is that of one actor in its job, or in the cluster where it
+  /// has a namespace ("shared/counter"); empty: none.
+  std::string name;
   std::string type;  ///< what it is, for people and for who finds it by its name
 };
 
@@ -93,6 +95,7 @@ struct GangAsked {
   std::uint32_t size = 0;
   Need each;
   Strategy strategy = Strategy::Pack;
+  bool awaited = false;  ///< whoever asks does nothing else meanwhile
 };
 
 /// Its processes are stopped, or its request dropped without an answer.

@@ -46,13 +46,17 @@ struct Options {
   /// Processes with a lease per CPU of a node, at least one CPU counted: bounds chains of tasks
   /// that wait for tasks.
   std::size_t lease_processes_per_cpu = 64;
+  /// Worker processes in use that asked for nothing, as actors do by default, per CPU of a node, at
+  /// least one CPU counted: bounds a program that makes actors without end. Further ones wait.
+  std::size_t light_processes_per_cpu = 8192;
   /// A lease that waits this long because of lease_processes_per_cpu alone is refused: the chain is
   /// deeper than that.
   Duration limit_patience = std::chrono::seconds{30};
   /// The driver is told of a request of its job that has waited this long, and why. That tasks
   /// stand in line behind tasks, and gangs behind gangs, is no news: they are told of only while
-  /// the job has none at all.
+  /// the job has none at all, or where the gang is awaited.
   Duration notice_after = std::chrono::seconds{5};
+  /// Between two notices to a driver about requests of one kind: tasks, actors or gangs.
   Duration notice_pause = std::chrono::minutes{10};
   /// Requests that may be pending at once; one more is refused.
   std::size_t pending_requests = 1'000'000;

@@ -70,7 +70,9 @@ class State {
 
   std::optional<ProcessView> process(ProcessId process) const;
   std::optional<ActorView> actor(ActorId actor) const;
-  std::optional<ActorView> actor_named(std::string_view name) const;
+  /// As a process of that job sees it. A name with a namespace before it ("shared/counter") is that
+  /// of one actor in the cluster, another one of one actor in its job.
+  std::optional<ActorView> actor_named(JobId job, std::string_view name) const;
   std::optional<GangView> gang(GangId gang) const;
 
   /// What is wrong with the state, if anything is: never, or there is a bug. Cost: a walk over

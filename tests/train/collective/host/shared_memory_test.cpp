@@ -48,7 +48,7 @@ using Replace = std::function<void(Patience& patience, int descriptor, off_t byt
 /// rank 1 comes.
 std::vector<Outcome> open_after(const Replace& replace) {
   return ForkedGang::on_one_node(2).run([&](GangContext& gang) {
-    Patience patience(gang, kLimit, "test", true);
+    Patience patience(gang, {kLimit, kLimit}, "test", true);
     patience.begin({});
     if (gang.rank() == 1) return open_late_and_write(patience);
     SharedMemory memory(patience, "memory", kBytes, 0);

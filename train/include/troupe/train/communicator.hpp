@@ -154,6 +154,9 @@ struct HostOptions {
   /// minutes, since a rank may be writing a checkpoint or reading data meanwhile. A dead rank is
   /// noticed within a fraction of a second anyway.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  /// How long one call, or the start, waits before one of the ranks that wait says so in its log,
+  /// once: for which ranks. Another line says when the call went on. 0: never.
+  std::chrono::milliseconds warn_after = std::chrono::seconds(30);
   std::size_t chunk_bytes =
       /// Of one step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks a node.
       256 << 10;
@@ -170,6 +173,7 @@ std::unique_ptr<Communicator> make_host_communicator(GangContext& gang, HostOpti
 struct NcclOptions {
   std::string name = "nccl";
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  std::chrono::milliseconds warn_after = std::chrono::seconds(30);  ///< as HostOptions::warn_after
   int device = -1;  ///< index among the GPUs that this process sees; -1: the local rank
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,7 +11,7 @@
 #include <c10/core/Device.h>
 
 #include <troupe/train/communicator.hpp>
-#include <troupe/train/data_parallel.hpp>
+#include <troupe/train/context_options.hpp>
 #include <troupe/train/loader.hpp>
 #include <troupe/train/sampler.hpp>
 #include <troupe/trainable.hpp>
@@ -29,15 +28,6 @@ namespace troupe::train {
 /// A committed checkpoint, on rank 0; empty elsewhere, and where the run has no storage.
 struct Checkpoint {
   std::string directory;
-};
-
-struct ContextOptions {
-  enum class Backend { Auto, Host, Nccl };
-  /// Auto: NCCL if device() is a GPU, else host.
-  Backend backend = Backend::Auto;
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
-  DataParallelOptions data_parallel = {};
-  int threads = 1;  ///< of LibTorch's operations, in this process; 0: as it was
 };
 
 namespace detail {
@@ -66,14 +56,18 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// have dropped the gradients of this one.
 class Context {
  public:
+  /// With the options that the run was given for its contexts: RunOptions::context, or those of the
+  /// sweep.
   explicit Context(Member& member);
+  /// With these, whatever the run was given.
   Context(Member& member, ContextOptions options);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  int rank() const;        ///< 0 .. world_size() - 1
-  int local_rank() const;  ///< among the ranks on this node
+  const ContextOptions& options() const;  ///< that it was made with
+  int rank() const;                       ///< 0 .. world_size() - 1
+  int local_rank() const;                 ///< among the ranks on this node
   int world_size() const;
   /// Of the run, the same on every rank: RunOptions::seed, or the trial's own.
   std::uint64_t seed() const;

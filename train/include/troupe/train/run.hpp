@@ -12,6 +12,7 @@
 #include <troupe/cluster.hpp>
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/gang.hpp>
+#include <troupe/train/context_options.hpp>
 #include <troupe/trainable.hpp>
 
 namespace troupe::train {
@@ -43,6 +44,7 @@ struct RunOptions {
   std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
   std::string name = {};          ///< of the run, for people
   std::uint64_t seed = 0;         ///< of the run: its data order follows it
+  ContextOptions context = {};    ///< of the Context that each rank's function is called with
   std::optional<std::chrono::milliseconds> placement_timeout =
       {};  ///< for the gang's placement; none: as long as it takes
   std::function<Verdict(const Report&)> on_report =
@@ -152,7 +154,7 @@ RunResult<troupe::detail::trainable_result<F>> run(
   detail::check(options);
   if (options.where == Where::InProcess) return detail::run_here<F>(config, options);
   std::optional<Cluster> own;
-  if (options.where == Where::ThisNode) own.emplace(detail::private_cluster(options));
+  if (options.where == Where::ThisNode) own = detail::private_cluster(options);
   return detail::run_gang<F>(config, options);
 }
 

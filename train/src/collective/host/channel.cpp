@@ -1,5 +1,7 @@
 #include "collective/host/channel.hpp"
 
+#include <vector>
+
 #include "os/futex.hpp"
 
 namespace troupe::train {
@@ -42,7 +44,7 @@ void exchange(Patience& patience, const std::function<void()>& stop, Channel& to
       os::relax();
     } else {
       stop();
-      if (patience.expired()) patience.throw_timed_out({move.awaited().peer()});
+      patience.check([&] { return std::vector{move.awaited().peer()}; });
       // Asked before the last look: what was put before the end counts.
       const bool ended = move.has_ended();
       if (move.some()) continue;

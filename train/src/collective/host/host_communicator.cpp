@@ -18,6 +18,8 @@ HostOptions checked(HostOptions options, GangContext& gang) {
   }
   if (options.timeout.count() <= 0)
     throw std::invalid_argument("HostOptions::timeout must be positive");
+  if (options.warn_after.count() < 0)
+    throw std::invalid_argument("HostOptions::warn_after must not be negative; 0 means never");
   // A chunk holds at least 64 bytes for every rank.
   options.chunk_bytes = std::max(options.chunk_bytes, static_cast<std::size_t>(gang.size()) * 64);
   options.name = "collective/" + options.name;
@@ -37,7 +39,8 @@ void HostCommunicator::leader_phase(OnRing on_ring) {
 HostCommunicator::HostCommunicator(GangContext& gang, HostOptions options)
     : gang_(gang),
       options_(checked(std::move(options), gang)),
-      patience_(gang, options_.timeout, options_.name, gang.node_count() == 1),
+      patience_(gang, {options_.timeout, options_.warn_after}, options_.name,
+                gang.node_count() == 1),
       has_ring_(gang.node_count() > 1) {
   start();
 }
@@ -46,7 +49,8 @@ HostCommunicator::HostCommunicator(std::unique_ptr<GangContext> own_gang, HostOp
     : own_gang_(std::move(own_gang)),
       gang_(*own_gang_),
       options_(std::move(options)),
-      patience_(gang_, options_.timeout, options_.name, gang_.node_count() == 1),
+      patience_(gang_, {options_.timeout, options_.warn_after}, options_.name,
+                gang_.node_count() == 1),
       has_ring_(gang_.node_count() > 1) {
   start();
 }
@@ -54,6 +58,8 @@ HostCommunicator::HostCommunicator(std::unique_ptr<GangContext> own_gang, HostOp
 void HostCommunicator::start() {
   patience_.begin({});
   group_ = std::make_unique<LocalGroup>(patience_, options_.name, options_.chunk_bytes);
+  patience_.hang_watch().claim_on_node_by(
+      [this](std::uint64_t call) { return group_->claim_notice(call); });
   ranks_of_node_.resize(static_cast<std::size_t>(gang_.node_count()));
   const auto nodes = gang_.node_ranks();
   for (int r = 0; r < size(); ++r)
@@ -67,6 +73,7 @@ void HostCommunicator::start() {
     fail();
     throw;
   }
+  patience_.end();
 }
 
 HostCommunicator::~HostCommunicator() = default;

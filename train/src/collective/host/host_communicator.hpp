@@ -103,6 +103,7 @@ void HostCommunicator::attempt(const Announcement& what, Call call) {
   try {
     if (patience_.gang_is_broken()) patience_.throw_broken();
     call();
+    patience_.end();
   } catch (...) {
     fail();
     throw;

@@ -15,7 +15,7 @@ void HostCommunicator::run_message(Announcement what, Call call) {
   if (failure_) std::rethrow_exception(failure_);
   attempt(what, [&] {
     what.sequence = pairs_->with(what.root).next_message();
-    patience_.begin(what);
+    patience_.number(what);
     call(what);
   });
 }

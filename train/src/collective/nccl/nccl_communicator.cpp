@@ -71,7 +71,8 @@ void poll_until(Done done, Leave leave) {
 NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
     : gang_(gang),
       options_(std::move(options)),
-      patience_(gang, options_.timeout, fmt::format("collective/{}", options_.name), false) {
+      patience_(gang, {options_.timeout, options_.warn_after},
+                fmt::format("collective/{}", options_.name), false) {
   const int devices = visible_devices(rank());
   device_ = options_.device >= 0 ? options_.device : gang.local_rank();
   if (device_ >= devices) {
@@ -84,6 +85,7 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
   try {
     prepare_device();
     connect();
+    patience_.end();
   } catch (...) {
     give_up();
     throw;
@@ -95,7 +97,8 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOp
     : own_gang_(std::move(own_gang)),
       gang_(*own_gang_),
       options_(std::move(options)),
-      patience_(gang_, options_.timeout, fmt::format("collective/{}", options_.name), false),
+      patience_(gang_, {options_.timeout, options_.warn_after},
+                fmt::format("collective/{}", options_.name), false),
       device_(device),
       comm_(comm) {
   try {
@@ -165,8 +168,7 @@ void NcclCommunicator::check_leaving() {
   // be the other rank.
   const auto& what = patience_.what();
   const bool message = what.kind == CallKind::Send || what.kind == CallKind::Recv;
-  if (patience_.expired())
-    patience_.throw_timed_out(message ? std::vector{what.root} : std::vector<int>{});
+  patience_.check([&] { return message ? std::vector{what.root} : std::vector<int>{}; });
 }
 
 void NcclCommunicator::wait_for(const ncclComm_t& comm, ncclResult_t result) {
@@ -222,6 +224,7 @@ void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
     wait_enqueued(enqueue());
     check_cuda(cudaEventRecord(complete_, stream_), "marking the end", rank());
     wait_complete();
+    patience_.end();
   } catch (...) {
     failure_ = std::current_exception();
     give_up();

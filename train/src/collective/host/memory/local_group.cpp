@@ -33,6 +33,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 struct LocalGroup::Header {
   std::atomic<std::uint32_t> abort_state;  // 0: none, 1: being written, 2: `reason` can be read
   char reason[kReasonBytes];
+  std::atomic<std::uint64_t> noticed_calls;  // up to which one a rank has said that it hangs
 };
 
 struct LocalGroup::Slot {
@@ -182,6 +183,17 @@ void LocalGroup::check_peers(std::uint32_t step) {
     if (has_ended(r) && !reached(r, step)) throw_ended(r);
   }
   if (expired) patience_.throw_timed_out(missing(step));
+  if (!patience_.hangs()) return;
+  if (const auto ranks = missing(step); !ranks.empty()) patience_.note_hang(ranks);
+}
+
+bool LocalGroup::claim_notice(std::uint64_t call) {
+  auto& noticed = header().noticed_calls;
+  auto seen = noticed.load();
+  while (seen <= call) {
+    if (noticed.compare_exchange_weak(seen, call + 1)) return true;
+  }
+  return false;
 }
 
 bool LocalGroup::has_ended(int local) const {

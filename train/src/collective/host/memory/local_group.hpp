@@ -80,6 +80,9 @@ class LocalGroup {
   bool has_ended(int local) const;
   [[noreturn]] void throw_ended(int local) const;
 
+  /// True for the first rank that asks for this call of the communicator, or a later one.
+  bool claim_notice(std::uint64_t call);
+
   /// Any thread. Wakes everybody; the first reason stays.
   void abort(std::string_view reason);
   std::optional<std::string> aborted() const;

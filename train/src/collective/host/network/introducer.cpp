@@ -138,7 +138,7 @@ Socket Introducer::receive(const Socket& listener, const std::string& key, int r
 
 void Introducer::pause(int missing) {
   stop_();
-  if (patience_.expired()) patience_.throw_timed_out({missing});
+  patience_.check([missing] { return std::vector{missing}; });
 }
 
 bool Introducer::hold(const Socket& socket, std::string_view my_role, std::string_view their_role) {

@@ -64,10 +64,7 @@ void transfer(const Duplex& link, std::span<const std::byte> out, std::span<std:
               Patience& patience, Stop stop) {
   while (!transfer_slice(link, out, in, patience)) {
     stop();
-    if (patience.expired()) {
-      patience.throw_timed_out(in.empty() ? std::vector{link.to_rank}
-                                          : std::vector{link.from_rank});
-    }
+    patience.check([&] { return std::vector{in.empty() ? link.to_rank : link.from_rank}; });
   }
 }
 

@@ -1,0 +1,76 @@
+#include "head/output/log_query.hpp"
+
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "config/name.hpp"
+
+namespace troupe::head {
+namespace {
+
+using nlohmann::json;
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value == 0) return std::nullopt;
+  return value;
+}
+
+std::uint64_t require_number(const char* what, const std::string& text) {
+  if (const auto found = number(text)) return *found;
+  throw std::invalid_argument(fmt::format("'{}' is no number of a {}: `troupe status` shows them",
+                                          config::printable(text), what));
+}
+
+std::optional<std::string> text_in(const json& request, const char* name) {
+  const auto found = request.find(name);
+  if (found == request.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+/// By its number, also of one that has ended; by its name while it is there.
+ProcessId process_of_actor(const std::string& text, const Control& control) {
+  const auto by_name = control.process_of_actor(text);
+  if (by_name) return *by_name;
+  const auto id = number(text);
+  if (const auto by_id = id ? control.process_of_actor(scheduler::ActorId(*id)) : std::nullopt)
+    return *by_id;
+  throw std::invalid_argument(
+      fmt::format("there is no actor '{}' that has or had a process: `troupe status` shows those "
+                  "that are there",
+                  config::printable(text)));
+}
+
+}  // namespace
+
+LogRequests::Wanted read_log_query(const json& request, const Control& control) {
+  LogRequests::Wanted wanted;
+  if (const auto job = text_in(request, "job")) {
+    wanted.job = JobId(require_number("job", *job));
+  } else if (const auto actor = text_in(request, "actor")) {
+    wanted.process = process_of_actor(*actor, control);
+  } else if (const auto process = text_in(request, "process")) {
+    wanted.process = ProcessId(require_number("process", *process));
+  } else {
+    throw std::invalid_argument("logs are of a job, an actor or a process");
+  }
+  if (const auto most = request.find("most"); most != request.end() && most->is_number_unsigned())
+    wanted.most = most->get<std::uint64_t>();
+  if (const auto follows = request.find("follows"); follows != request.end())
+    wanted.follows = follows->is_boolean() && follows->get<bool>();
+  const auto known = request.find("known");
+  if (known == request.end() || !known->is_object()) return wanted;
+  for (const auto& [process, offset] : known->items()) {
+    if (offset.is_number_unsigned())
+      wanted.known[ProcessId(require_number("process", process))] = offset.get<std::uint64_t>();
+  }
+  return wanted;
+}
+
+}  // namespace troupe::head

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "head/control.hpp"
+#include "head/output/log_requests.hpp"
+
+namespace troupe::head {
+
+/// What `troupe logs` asks for: {"job" | "actor" | "process": "ID or an actor's name", "known":
+/// {process: offset}, "most": bytes}. Throws std::invalid_argument, with a text for people, where
+/// there is no such thing.
+LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control& control);
+
+}  // namespace troupe::head

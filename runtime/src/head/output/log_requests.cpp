@@ -1,0 +1,88 @@
+#include "head/output/log_requests.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::head {
+
+using nlohmann::json;
+
+void LogRequests::ask(const Wanted& wanted, Answer answer) {
+  if (waiting_.size() >= kMostWaiting) {
+    return answer(
+        {{"error", "the head is asked for too many logs at once: try again in a moment"}});
+  }
+  const auto id = ++last_;
+  auto& waiting = waiting_[id];
+  waiting.answer = std::move(answer);
+  waiting.until = Clock::now() + kPatience;
+  for (auto& [node_id, node] : routes_.nodes()) {
+    if (node.logs.empty()) continue;
+    waiting.nodes.insert(node_id);
+    transport::Outgoing message;
+    auto request = message.root().initLogRequest();
+    request.setId(id);
+    request.setJob(wanted.job.value());
+    request.setProcess(wanted.process.value());
+    request.setMost(wanted.most);
+    request.setFollows(wanted.follows);
+    auto places = request.initKnown(static_cast<unsigned>(wanted.known.size()));
+    unsigned i = 0;
+    for (const auto& [process, offset] : wanted.known) {
+      places[i].setProcess(process.value());
+      places[i++].setOffset(offset);
+    }
+    node.connection->send(message);
+  }
+  if (waiting.nodes.empty()) settle(id);
+}
+
+void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
+  const auto found = waiting_.find(reply.getId());
+  const auto* node = routes_.node(node_id);
+  if (found == waiting_.end() || !node || found->second.nodes.erase(node_id) == 0) return;
+  for (const auto part : reply.getParts()) {
+    const auto text = part.getText();
+    found->second.parts.push_back(
+        {{"node", node_id.value()},
+         {"node_name", node->name},
+         {"job", part.getJob()},
+         {"process", part.getProcess()},
+         {"file", part.getFile().cStr()},
+         {"text", std::string(reinterpret_cast<const char*>(text.begin()), text.size())},
+         {"next", part.getNext()},
+         {"more", part.getMore()}});
+  }
+  if (found->second.nodes.empty()) settle(reply.getId());
+}
+
+void LogRequests::node_gone(NodeId node) {
+  std::vector<std::uint64_t> done;
+  for (auto& [id, waiting] : waiting_) {
+    if (waiting.nodes.erase(node) > 0 && waiting.nodes.empty()) done.push_back(id);
+  }
+  for (const auto id : done) settle(id);
+}
+
+void LogRequests::tick() {
+  const auto now = Clock::now();
+  std::vector<std::uint64_t> overdue;
+  for (const auto& [id, waiting] : waiting_) {
+    if (waiting.until <= now) overdue.push_back(id);
+  }
+  for (const auto id : overdue) settle(id);
+}
+
+void LogRequests::settle(std::uint64_t id) {
+  auto found = waiting_.extract(id);
+  if (found.empty()) return;
+  auto& waiting = found.mapped();
+  auto silent = json::array();
+  for (const auto node_id : waiting.nodes) {
+    if (const auto* node = routes_.node(node_id)) silent.push_back(node->name);
+  }
+  waiting.answer({{"parts", std::move(waiting.parts)}, {"silent", std::move(silent)}});
+}
+
+}  // namespace troupe::head

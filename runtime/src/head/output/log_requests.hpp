@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "head/routes.hpp"
+
+namespace troupe::head {
+
+/// What administrators ask of log files, which lie on the nodes: each request goes to every node,
+/// and is answered once all have, or after kPatience with what there is. Belongs to the head's loop.
+class LogRequests {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Answer = std::function<void(const nlohmann::json&)>;
+  static constexpr std::chrono::seconds kPatience{3};
+  static constexpr std::size_t kMostWaiting = 64;
+
+  struct Wanted {
+    JobId job{};                               ///< none: of any
+    ProcessId process{};                       ///< none: of all that the job has had
+    std::map<ProcessId, std::uint64_t> known;  ///< where to go on in each file
+    std::uint64_t most = 0;                    ///< bytes of each node
+    bool follows = false;                      ///< it is asked again: lines are waited for whole
+  };
+
+  explicit LogRequests(Routes& routes) : routes_(routes) {}
+
+  /// {"parts": [{"node", "node_name", "job", "process", "file", "text", "next", "more"}],
+  /// "silent": [names of nodes that have not answered]}, or {"error"}.
+  void ask(const Wanted& wanted, Answer answer);
+  void on_reply(NodeId node, wire::LogReply::Reader reply);
+  void node_gone(NodeId node);
+  void tick();
+
+ private:
+  struct Waiting {
+    Answer answer;
+    std::set<NodeId> nodes;
+    nlohmann::json parts = nlohmann::json::array();
+    Clock::time_point until;
+  };
+  void settle(std::uint64_t id);
+
+  Routes& routes_;
+  std::map<std::uint64_t, Waiting> waiting_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace troupe::head

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "session/output/line_merger.hpp"
+#include "wire/message.capnp.h"
+
+namespace troupe::runtime {
+
+/// Prints what worker processes have printed, with who it was before each line, and equal lines of
+/// several processes once with a count. On a thread of its own, which begins with the first line: a
+/// terminal that stands still (Ctrl-S, a pager) holds up nothing else. Lives in the driver.
+class OutputPrinter {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// That wait to be printed; above it lines are left out, and counted.
+  static constexpr std::size_t kMostWaiting = 4 << 20;
+
+  explicit OutputPrinter(int descriptor = STDERR_FILENO) : descriptor_(descriptor) {}
+  ~OutputPrinter();
+  OutputPrinter(const OutputPrinter&) = delete;
+  OutputPrinter& operator=(const OutputPrinter&) = delete;
+
+  /// Any thread; at once.
+  void take(wire::WorkerOutput::Reader output);
+  /// Prints all that waits, unless it takes longer than that; nothing after that.
+  void finish(std::chrono::milliseconds patience);
+
+ private:
+  void start();
+  void push(OutputLine line);
+  void push_notice(std::string text);
+  void run();
+  void print(const std::vector<LineMerger::Merged>& merged);
+  void write(std::string_view text);
+  bool wait_until_writable();
+
+  const int descriptor_;
+  LineMerger merger_;       // the thread's
+  bool is_broken_ = false;  // the thread's: nobody reads any more, or not in time
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<OutputLine> waiting_;  // without a process: notices
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t left_out_ = 0;  // since there was no room
+  bool finishing_ = false;
+  Clock::time_point finish_by_{};
+  std::thread thread_;
+};
+
+}  // namespace troupe::runtime

@@ -1,0 +1,230 @@
+// Actors that outlive the programs that made them, and are called by others.
+#include <chrono>
+#include <csignal>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+std::string run_program(const char* program, const TestCluster& cluster, const std::string& what) {
+  const auto done = run({program, what}, cluster.environment());
+  INFO(done.output);
+  REQUIRE(done.exit_code == 0);
+  return done.output;
+}
+
+std::string run_one(const TestCluster& cluster, const std::string& what) {
+  return run_program(TROUPE_TEST_DETACHED_DRIVER, cluster, what);
+}
+
+std::string run_other(const TestCluster& cluster, const std::string& what) {
+  return run_program(TROUPE_TEST_OTHER_DETACHED_DRIVER, cluster, what);
+}
+
+/// What so many programs print that are started at the same time.
+std::vector<std::string> run_together(const TestCluster& cluster, const std::string& what,
+                                      int programs) {
+  std::vector<Child> children;
+  children.reserve(static_cast<std::size_t>(programs));
+  for (int i = 0; i < programs; ++i)
+    children.emplace_back(std::vector<std::string>{TROUPE_TEST_DETACHED_DRIVER, what},
+                          cluster.environment());
+  std::vector<std::string> printed;
+  for (auto& child : children) {
+    const auto status = child.wait(60s);
+    INFO(child.output());
+    REQUIRE(status);
+    printed.push_back(child.output());
+  }
+  return printed;
+}
+
+nlohmann::json actors_of(const TestCluster& cluster) {
+  return nlohmann::json::parse(cluster.status()).at("actors");
+}
+
+}  // namespace
+
+TEST_CASE("a detached actor outlives its program and is called by others", "[cli][cluster]") {
+  TestCluster cluster(2);
+  CHECK(run_one(cluster, "make") == "add: 101\n");
+  REQUIRE(actors_of(cluster).size() == 1);
+  for (const auto* program : {TROUPE_TEST_DETACHED_DRIVER, TROUPE_TEST_OTHER_DETACHED_DRIVER}) {
+    INFO(program);
+    const auto used = run_program(program, cluster, "use");
+    INFO(used);
+    CHECK_THAT(used, Contains("large result: 300000\n") && Contains("order: kept\n"));
+    CHECK_THAT(used, Contains("array: 300000 of 0.500000\n"));
+    CHECK_THAT(used, Contains("nested ref: Refused: ") && Contains("ref result: Refused: "));
+    CHECK_THAT(used, Contains("refs stay within their program"));
+    CHECK_THAT(used, !Contains("failed: "));
+  }
+  // 101, then twice 1 + 10 + 300,000 + 1,000.
+  CHECK(run_one(cluster, "hand on") == "a task adds: 602124\n");
+  run_other(cluster, "kill");
+  CHECK(cluster.all_is_free());
+  CHECK(actors_of(cluster).empty());
+}
+
+TEST_CASE("calls of another job that fail as they leave mix up no others", "[cli][cluster]") {
+  TestCluster cluster(2);
+  run_one(cluster, "make at 0");
+  CHECK(run_other(cluster, "entangle") == "entangle: kept\n");
+  for (int i = 0; i < 5; ++i) run_other(cluster, "leave early");
+  run_one(cluster, "kill");
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("a detached actor stays when the program that made it is killed", "[cli][cluster]") {
+  TestCluster cluster(1);
+  {
+    auto maker = Child({TROUPE_TEST_DETACHED_DRIVER, "make and wait"}, cluster.environment());
+    maker.wait_for_output("made");
+    maker.signal(SIGKILL);
+  }
+  CHECK_THAT(run_other(cluster, "use"), Contains("add: 1\n"));
+  run_one(cluster, "kill");
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("programs that make the same detached actor at once share one", "[cli][cluster]") {
+  TestCluster cluster(2);
+  constexpr int kPrograms = 8;
+  const auto printed = run_together(cluster, "find or make", kPrograms);
+  const std::set<std::string> sums(printed.begin(), printed.end());
+  std::set<std::string> expected;
+  for (int i = 1; i <= kPrograms; ++i) expected.insert("add: " + std::to_string(i) + "\n");
+  CHECK(sums == expected);
+  run_one(cluster, "kill");
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("who waits for a constructor is told at once that it has failed", "[cli][cluster]") {
+  TestCluster cluster(1);
+  const auto begin = std::chrono::steady_clock::now();
+  for (const auto& printed : run_together(cluster, "fail slowly", 4))
+    CHECK_THAT(printed, Contains("slow: failed: ") && Contains("to fail"));
+  // Each waits for those before it, for 0.3 s, and not in steps of 10 s.
+  CHECK(std::chrono::steady_clock::now() - begin < 9s);
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("who waits for a constructor makes the actor where its creator is killed",
+          "[cli][cluster]") {
+  TestCluster cluster(1);
+  auto creator = Child({TROUPE_TEST_DETACHED_DRIVER, "construct for long"}, cluster.environment());
+  REQUIRE(eventually([&] { return actors_of(cluster).size() == 1; }));
+  auto next = Child({TROUPE_TEST_DETACHED_DRIVER, "construct at once"}, cluster.environment());
+  CHECK(eventually([&] {
+    const auto status = nlohmann::json::parse(cluster.status());
+    return status.at("tables").value("asks that wait for a name", 0) == 1;
+  }));
+  creator.signal(SIGKILL);
+  next.wait_for_output("slow: 1\n", 5s);
+  CHECK(next.wait());
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("an actor's name has one namespace at most, and is told where it has not",
+          "[cli][cluster]") {
+  TestCluster cluster(1);
+  const auto told = run_one(cluster, "misname");
+  INFO(told);
+  for (const std::string name : {"/", "a/", "/a", "a/b/c", "a//b"}) {
+    const auto why = "Options::name '" + name + "': ";
+    CHECK_THAT(told, Contains("made " + name + ": failed: " + why));
+    CHECK_THAT(told, Contains("plain " + name + ": failed: " + why));
+    CHECK_THAT(told, Contains("find " + name + ": Refused: the actor's name '" + name + "': "));
+  }
+  CHECK_THAT(told, Contains("it has more than one '/'; give NAME or NAMESPACE/NAME, as"));
+  CHECK(actors_of(cluster).empty());
+}
+
+TEST_CASE("a detached actor's job has no pid in the status", "[cli][cluster]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  const auto shown = run({TROUPE_PROGRAM, "status"}, cluster.environment()).output;
+  CHECK_THAT(shown, Contains(": tests/ledger, 1 process\n"));
+  run_one(cluster, "kill");
+}
+
+TEST_CASE("the head's log tells programs that leave from those that are killed", "[cli][cluster]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  cluster.head().wait_for_output("job 1 ended\n");
+  {
+    auto maker = Child({TROUPE_TEST_DETACHED_DRIVER, "hold a plain name"}, cluster.environment());
+    maker.wait_for_output("holding");
+    maker.signal(SIGKILL);
+  }
+  cluster.head().wait_for_output("job 3 ended: the peer closed the connection\n");
+  run_one(cluster, "kill");
+}
+
+TEST_CASE("a detached actor that cannot be made leaves nothing behind", "[cli][cluster]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  const auto failed = run_one(cluster, "fail to make");
+  INFO(failed);
+  CHECK_THAT(failed, Contains("constructor: failed: ") && Contains("begins at 0 or above"));
+  CHECK_THAT(failed, Contains("taken: Refused: the name 'tests/ledger' is taken by actor"));
+  CHECK_THAT(failed,
+             Contains("no namespace: failed: Options::detached") && Contains("\"shared/counter\""));
+  CHECK_THAT(failed, Contains("argument: failed: ") && Contains("no number"));
+  CHECK_THAT(failed, Contains("cancelled: failed: ") && Contains("was cancelled"));
+  CHECK_THAT(failed, Contains("find: TimedOut: "));
+  run_one(cluster, "kill");
+  CHECK(cluster.all_is_free());
+  CHECK(nlohmann::json::parse(cluster.status()).at("jobs").empty());
+}
+
+TEST_CASE("a plain name is its program's own, and an attached actor ends with its program",
+          "[cli][cluster]") {
+  TestCluster cluster(1, 8);
+  auto holder = Child({TROUPE_TEST_DETACHED_DRIVER, "hold a plain name"}, cluster.environment());
+  holder.wait_for_output("holding");
+  const auto looked = run_other(cluster, "look for them");
+  INFO(looked);
+  CHECK_THAT(looked, Contains("plain: TimedOut: ") && Contains("in this program"));
+  CHECK_THAT(looked, Contains("attached: Refused: ") && Contains("Options::detached"));
+  CHECK_THAT(looked, Contains("own: 2\n"));
+}
+
+TEST_CASE("programs whose types differ are told where", "[cli][cluster]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  const auto mistaken = run_other(cluster, "mistake it");
+  INFO(mistaken);
+  CHECK_THAT(mistaken,
+             Contains("type: Refused: actor 'tests/ledger' is a Ledger, not a OtherType"));
+  CHECK_THAT(mistaken,
+             Contains("method: failed: ") &&
+                 Contains("has no function 'Ledger::subtract' that the runtime knows of"));
+  CHECK_THAT(mistaken, Contains("signature: failed: ") &&
+                           Contains("has a 'Ledger::scale' with another signature, "
+                                    "int (int); the caller's differs"));
+  run_one(cluster, "kill");
+}
+
+TEST_CASE("whoever has a handle of a detached actor is told of its death", "[cli][cluster]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  const auto seen = run_other(cluster, "see it die");
+  INFO(seen);
+  CHECK_THAT(seen, Contains("die: failed: ") && Contains("killed by signal 9"));
+  CHECK_THAT(seen, Contains("after: failed: ") && Contains("find: TimedOut: "));
+  CHECK(cluster.all_is_free());
+  // The name is free again.
+  run_one(cluster, "make");
+  run_one(cluster, "kill");
+}

@@ -1,0 +1,167 @@
+// A driver whose worker processes print: does what its argument says.
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+#include <troupe/troupe.hpp>
+
+namespace {
+
+/// Nothing is flushed, and the last line has no end.
+int prints_and_dies(int by) {
+  std::printf("with printf\n");
+  std::cout << "with cout\n"
+            << "begun";
+  std::cout << " and ended\n";
+  std::raise(by);
+  return 0;
+}
+
+int greets(int node) {
+  std::cout << "hello from a task on node " << node << std::endl;
+  return getpid();
+}
+
+/// The same line in each process, and one of its own.
+int repeats() {
+  std::cout << "the same line" << std::endl;
+  std::cout << "line of " << getpid() << std::endl;
+  return 0;
+}
+
+int floods(int lines) {
+  for (int i = 0; i < lines; ++i) std::printf("line %d of a flood that nobody reads\n", i);
+  return lines;
+}
+
+int finds(int n) {
+  std::printf("found %d\n", n);
+  return n;
+}
+int loses(int n) {
+  std::cout << "lost " << n << std::endl;
+  return n;
+}
+int searches(int n) { return n; }
+
+int stops_within_a_line(bool parted) {
+  if (!parted) std::printf("of stdio, without an end");
+  if (parted) std::cout << std::nounitbuf << "of iostreams, without an end";
+  return 0;
+}
+
+struct Speaker {
+  void speaks() { std::cerr << "an actor speaks" << std::endl; }
+  void counts() { std::cout << "rank " << troupe::this_gang()->rank() << " counts" << std::endl; }
+  int dies(int by) { return prints_and_dies(by); }
+  /// A line with a pause in it.
+  void hesitates() {
+    std::cout << "one line " << std::flush;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    std::cout << "in two pieces" << std::endl;
+  }
+  void takes_leave() { std::cout << "last words" << std::endl; }
+};
+
+/// What its caller is told of a process that printed, and was killed.
+template <class Call>
+int report(Call call) {
+  try {
+    call().get(std::chrono::seconds(20));
+  } catch (const troupe::Error& error) {
+    std::cout << "failed: " << error.what() << std::endl;
+    return 0;
+  }
+  return 1;
+}
+
+int dies(troupe::Cluster&) {
+  return report([] { return troupe::with({.retries = 0}).task<prints_and_dies>(SIGKILL); });
+}
+
+int actor_dies(troupe::Cluster&) {
+  const auto speaker = troupe::spawn<Speaker>();
+  return report([&] { return speaker.call<&Speaker::dies>(SIGABRT); });
+}
+
+/// The process of a task, an actor and a rank each print on two nodes.
+int speaks(troupe::Cluster&) {
+  for (const int node : {1, 2}) {
+    const auto number = std::to_string(node);
+    const auto there = troupe::with({.labels = {{"troupe.node", number}}});
+    std::cout << "pid " << there.task<greets>(node).get(std::chrono::seconds(20)) << std::endl;
+  }
+  const auto actor = troupe::spawn<Speaker>();
+  actor.call<&Speaker::speaks>().get(std::chrono::seconds(20));
+  const auto ranks = troupe::gang<Speaker>({.size = 2});
+  for (auto& done : ranks.all<&Speaker::counts>()) done.get(std::chrono::seconds(20));
+  return 0;
+}
+
+int four_repeat(troupe::Cluster&) {
+  std::vector<troupe::Ref<int>> done;
+  const auto apart = troupe::with({.resources = {{"seat", 1}}});
+  for (int i = 0; i < 4; ++i) done.push_back(apart.task<repeats>());
+  troupe::get(done);
+  return 0;
+}
+
+int flood(troupe::Cluster&) {
+  troupe::task<floods>(200'000).get(std::chrono::seconds(60));
+  return 0;
+}
+
+/// Short tasks, one after the other, of which some print.
+int changes(troupe::Cluster&) {
+  std::vector<troupe::Ref<int>> done;
+  for (int n = 0; n < 500; ++n) {
+    done.push_back(troupe::task<finds>(n));
+    for (int more = 0; more < n % 3; ++more) done.push_back(troupe::task<searches>(n));
+    if (n % 2 == 0) done.push_back(troupe::task<loses>(n));
+  }
+  troupe::get(done);
+  return 0;
+}
+
+int stops(bool parted) { return troupe::task<stops_within_a_line>(parted).get(); }
+
+int hesitates(troupe::Cluster&) {
+  const auto actor = troupe::with({.name = "speaker"}).spawn<Speaker>();
+  actor.ready().get(std::chrono::seconds(20));
+  std::cout << "begins" << std::endl;
+  std::this_thread::sleep_for(std::chrono::milliseconds(800));  // for who begins to follow it
+  actor.call<&Speaker::hesitates>().get(std::chrono::seconds(20));
+  actor.call<&Speaker::takes_leave>().get(std::chrono::seconds(20));
+  return 0;
+}
+
+/// Holds an actor until this process is killed.
+int waits(troupe::Cluster&) {
+  const auto actor = troupe::with({.name = "speaker"}).spawn<Speaker>();
+  actor.call<&Speaker::speaks>().get(std::chrono::seconds(20));
+  std::cout << "waiting" << std::endl;
+  for (;;) pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  if (what == "parted" || what == "stops_parted") std::ios::sync_with_stdio(false);
+  auto cluster = troupe::init(argc, argv);
+  if (what == "dies" || what == "parted") return dies(cluster);
+  if (what == "actor_dies") return actor_dies(cluster);
+  if (what == "speaks") return speaks(cluster);
+  if (what == "four_repeat") return four_repeat(cluster);
+  if (what == "flood") return flood(cluster);
+  if (what == "changes") return changes(cluster);
+  if (what == "stops" || what == "stops_parted") return stops(what != "stops");
+  if (what == "hesitates") return hesitates(cluster);
+  if (what == "waits") return waits(cluster);
+  std::cerr << "no such thing to do: " << what << '\n';
+  return 2;
+}

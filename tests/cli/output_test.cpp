@@ -1,0 +1,268 @@
+// What worker processes print: where it appears, and when.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+Finished run_output_driver(const TestCluster& cluster, const std::string& what,
+                           const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command{TROUPE_TEST_OUTPUT_DRIVER, what};
+  command.insert(command.end(), more.begin(), more.end());
+  const auto done = run(std::move(command), cluster.environment());
+  INFO(done.output);
+  REQUIRE(done.exit_code == 0);
+  return done;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// Of all worker processes whose logs are somewhere below that folder.
+std::string text_below(const std::string& folder) {
+  std::ostringstream all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().filename().string().find("-process-") != std::string::npos)
+      all << std::ifstream(entry.path()).rdbuf();
+  }
+  return all.str();
+}
+
+/// Of all nodes of this cluster.
+std::string logs_of(const TestCluster& cluster) {
+  return text_below(cluster.folder() + "/troupe/logs");
+}
+
+}  // namespace
+
+TEST_CASE("the lines that a process printed before it was killed are in its log and in its error",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  for (const std::string what : {"dies", "parted", "actor_dies"}) {
+    INFO(what);
+    const auto done = run_output_driver(cluster, what, {"--no-worker-output"});
+    INFO(done.output);
+    for (const std::string line : {"with printf", "with cout", "begun and ended"}) {
+      CHECK_THAT(logs_of(cluster), Catch::Contains(line + "\n"));
+      CHECK_THAT(done.output.substr(done.output.find("failed: ")), Catch::Contains(line));
+    }
+  }
+}
+
+TEST_CASE("what worker processes of two nodes print appears at the driver, with who printed it",
+          "[cli][cluster][output]") {
+  TestCluster cluster(2);
+  const auto done = run_output_driver(cluster, "speaks");
+  INFO(done.output);
+  for (const std::string number : {"1", "2"}) {
+    const auto line = "node=w" + number + ") hello from a task on node " + number + "\n";
+    const auto at = done.output.find(line);
+    REQUIRE(at != std::string::npos);
+    const auto begin = done.output.rfind('\n', at) + 1;
+    CHECK_THAT(done.output.substr(begin, at - begin), Catch::Contains("greets process="));
+  }
+  CHECK(count(done.output, ") an actor speaks\n") == 1);
+  for (const std::string rank : {"0", "1"})
+    CHECK(count(done.output, ") rank " + rank + " counts\n") == 1);
+  CHECK(count(logs_of(cluster), "hello from a task") == 2);
+}
+
+TEST_CASE("each line of short tasks that take turns in a process is shown with its function",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1, 1);
+  const auto done = run_output_driver(cluster, "changes");
+  INFO(done.output);
+  std::size_t found = 0, lost = 0;
+  std::istringstream lines(done.output);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    if (line.find(") found ") != std::string::npos) {
+      ++found;
+      CHECK_THAT(line, Catch::StartsWith("({anonymous}::finds process="));
+    } else if (line.find(") lost ") != std::string::npos) {
+      ++lost;
+      CHECK_THAT(line, Catch::StartsWith("({anonymous}::loses process="));
+    }
+  }
+  CHECK(found == 500);
+  CHECK(lost == 250);
+}
+
+TEST_CASE("what a task prints without a line end is shown as the job ends, and in the log",
+          "[cli][cluster][output]") {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"stops", "of stdio, without an end"}, {"stops_parted", "of iostreams, without an end"}};
+  for (const auto& [what, text] : cases) {
+    INFO(what);
+    TestCluster cluster(1);
+    const auto done = run_output_driver(cluster, what);
+    INFO(done.output);
+    CHECK(count(done.output, ") " + text + "\n") == 1);
+    CHECK(logs_of(cluster) == text);
+    const TemporaryFolder folder;
+    const auto alone = run({TROUPE_TEST_OUTPUT_DRIVER, what}, {"XDG_STATE_HOME=" + folder.path()});
+    INFO(alone.output);
+    CHECK(count(alone.output, ") " + text + "\n") == 1);
+    CHECK(text_below(folder.path()) == text);
+  }
+}
+
+TEST_CASE("a line that several processes print appears once, and once more with their number",
+          "[cli][cluster][output]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "4", "--resource", "seat=4"});
+  const auto done = run_output_driver(cluster, "four_repeat");
+  INFO(done.output);
+  std::size_t times = 0;
+  std::istringstream lines(done.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(") the same line") == std::string::npos) continue;
+    const auto counted = line.find(" [");
+    times += counted == std::string::npos ? 1 : std::stoul(line.substr(counted + 2));
+  }
+  CHECK(times == 4);
+  CHECK(count(done.output, ") line of ") == 4);
+}
+
+TEST_CASE("a flood of lines is bounded at the driver, says so, and is whole in the log",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  const auto done = run_output_driver(cluster, "flood");
+  CHECK(done.output.size() < (16U << 20));
+  CHECK_THAT(done.output, Catch::Contains(" are left out here: it was too much in a second"));
+  CHECK(count(logs_of(cluster), "of a flood") == 200'000);
+  std::istringstream lines(done.output);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK((line.starts_with("(") || line.starts_with("troupe: ")));
+  }
+}
+
+TEST_CASE("in a private cluster, too, it is said who printed a line, and the log has it",
+          "[cli][output]") {
+  const TemporaryFolder folder;
+  const auto state = "XDG_STATE_HOME=" + folder.path();
+  const auto logs = folder.path() + "/troupe/private-logs";
+  const auto done = run({TROUPE_TEST_OUTPUT_DRIVER, "dies"}, {state});
+  INFO(done.output);
+  CHECK(count(done.output, ") with printf\n") == 1);
+  CHECK_THAT(done.output.substr(done.output.find("failed: ")), Catch::Contains(logs));
+  CHECK_THAT(text_below(logs), Catch::Contains("begun and ended\n"));
+
+  std::filesystem::remove_all(logs);
+  std::ofstream(logs) << "not a folder";
+  const auto without = run({TROUPE_TEST_OUTPUT_DRIVER, "dies"}, {state});
+  INFO(without.output);
+  CHECK_THAT(without.output, Catch::Contains("cannot make the log directory " + logs));
+  CHECK(count(without.output, "with printf\n") == 1);
+}
+
+TEST_CASE("a program can do without the output of its worker processes", "[cli][cluster][output]") {
+  TestCluster cluster(2);
+  const auto done = run_output_driver(cluster, "speaks", {"--no-worker-output"});
+  CHECK_THAT(done.output, !Catch::Contains("hello") && Catch::StartsWith("pid "));
+  CHECK(count(logs_of(cluster), "hello from a task") == 2);
+}
+
+TEST_CASE("the log folder of each node is in the status", "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  const auto status = nlohmann::json::parse(cluster.status());
+  const auto folder = status.at("nodes").at(0).at("logs").get<std::string>();
+  CHECK(std::filesystem::is_directory(folder));
+  const auto shown = run({TROUPE_PROGRAM, "status"}, cluster.environment());
+  CHECK_THAT(shown.output, Catch::Contains("logs " + folder));
+}
+
+TEST_CASE("the logs of a job, an actor and a process are printed, also once they have ended",
+          "[cli][cluster][output]") {
+  TestCluster cluster(2);
+  const auto logs = [&](const std::string& what, const std::string& which) {
+    return run({TROUPE_PROGRAM, "logs", what, which}, cluster.environment());
+  };
+  std::string process;
+  {
+    auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "waits"}, cluster.environment());
+    driver.wait_for_output("waiting");
+    const auto actor = nlohmann::json::parse(cluster.status()).at("actors").at(0);
+    process = actor.at("process").dump();
+    CHECK(logs("actor", "speaker").output == "an actor speaks\n");
+    CHECK(logs("actor", actor.at("actor").dump()).output == "an actor speaks\n");
+  }
+  CHECK(cluster.all_is_free());
+  CHECK(logs("process", process).output == "an actor speaks\n");
+  CHECK_THAT(logs("actor", "speaker").output, Catch::Contains("there is no actor 'speaker'"));
+
+  run_output_driver(cluster, "speaks");
+  const auto of_job = logs("job", "2");
+  INFO(of_job.output);
+  for (const std::string node : {"1", "2"}) {
+    CHECK_THAT(of_job.output,
+               Catch::Contains(" node=w" + node + ") hello from a task on node " + node + "\n"));
+  }
+  CHECK(logs("process", "4711").exit_code == 1);
+  CHECK(logs("job", "x").exit_code == 1);
+}
+
+TEST_CASE("logs -f goes on with what is printed", "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  auto follower = Child({TROUPE_PROGRAM, "logs", "-f", "job", "1"}, cluster.environment());
+  follower.wait_for_output("no node that is there has a log of job 1");
+  run_output_driver(cluster, "actor_dies");
+  follower.wait_for_output(") begun and ended\n");
+  CHECK(count(follower.output(), "with printf") == 1);
+}
+
+TEST_CASE("logs -f of an actor keeps its lines whole, and has its last words",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "hesitates"}, cluster.environment());
+  driver.wait_for_output("begins");
+  auto follower = Child({TROUPE_PROGRAM, "logs", "-f", "actor", "speaker"}, cluster.environment());
+  follower.wait_for_output("last words\n");
+  CHECK_THAT(follower.output(), Catch::Contains("one line in two pieces\n"));
+}
+
+TEST_CASE("a pipe in the place of a log is refused, and stops no node", "[cli][cluster][output]") {
+  TestCluster cluster(0);
+  const auto logs = cluster.folder() + "/logs";
+  std::filesystem::create_directory(logs);
+  const auto pipe = logs + "/job-1-zygote.log";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  cluster.add_worker({"--log-dir", logs});
+  const auto refused = cluster.run_driver("task");
+  INFO(refused.output);
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.output, Catch::Contains("cannot open its log file " + pipe +
+                                             ": it is there and is no regular file"));
+  CHECK(cluster.run_driver("task").exit_code == 0);  // job 2
+}
+
+TEST_CASE("nodes that share a log folder each show what is theirs", "[cli][cluster][output]") {
+  TestCluster cluster(0);
+  const auto logs = cluster.folder() + "/shared";
+  std::filesystem::create_directory(logs);
+  // What an earlier cluster has left there.
+  std::ofstream(logs + "/job-1-process-2.log") << "of another time\n";
+  std::ofstream(logs + "/job-1-process-99.log") << "of another time\n";
+  for (int node = 0; node < 2; ++node) cluster.add_worker({"--log-dir", logs});
+  run_output_driver(cluster, "speaks");
+  const auto shown = run({TROUPE_PROGRAM, "logs", "job", "1"}, cluster.environment()).output;
+  INFO(shown);
+  for (const std::string node : {"1", "2"})
+    CHECK(count(shown, "hello from a task on node " + node + "\n") == 1);
+  CHECK(count(shown, "of another time") == 0);
+}

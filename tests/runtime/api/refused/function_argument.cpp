@@ -1,0 +1,7 @@
+// refused: the function is a template argument: troupe::task<f>(arguments...)
+#include <troupe/troupe.hpp>
+
+int main() {
+  const int factor = 2;
+  troupe::task([&](int x) { return factor * x; }, 21);
+}

@@ -1,0 +1,78 @@
+#include "session/output/output_printer.hpp"
+
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "os/unique_fd.hpp"
+#include "transport/connection.hpp"
+
+namespace troupe::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Pipe {
+  os::UniqueFd read_end, write_end;
+  Pipe() {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+};
+
+void give(OutputPrinter& printer, const std::string& lines, std::uint64_t number = 7) {
+  transport::Outgoing message;
+  auto output = message.root().initWorkerOutput();
+  output.setNodeName("w1");
+  auto process = output.initProcesses(1)[0];
+  process.setProcess(number);
+  process.setPid(4711);
+  process.setLabel("fib");
+  process.setLines(
+      capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(lines.data()), lines.size()));
+  printer.take(message.root().getWorkerOutput());
+}
+
+TEST_CASE("each line is printed with who it was", "[runtime][output]") {
+  Pipe pipe;
+  {
+    OutputPrinter printer(pipe.write_end.get());
+    give(printer, "one\n\n");
+    printer.finish(5s);
+  }
+  std::string text(1000, '\0');
+  text.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), text.data(), text.size())));
+  CHECK(text == "(fib process=7 pid=4711 node=w1) one\n(fib process=7 pid=4711 node=w1) \n");
+}
+
+TEST_CASE("a line of several processes is printed with their number instead of one of them",
+          "[runtime][output]") {
+  Pipe pipe;
+  {
+    OutputPrinter printer(pipe.write_end.get());
+    for (std::uint64_t process = 7; process <= 9; ++process) give(printer, "step\n", process);
+    printer.finish(5s);
+  }
+  std::string text(1000, '\0');
+  text.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), text.data(), text.size())));
+  CHECK(text == "(fib process=7 pid=4711 node=w1) step\n(fib processes=2) step [2 times]\n");
+}
+
+TEST_CASE("a terminal that takes nothing holds up neither who prints nor the end",
+          "[runtime][output]") {
+  Pipe pipe;
+  OutputPrinter printer(pipe.write_end.get());
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) give(printer, std::string(100'000, 'x') + '\n');
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+  const auto end = std::chrono::steady_clock::now();
+  printer.finish(200ms);
+  CHECK(std::chrono::steady_clock::now() - end < 2s);
+}
+
+}  // namespace
+}  // namespace troupe::runtime

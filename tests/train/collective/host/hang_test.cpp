@@ -1,0 +1,150 @@
+// A call that hangs is said in the log, with who is missing, and that it went on.
+#include <troupe/train/communicator.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "support/forked_gang.hpp"
+#include "support/scratch.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+using Catch::Contains;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The ranks that come at once have answered the roll call (after a third of this) when it is over,
+/// also on a busy machine.
+constexpr auto kWarnAfter = 1500ms;
+
+/// Where the ranks of a gang write what they log.
+class RankLogs {
+ public:
+  explicit RankLogs(int ranks) : ranks_(ranks) {}
+
+  /// In a rank: its standard error from now on.
+  void take_over(int rank) const {
+    const int fd = ::open(file(rank).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    expect(fd >= 0 && ::dup2(fd, STDERR_FILENO) >= 0, "the rank's standard error is a file");
+    ::close(fd);
+  }
+
+  /// Lines of all ranks that contain `text`.
+  std::vector<std::string> lines(const std::string& text) const {
+    std::vector<std::string> found;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      std::ifstream in(file(rank));
+      for (std::string line; std::getline(in, line);) {
+        if (line.find(text) != std::string::npos) found.push_back(line);
+      }
+    }
+    return found;
+  }
+  void await(const std::string& text) const {
+    expect(eventually([&] { return !lines(text).empty(); }, 40s), "somebody says: " + text);
+  }
+
+ private:
+  std::string file(int rank) const { return (folder_.path() / std::to_string(rank)).string(); }
+  const Scratch folder_;
+  const int ranks_;
+};
+
+HostOptions soon_warning() { return {.timeout = 60s, .warn_after = kWarnAfter}; }
+
+void reduce_one(Communicator& comm) {
+  float x = 1;
+  comm.all_reduce(std::span(&x, 1));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a collective that hangs is said once, with the rank that is missing, and that it goes on",
+    "[train][collective][hang]") {
+  const auto gang =
+      GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2), ForkedGang::on_nodes(3, 3));
+  const RankLogs logs(3);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          auto comm = make_host_communicator(context, soon_warning());
+          comm->barrier();
+          if (context.rank() == 2) logs.await("in all_reduce");
+          reduce_one(*comm);
+          comm->barrier();
+        })) == "");
+
+  const auto hangs = logs.lines("s in all_reduce");
+  REQUIRE(hangs.size() == 1);
+  INFO(hangs[0]);
+  CHECK_THAT(hangs[0],
+             Contains(" has waited 1.") &&
+                 Contains("all_reduce of 1 float32 (sum), call 2 (communicator \"host\")") &&
+                 Contains("rank 2, which has not called it") && Contains("after 60 s"));
+  CHECK_THAT(hangs[0], !Contains("ranks"));
+  const auto ends = logs.lines("goes on: all_reduce");
+  REQUIRE(ends.size() == 1);
+  CHECK_THAT(ends[0], Contains("call 2 (communicator \"host\") ended after "));
+  CHECK(hangs[0].substr(hangs[0].find("] rank ") + 7, 1) ==
+        ends[0].substr(ends[0].find("] rank ") + 7, 1));
+}
+
+TEST_CASE("the start of a communicator that hangs is said once", "[train][collective][hang]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 3));
+  const RankLogs logs(3);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          if (context.rank() == 2) logs.await("in start of the communicator");
+          reduce_one(*make_host_communicator(context, soon_warning()));
+        })) == "");
+  const auto hangs = logs.lines("in start of the communicator");
+  REQUIRE(hangs.size() == 1);
+  CHECK_THAT(hangs[0], Contains("rank 2, which has not called it"));
+  CHECK(logs.lines("goes on: start of the communicator").size() == 1);
+}
+
+TEST_CASE("a message that hangs is said by the rank that waits for it",
+          "[train][collective][hang]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 3));
+  const RankLogs logs(3);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          auto comm = make_host_communicator(context, soon_warning());
+          float x = 1;
+          if (context.rank() == 0) comm->recv(std::span(&x, 1), 1);
+          if (context.rank() == 1) logs.await("in recv");
+          if (context.rank() == 1) comm->send(std::span(&x, 1), 0);
+          comm->barrier();
+        })) == "");
+  const auto hangs = logs.lines("in recv");
+  REQUIRE(hangs.size() == 1);
+  CHECK_THAT(hangs[0], Contains("rank 0 has waited 1.") &&
+                           Contains("in recv of 1 float32 from rank 1, message 0 (") &&
+                           Contains(" for rank 1, which "));
+  CHECK(logs.lines("rank 0 goes on: recv").size() == 1);
+}
+
+TEST_CASE("the log says nothing where no rank hangs, or where it is not to",
+          "[train][collective][hang]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2));
+  const auto warn_after = GENERATE(30'000ms, 0ms);
+  const RankLogs logs(3);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          auto comm = make_host_communicator(context, {.timeout = 60s, .warn_after = warn_after});
+          std::vector<float> data(100'000, 1);
+          for (int i = 0; i < 20; ++i) comm->all_reduce(std::span(data));
+          comm->barrier();
+        })) == "");
+  CHECK(logs.lines("rank").empty());
+}

@@ -1,0 +1,111 @@
+// What a run's ranks say on the driver's terminal.
+#include <troupe/train.hpp>
+#include <troupe/troupe.hpp>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+using namespace troupe;
+using namespace troupe::testing;
+using Catch::Contains;
+
+namespace {
+
+struct Terminal {
+  std::string file;
+
+  std::vector<std::string> lines(const std::string& text) const {
+    std::vector<std::string> found;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      if (line.find(text) != std::string::npos) found.push_back(line);
+    }
+    return found;
+  }
+  void await(const std::string& text) const {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+    while (lines(text).empty()) {
+      if (std::chrono::steady_clock::now() > until)
+        throw std::runtime_error("nobody says: " + text);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+};
+
+/// Standard error of this process goes to a file while this lives.
+class StandardError {
+ public:
+  explicit StandardError(const std::string& file) : kept_(::dup(STDERR_FILENO)) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ::dup2(fd, STDERR_FILENO);
+    ::close(fd);
+  }
+  ~StandardError() {
+    ::dup2(kept_, STDERR_FILENO);
+    ::close(kept_);
+  }
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+
+ private:
+  const int kept_;
+};
+
+/// Rank 2 comes once the driver's terminal has said that it is missing.
+void come_late(train::Context& ctx, const Terminal& terminal) {
+  if (ctx.rank() == 2) terminal.await("in start of the communicator");
+  ctx.communicator();
+  if (ctx.rank() == 2) terminal.await("in barrier");
+  ctx.communicator().barrier();
+  if (ctx.rank() == 0) terminal.await("goes on: barrier");
+}
+
+void print_a_line(train::Context& ctx, const Terminal& terminal) {
+  if (ctx.rank() == 1) std::cerr << "a line of a rank" << std::endl;
+  terminal.await("a line of a rank");
+}
+
+}  // namespace
+
+TEST_CASE("what a rank prints appears with the name of the user's function", "[train][run]") {
+  const Scratch folder;
+  const Terminal terminal{(folder.path() / "terminal").string()};
+  {
+    const StandardError redirected(terminal.file);
+    train::run<print_a_line>(terminal, {.workers = 2, .where = train::Where::ThisNode});
+  }
+  const auto lines = terminal.lines("a line of a rank");
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0],
+             Contains("rank 1 ") && Contains("print_a_line ") && !Contains("TrainableWorker"));
+}
+
+TEST_CASE("the driver's terminal says once which rank a run waits for, and that it goes on",
+          "[train][run][hang]") {
+  const Scratch folder;
+  const Terminal terminal{(folder.path() / "terminal").string()};
+  {
+    const StandardError redirected(terminal.file);
+    train::run<come_late>(terminal, {.workers = 3,
+                                     .where = train::Where::ThisNode,
+                                     .context = {.warn_after = std::chrono::milliseconds(700)}});
+  }
+  for (const std::string call : {"start of the communicator", "barrier, call 1"}) {
+    const auto hangs = terminal.lines(" s in " + call + " (communicator \"context\")");
+    REQUIRE(hangs.size() == 1);
+    CHECK_THAT(hangs[0], Contains("rank 2, which has not called it") && !Contains("ranks"));
+  }
+  CHECK(terminal.lines("goes on: barrier, call 1").size() == 1);
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <troupe/detail/archive.hpp>
+#include <troupe/train/data_parallel.hpp>
+#include <troupe/trainable.hpp>
+
+namespace troupe::train {
+
+/// How each rank's Context does its part. Given to a run (RunOptions::context) or to a sweep
+/// (`.each = {.context = train::ContextOptions{.threads = 2}}`) they reach the Context that a
+/// function is called with, on every rank; a Context that the program makes itself, from a Member
+/// and options, has the options that it was made with.
+struct ContextOptions {
+  enum class Backend : std::uint8_t { Auto, Host, Nccl };
+  /// Auto: NCCL if device() is a GPU, else host.
+  Backend backend = Backend::Auto;
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
+  /// How long a collective waits before the log says for whom; 0: never. As
+  /// HostOptions::warn_after.
+  std::chrono::milliseconds warn_after = std::chrono::seconds(30);
+  DataParallelOptions data_parallel = {};
+  /// Of LibTorch's operations in this process. -1: in a rank as many as the CPUs that it asked for,
+  /// at least one, and one in a run in the driver's process; 0: as it was.
+  int threads = -1;
+
+  /// As they travel to the ranks.
+  operator ContextSettings() const;
+};
+
+}  // namespace troupe::train
+
+template <>
+struct troupe::EnumRange<troupe::train::ContextOptions::Backend> {
+  static constexpr auto first = troupe::train::ContextOptions::Backend::Auto;
+  static constexpr auto last = troupe::train::ContextOptions::Backend::Nccl;
+};
