@@ -75,6 +75,7 @@ int sweep(const std::string& data, std::uint64_t trials, const std::string& stor
   const auto start = std::chrono::steady_clock::now();
   if (!std::filesystem::exists(data))
     throw std::runtime_error("there is no " + data + "; name the file with --data");
+  // [sweep]
   const auto results =
       tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-3, 0.5)},
                                          {"momentum", tune::uniform(0.0, 0.95)},
@@ -89,6 +90,7 @@ int sweep(const std::string& data, std::uint64_t trials, const std::string& stor
                                .storage = storage,
                                .seed = 7,
                                .config = {.data = data}});
+  // [/sweep]
   const auto& best = results.best();
   const auto again = train::run<train_digits>(best.config, {.workers = kRanks});
   const double held_out = again.value.value_or(0);

@@ -58,6 +58,7 @@ void train_digits(train::Context& ctx, const Config& config) {
   }
 }
 
+// [search]
 tune::Results<Config> search(const std::string& data, std::uint64_t trials,
                              const std::string& storage, tune::SchedulerFactory scheduler) {
   return tune::run<train_digits>({.space = {{"lr", tune::loguniform(1e-4, 1.0)},
@@ -73,6 +74,7 @@ tune::Results<Config> search(const std::string& data, std::uint64_t trials,
                                   .seed = 4,
                                   .config = {.data = data}});
 }
+// [/search]
 
 /// What the best trial reported last.
 std::string accuracies(const tune::Results<Config>& results) {
@@ -84,14 +86,18 @@ std::string accuracies(const tune::Results<Config>& results) {
 int compare(const std::string& data, std::uint64_t members, const std::string& storage) {
   if (!std::filesystem::exists(data))
     throw std::runtime_error("there is no " + data + "; name the file with --data");
+  // [population]
   const auto population = search(data, members, storage + "/pbt",
                                  tune::pbt({.interval = kInterval,
                                             .mutate = {{"lr", tune::loguniform(1e-4, 1.0)},
                                                        {"momentum", tune::uniform(0.0, 0.95)},
                                                        {"noise", tune::uniform(0.0, 0.4)}}}));
+  // [/population]
   const auto random = search(data, members, storage + "/random", tune::fifo());
   std::cout << "the schedule that the population found:\n";
+  // [schedule]
   for (const auto& segment : population.schedule()) std::cout << "  " << describe(segment) << '\n';
+  // [/schedule]
   std::cout << "population-based training: " << accuracies(population) << '\n'
             << "the best of as many random trials of the same length: " << accuracies(random)
             << '\n';

@@ -239,9 +239,8 @@ TEST_CASE("what a population can not do with is refused before anything is launc
         "are written; name a folder";
   }
   SECTION("a searcher of its own") {
-    options.searcher = [](const tune::SearchSpace& space, std::uint64_t seed,
-                          std::uint64_t trials) {
-      return std::make_unique<tune::RandomSearcher>(space, seed, trials);
+    options.searcher = [](const tune::SearchSetup& setup) {
+      return std::make_unique<tune::RandomSearcher>(setup.space, setup.seed, setup.trials);
     };
     text =
         "tune: this .scheduler searches by itself, by changing configurations; leave out .searcher";

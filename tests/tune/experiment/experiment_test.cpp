@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include <troupe/tune/asha.hpp>
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 #include "support/scheduler.hpp"
 

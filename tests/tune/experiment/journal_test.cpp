@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <troupe/tune/asha.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
 
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
@@ -15,16 +15,20 @@ using namespace troupe::tune;
 
 namespace {
 
-Experiment search(std::uint64_t seed = 5, ExperimentOptions options = {.max_failures = 1}) {
+Experiment search(std::uint64_t seed = 5, ExperimentOptions options = {.max_failures = 1},
+                  bool promote = false) {
   options.objective = {"accuracy", Max};
   options.seed = seed;
   return {options,
           std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, seed, 25),
-          asha({.max_t = 9, .eta = 3, .brackets = 2})(options.objective, seed)};
+          asha({.max_t = 9, .eta = 3, .brackets = 2, .promote = promote})(options.objective, seed)};
+}
+Experiment one_of_both(std::uint64_t seed, bool promote) {
+  return search(seed, {.max_failures = 1}, promote);
 }
 
 FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
-  FakeLauncher::Script script{.capacity = capacity, .reports = 12};
+  FakeLauncher::Script script{.capacity = capacity, .reports = 12, .checkpoints = true};
   script.value = [seed](const Launch& launch, std::int64_t t) {
     Random random(seed, launch.trial, std::to_string(t));
     return random.below(15) == 0 ? std::numeric_limits<double>::quiet_NaN() : random.unit();
@@ -44,14 +48,15 @@ FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
 
 TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tune][journal]") {
   const auto seed = GENERATE(5u, 6u, 7u);
-  CAPTURE(seed);
-  auto original = search(seed);
+  const bool promote = GENERATE(false, true);
+  CAPTURE(seed, promote);
+  auto original = one_of_both(seed, promote);
   const auto recording = record(original, script(4, seed));
   REQUIRE(recording.ends.size() > 100);
 
   for (std::size_t line = 0; line < recording.ends.size(); line += 7) {
     CAPTURE(line);
-    auto replayed = search(seed);
+    auto replayed = one_of_both(seed, promote);
     const auto torn = recording.journal.substr(0, recording.ends[line]) + R"({"event":"report)";
     CHECK(replay(torn, replayed) == recording.ends[line]);
     REQUIRE(replayed.save() == recording.states[line]);
@@ -61,13 +66,14 @@ TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tu
 TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing had happened",
           "[tune][journal]") {
   const auto seed = GENERATE(5u, 6u);
-  CAPTURE(seed);
-  auto undisturbed = search(seed);
+  const bool promote = GENERATE(false, true);
+  CAPTURE(seed, promote);
+  auto undisturbed = one_of_both(seed, promote);
   const auto recording = record(undisturbed, script(1, seed));
 
   for (std::size_t line = 1; line < recording.ends.size(); line += 5) {
     CAPTURE(line);
-    auto resumed = search(seed);
+    auto resumed = one_of_both(seed, promote);
     replay(recording.journal.substr(0, recording.ends[line]), resumed);
     resumed.requeue_running(Seconds(0));
     FakeLauncher cluster(script(1, seed));

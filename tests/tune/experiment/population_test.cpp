@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 #include "experiment/journal.hpp"
 #include "run/drive.hpp"

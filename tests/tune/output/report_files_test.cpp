@@ -1,10 +1,11 @@
 #include "output/report_files.hpp"
+#include "output/run_folder.hpp"
 
 #include <limits>
 
 #include <catch2/catch.hpp>
 
-#include <troupe/tune/asha.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
 
 #include "experiment/journal.hpp"
 #include "support/python.hpp"
@@ -47,7 +48,7 @@ TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the sa
           "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search();
-  ReportFiles files(folder.path(), kSpace, {{"seed", 1}}, "{}");
+  auto files = ReportFiles::begin(folder.path(), kSpace, {{"seed", 1}}, "{}");
   run(experiment, files);
   files.write_summary(experiment, Seconds(5));
 
@@ -89,7 +90,7 @@ print([e.get('event') for e in journal])
 TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search(), again = search();
-  ReportFiles files(
+  auto files = ReportFiles::begin(
       folder.path(), kSpace, {},
       journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
   run(experiment, files);
@@ -115,7 +116,7 @@ TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][
   Experiment experiment({.objective = {"accuracy", Max}},
                         std::make_unique<GridSearcher>(space, 1, 1),
                         std::make_unique<ScriptedScheduler>(takes_over_once));
-  ReportFiles files(folder.path(), space, {}, "{}");
+  auto files = ReportFiles::begin(folder.path(), space, {}, "{}");
   experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
   for (TrialId trial = 0; trial < 2; ++trial) {
     experiment.next(Seconds(0));
@@ -153,11 +154,11 @@ print([(r['trial'], r['t'], r['config']['lr'], r['decision']) for r in reports])
 TEST_CASE("a run never writes into the folder of another", "[tune][reports]") {
   TemporaryFolder folder;
   const auto storage = folder.path() / "results" / "digits";
-  CHECK(make_run_folder(storage) == storage / "run-1");
-  CHECK(make_run_folder(storage) == storage / "run-2");
-  std::filesystem::remove(storage / "run-1");
-  CHECK(make_run_folder(storage) == storage / "run-1");
-  CHECK(make_run_folder(storage) == storage / "run-3");
+  CHECK(RunFolder::make(storage).path() == storage / "run-1");
+  CHECK(RunFolder::make(storage).path() == storage / "run-2");
+  std::filesystem::remove_all(storage / "run-1");
+  CHECK(RunFolder::make(storage).path() == storage / "run-1");
+  CHECK(RunFolder::make(storage).path() == storage / "run-3");
   AppendFile(folder.path() / "file").append("x");
-  CHECK_THROWS_AS(make_run_folder(folder.path() / "file" / "inside"), std::runtime_error);
+  CHECK_THROWS_AS(RunFolder::make(folder.path() / "file" / "inside"), std::runtime_error);
 }

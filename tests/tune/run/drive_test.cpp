@@ -7,7 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <troupe/errors.hpp>
-#include <troupe/tune/asha.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
 
 #include "run/fake_launcher.hpp"
 

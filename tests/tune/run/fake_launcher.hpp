@@ -10,7 +10,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 

@@ -1,6 +1,7 @@
 #include <troupe/tune.hpp>
 
 #include <csignal>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -33,6 +34,10 @@ void fails_on_large_batches(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", config.batch}});
 }
 
+void reports_nan(tune::Context& ctx, const Config&) {
+  ctx.report({{"accuracy", std::numeric_limits<double>::quiet_NaN()}});
+}
+
 /// Never looks at a verdict.
 void deaf(tune::Context& ctx, const Config& config) {
   for (int step = 0;; ++step) ctx.report({{"accuracy", config.lr}});
@@ -49,6 +54,7 @@ void interrupts_itself(tune::Context& ctx, const Config& config) {
 
 TEST_CASE("a search in this process finds the best configuration and gives it back typed",
           "[tune][run]") {
+  // [in process]
   const auto results = tune::run<train>(
       {.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"batch", tune::choice({32, 64, 128})}},
        .trials = 30,
@@ -58,6 +64,7 @@ TEST_CASE("a search in this process finds the best configuration and gives it ba
        .seed = 1,
        .show = tune::Show::None,
        .in_process = true});
+  // [/in process]
 
   REQUIRE(results.trials().size() == 30);
   for (const auto& trial : results.trials()) CHECK(trial.config.lr <= results.best().config.lr);
@@ -184,9 +191,27 @@ TEST_CASE("options of the trials' gangs that no gang can have are refused before
           "[tune][run]") {
   CHECK_THROWS_WITH(tune::run<train>({.trials = 1,
                                       .metric = "accuracy",
-                                      .each = {.each = {.cpus = -1}},
+                                      .each = {.each = {.cpus = -2}},
                                       .show = tune::Show::None}),
-                    "tune: .each.each: Options::cpus must be between 0 and 10^12, not -1");
+                    "tune: .each.each: Options::cpus must be between 0 and 10^12, not -2");
+}
+
+TEST_CASE("a search without a cluster is refused before anything runs", "[tune][run]") {
+  CHECK_THROWS_WITH(
+      tune::run<train>({.space = {{"batch", 128}}, .trials = 1, .metric = "accuracy"}),
+      "tune: this process is in no cluster: call troupe::init first, and keep the Cluster that it "
+      "returns; or set .in_process = true for a debugger");
+}
+
+TEST_CASE("where every report was nan, asking for the best says so", "[tune][run]") {
+  const auto results = tune::run<reports_nan>({.space = {{"batch", 128}},
+                                               .trials = 1,
+                                               .metric = "accuracy",
+                                               .show = tune::Show::None,
+                                               .in_process = true});
+  CHECK_THROWS_WITH(results.best(),
+                    "no best trial: none reported a finite 'accuracy'; trial 0 is terminated: its "
+                    "last report has nan");
 }
 
 TEST_CASE("where no trial has a value, asking for the best says why", "[tune][run]") {

@@ -71,10 +71,12 @@ TEST_CASE(
   CHECK(recorded.segments == found.schedule());
   REQUIRE(recorded.segments.size() > 1);
 
+  // [replay]
   const auto again = tune::replay<sums>(found.folder(), best,
                                         {.storage = (folder.path() / "again").string(),
                                          .show = tune::Show::None,
                                          .in_process = true});
+  // [/replay]
 
   CHECK(again.trials().size() == 1);
   CHECK(again.best().trial.t == 12);

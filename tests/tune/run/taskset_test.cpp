@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,10 +13,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <troupe/tune/asha.hpp>
-
-#include "run/drive.hpp"
-#include "run/fake_launcher.hpp"
+#include <troupe/tune/simulate.hpp>
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -73,8 +71,8 @@ class TableSearcher final : public Searcher {
     for (auto left = size; left > 1; --left)
       std::swap(order_[left - 1], order_[random.below(left)]);
   }
-  std::optional<Configuration> suggest(TrialId trial) override {
-    if (trial >= order_.size()) return std::nullopt;
+  Suggestion suggest(TrialId trial) override {
+    if (trial >= order_.size()) return NoMore{};
     return Configuration{{"row", order_[trial]}};
   }
   std::string save() const override { return "{}"; }
@@ -84,25 +82,37 @@ class TableSearcher final : public Searcher {
   std::vector<std::int64_t> order_;
 };
 
+struct Row {
+  std::int64_t row = 0;
+};
+
 double regret(const Curves& curves, double best, const SchedulerFactory& scheduler,
-              std::uint64_t seed, std::size_t workers, double time) {
-  const Objective objective{"loss", Min};
-  Experiment experiment({.objective = objective, .stop = {.reports = kSteps}},
-                        std::make_unique<TableSearcher>(curves.size(), seed),
-                        scheduler(objective, seed));
-  FakeLauncher::Script script{.capacity = workers, .reports = kSteps, .metric = "loss"};
-  script.value = [&](const Launch& launch, std::int64_t t) {
-    const auto row = std::get<std::int64_t>(launch.config[0].second.value());
-    return curves[static_cast<std::size_t>(row)][static_cast<std::size_t>(t - 1)];
-  };
-  FakeLauncher cluster(script);
-  drive(experiment, cluster, {.time_budget = Seconds(time + 0.5), .stop_grace = Seconds(0)}, {});
-  if (!experiment.best()) FAIL("no trial reported");
-  return *experiment.best()->best - best;
+              std::uint64_t seed, std::size_t workers, std::chrono::seconds time) {
+  const tune::Options<Row> options{.space = {{"row", integer(0, 999)}},
+                                   .trials = curves.size(),
+                                   .metric = "loss",
+                                   .mode = Min,
+                                   .scheduler = scheduler,
+                                   .seed = seed,
+                                   .searcher =
+                                       [&](const SearchSetup& setup) {
+                                         return std::make_unique<TableSearcher>(curves.size(),
+                                                                                setup.seed);
+                                       },
+                                   .time_budget = time + std::chrono::milliseconds(500)};
+  const auto preview = simulate<Row>(
+      options,
+      {.curve =
+           [&](const Row& row, std::int64_t t) {
+             return curves[static_cast<std::size_t>(row.row)][static_cast<std::size_t>(t - 1)];
+           },
+       .reports = kSteps,
+       .gangs = workers});
+  return preview.results.best().value() - best;
 }
 
 double mean_regret(const Curves& curves, const SchedulerFactory& scheduler, std::size_t workers,
-                   double time) {
+                   std::chrono::seconds time) {
   std::vector<double> bests;
   for (const auto& losses : curves) bests.push_back(lowest(losses));
   const auto best = *std::ranges::min_element(bests);
@@ -121,10 +131,10 @@ TEST_CASE("ASHA comes as near to the best real learning curve as the reference s
           "[tune][asha][data]") {
   struct Figure {
     const char* task;
-    double random, stop_3, stop_4;
+    double random, stop_3, stop_4, promotion_3, promotion_4;
   };
-  const auto figure = GENERATE(Figure{"patch32_GRU64_avg_bs128", .1015, .0205, .0176},
-                               Figure{"patch32_LSTM128_bs128", .0313, .0030, .0025});
+  const auto figure = GENERATE(Figure{"patch32_GRU64_avg_bs128", .1015, .0205, .0176, .0178, .0148},
+                               Figure{"patch32_LSTM128_bs128", .0313, .0030, .0025, .0029, .0025});
   CAPTURE(figure.task);
   const auto curves = curves_of(figure.task);
   if (curves.empty()) {
@@ -134,11 +144,15 @@ TEST_CASE("ASHA comes as near to the best real learning curve as the reference s
   }
   REQUIRE(curves.size() == 1000);
   constexpr std::size_t workers = 25;
-  constexpr double time = 100;
+  constexpr std::chrono::seconds time{100};
 
   CHECK(mean_regret(curves, fifo(), workers, time) == Approx(figure.random).epsilon(0.33));
   CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 3}), workers, time) ==
         Approx(figure.stop_3).epsilon(0.33));
   CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 4}), workers, time) ==
         Approx(figure.stop_4).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 3, .promote = true}), workers, time) ==
+        Approx(figure.promotion_3).epsilon(0.33));
+  CHECK(mean_regret(curves, asha({.max_t = kSteps, .eta = 4, .promote = true}), workers, time) ==
+        Approx(figure.promotion_4).epsilon(0.33));
 }

@@ -33,6 +33,12 @@ TEST_CASE("a domain that can not be is refused where it is made, with its values
                     Equals("uniform(-1e+308, 1e+308): the range is too wide for a double"));
 }
 
+TEST_CASE("a choice is made of any range of values", "[tune][domain]") {
+  const std::vector<double> rates{0.1, 0.01};
+  CHECK(choice(rates) == choice({0.1, 0.01}));
+  CHECK(choice(std::array<std::string, 2>{"adam", "sgd"}) == choice({"adam", "sgd"}));
+}
+
 TEST_CASE("every value that is drawn is in its domain and of its kind", "[tune][domain]") {
   const auto seed = GENERATE(1u, 2u, 3u, 4u);
   CAPTURE(seed);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <troupe/tune/experiment.hpp>
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 namespace troupe::tune {
 
@@ -16,8 +16,9 @@ namespace troupe::tune {
 class ListSearcher final : public Searcher {
  public:
   explicit ListSearcher(std::vector<Configuration> list) : list_{std::move(list)} {}
-  std::optional<Configuration> suggest(TrialId trial) override {
-    return trial < list_.size() ? std::optional(list_[trial]) : std::nullopt;
+  Suggestion suggest(TrialId trial) override {
+    if (trial < list_.size()) return list_[trial];
+    return NoMore{};
   }
   std::optional<std::uint64_t> size() const override { return list_.size(); }
   std::string save() const override { return "{}"; }

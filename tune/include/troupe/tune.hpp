@@ -1,12 +1,13 @@
 #pragma once
 
 /// Troupe's hyperparameter search: many gangs in parallel, judged by what they report.
-#include <troupe/tune/asha.hpp>
 #include <troupe/tune/context.hpp>
 #include <troupe/tune/options.hpp>
-#include <troupe/tune/pbt.hpp>
 #include <troupe/tune/replay.hpp>
 #include <troupe/tune/results.hpp>
 #include <troupe/tune/run.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
+#include <troupe/tune/simulate.hpp>
 #include <troupe/tune/space.hpp>

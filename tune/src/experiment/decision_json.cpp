@@ -25,8 +25,7 @@ Json to_json(const Decision& decision) {
   }
   if (!why_of(decision).empty()) json["reason"] = why_of(decision);
   if (const auto rung = rung_of(decision)) json["rung"] = *rung;
-  const auto* go_on = std::get_if<GoOn>(&decision);
-  if (go_on && !go_on->notice.empty()) json["notice"] = go_on->notice;
+  if (!notice_of(decision).empty()) json["notice"] = notice_of(decision);
   return json;
 }
 
@@ -60,7 +59,7 @@ Decision decision_from(const Json& json) {
   if (name == "continue") return GoOn{why, rung, json.value("notice", "")};
   if (name == "stop") return Stop{why, rung};
   if (name == "finish") return Finish{why};
-  if (name == "pause") return Pause{why};
+  if (name == "pause") return Pause{why, rung, json.value("notice", "")};
   if (name == "exploit") return exploit_from(json.at("exploit"));
   throw std::invalid_argument(fmt::format("'{}' is no decision", name));
 }

@@ -32,7 +32,13 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   trial.stopping = false;
   trial.ended = now;
   scheduler_->on_end(trial.id, population());
-  searcher_->on_end(trial.id, trial.best);
+  const auto last =
+      trial.history.empty() ? std::nullopt : std::optional(trial.history.back().value);
+  searcher_->on_end(trial.id, {.best = trial.best,
+                               .last = last,
+                               .t = trial.t,
+                               .errored = status == Status::Errored,
+                               .stopped = status == Status::Stopped});
 }
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {
@@ -165,6 +171,23 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
     event.fault = count(trial, why, fault, now);
   }
   tell(event);
+}
+
+/// The search is over, and the scheduler resumes nobody who is paused.
+void Experiment::drop_paused(Seconds now) {
+  for (auto& trial : trials_) {
+    if (trial.status == Status::Paused && !trial.in_flight) drop(trial, now);
+  }
+}
+
+void Experiment::drop(Trial& trial, Seconds now) {
+  if (auto why = scheduler_->why_left(trial.id); !why.empty()) trial.reason = std::move(why);
+  finish(trial, Status::Stopped, now);
+  tell({.kind = Event::Kind::Dropped,
+        .trial = trial.id,
+        .attempt = trial.attempt,
+        .text = trial.reason,
+        .now = now});
 }
 
 void Experiment::shut(const std::string& why, Seconds now) {

@@ -92,15 +92,21 @@ std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
     exploit = resume->exploit;
     return trial.id;
   }
-  const bool is_idle = in_flight_ == 0;
+  const bool is_over = std::holds_alternative<Over>(turn);
+  const bool is_idle = in_flight_ == 0 && !is_over;
   if (std::holds_alternative<Begin>(turn) || is_idle) {
-    auto config = exhausted_ ? std::nullopt : searcher_->suggest(trials_.size());
-    if (config) return begin(*std::move(config));
-    const bool was_known = std::exchange(exhausted_, true);
-    if (!was_known) return chosen(exploit);  // the scheduler knows now that nothing is to come
+    auto suggestion = exhausted_ ? Suggestion(NoMore{}) : searcher_->suggest(trials_.size());
+    if (auto* config = std::get_if<Configuration>(&suggestion)) return begin(std::move(*config));
+    if (std::holds_alternative<NoMore>(suggestion)) {
+      const bool was_known = std::exchange(exhausted_, true);
+      if (!was_known) return chosen(exploit);  // the scheduler knows now that nothing is to come
+    }
   }
   const auto* behind = is_idle ? furthest_behind(trials_) : nullptr;
-  return behind ? std::optional(behind->id) : std::nullopt;
+  if (behind) return behind->id;
+  if (is_idle && !exhausted_)
+    throw std::logic_error("the searcher suggests nothing for now, and nothing is under way");
+  return std::nullopt;
 }
 
 Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now) {
@@ -137,6 +143,7 @@ Next Experiment::next(Seconds now) {
   const auto id = chosen(exploit);
   if (!id) {
     if (in_flight_ > 0) return Wait{};
+    drop_paused(now);
     return Done{};
   }
   auto& trial = trials_[*id];
@@ -166,10 +173,11 @@ void Experiment::started(TrialId id, Seconds now) {
 
 Decision Experiment::decide(const Trial& trial) {
   if (closed_) return Stop{"the run ended: " + why_closed_, std::nullopt};
-  // Is told of every report, whatever comes of it here.
-  auto judged = scheduler_->on_report(trial, population());
+  // Both are told of every report, whatever comes of it here.
   const auto& [metric, mode] = options_.objective;
   const auto value = options_.objective.value_in(trial.last);
+  if (value) searcher_->on_report(trial.id, trial.t, *value);
+  auto judged = scheduler_->on_report(trial, population());
   if (const auto goal = options_.stop.reaches; goal && value && std::isfinite(*value)) {
     if (!options_.objective.better(*goal, *value)) {
       return Finish{fmt::format("{} {:.6g} reached {:.6g}", metric, *value, *goal)};
@@ -238,10 +246,8 @@ void Experiment::add_notice(std::string notice) {
 }
 
 void Experiment::act_on(Trial& trial, const Decision& decision) {
-  if (const auto* go_on = std::get_if<GoOn>(&decision)) {
-    if (!go_on->notice.empty()) add_notice(go_on->notice);
-    return;
-  }
+  if (const auto& notice = notice_of(decision); !notice.empty()) add_notice(notice);
+  if (std::holds_alternative<GoOn>(decision)) return;
   trial.reason = why_of(decision);
   if (const auto* exploit = std::get_if<Exploit>(&decision)) {
     take_over(trial, *exploit);
@@ -270,9 +276,7 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
   note(trial, event);
   event.decision = decide(trial);
   act_on(trial, event.decision);
-  const auto goal = options_.stop.reaches;
-  const bool reached =
-      goal && !closed_ && trial.best && !options_.objective.better(*goal, *trial.best);
+  const bool reached = !closed_ && reached_goal();
   if (reached) shut(fmt::format("trial {}: {}", id, trial.reason), now);
   tell(event);
   if (reached) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
@@ -280,6 +284,11 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
 }
 
 // ---- questions ----------------------------------------------------------------------------------
+
+bool Experiment::reached_goal() const {
+  const auto goal = options_.stop.reaches;
+  return goal && best_ && !options_.objective.better(*goal, *trials_[*best_].best);
+}
 
 const Trial* Experiment::best() const { return best_ ? &trials_[*best_] : nullptr; }
 

@@ -11,11 +11,11 @@
 namespace troupe::tune {
 namespace {
 
-constexpr std::array<std::string_view, 7> kEvents{"launched", "started",  "reported", "ended",
-                                                  "failed",   "requeued", "closed"};
+constexpr std::array<std::string_view, 8> kEvents{"launched", "started",  "reported", "ended",
+                                                  "failed",   "requeued", "dropped",  "closed"};
 constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
                                                   "ended"};
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 template <class Enum, std::size_t size>
 Enum named(const std::array<std::string_view, size>& names, const Json& json) {
@@ -46,6 +46,7 @@ Event parsed(const Json& json) {
     event.t = json.value("after_t", std::int64_t{0});
     event.takeovers = json.value("takeovers", std::size_t{0});
   }
+  if (event.kind == Event::Kind::Dropped) event.text = json.at("why").get<std::string>();
   if (event.kind == Event::Kind::Failed) {
     event.text = json.at("why").get<std::string>();
     event.fault = named<Fault>(kFaults, json.at("fault"));
@@ -57,6 +58,40 @@ Event parsed(const Json& json) {
     json.at("decision");
   }
   return event;
+}
+
+/// The first value in which two JSON texts differ: "seed is 5 there, 6 here".
+std::string difference(const Json& there, const Json& here, const std::string& name) {
+  if (there.is_object() && here.is_object()) {
+    for (const auto& [key, value] : here.items()) {
+      if (there.contains(key) && there.at(key) == value) continue;
+      return difference(there.value(key, Json()), value, name.empty() ? key : name + "." + key);
+    }
+  }
+  return fmt::format("{} is {} there, {} here", name.empty() ? "it" : name, dump(there),
+                     dump(here));
+}
+
+[[noreturn]] void refuse_other(std::string_view line, const std::string& header) {
+  const auto there = parse(line, "the first line of a journal");
+  const auto version = there.value("journal", 0);
+  if (version > kVersion) {
+    throw std::invalid_argument(
+        fmt::format("the journal was written by a newer Troupe: its version is {}, this one reads "
+                    "{}",
+                    version, kVersion));
+  }
+  throw std::invalid_argument("the journal is of another search: " +
+                              difference(there, parse(header, "a header"), ""));
+}
+
+void apply(Event event, Experiment& experiment, const Experiment::Observer& seen) {
+  const bool about_trial = event.kind != Event::Kind::Closed;
+  const bool is_known = about_trial && event.trial < experiment.trials().size();
+  if (event.kind == Event::Kind::Reported && is_known)
+    event.config = experiment.trials()[event.trial].config;
+  experiment.apply(event);
+  if (seen) seen(event, about_trial ? &experiment.trials()[event.trial] : nullptr);
 }
 
 }  // namespace
@@ -120,6 +155,7 @@ std::string to_line(const Event& event) {
     if (event.takeovers > 0) json["takeovers"] = event.takeovers;
     if (is_exploit) json.update(to_json(event.decision));
   }
+  if (event.kind == Event::Kind::Dropped) json["why"] = event.text;
   if (event.kind == Event::Kind::Failed) {
     json["why"] = event.text;
     json["fault"] = name_in(kFaults, event.fault);
@@ -143,7 +179,13 @@ Event event_from(std::string_view line) {
   }
 }
 
-std::size_t replay(std::string_view journal, Experiment& experiment) {
+std::size_t end_of_open(std::string_view journal) {
+  const auto closed = journal.find("\n{\"event\":\"closed\"");
+  return closed == std::string_view::npos ? journal.size() : closed + 1;
+}
+
+std::size_t replay(std::string_view journal, Experiment& experiment,
+                   const Experiment::Observer& seen) {
   const auto header =
       journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
   std::size_t start = 0, number = 0;
@@ -152,13 +194,10 @@ std::size_t replay(std::string_view journal, Experiment& experiment) {
     const auto line = journal.substr(start, end - start);
     start = end + 1;
     ++number;
-    if (number == 1 && line != header) {
-      throw std::invalid_argument(
-          fmt::format("the journal is of another search: {} there, {} here", line, header));
-    }
+    if (number == 1 && line != header) refuse_other(line, header);
     if (number == 1) continue;
     try {
-      experiment.apply(event_from(line));
+      apply(event_from(line), experiment, seen);
     } catch (const std::invalid_argument& refused) {
       throw std::invalid_argument(
           fmt::format("line {} of the journal: {}", number, refused.what()));

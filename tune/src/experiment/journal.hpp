@@ -20,10 +20,15 @@ std::string to_line(const Event& event);
 /// Throws std::invalid_argument, naming the line, where it is no event.
 Event event_from(std::string_view line);
 
-/// Applies a journal's text to an experiment without events. A last line without its end, which a
+/// Where the run that wrote this journal was closed, or its end: what follows is how its gangs
+/// ended. A run that goes on takes up what came before.
+std::size_t end_of_open(std::string_view journal);
+
+/// Applies a journal's text to an experiment without events, and calls `seen` with each one. A last line without its end, which a
 /// crash in the middle of a write leaves, is left out. -> the number of bytes of whole lines.
 /// Throws std::invalid_argument, with the line's number, if the journal is of another search, or
 /// has a line that is no event or that this experiment decides otherwise.
-std::size_t replay(std::string_view journal, Experiment& experiment);
+std::size_t replay(std::string_view journal, Experiment& experiment,
+                   const Experiment::Observer& seen = {});
 
 }  // namespace troupe::tune

@@ -82,6 +82,15 @@ void Experiment::apply_failure(const Event& event) {
                   event.trial, why_of(event.decision), why_of(mine)));
 }
 
+void Experiment::apply_drop(const Event& event) {
+  auto& trial = known(event.trial);
+  if (trial.status != Status::Paused || trial.in_flight) {
+    throw std::invalid_argument(fmt::format("the journal gives up trial {}, which is {} here",
+                                            trial.id, to_string(trial.status)));
+  }
+  drop(trial, event.now);
+}
+
 void Experiment::apply(const Event& event) {
   Observer observer;
   std::swap(observer, observer_);
@@ -91,7 +100,8 @@ void Experiment::apply(const Event& event) {
     ~Restore() { std::swap(from, to); }
   } restore{observer, observer_};
 
-  const bool about_gang = event.kind != Event::Kind::Launched && event.kind != Event::Kind::Closed;
+  const bool about_gang = event.kind != Event::Kind::Launched &&
+                          event.kind != Event::Kind::Closed && event.kind != Event::Kind::Dropped;
   if (about_gang && !known(event.trial).in_flight) {
     throw std::invalid_argument(
         fmt::format("trial {} is in no gang at this place of the journal", event.trial));
@@ -109,6 +119,8 @@ void Experiment::apply(const Event& event) {
       return apply_failure(event);
     case Event::Kind::Requeued:
       return requeue(event.trial, event.now);
+    case Event::Kind::Dropped:
+      return apply_drop(event);
     case Event::Kind::Closed:
       return close(event.text, event.now);
   }

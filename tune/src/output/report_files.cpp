@@ -7,8 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <sys/stat.h>
-
 #include <fmt/format.h>
 
 #include "experiment/decision_json.hpp"
@@ -19,7 +17,11 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kOwnColumns{"trial",    "attempt", "t",     "time_s",
                                                       "decision", "rung",    "reason"};
-constexpr int kMostRuns = 100'000;
+
+constexpr auto* kJournal = "journal.jsonl";
+constexpr auto* kReports = "reports.jsonl";
+constexpr auto* kTable = "reports.csv";
+constexpr auto* kLineage = "pbt.jsonl";
 
 std::vector<std::string> columns(const SearchSpace& space) {
   std::vector<std::string> names(kOwnColumns.begin(), kOwnColumns.end());
@@ -43,36 +45,40 @@ Json to_json(const std::vector<Segment>& schedule) {
 
 }  // namespace
 
-std::filesystem::path make_run_folder(const std::filesystem::path& storage) {
-  std::error_code failed;
-  std::filesystem::create_directories(storage, failed);
-  if (failed)
-    throw std::runtime_error(fmt::format("cannot make {}: {}", storage.string(), failed.message()));
-  for (int number = 1; number < kMostRuns; ++number) {
-    auto folder = storage / fmt::format("run-{}", number);
-    if (::mkdir(folder.c_str(), 0755) == 0) return folder;
-    if (errno != EEXIST)
-      throw std::runtime_error(
-          fmt::format("cannot make {}: {}", folder.string(), std::strerror(errno)));
-  }
-  throw std::runtime_error(
-      fmt::format("{} holds {} runs already; give another .storage", storage.string(), kMostRuns));
+ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space)
+    : folder_{std::move(folder)},
+      journal_{folder_ / kJournal},
+      lines_{folder_ / kReports},
+      table_{folder_ / kTable, columns(space)} {}
+
+ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,
+                               const Json& params, const std::string& header) {
+  ReportFiles files(std::move(folder), space);
+  replace_file(files.folder_ / "params.json",
+               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  files.journal_.append(header + "\n");
+  return files;
 }
 
-ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params,
-                         const std::string& header)
-    : folder_{std::move(folder)},
-      journal_{folder_ / "journal.jsonl"},
-      lines_{folder_ / "reports.jsonl"},
-      table_{folder_ / "reports.csv", columns(space)} {
-  replace_file(folder_ / "params.json",
-               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  journal_.append(header + "\n");
+ReportFiles ReportFiles::go_on(std::filesystem::path folder, const SearchSpace& space,
+                               std::size_t journal_bytes) {
+  std::error_code failed;
+  for (const auto* name : {kReports, kTable, kLineage})
+    std::filesystem::remove(folder / name, failed);
+  if (!failed) std::filesystem::resize_file(folder / kJournal, journal_bytes, failed);
+  if (failed)
+    throw std::runtime_error(
+        fmt::format("cannot write in {}: {}", folder.string(), failed.message()));
+  return {std::move(folder), space};
+}
+
+void ReportFiles::write_again(const Event& event, const Trial* trial) {
+  if (event.kind == Event::Kind::Reported) write_report(event);
+  if (trial) write_lineage(event, *trial);
 }
 
 void ReportFiles::write(const Event& event, const Trial* trial) {
-  if (event.kind == Event::Kind::Reported) write_report(event);
-  if (trial) write_lineage(event, *trial);
+  write_again(event, trial);
   journal_.append(to_line(event) + "\n");
 }
 
@@ -109,7 +115,7 @@ void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
 void ReportFiles::append_lineage() {
   if (lineage_text_.empty()) return;
   try {
-    if (!lineage_) lineage_.emplace(folder_ / "pbt.jsonl");
+    if (!lineage_) lineage_.emplace(folder_ / kLineage);
     lineage_->append(std::exchange(lineage_text_, {}));
   } catch (const std::runtime_error& failed) {
     lineage_trouble_ = failed.what();
@@ -163,6 +169,7 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
       {"metric", objective.metric},
       {"mode", objective.mode == Mode::Max ? "max" : "min"},
       {"seconds", now.count()},
+      {"goal_reached", experiment.reached_goal()},
       {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
       {"best", best ? to_json(*best) : Json()},
       {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},

@@ -14,11 +14,6 @@
 
 namespace troupe::tune {
 
-/// Makes `storage`/run-1, or the first of run-2, run-3, ... that is not there yet: a run never
-/// writes into another's folder, two at the same time neither. Throws std::runtime_error with the
-/// path and the cause.
-std::filesystem::path make_run_folder(const std::filesystem::path& storage);
-
 /// What a run leaves in its folder. Owned by the run, used by its thread.
 ///
 ///   params.json    the search, from its beginning
@@ -33,19 +28,28 @@ std::filesystem::path make_run_folder(const std::filesystem::path& storage);
 ///   summary.json   at the end: the best trial and its schedule, and each trial with status, reason, error
 class ReportFiles {
  public:
-  ReportFiles(std::filesystem::path folder, const SearchSpace& space, const Json& params,
-              const std::string& header);
+  /// Of a new run. Throws std::runtime_error with the path and the cause.
+  static ReportFiles begin(std::filesystem::path folder, const SearchSpace& space,
+                           const Json& params, const std::string& header);
+  /// Of an earlier run that goes on: the journal without what follows its first `journal_bytes`,
+  /// and the others empty, for write_again(). Throws likewise.
+  static ReportFiles go_on(std::filesystem::path folder, const SearchSpace& space,
+                           std::size_t journal_bytes);
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
   std::string flush();
   /// Appends; the journal last, so that what it says has been written is there. What a full disk
   /// does not take is kept, and follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
+  /// Everywhere but in the journal, which has the event.
+  void write_again(const Event& event, const Trial* trial);
   void write_summary(const Experiment& experiment, Seconds now);
 
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
+  ReportFiles(std::filesystem::path folder, const SearchSpace& space);
+
   /// What the lineage's file has of a trial that has taken over another.
   struct Written {
     std::size_t count = 0;

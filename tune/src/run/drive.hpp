@@ -7,7 +7,7 @@
 
 #include <troupe/tune/experiment.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 

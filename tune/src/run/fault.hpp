@@ -5,7 +5,7 @@
 #include <troupe/errors.hpp>
 #include <troupe/tune/experiment.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 

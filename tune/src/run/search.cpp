@@ -1,7 +1,6 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include <algorithm>
-#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -9,184 +8,18 @@
 
 #include <fmt/format.h>
 
-#include "experiment/journal.hpp"
-#include "output/display.hpp"
-#include "output/report_files.hpp"
+#include <troupe/errors.hpp>
+
 #include "run/drive.hpp"
-#include "run/gang_launcher.hpp"
 #include "run/interrupt.hpp"
-#include "run/local_launcher.hpp"
+#include "run/launch/gang_launcher.hpp"
+#include "run/launch/local_launcher.hpp"
+#include "run/prepare.hpp"
+#include "run/witness.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
 namespace {
-
-bool has_grid(const SearchSpace& space) {
-  return std::ranges::any_of(
-      space, [](const auto& dim) { return dim.domain.kind() == Domain::Kind::Grid; });
-}
-
-std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
-  if (plan.searcher) return plan.searcher(plan.space, plan.seed, plan.trials);
-  if (has_grid(plan.space))
-    return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, plan.trials);
-  if (plan.trials == 0)
-    throw std::invalid_argument(
-        "tune: .trials is 0, and the space has no grid that would say how many");
-  return std::make_unique<RandomSearcher>(plan.space, plan.seed, plan.trials);
-}
-
-void check(const Plan& plan) {
-  if (!plan.scheduler)
-    throw std::invalid_argument(
-        "tune: .scheduler is empty; tune::fifo() lets every trial run to its end");
-  if (plan.workers < 1)
-    throw std::invalid_argument(fmt::format("tune: .each.workers is {}, at least 1", plan.workers));
-  if (plan.time_budget.count() < 0 || plan.stop_grace.count() < 0) {
-    throw std::invalid_argument(
-        fmt::format("tune: time_budget {} ms and stop_grace {} ms are at least 0",
-                    plan.time_budget.count(), plan.stop_grace.count()));
-  }
-}
-
-/// What the scheduler needs of the run, before anything is launched.
-void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher) {
-  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
-  if (plan.check_fields) plan.check_fields(needs.mutations);
-  if (needs.own_search && plan.searcher) {
-    refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
-  }
-  if (needs.checkpoints && plan.storage.empty()) {
-    refuse(
-        "this .scheduler moves checkpoints from trial to trial, and without .storage none are "
-        "written; name a folder");
-  }
-  if (const auto size = searcher.size(); size && *size < needs.least_trials) {
-    refuse(fmt::format("this .scheduler needs at least {}, and .trials makes {}",
-                       counted(needs.least_trials, "trial"), *size));
-  }
-  if (plan.stop.reports > 0 && needs.first_judged_t > 0 &&
-      needs.first_judged_t >= plan.stop.reports) {
-    refuse(
-        fmt::format("nobody would be judged: the first time is at t={} (interval, burn_in), and "
-                    "trials end at .stop.reports = {}",
-                    needs.first_judged_t, plan.stop.reports));
-  }
-}
-
-/// With the fields that the scheduler changes, and the space does not have.
-SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
-  for (const auto& dimension : mutations) {
-    if (std::ranges::count(space, dimension.name, &Dimension::name) == 0)
-      space.push_back(dimension);
-  }
-  return space;
-}
-
-Json params_of(const Plan& plan, const Experiment& experiment) {
-  auto params =
-      parse(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()),
-            "a header");
-  params["space"] = to_json(plan.space);
-  params["workers"] = plan.workers;
-  params["max_concurrent"] = plan.max_concurrent;
-  params["time_budget_ms"] = plan.time_budget.count();
-  return params;
-}
-
-Display display_of(Show show) {
-  if (show == Show::None) return {Display::Kind::None, STDERR_FILENO, false};
-  if (show == Show::Lines) return {Display::Kind::Lines, STDERR_FILENO, false};
-  return Display::for_descriptor(STDERR_FILENO);
-}
-
-/// A run's files and display: everything that happens outside the experiment and its gangs.
-class Witness {
- public:
-  Witness(const Plan& plan, const Experiment& experiment)
-      : experiment_{experiment}, display_{display_of(plan.show)} {
-    if (plan.storage.empty()) return;
-    const auto folder = make_run_folder(std::filesystem::absolute(plan.storage));
-    const auto header =
-        journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
-    files_.emplace(folder, plan.space, params_of(plan, experiment), header);
-    marker_ = folder / fmt::format(".seen-{:016x}", std::random_device()() * 0x9e3779b97f4a7c15u);
-    AppendFile{marker_};
-  }
-  ~Witness() {
-    std::error_code ignored;
-    if (!marker_.empty()) std::filesystem::remove(marker_, ignored);
-  }
-
-  void see(const Event& event, const Trial* trial) {
-    if (files_) files_->write(event, trial);
-    display_.show(event, trial, experiment_);
-  }
-  void tick(Seconds now) {
-    look_at_files(now);
-    display_.tick(experiment_, now);
-  }
-  void note(const std::string& notice, Seconds now) {
-    if (std::ranges::count(notices_, notice) > 0) return;
-    notices_.push_back(notice);
-    display_.note(notice, now);
-  }
-  /// A file that only who shares the run's folder sees; empty: there is no folder.
-  const std::filesystem::path& marker() const { return marker_; }
-
-  std::filesystem::path folder() const {
-    return files_ ? files_->folder() : std::filesystem::path();
-  }
-
-  Outcome conclude(Seconds now) {
-    write_summary(now);
-    auto overview = overview_of(experiment_, now, 0);
-    overview.folder = folder().string();
-    overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
-    display_.finish(experiment_, overview);
-    const auto* best = experiment_.best();
-    return {.objective = experiment_.options().objective,
-            .trials = experiment_.trials(),
-            .best = best ? std::optional(best->id) : std::nullopt,
-            .rungs = experiment_.rungs(),
-            .ended_early = experiment_.why_closed(),
-            .summary = render_summary(overview, {}),
-            .folder = folder(),
-            .duration = now};
-  }
-
- private:
-  /// Says once that a disk is full, and once that it is no more.
-  void look_at_files(Seconds now) {
-    if (!files_) return;
-    const auto trouble = files_->flush();
-    if (!trouble.empty() && trouble_.empty())
-      note(trouble + ". The search goes on, and what is not written follows when there is room",
-           now);
-    if (trouble.empty() && !trouble_.empty())
-      note("what the disk had no room for is written now", now);
-    trouble_ = trouble;
-  }
-
-  void write_summary(Seconds now) {
-    if (!files_) return;
-    look_at_files(now);
-    if (!trouble_.empty())
-      note("the files are not whole; the results that this program has are", now);
-    try {
-      files_->write_summary(experiment_, now);
-    } catch (const std::runtime_error& failed) {
-      note(failed.what(), now);
-    }
-  }
-
-  const Experiment& experiment_;
-  Display display_;
-  std::string trouble_;  // with the files, when they were looked at last
-  std::optional<ReportFiles> files_;
-  std::filesystem::path marker_;
-  std::vector<std::string> notices_;
-};
 
 /// After a takeover a trial writes to another folder: what it wrote before may be somebody's
 /// checkpoint, and t may go back.
@@ -196,13 +29,14 @@ std::filesystem::path folder_of(const Launch& launch, const std::filesystem::pat
   return launch.takeovers == 0 ? own : own / fmt::format("takeover-{}", launch.takeovers);
 }
 
-Work work_of(const Launch& launch, const Witness& witness, std::uint64_t seed) {
+Work work_of(const Launch& launch, const Witness& witness, const Plan& plan) {
   return {.config = launch.config,
           .info = {.storage = folder_of(launch, witness.folder()).string(),
                    .restore_from = launch.checkpoint,
                    .name = fmt::format("trial {}", launch.trial),
-                   .seed = Random(seed, launch.trial, "trial").next(),
-                   .reconfigured = launch.reconfigured},
+                   .seed = Random(plan.seed, launch.trial, "trial").next(),
+                   .reconfigured = launch.reconfigured,
+                   .settings = plan.settings},
           .marker = witness.marker().string()};
 }
 
@@ -214,6 +48,14 @@ void check(const Each& each) {
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(fmt::format("tune: .each.each: {}", refused.what()));
   }
+}
+
+void refuse_settings(const ContextSettings& settings) {
+  if (settings.type.empty()) return;
+  throw std::invalid_argument(fmt::format(
+      "tune: .each.context is a {}, and the function takes a tune::Context, which has no options: "
+      "leave .context away, or search a function that takes the context they are for",
+      settings.type));
 }
 
 std::string describe(const Trial& trial, const Objective& objective) {
@@ -229,8 +71,10 @@ std::string describe(const Trial& trial, const Objective& objective) {
 void refuse_best(const Outcome& outcome) {
   std::string why = outcome.trials.empty() ? "there were no trials" : "";
   for (const auto& trial : outcome.trials) {
-    why = fmt::format("trial {} is {}: {}", trial.id, to_string(trial.status),
-                      trial.error.empty() ? trial.reason : trial.error);
+    auto reason = trial.error.empty() ? trial.reason : trial.error;
+    if (const auto last = outcome.objective.value_in(trial.last); reason.empty() && last)
+      reason = fmt::format("its last report has {}", to_string(*last));
+    why = fmt::format("trial {} is {}: {}", trial.id, to_string(trial.status), reason);
     if (trial.status == Status::Errored) break;
   }
   throw std::runtime_error(
@@ -240,25 +84,30 @@ void refuse_best(const Outcome& outcome) {
 namespace {
 
 using WorkOf = std::function<Work(const Launch&)>;
-using MakeLauncher = std::function<std::unique_ptr<Launcher>(WorkOf)>;
+using MakeLauncher = std::function<std::unique_ptr<Launcher>(WorkOf, Seconds already)>;
 
-Outcome search_with(const Plan& wanted, const MakeLauncher& make_launcher) {
-  check(wanted);
-  auto scheduler = wanted.scheduler(wanted.objective, wanted.seed);
-  const auto needs = scheduler->needs();
-  auto plan = wanted;
-  plan.space = with_mutations(std::move(plan.space), needs.mutations);
-  auto searcher = searcher_of(plan);
-  check(plan, needs, *searcher);
-  const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.system_retries,
-                                  plan.stop};
-  Experiment experiment(options, std::move(searcher), std::move(scheduler));
+/// Throws Refused.
+void require_cluster() {
+  if (troupe::detail::cluster_end()) return;
+  raise({.kind = Failure::Kind::Refused,
+         .message = "tune: this process is in no cluster: call troupe::init first, and keep the "
+                    "Cluster that it returns; or set .in_process = true for a debugger"});
+}
+
+/// `require` is called once the options are known to be good, before anything is made.
+Outcome search_with(const Plan& wanted, const std::function<void()>& require,
+                    const MakeLauncher& make_launcher) {
+  const auto prepared = prepare(wanted, !wanted.storage.empty() || !wanted.resume_folder.empty());
+  require();
+  const auto& plan = prepared.plan;
+  auto& experiment = *prepared.experiment;
   Witness witness(plan, experiment);
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });
+  experiment.requeue_running(witness.already());
 
   const InterruptWatch interrupt;
-  const auto launcher =
-      make_launcher([&](const Launch& launch) { return work_of(launch, witness, plan.seed); });
+  const auto launcher = make_launcher(
+      [&](const Launch& launch) { return work_of(launch, witness, plan); }, witness.already());
   const DriveHooks hooks{
       .tick = [&](Seconds now) { witness.tick(now); },
       .interrupted = [&] { return interrupt.noted(); },
@@ -276,14 +125,15 @@ Outcome search_with(const Plan& wanted, const MakeLauncher& make_launcher) {
 }  // namespace
 
 Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers) {
-  return search_with(plan, [&](WorkOf work_of) {
-    return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of));
+  return search_with(plan, require_cluster, [&](WorkOf work_of, Seconds already) {
+    return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of), already);
   });
 }
 
 Outcome search_here(const Plan& plan, const RunHere& run_here) {
-  return search_with(plan, [&](WorkOf work_of) {
-    return std::make_unique<LocalLauncher>(run_here, std::move(work_of));
+  const auto needs_nothing = [] {};
+  return search_with(plan, needs_nothing, [&](WorkOf work_of, Seconds already) {
+    return std::make_unique<LocalLauncher>(run_here, std::move(work_of), already);
   });
 }
 

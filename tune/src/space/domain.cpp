@@ -82,6 +82,17 @@ bool Domain::contains(const Scalar& value) const {
   return std::ranges::find(values_, value) != values_.end();
 }
 
+std::optional<Range> Domain::range() const {
+  if (kind_ == Kind::Integer) {
+    return Range{.low = static_cast<double>(whole(values_[0])),
+                 .high = static_cast<double>(whole(values_[1])),
+                 .step = 1};
+  }
+  if (kind_ != Kind::Uniform && kind_ != Kind::LogUniform) return std::nullopt;
+  return Range{
+      .low = real(values_[0]), .high = real(values_[1]), .is_log = kind_ == Kind::LogUniform};
+}
+
 Scalar Domain::nearest(double x) const {
   assert(kind_ == Kind::Uniform || kind_ == Kind::LogUniform || kind_ == Kind::Integer);
   if (kind_ != Kind::Integer) return clamped(x, real(values_[0]), real(values_[1]));

@@ -36,6 +36,8 @@ struct Finish {
 /// when the scheduler says so.
 struct Pause {
   std::string why = {};
+  std::optional<int> rung = {};
+  std::string notice = {};  ///< as of GoOn
   friend bool operator==(const Pause&, const Pause&) = default;
 };
 /// The attempt ends, and the trial goes on from another trial's checkpoint with a configuration of
@@ -61,6 +63,8 @@ using Decision = std::variant<GoOn, Stop, Finish, Pause, Exploit>;
 
 const std::string& why_of(const Decision& decision);
 std::optional<int> rung_of(const Decision& decision);
+/// Empty where there is none.
+const std::string& notice_of(const Decision& decision);
 /// "continue", "stop", "finish", "pause" or "exploit".
 std::string_view name_of(const Decision& decision);
 

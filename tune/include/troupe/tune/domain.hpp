@@ -3,13 +3,25 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <troupe/tune/random.hpp>
 #include <troupe/tune/scalar.hpp>
 
 namespace troupe::tune {
+
+/// Where the values of a numeric domain lie, and how they are spread.
+struct Range {
+  double low = 0;
+  double high = 0;      ///< not part of it, but where low == high; of integers, part of it
+  bool is_log = false;  ///< the logarithms are equally likely
+  double step = 0;      ///< between neighbours; 0: every real number
+  friend bool operator==(const Range&, const Range&) = default;
+};
 
 /// The values that one field of a configuration may take. A value type; made by the functions
 /// below, or implicitly from a constant. All of them throw std::invalid_argument, naming the
@@ -30,6 +42,8 @@ class Domain {
   Scalar sample(Random& random) const;
   /// True for every value that sample can return.
   bool contains(const Scalar& value) const;
+  /// None for a constant, a choice and a grid, whose values() are all there are.
+  std::optional<Range> range() const;
   /// Of a range (uniform, loguniform, integer): the value in it that is nearest to a finite x.
   Scalar nearest(double x) const;
 
@@ -59,6 +73,14 @@ Domain choice(std::vector<Scalar> values);
 /// Every one of the values in turn; several grids make their cartesian product (GridSearcher).
 Domain grid(std::vector<Scalar> values);
 
+/// Of any range of what a Scalar can be made from, as std::vector<double>.
+template <std::ranges::input_range Values>
+requires(!std::same_as<Values, std::vector<Scalar>> &&
+         !std::convertible_to<const Values&, std::string_view> &&
+         std::constructible_from<Scalar, std::ranges::range_reference_t<const Values>>) Domain
+    choice(const Values& values) {
+  return choice(std::vector<Scalar>(std::ranges::begin(values), std::ranges::end(values)));
+}
 template <class Value>
 Domain choice(std::initializer_list<Value> values) {
   return choice(std::vector<Scalar>(values.begin(), values.end()));

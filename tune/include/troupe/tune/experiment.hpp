@@ -79,7 +79,8 @@ struct Event {
              ///< where its checkpoint is gone and it takes over another
     /// Its gang is gone without a fault of its own: the run was interrupted and taken up again.
     Requeued,
-    Closed,  ///< no further launches; text: why
+    Dropped,  ///< it was paused, and the search is over without it; text: why
+    Closed,   ///< no further launches; text: why
   };
   Kind kind = Kind::Closed;
   TrialId trial = 0;
@@ -155,6 +156,7 @@ class Experiment {
   std::size_t in_flight() const { return in_flight_; }
   bool closed() const { return closed_; }
   const std::string& why_closed() const { return why_closed_; }
+  bool reached_goal() const;  ///< a trial's metric is as good as `stop.reaches`
   std::vector<RungSummary> rungs() const { return scheduler_->rungs(); }
   const Searcher& searcher() const { return *searcher_; }
   const TrialScheduler& scheduler() const { return *scheduler_; }
@@ -183,10 +185,13 @@ class Experiment {
   void finish(Trial& trial, Status status, Seconds now);
   void finish_with_run(Trial& trial, Seconds now);
   void requeue(TrialId trial, Seconds now);
+  void drop_paused(Seconds now);
+  void drop(Trial& trial, Seconds now);
   void shut(const std::string& why, Seconds now);
   void apply_launch(const Event& event);
   void apply_report(const Event& event);
   void apply_failure(const Event& event);
+  void apply_drop(const Event& event);
 
   ExperimentOptions options_;
   std::unique_ptr<Searcher> searcher_;

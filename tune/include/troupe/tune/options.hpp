@@ -6,9 +6,10 @@
 #include <string>
 
 #include <troupe/options.hpp>
-#include <troupe/tune/asha.hpp>
+#include <troupe/trainable.hpp>
 #include <troupe/tune/experiment.hpp>
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
 #include <troupe/tune/space.hpp>
 
@@ -19,6 +20,9 @@ struct Each {
   int workers = 1;            ///< ranks
   troupe::Options each = {};  ///< what each rank needs
   Strategy strategy = Strategy::Pack;
+  /// For the context of each rank, also with `in_process`: `train::ContextOptions{.threads = 2}`. A
+  /// tune::Context takes none.
+  ContextSettings context = {};
 };
 
 /// What is shown on the standard error stream while a run goes on, and its summary at the end.
@@ -40,6 +44,9 @@ struct Options {
   SchedulerFactory scheduler = fifo();
   Each each = {};
   std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
+  /// Goes on with the last run in `storage` where that has something left, else begins a new one.
+  /// All that decides (space, trials, metric, seed, scheduler, ...) has to be as it was.
+  bool resume = false;
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;       ///< of every grid point, where `trials` is 0
   Config config = {};              ///< the fields that are not searched

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <troupe/detail/trial_run.hpp>
@@ -85,6 +87,31 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
   }
 }
 
+/// `resumed`: the folder of an earlier run; empty: a new one, or as the options say.
+template <auto fn>
+Results<troupe::detail::trainable_config<fn>> run_in(
+    Options<troupe::detail::trainable_config<fn>> options, const std::filesystem::path& resumed) {
+  using Config = troupe::detail::trainable_config<fn>;
+  if (!options.in_process) check(options.each);
+  if constexpr (std::is_same_v<troupe::detail::trainable_context<fn>, Context>)
+    refuse_settings(options.each.context);
+  auto plan = plan_of(options);
+  plan.resume_folder = resumed.string();
+  const auto config_of = [&](const Configuration& values) {
+    return configured<Config>(options.config, values);
+  };
+  auto outcome = options.in_process
+                     ? search_here(plan,
+                                   [&](const Work& work, LocalAttempt& attempt) {
+                                     run_here<fn>(config_of, work, attempt);
+                                   })
+                     : search(plan, [&](const Work& work) -> std::unique_ptr<Workers> {
+                         using Gang = GangWorkers<fn, decltype(config_of)>;
+                         return std::make_unique<Gang>(options.each, config_of, work);
+                       });
+  return {std::move(outcome), options.config};
+}
+
 }  // namespace detail
 
 /// Searches for the configuration with which `fn` does best, every trial a gang of its own:
@@ -111,40 +138,21 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> run(
     Options<troupe::detail::trainable_config<fn>> options) {
-  using Config = troupe::detail::trainable_config<fn>;
-  if (!options.in_process) detail::check(options.each);
-  const detail::Plan plan{
-      .space = checked(options.space),
-      .trials = options.trials,
-      .samples = options.samples,
-      .objective = {options.metric, options.mode},
-      .seed = options.seed,
-      .scheduler = options.scheduler,
-      .searcher = options.searcher,
-      .max_concurrent = options.in_process ? 1 : options.max_concurrent,
-      .max_failures = options.max_failures,
-      .system_retries = options.system_retries,
-      .stop = options.stop,
-      .time_budget = options.time_budget,
-      .stop_grace = options.stop_grace,
-      .storage = options.storage,
-      .workers = options.in_process ? 1 : options.each.workers,
-      .show = options.show,
-      .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
-  const auto config_of = [&](const Configuration& values) {
-    return configured<Config>(options.config, values);
-  };
-  auto outcome =
-      options.in_process
-          ? detail::search_here(plan,
-                                [&](const detail::Work& work, detail::LocalAttempt& attempt) {
-                                  detail::run_here<fn>(config_of, work, attempt);
-                                })
-          : detail::search(plan, [&](const detail::Work& work) -> std::unique_ptr<detail::Workers> {
-              using Workers = detail::GangWorkers<fn, decltype(config_of)>;
-              return std::make_unique<Workers>(options.each, config_of, work);
-            });
-  return {std::move(outcome), options.config};
+  return detail::run_in<fn>(std::move(options), "");
+}
+
+/// Goes on with an earlier run from its folder (`storage`/run-N), whatever ended it: Ctrl-C, a time
+/// budget, the death of the driver, of the head or of nodes. What was decided stays decided, what
+/// was under way is launched again from its last checkpoint, and from there the decisions are those
+/// of a run that was never interrupted. `options` are those that the run was begun with; `storage`
+/// and `resume` are not looked at. A run that is over is not run again: its results come back.
+/// Throws like run; std::invalid_argument, saying what differs, where the folder is of another
+/// search or of a newer Troupe; std::runtime_error where another program runs it now. In these cases
+/// nothing in the folder is changed.
+template <auto fn>
+Results<troupe::detail::trainable_config<fn>> resume(
+    const std::filesystem::path& folder, Options<troupe::detail::trainable_config<fn>> options) {
+  return detail::run_in<fn>(std::move(options), folder);
 }
 
 }  // namespace troupe::tune

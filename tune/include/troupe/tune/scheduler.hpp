@@ -42,7 +42,8 @@ struct Resume {
   std::optional<Exploit> exploit = {};
 };
 struct Nobody {};  ///< until the next event
-using Turn = std::variant<Begin, Resume, Nobody>;
+struct Over {};    ///< as Nobody; where nothing runs, the paused trials are given up
+using Turn = std::variant<Begin, Resume, Nobody, Over>;
 
 /// Of the paused trials that `may` go on (empty: all may) the one that has trained least, of equals
 /// the one that was launched first; nullptr if there is none.
@@ -78,6 +79,8 @@ class TrialScheduler {
   /// that nobody waits for ever. This one begins what is to come, then resumes who is furthest
   /// behind.
   virtual Turn on_place(const Population& population);
+  /// Why a paused trial that is given up was not resumed; empty: the reason of its pause says it.
+  virtual std::string why_left(TrialId /*trial*/) const { return {}; }
   /// The checkpoint `gone`, which the trial was to go on from, is not there any more. No later
   /// decision may name it. -> another trial to go on from; none: the trial goes on from what it had
   /// before.

@@ -6,23 +6,43 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include <troupe/tune/decision.hpp>
+#include <troupe/tune/objective.hpp>
 #include <troupe/tune/space.hpp>
 
 namespace troupe::tune {
 
+struct Later {};   ///< none until the next event: the search has as much under way as it wants
+struct NoMore {};  ///< none any more
+/// What a trial is to run with.
+using Suggestion = std::variant<Configuration, Later, NoMore>;
+
+/// How a trial ended.
+struct TrialEnd {
+  std::optional<double> best = {};  ///< that it reported; none where nothing was finite
+  std::optional<double> last = {};  ///< in its last report with the metric, also where not finite
+  std::int64_t t = 0;               ///< reports that it made
+  bool errored = false;
+  bool stopped = false;  ///< by the scheduler or with the run, before its function returned
+};
+
 /// Proposes configurations. Pure: no clock, no file, no random source but its seed. Lives in the
-/// driver, used by one thread. Asked for trials 0, 1, 2, ... in this order, once each.
+/// driver, used by one thread. Asked for trials 0, 1, 2, ... in this order, until each was given
+/// its configuration. A function of (its options, the setup, the order of the calls).
 class Searcher {
  public:
   virtual ~Searcher() = default;
 
-  /// The configuration of a trial; empty once there is none left.
-  virtual std::optional<Configuration> suggest(TrialId trial) = 0;
-  /// A trial is over: the best value of the metric that it reported, if any. A search that does not
-  /// learn ignores it.
-  virtual void on_end(TrialId /*trial*/, std::optional<double> /*best*/) {}
+  /// The configuration of a trial. Changes nothing of the searcher unless it answers with one: a
+  /// call that answers otherwise leaves no event, and may be made any number of times.
+  virtual Suggestion suggest(TrialId trial) = 0;
+  /// The trial has made report t, with this value of the metric, which may be not finite. A search
+  /// that does not learn while trials run ignores it.
+  virtual void on_report(TrialId /*trial*/, std::int64_t /*t*/, double /*value*/) {}
+  /// The trial is over. A search that does not learn ignores it.
+  virtual void on_end(TrialId /*trial*/, const TrialEnd& /*end*/) {}
   /// How many it will have suggested in all; none: that is not known.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 
@@ -39,7 +59,7 @@ class Searcher {
 class RandomSearcher final : public Searcher {
  public:
   RandomSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t trials);
-  std::optional<Configuration> suggest(TrialId trial) override;
+  Suggestion suggest(TrialId trial) override;
   std::optional<std::uint64_t> size() const override { return trials_; }
   std::string save() const override;
   void load(std::string_view saved) override;
@@ -59,7 +79,7 @@ class GridSearcher final : public Searcher {
   /// `trials` are both 0.
   GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples,
                std::uint64_t trials = 0);
-  std::optional<Configuration> suggest(TrialId trial) override;
+  Suggestion suggest(TrialId trial) override;
   std::optional<std::uint64_t> size() const override { return trials_; }
   std::string save() const override;
   void load(std::string_view saved) override;
@@ -74,8 +94,17 @@ class GridSearcher final : public Searcher {
   std::uint64_t trials_;
 };
 
-/// Makes the searcher of a run from (space, seed, number of trials).
-using SearcherFactory = std::function<std::unique_ptr<Searcher>(
-    SearchSpace space, std::uint64_t seed, std::uint64_t trials)>;
+/// What a searcher is made for.
+struct SearchSetup {
+  SearchSpace space = {};
+  Objective objective = {};
+  std::uint64_t seed = 0;
+  std::uint64_t trials = 0;   ///< that it may suggest in all; 0: the options name none
+  std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
+};
+
+/// Makes the searcher of a run. Throws std::invalid_argument, naming the field, for a space that the
+/// searcher cannot search.
+using SearcherFactory = std::function<std::unique_ptr<Searcher>(const SearchSetup& setup)>;
 
 }  // namespace troupe::tune

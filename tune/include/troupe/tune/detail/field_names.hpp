@@ -8,22 +8,40 @@
 #include <boost/pfr/core.hpp>
 #include <boost/pfr/tuple_size.hpp>
 
-/// The names of an aggregate's fields, which C++20 has no way to ask for: g++ prints them in
-/// __PRETTY_FUNCTION__ of a function whose template argument is the address of the field.
+/// The names of an aggregate's fields, which C++20 has no way to ask for: g++ and clang print them
+/// in __PRETTY_FUNCTION__ of a function whose template argument holds the address of the field.
 namespace troupe::tune::detail {
 
 template <class Aggregate>
 struct Elsewhere {
   Aggregate value;
 };
+
+/// Before version 18, clang takes the address of a field as a template argument only inside a class.
+template <class Pointer>
+struct FieldAddress {
+  Pointer pointer;
+};
+
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#endif
+
 /// Never defined: only addresses inside it are named.
 template <class Aggregate>
 extern const Elsewhere<Aggregate> elsewhere;
 
 template <class Aggregate, std::size_t index>
 constexpr auto field_address() {
-  return &boost::pfr::get<index>(elsewhere<Aggregate>.value);
+  const auto pointer = &boost::pfr::get<index>(elsewhere<Aggregate>.value);
+  return FieldAddress<decltype(pointer)>{pointer};
 }
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /// The return type is deduced, or g++ would add "; std::string_view = ..." behind the address.
 template <auto address>
@@ -31,16 +49,18 @@ constexpr auto printed_address() {
   return std::string_view{__PRETTY_FUNCTION__};
 }
 
+/// The last name that is printed: g++ ends with "::S::rate)}]", clang with ".value.rate}]".
 template <auto address>
 consteval std::string_view field_name() {
   auto text = printed_address<address>();
-  text.remove_prefix(text.rfind("::") + 2);
   auto in_name = [](char c) {
-    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return is_letter || (c >= '0' && c <= '9') || (c & 0x80) != 0;  // and those beyond ASCII
   };
-  std::size_t length = 0;
-  while (length < text.size() && in_name(text[length])) ++length;
-  return text.substr(0, length);
+  while (!text.empty() && !in_name(text.back())) text.remove_suffix(1);
+  auto begin = text.size();
+  while (begin > 0 && in_name(text[begin - 1])) --begin;
+  return text.substr(begin);
 }
 
 template <class Aggregate>

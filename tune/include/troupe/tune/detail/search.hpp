@@ -83,15 +83,44 @@ struct Plan {
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{0};
   std::string storage = {};
+  bool resume = false;
+  std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
+  ContextSettings settings = {};  ///< of each rank's context
   Show show = Show::Auto;
   /// Throws std::invalid_argument where a field is not the configuration's, or can not take every
   /// value of its domain.
   std::function<void(const SearchSpace&)> check_fields = {};
 };
 
+/// Throws std::invalid_argument for a space that can not be.
+template <class Config>
+Plan plan_of(const Options<Config>& options) {
+  return {.space = checked(options.space),
+          .trials = options.trials,
+          .samples = options.samples,
+          .objective = {options.metric, options.mode},
+          .seed = options.seed,
+          .scheduler = options.scheduler,
+          .searcher = options.searcher,
+          .max_concurrent = options.in_process ? 1 : options.max_concurrent,
+          .max_failures = options.max_failures,
+          .system_retries = options.system_retries,
+          .stop = options.stop,
+          .time_budget = options.time_budget,
+          .stop_grace = options.stop_grace,
+          .storage = options.storage,
+          .resume = options.resume,
+          .workers = options.in_process ? 1 : options.each.workers,
+          .settings = options.each.context,
+          .show = options.show,
+          .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
+}
+
 /// Throws std::invalid_argument where no gang can ever be asked for with these options.
 void check(const Each& each);
+/// For a function that takes a tune::Context. Throws std::invalid_argument where there are any.
+void refuse_settings(const ContextSettings& settings);
 
 /// Runs the search to its end, every trial a gang on the cluster. Blocks, and drives all gangs on
 /// the calling thread.

@@ -1,4 +1,4 @@
-#include <troupe/tune/asha.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
 
 #include <cmath>
 #include <limits>

@@ -9,7 +9,7 @@
 
 #include <troupe/tune/detail/search.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 

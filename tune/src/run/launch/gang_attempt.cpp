@@ -1,4 +1,4 @@
-#include "run/gang_attempt.hpp"
+#include "run/launch/gang_attempt.hpp"
 
 #include <algorithm>
 #include <utility>

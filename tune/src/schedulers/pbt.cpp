@@ -1,4 +1,4 @@
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "search/explore.hpp"
-#include "search/truncation.hpp"
+#include "schedulers/explore.hpp"
+#include "schedulers/truncation.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 #include "experiment/decision_json.hpp"
-#include "search/saved_state.hpp"
+#include "schedulers/saved_state.hpp"
 #include "text/json.hpp"
 
 // What Pbt knows, as JSON.

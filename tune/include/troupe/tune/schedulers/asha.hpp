@@ -11,6 +11,9 @@ struct AshaOptions {
   int eta = 4;               ///< the best 1/eta of a rung go on; at least 2
   std::int64_t grace = 1;    ///< reports before a trial is judged for the first time
   int brackets = 1;          ///< bracket s leaves out the s lowest rungs
+  /// False: the stopping variant (Asha); true: the one of the paper, which pauses every trial at
+  /// each rung, and lets the best go on from their checkpoints (AshaPromotion).
+  bool promote = false;
 };
 
 /// Asynchronous successive halving, the stopping variant (Li et al., 2020, arXiv 1810.05934; the
@@ -68,7 +71,7 @@ class Asha final : public TrialScheduler {
   std::map<TrialId, Progress> running_;
 };
 
-/// ASHA for `.scheduler`. Throws like Asha, at once.
+/// ASHA for `.scheduler`: Asha or, with `promote`, AshaPromotion. Throws like they do, at once.
 SchedulerFactory asha(AshaOptions options);
 
 }  // namespace troupe::tune

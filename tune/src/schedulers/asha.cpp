@@ -1,4 +1,4 @@
-#include <troupe/tune/asha.hpp>
+#include <troupe/tune/schedulers/asha.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -6,42 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "search/saved_state.hpp"
+#include <troupe/tune/schedulers/asha_promotion.hpp>
+
+#include "schedulers/rungs.hpp"
+#include "schedulers/saved_state.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune {
 namespace {
-
-void check(const AshaOptions& options) {
-  if (options.max_t < 1 || options.eta < 2 || options.grace < 1 || options.brackets < 1) {
-    throw std::invalid_argument(fmt::format(
-        "asha: max_t {}, eta {}, grace {}, brackets {}: eta is at least 2, the others at least 1",
-        options.max_t, options.eta, options.grace, options.brackets));
-  }
-}
-
-/// The t of every rung of bracket 0, lowest first. In integers: a quotient of logarithms loses the
-/// top rung to rounding.
-std::vector<std::int64_t> rung_times(const AshaOptions& options) {
-  std::vector<std::int64_t> times;
-  for (auto t = options.grace; t < options.max_t; t *= options.eta) {
-    times.push_back(t);
-    if (t > options.max_t / options.eta) break;
-  }
-  return times;
-}
-
-/// The bracket of a trial, by a softmax over the brackets' numbers of rungs: n, n-1, n-2, ...
-std::size_t drawn_bracket(std::size_t brackets, std::uint64_t seed, TrialId trial) {
-  if (brackets == 1) return 0;
-  double sum = 0;
-  for (std::size_t b = 0; b < brackets; ++b) sum += std::exp(-static_cast<double>(b));
-  auto left = Random(seed, trial, "asha bracket").unit() * sum;
-  std::size_t bracket = 0;
-  while (bracket + 1 < brackets && (left -= std::exp(-static_cast<double>(bracket))) >= 0)
-    ++bracket;
-  return bracket;
-}
 
 double value_of(double score, Mode mode) { return mode == Mode::Max ? score : -score; }
 
@@ -50,15 +22,9 @@ double value_of(double score, Mode mode) { return mode == Mode::Max ? score : -s
 Asha::Asha(AshaOptions options, Objective objective, std::uint64_t seed)
     : options_{options}, objective_{std::move(objective)}, seed_{seed} {
   check(options);
-  const auto times = rung_times(options);
-  if (options.brackets > 1 && static_cast<std::size_t>(options.brackets) > times.size()) {
-    throw std::invalid_argument(
-        fmt::format("asha: {} brackets, but max_t {}, eta {} and grace {} make {} rungs only",
-                    options.brackets, options.max_t, options.eta, options.grace, times.size()));
-  }
-  for (std::size_t lowest = 0; lowest < static_cast<std::size_t>(options.brackets); ++lowest) {
+  for (const auto& times : bracket_times(options)) {
     auto& rungs = brackets_.emplace_back();
-    for (auto index = lowest; index < times.size(); ++index) rungs.push_back({.t = times[index]});
+    for (const auto t : times) rungs.push_back({.t = t});
   }
 }
 
@@ -201,9 +167,11 @@ void Asha::take_up(std::string_view saved) {
 SchedulerFactory asha(AshaOptions options) {
   // Refuses bad options here, where they were written.
   [[maybe_unused]] const Asha refused(options, {}, 0);
-  return [options](const Objective& objective, std::uint64_t seed) {
-    return std::make_unique<Asha>(options, objective, seed);
-  };
+  return
+      [options](const Objective& objective, std::uint64_t seed) -> std::unique_ptr<TrialScheduler> {
+        if (options.promote) return std::make_unique<AshaPromotion>(options, objective, seed);
+        return std::make_unique<Asha>(options, objective, seed);
+      };
 }
 
 }  // namespace troupe::tune

@@ -1,4 +1,4 @@
-#include "search/explore.hpp"
+#include "schedulers/explore.hpp"
 
 #include <algorithm>
 

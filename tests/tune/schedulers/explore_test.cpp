@@ -1,4 +1,4 @@
-#include "search/explore.hpp"
+#include "schedulers/explore.hpp"
 
 #include <cmath>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "search/truncation.hpp"
+#include "schedulers/truncation.hpp"
 
 using namespace troupe::tune;
 

@@ -1,4 +1,4 @@
-#include "run/gang_launcher.hpp"
+#include "run/launch/gang_launcher.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "run/fault.hpp"
-#include "run/gang_attempt.hpp"
+#include "run/launch/gang_attempt.hpp"
 
 namespace troupe::tune {
 
 GangLauncher::GangLauncher(detail::AskForWorkers ask_for_workers,
-                           std::function<detail::Work(const Launch&)> work_of)
-    : ask_for_workers_{std::move(ask_for_workers)}, work_of_{std::move(work_of)} {}
+                           std::function<detail::Work(const Launch&)> work_of, Seconds already)
+    : ask_for_workers_{std::move(ask_for_workers)},
+      work_of_{std::move(work_of)},
+      already_{already} {}
 
 GangLauncher::~GangLauncher() = default;
 

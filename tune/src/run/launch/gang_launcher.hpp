@@ -8,7 +8,7 @@
 
 #include <troupe/tune/detail/search.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 
@@ -21,7 +21,7 @@ class GangLauncher final : public Launcher {
  public:
   /// `work_of` says what a launch runs.
   GangLauncher(detail::AskForWorkers ask_for_workers,
-               std::function<detail::Work(const Launch&)> work_of);
+               std::function<detail::Work(const Launch&)> work_of, Seconds already = Seconds(0));
   /// Ends what still runs.
   ~GangLauncher() override;
 
@@ -30,7 +30,7 @@ class GangLauncher final : public Launcher {
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override;
   void replace(const Launch& launch, std::int64_t k) override;
   void end(TrialId trial) override;
-  Seconds now() const override { return Clock::now() - began_; }
+  Seconds now() const override { return already_ + (Clock::now() - began_); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -43,6 +43,7 @@ class GangLauncher final : public Launcher {
 
   const detail::AskForWorkers ask_for_workers_;
   const std::function<detail::Work(const Launch&)> work_of_;
+  const Seconds already_;  // that the run had gone on for before
   const Clock::time_point began_ = Clock::now();
   const troupe::detail::ObjectPtr cluster_end_ = troupe::detail::cluster_end();
   bool cluster_ended_ = false;  // the search has been told

@@ -1,4 +1,4 @@
-#include "run/local_launcher.hpp"
+#include "run/launch/local_launcher.hpp"
 
 #include <cassert>
 #include <exception>
@@ -81,8 +81,8 @@ class LocalLauncher::Attempt final : public detail::LocalAttempt {
 };
 
 LocalLauncher::LocalLauncher(detail::RunHere run_here,
-                             std::function<detail::Work(const Launch&)> work_of)
-    : run_here_{std::move(run_here)}, work_of_{std::move(work_of)} {}
+                             std::function<detail::Work(const Launch&)> work_of, Seconds already)
+    : run_here_{std::move(run_here)}, work_of_{std::move(work_of)}, already_{already} {}
 
 LocalLauncher::~LocalLauncher() {
   if (!attempt_) return;

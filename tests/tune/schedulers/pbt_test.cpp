@@ -1,4 +1,4 @@
-#include <troupe/tune/pbt.hpp>
+#include <troupe/tune/schedulers/pbt.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -40,8 +40,8 @@ std::uint64_t grid_points(const SearchSpace& space) {
 RandomSearcher::RandomSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t trials)
     : space_{std::move(space)}, seed_{seed}, trials_{trials} {}
 
-std::optional<Configuration> RandomSearcher::suggest(TrialId trial) {
-  if (trial >= trials_) return std::nullopt;
+Suggestion RandomSearcher::suggest(TrialId trial) {
+  if (trial >= trials_) return NoMore{};
   Configuration configuration;
   for (const auto& [name, domain] : space_) {
     Random random(seed_, trial, name);
@@ -64,8 +64,8 @@ GridSearcher::GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t 
   if (trials_ == 0) throw std::invalid_argument("a grid search needs .samples or .trials above 0");
 }
 
-std::optional<Configuration> GridSearcher::suggest(TrialId trial) {
-  if (trial >= trials_) return std::nullopt;
+Suggestion GridSearcher::suggest(TrialId trial) {
+  if (trial >= trials_) return NoMore{};
   Configuration configuration;
   auto rest = trial % points_;
   for (const auto& [name, domain] : space_) {

@@ -14,8 +14,9 @@ class Only final : public Searcher {
  public:
   explicit Only(Configuration configuration) : configuration_{std::move(configuration)} {}
 
-  std::optional<Configuration> suggest(TrialId trial) override {
-    return trial == 0 ? std::optional(configuration_) : std::nullopt;
+  Suggestion suggest(TrialId trial) override {
+    if (trial == 0) return configuration_;
+    return NoMore{};
   }
   std::optional<std::uint64_t> size() const override { return 1; }
   std::string save() const override {
@@ -79,10 +80,9 @@ SchedulerFactory follow(std::vector<Segment> segments) {
 }
 
 SearcherFactory only(Configuration configuration) {
-  return
-      [configuration = std::move(configuration)](const SearchSpace&, std::uint64_t, std::uint64_t) {
-        return std::make_unique<Only>(configuration);
-      };
+  return [configuration = std::move(configuration)](const SearchSetup&) {
+    return std::make_unique<Only>(configuration);
+  };
 }
 
 }  // namespace troupe::tune

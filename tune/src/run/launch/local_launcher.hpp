@@ -10,7 +10,7 @@
 
 #include <troupe/tune/detail/search.hpp>
 
-#include "run/launcher.hpp"
+#include "run/launch/launcher.hpp"
 
 namespace troupe::tune {
 
@@ -20,7 +20,8 @@ namespace troupe::tune {
 class LocalLauncher final : public Launcher {
  public:
   /// `work_of` says what a launch runs.
-  LocalLauncher(detail::RunHere run_here, std::function<detail::Work(const Launch&)> work_of);
+  LocalLauncher(detail::RunHere run_here, std::function<detail::Work(const Launch&)> work_of,
+                Seconds already = Seconds(0));
   /// Waits until the function has left its next report.
   ~LocalLauncher() override;
 
@@ -30,7 +31,7 @@ class LocalLauncher final : public Launcher {
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override;
   void replace(const Launch& launch, std::int64_t k) override;
   void end(TrialId trial) override;
-  Seconds now() const override { return std::chrono::steady_clock::now() - began_; }
+  Seconds now() const override { return already_ + (std::chrono::steady_clock::now() - began_); }
 
  private:
   class Attempt;
@@ -41,6 +42,7 @@ class LocalLauncher final : public Launcher {
 
   const detail::RunHere run_here_;
   const std::function<detail::Work(const Launch&)> work_of_;
+  const Seconds already_;  // that the run had gone on for before
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
   std::mutex mutex_;  ///< guards events_ and what the attempt shares with its thread

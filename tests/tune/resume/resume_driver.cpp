@@ -1,0 +1,80 @@
+// A driver for the tests of runs that are taken up again: resume_driver STORAGE SCHEDULER KILL_AT
+// [--address HOST:PORT]. Kills itself before its KILL_AT-th report, where that is not 0. Without
+// an address the trials run in this process, one at a time.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <unistd.h>
+#include <troupe/tune.hpp>
+
+#include <troupe/cluster.hpp>
+
+namespace tune = troupe::tune;
+
+namespace {
+
+int reports_left = 0;
+
+struct Config {
+  double lr = 0.5;
+  bool slow = false;
+};
+
+/// Sums up the learning rates; the sum is the checkpoint.
+void sums(tune::Context& ctx, const Config& config) {
+  int step = 0;
+  double sum = 0;
+  if (!ctx.restore_from().empty()) std::ifstream(ctx.restore_from()) >> step >> sum;
+  while (true) {
+    if (config.slow) usleep(20'000);
+    if (reports_left > 0 && --reports_left == 0) ::raise(SIGKILL);
+    ++step;
+    sum += config.lr;
+    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    std::filesystem::create_directories(ctx.storage());
+    std::ofstream file(checkpoint);
+    file.precision(std::numeric_limits<double>::max_digits10);
+    file << step << ' ' << sum;
+    file.close();
+    if (ctx.report({{"sum", sum}, {"step", step}}, checkpoint) == troupe::Verdict::Stop) return;
+  }
+}
+
+tune::SchedulerFactory scheduler_of(const std::string& name) {
+  if (name == "asha") return tune::asha({.max_t = 9, .eta = 3});
+  if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
+  if (name == "pbt")
+    return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
+  throw std::invalid_argument("no such scheduler: " + name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string storage = argv[1], scheduler = argv[2];
+    reports_left = std::stoi(argv[3]);
+    const bool has_cluster = argc > 4;
+    std::optional<troupe::Cluster> cluster;
+    if (has_cluster) cluster.emplace(troupe::init(argc, argv));
+    const auto results = tune::run<sums>({.space = {{"lr", tune::uniform(0, 1)}},
+                                          .trials = scheduler == "pbt" ? 4u : 14u,
+                                          .metric = "sum",
+                                          .mode = tune::Max,
+                                          .scheduler = scheduler_of(scheduler),
+                                          .storage = storage,
+                                          .resume = true,
+                                          .config = {.slow = has_cluster},
+                                          .show = tune::Show::Lines,
+                                          .in_process = !has_cluster});
+    std::cout << "best " << results.best() << std::endl;
+  } catch (const std::exception& error) {
+    std::cerr << "driver: " << error.what() << std::endl;
+    return 1;
+  }
+}

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/tune/detail/simulate.hpp>
+
+namespace troupe::tune {
+
+/// In place of a cluster and of the function that trains.
+template <class Config>
+struct Simulation {
+  /// The metric that a trial with this configuration reports as its report t, from 1; a function,
+  /// or a table of learning curves. Has to be given.
+  std::function<double(const Config&, std::int64_t t)> curve = {};
+  /// How long a trial trains for one report; empty: a second.
+  std::function<Seconds(const Config&)> step = {};
+  /// After which a trial's function returns, where nothing ends it before.
+  std::int64_t reports = 100;
+  std::size_t gangs = 1;  ///< that the cluster has room for at once
+  Seconds launch{0};      ///< from a free place to the first step of the trial that takes it
+};
+
+using detail::Improvement;
+
+/// What a search would come to.
+template <class Config>
+struct Preview {
+  Results<Config> results;     ///< of the run; its duration() is in the simulation's time
+  std::uint64_t steps = 0;     ///< trained by all trials: the budget that was used
+  std::uint64_t launches = 0;  ///< of gangs, resumptions among them
+  double busy = 0;             ///< part of the places' time in which a trial trained, 0 to 1
+  std::vector<Improvement> improvements =
+      {};                                 ///< in order; the last one is the best that was found
+  std::vector<std::string> notices = {};  ///< what the run would have told
+
+  /// How many trials reach each rung, the budget, the best.
+  friend std::ostream& operator<<(std::ostream& out, const Preview& preview) {
+    return out << preview.results.summary();
+  }
+};
+
+/// What tune::run would do with these options: the same searcher, scheduler and experiment, in
+/// virtual time and without a cluster. Of `options` the gang, storage and display are not looked
+/// at; every report comes with a checkpoint. `options.max_concurrent` limits `gangs` further.
+/// Deterministic. Throws like run does for options that can not be.
+///
+///   const auto preview = tune::simulate(options, {.curve = guess, .gangs = 16});
+///   std::cout << preview;  // 243 trials reach t=1, 81 t=3, ...
+template <class Config>
+Preview<Config> simulate(const Options<Config>& options, const Simulation<Config>& simulation) {
+  const auto config_of = [&](const Configuration& values) {
+    return configured<Config>(options.config, values);
+  };
+  detail::World world{
+      .reports = simulation.reports, .gangs = simulation.gangs, .launch = simulation.launch};
+  if (simulation.curve) {
+    world.curve = [&](const Configuration& values, std::int64_t t) {
+      return simulation.curve(config_of(values), t);
+    };
+  }
+  if (simulation.step)
+    world.step = [&](const Configuration& values) { return simulation.step(config_of(values)); };
+  auto simulated = detail::simulate(detail::plan_of(options), world);
+  return {Results<Config>(std::move(simulated.outcome), options.config),
+          simulated.steps,
+          simulated.launches,
+          simulated.busy,
+          std::move(simulated.improvements),
+          std::move(simulated.notices)};
+}
+
+}  // namespace troupe::tune

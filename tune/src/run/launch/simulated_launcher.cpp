@@ -1,0 +1,77 @@
+#include "run/launch/simulated_launcher.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::tune {
+
+void SimulatedLauncher::schedule(Seconds delay, GangEvent event) {
+  events_.emplace(std::pair(now_ + delay, sequence_++), std::move(event));
+}
+
+void SimulatedLauncher::launch(const Launch& launch) {
+  waiting_ = launch;
+  place();
+}
+
+void SimulatedLauncher::place() {
+  if (!waiting_ || running_.size() >= world_.gangs) return;
+  const auto launch = *std::exchange(waiting_, std::nullopt);
+  running_[launch.trial] = {launch};
+  begin(launch);
+}
+
+void SimulatedLauncher::begin(const Launch& launch) {
+  ++launches_;
+  schedule(world_.launch, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
+}
+
+void SimulatedLauncher::step(Gang& gang) {
+  const auto& launch = gang.launch;
+  const auto t = launch.after_t + ++gang.k;
+  if (t > world_.reports)
+    return schedule(Seconds(0), {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
+  const auto lasts = world_.step ? world_.step(launch.config) : Seconds(1);
+  trained_ += lasts;
+  GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
+  report.metrics = {{world_.metric.c_str(), world_.curve(launch.config, t)}};
+  report.checkpoint = fmt::format("trial {}, t={}", launch.trial, t);
+  schedule(lasts, std::move(report));
+}
+
+std::optional<GangEvent> SimulatedLauncher::wait(Seconds timeout) {
+  if (events_.empty() || events_.begin()->first.first > now_ + timeout) {
+    now_ += timeout;
+    return std::nullopt;
+  }
+  auto node = events_.extract(events_.begin());
+  now_ = node.key().first;
+  auto& event = node.mapped();
+  if (event.kind == GangEvent::Kind::Reported) ++steps_;
+  if (event.kind == GangEvent::Kind::Placed) step(running_.at(event.trial));
+  if (is_last(event) && running_.erase(event.trial) > 0) place();
+  return std::move(event);
+}
+
+void SimulatedLauncher::answer(TrialId trial, std::int64_t, Verdict verdict) {
+  const auto gang = running_.find(trial);
+  if (gang == running_.end()) return;  // it was ended
+  if (verdict == Verdict::Continue) return step(gang->second);
+  schedule(Seconds(0), {.kind = GangEvent::Kind::Ended, .trial = trial});
+}
+
+void SimulatedLauncher::replace(const Launch& launch, std::int64_t) {
+  const auto gang = running_.find(launch.trial);
+  if (gang == running_.end()) return;
+  gang->second = {launch};
+  begin(launch);
+}
+
+void SimulatedLauncher::end(TrialId trial) {
+  const bool waits = waiting_ && waiting_->trial == trial;
+  if (!waits && !running_.contains(trial)) return;
+  if (waits) waiting_.reset();
+  std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
+  schedule(Seconds(0), {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "ended"});
+}
+
+}  // namespace troupe::tune

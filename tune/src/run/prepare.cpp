@@ -1,0 +1,110 @@
+#include "run/prepare.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "text/format.hpp"
+
+namespace troupe::tune::detail {
+namespace {
+
+bool has_grid(const SearchSpace& space) {
+  return std::ranges::any_of(
+      space, [](const auto& dim) { return dim.domain.kind() == Domain::Kind::Grid; });
+}
+
+std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
+  if (plan.searcher)
+    return plan.searcher({.space = plan.space,
+                          .objective = plan.objective,
+                          .seed = plan.seed,
+                          .trials = plan.trials,
+                          .samples = plan.samples});
+  if (has_grid(plan.space))
+    return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, plan.trials);
+  if (plan.trials == 0)
+    throw std::invalid_argument(
+        "tune: .trials is 0, and the space has no grid that would say how many");
+  return std::make_unique<RandomSearcher>(plan.space, plan.seed, plan.trials);
+}
+
+void check(const Plan& plan) {
+  if (!plan.scheduler)
+    throw std::invalid_argument(
+        "tune: .scheduler is empty; tune::fifo() lets every trial run to its end");
+  if (plan.workers < 1)
+    throw std::invalid_argument(fmt::format("tune: .each.workers is {}, at least 1", plan.workers));
+  if (plan.time_budget.count() < 0 || plan.stop_grace.count() < 0) {
+    throw std::invalid_argument(
+        fmt::format("tune: time_budget {} ms and stop_grace {} ms are at least 0",
+                    plan.time_budget.count(), plan.stop_grace.count()));
+  }
+}
+
+/// What the scheduler needs of the run, before anything is launched.
+void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher,
+           bool keeps_checkpoints) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
+  if (plan.check_fields) plan.check_fields(needs.mutations);
+  if (needs.own_search && plan.searcher) {
+    refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
+  }
+  if (needs.checkpoints && !keeps_checkpoints) {
+    refuse(
+        "this .scheduler moves checkpoints from trial to trial, and without .storage none are "
+        "written; name a folder");
+  }
+  if (const auto size = searcher.size(); size && *size < needs.least_trials) {
+    refuse(fmt::format("this .scheduler needs at least {}, and .trials makes {}",
+                       counted(needs.least_trials, "trial"), *size));
+  }
+  if (plan.stop.reports > 0 && needs.first_judged_t > 0 &&
+      needs.first_judged_t >= plan.stop.reports) {
+    refuse(
+        fmt::format("nobody would be judged: the first time is at t={} (interval, burn_in), and "
+                    "trials end at .stop.reports = {}",
+                    needs.first_judged_t, plan.stop.reports));
+  }
+}
+
+/// With the fields that the scheduler changes, and the space does not have.
+SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
+  for (const auto& dimension : mutations) {
+    if (std::ranges::count(space, dimension.name, &Dimension::name) == 0)
+      space.push_back(dimension);
+  }
+  return space;
+}
+
+}  // namespace
+
+Prepared prepare(Plan plan, bool keeps_checkpoints) {
+  check(plan);
+  auto scheduler = plan.scheduler(plan.objective, plan.seed);
+  const auto needs = scheduler->needs();
+  plan.space = with_mutations(std::move(plan.space), needs.mutations);
+  auto searcher = searcher_of(plan);
+  check(plan, needs, *searcher, keeps_checkpoints);
+  const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.system_retries,
+                                  plan.stop};
+  auto experiment =
+      std::make_unique<Experiment>(options, std::move(searcher), std::move(scheduler));
+  return {std::move(plan), std::move(experiment)};
+}
+
+Outcome outcome_of(const Experiment& experiment, Seconds now) {
+  const auto* best = experiment.best();
+  return {.objective = experiment.options().objective,
+          .trials = experiment.trials(),
+          .best = best ? std::optional(best->id) : std::nullopt,
+          .rungs = experiment.rungs(),
+          .ended_early = experiment.why_closed(),
+          .summary = {},
+          .folder = {},
+          .duration = now};
+}
+
+}  // namespace troupe::tune::detail

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include <troupe/tune/detail/search.hpp>
+
+namespace troupe::tune::detail {
+
+/// What a run and its simulation begin with.
+struct Prepared {
+  Plan plan = {};  ///< with the fields that the scheduler changes in its space
+  std::unique_ptr<Experiment> experiment = {};
+};
+
+/// Makes the searcher, the scheduler and the experiment of a plan. Throws std::invalid_argument,
+/// saying what and why, for a plan that can not be. `keeps_checkpoints`: attempts can write them.
+Prepared prepare(Plan plan, bool keeps_checkpoints);
+
+/// What the experiment came to. Its `summary` and `folder` are empty.
+Outcome outcome_of(const Experiment& experiment, Seconds now);
+
+}  // namespace troupe::tune::detail

@@ -1,0 +1,142 @@
+#include "run/witness.hpp"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "experiment/journal.hpp"
+#include "run/prepare.hpp"
+#include "text/format.hpp"
+
+namespace troupe::tune::detail {
+namespace {
+
+std::string header_of(const Experiment& experiment) {
+  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+}
+
+Json params_of(const Plan& plan, const Experiment& experiment) {
+  auto params = parse(header_of(experiment), "a header");
+  params["space"] = to_json(plan.space);
+  params["workers"] = plan.workers;
+  params["max_concurrent"] = plan.max_concurrent;
+  params["time_budget_ms"] = plan.time_budget.count();
+  return params;
+}
+
+Display display_of(Show show) {
+  if (show == Show::None) return {Display::Kind::None, STDERR_FILENO, false};
+  if (show == Show::Lines) return {Display::Kind::Lines, STDERR_FILENO, false};
+  return Display::for_descriptor(STDERR_FILENO);
+}
+
+/// Of the run to go on with; empty: a new one is to begin.
+std::filesystem::path folder_to_take_up(const Plan& plan) {
+  if (!plan.resume_folder.empty()) return std::filesystem::absolute(plan.resume_folder);
+  return plan.resume ? last_unfinished(std::filesystem::absolute(plan.storage))
+                     : std::filesystem::path();
+}
+
+}  // namespace
+
+Witness::Witness(const Plan& plan, Experiment& experiment)
+    : experiment_{experiment}, display_{display_of(plan.show)} {
+  if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
+    folder_ = RunFolder::hold(earlier);
+    take_up(plan, experiment);
+  } else if (!plan.storage.empty()) {
+    folder_ = RunFolder::make(std::filesystem::absolute(plan.storage));
+    files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment),
+                                header_of(experiment));
+  } else {
+    return;
+  }
+  marker_ = folder() / fmt::format(".seen-{:016x}", std::random_device()() * 0x9e3779b97f4a7c15u);
+  AppendFile{marker_};
+}
+
+Witness::~Witness() {
+  std::error_code ignored;
+  if (!marker_.empty()) std::filesystem::remove(marker_, ignored);
+}
+
+void Witness::take_up(const Plan& plan, Experiment& experiment) {
+  const auto journal = read_journal(folder());
+  const auto open = std::string_view(journal).substr(0, end_of_open(journal));
+  std::size_t bytes = 0;
+  try {
+    const auto prepared = prepare(plan, true);
+    bytes = replay(open, *prepared.experiment);
+  } catch (const std::invalid_argument& refused) {
+    throw std::invalid_argument(
+        fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; give the options "
+                    "that it was begun with, or begin a new run without .resume",
+                    folder().string(), refused.what()));
+  }
+  files_ = ReportFiles::go_on(folder(), plan.space, bytes);
+  replay(open.substr(0, bytes), experiment, [&](const Event& event, const Trial* trial) {
+    files_->write_again(event, trial);
+    already_ = event.now;
+  });
+  const auto running = experiment.in_flight();
+  note(fmt::format("goes on with {}: {} begun, {} under way when it ended", folder().string(),
+                   counted(experiment.trials().size(), "trial"), running),
+       already_);
+}
+
+void Witness::see(const Event& event, const Trial* trial) {
+  if (files_) files_->write(event, trial);
+  display_.show(event, trial, experiment_);
+}
+
+void Witness::tick(Seconds now) {
+  look_at_files(now);
+  display_.tick(experiment_, now);
+}
+
+void Witness::note(const std::string& notice, Seconds now) {
+  if (std::ranges::count(notices_, notice) > 0) return;
+  notices_.push_back(notice);
+  display_.note(notice, now);
+}
+
+Outcome Witness::conclude(Seconds now) {
+  write_summary(now);
+  auto overview = overview_of(experiment_, now, 0);
+  overview.folder = folder().string();
+  overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
+  display_.finish(experiment_, overview);
+  auto outcome = outcome_of(experiment_, now);
+  outcome.summary = render_summary(overview, {});
+  outcome.folder = folder();
+  return outcome;
+}
+
+/// Says once that a disk is full, and once that it is no more.
+void Witness::look_at_files(Seconds now) {
+  if (!files_) return;
+  const auto trouble = files_->flush();
+  if (!trouble.empty() && trouble_.empty())
+    note(trouble + ". The search goes on, and what is not written follows when there is room", now);
+  if (trouble.empty() && !trouble_.empty())
+    note("what the disk had no room for is written now", now);
+  trouble_ = trouble;
+}
+
+void Witness::write_summary(Seconds now) {
+  if (!files_) return;
+  look_at_files(now);
+  if (!trouble_.empty())
+    note("the files are not whole; the results that this program has are", now);
+  try {
+    files_->write_summary(experiment_, now);
+  } catch (const std::runtime_error& failed) {
+    note(failed.what(), now);
+  }
+}
+
+}  // namespace troupe::tune::detail

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/tune/detail/search.hpp>
+
+#include "output/display.hpp"
+#include "output/report_files.hpp"
+#include "output/run_folder.hpp"
+
+namespace troupe::tune::detail {
+
+/// A run's files and display: everything that happens outside the experiment and its gangs.
+class Witness {
+ public:
+  /// Begins a folder, or takes up an earlier run's: then `experiment`, which has no events yet,
+  /// comes to where that run was. Throws std::runtime_error for a folder that cannot be used, and
+  /// std::invalid_argument, with what differs, where it is of another search.
+  Witness(const Plan& plan, Experiment& experiment);
+  ~Witness();
+
+  void see(const Event& event, const Trial* trial);
+  void tick(Seconds now);
+  void note(const std::string& notice, Seconds now);
+  /// A file that only who shares the run's folder sees; empty: there is no folder.
+  const std::filesystem::path& marker() const { return marker_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+  /// Until which the run had gone on before; 0: it is new.
+  Seconds already() const { return already_; }
+  Outcome conclude(Seconds now);
+
+ private:
+  void take_up(const Plan& plan, Experiment& experiment);
+  void look_at_files(Seconds now);
+  void write_summary(Seconds now);
+
+  const Experiment& experiment_;
+  Display display_;
+  RunFolder folder_;
+  std::optional<ReportFiles> files_;
+  std::filesystem::path marker_;
+  Seconds already_{0};
+  std::string trouble_;  // with the files, when they were looked at last
+  std::vector<std::string> notices_;
+};
+
+}  // namespace troupe::tune::detail

@@ -1,0 +1,263 @@
+#include <troupe/tune/schedulers/asha_promotion.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "schedulers/rungs.hpp"
+#include "schedulers/saved_state.hpp"
+#include "text/format.hpp"
+#include "text/json.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr double kWorst = std::numeric_limits<double>::infinity();  // a negated score
+
+constexpr std::string_view kNotResumable =
+    "asha: a trial was paused at its rung without a checkpoint of that report; when it goes on it "
+    "trains from its last one, or from the start, once more. Report one with "
+    "ctx.report({...}, ctx.checkpoint(model, optimizer)), or under tune::Context with the "
+    "directory that was written";
+
+bool is_paused(const Population& population, TrialId trial) {
+  if (trial >= population.trials.size()) return false;
+  const auto& its = population.trials[trial];
+  return its.status == Status::Paused && !its.in_flight;
+}
+
+}  // namespace
+
+AshaPromotion::AshaPromotion(AshaOptions options, Objective objective, std::uint64_t seed)
+    : options_{options}, objective_{std::move(objective)}, seed_{seed} {
+  check(options);
+  for (auto times : bracket_times(options)) {
+    times.push_back(options.max_t);
+    auto& rungs = brackets_.emplace_back();
+    for (const auto t : times) rungs.push_back({.t = t});
+  }
+  for (std::size_t bracket = 0; bracket < brackets_.size(); ++bracket) {
+    for (std::size_t rung = 0; rung < brackets_[bracket].size(); ++rung)
+      highest_first_.emplace_back(bracket, rung);
+  }
+  std::ranges::stable_sort(highest_first_, std::greater{},
+                           [&](const auto& at) { return brackets_[at.first][at.second].t; });
+}
+
+std::vector<AshaPromotion::Rung>& AshaPromotion::rungs_of(TrialId trial) {
+  return brackets_[drawn_bracket(brackets_.size(), seed_, trial)];
+}
+const std::vector<AshaPromotion::Rung>& AshaPromotion::rungs_of(TrialId trial) const {
+  return brackets_[drawn_bracket(brackets_.size(), seed_, trial)];
+}
+
+// ---- who is promoted ----------------------------------------------------------------------------
+
+void AshaPromotion::enter(Rung& rung, TrialId trial, double score, bool waits) {
+  const Entry entry{-score, trial};
+  rung.entered.insert(std::ranges::upper_bound(rung.entered, entry), entry);
+  if (!std::isfinite(score)) {
+    ++rung.not_finite;
+  } else if (waits) {
+    rung.waiting.insert(entry);
+  }
+}
+
+void AshaPromotion::promote(const Place& place) {
+  brackets_[place.bracket][place.rung].waiting.erase(place.entry);
+}
+
+std::size_t AshaPromotion::promotable(const Rung& rung) const {
+  return rung.entered.size() / static_cast<std::size_t>(options_.eta);
+}
+
+std::optional<AshaPromotion::Place> AshaPromotion::best_of(std::size_t bracket, std::size_t index,
+                                                           const IsReady& is_ready) const {
+  const auto& rung = brackets_[bracket][index];
+  const auto among = promotable(rung);
+  for (const auto& entry : rung.waiting) {
+    const auto rank = std::ranges::lower_bound(rung.entered, entry) - rung.entered.begin();
+    if (static_cast<std::size_t>(rank) >= among) break;
+    if (is_ready(entry.second)) return Place{bracket, index, entry};
+  }
+  return std::nullopt;
+}
+
+std::optional<AshaPromotion::Place> AshaPromotion::next_promotion(const IsReady& is_ready) const {
+  for (const auto& [bracket, rung] : highest_first_) {
+    if (auto place = best_of(bracket, rung, is_ready)) return place;
+  }
+  return std::nullopt;
+}
+
+/// Where nothing runs any more: who goes on so that one is trained to max_t.
+std::optional<AshaPromotion::Place> AshaPromotion::last_promotion(
+    const Population& population) const {
+  const auto is_trained = [](const std::vector<Rung>& rungs) {
+    return rungs.back().entered.size() > rungs.back().not_finite;
+  };
+  const auto runs = [](const Trial& trial) { return trial.in_flight; };
+  if (std::ranges::any_of(population.trials, runs) || std::ranges::any_of(brackets_, is_trained))
+    return std::nullopt;
+  for (const auto& [bracket, rung] : highest_first_) {
+    for (const auto& entry : brackets_[bracket][rung].waiting) {
+      if (is_paused(population, entry.second)) return Place{bracket, rung, entry};
+    }
+  }
+  return std::nullopt;
+}
+
+Turn AshaPromotion::on_place(const Population& population) {
+  auto place = next_promotion([&](TrialId trial) { return is_paused(population, trial); });
+  if (!place && population.to_come > 0) return Begin{};
+  if (!place) place = last_promotion(population);
+  if (!place) return Over{};
+  promote(*place);
+  return Resume{place->entry.second, std::nullopt};
+}
+
+// ---- reports ------------------------------------------------------------------------------------
+
+Decision AshaPromotion::at_rung(const Trial& trial, std::size_t index,
+                                const Population& population) {
+  const auto bracket = drawn_bracket(brackets_.size(), seed_, trial.id);
+  const auto& rung = brackets_[bracket][index];
+  const auto value = *objective_.value_in(trial.last);
+  const auto number = static_cast<int>(index);
+  const auto place = next_promotion(
+      [&](TrialId other) { return other == trial.id || is_paused(population, other); });
+  if (place && place->entry.second == trial.id) {
+    promote(*place);
+    return GoOn{
+        fmt::format("promoted from rung {} (t={}): {} {} is among the best {} of {}", index, rung.t,
+                    objective_.metric, short_number(value), promotable(rung), rung.entered.size()),
+        number,
+        {}};
+  }
+  Pause pause{fmt::format("paused at rung {} (t={}): {} {}", index, rung.t, objective_.metric,
+                          short_number(value)),
+              number,
+              {}};
+  const bool has_checkpoint = !trial.checkpoint.empty() && trial.checkpoint_t == trial.t;
+  if (!has_checkpoint && !std::exchange(told_of_checkpoints_, true)) pause.notice = kNotResumable;
+  return pause;
+}
+
+Decision AshaPromotion::on_report(const Trial& trial, const Population& population) {
+  auto& reached = reached_[trial.id];
+  auto& rungs = rungs_of(trial.id);
+  const auto value = objective_.value_in(trial.last);
+  const auto before = reached;
+  while (value && reached < rungs.size() && rungs[reached].t <= trial.t) {
+    const bool is_highest = reached + 1 == rungs.size() || rungs[reached + 1].t > trial.t;
+    enter(rungs[reached], trial.id, objective_.score(*value),
+          is_highest && reached + 1 < rungs.size());
+    ++reached;
+  }
+  if (trial.t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  if (reached == before) return GoOn{};
+  return at_rung(trial, reached - 1, population);
+}
+
+/// A trial that is over before its last rung counts in the one that it was on the way to.
+void AshaPromotion::on_end(TrialId id, const Population& population) {
+  const auto at = reached_.find(id);
+  const auto reached = at == reached_.end() ? 0 : at->second;
+  if (at != reached_.end()) reached_.erase(at);
+  if (id >= population.trials.size()) return;
+  const auto& trial = population.trials[id];
+  auto& rungs = rungs_of(id);
+  const bool was_stopped = trial.status != Status::Terminated && trial.status != Status::Errored;
+  if (was_stopped || reached == rungs.size()) return;
+  const auto value = objective_.value_in(trial.last);
+  const bool counts = trial.status == Status::Terminated && value;
+  enter(rungs[reached], id, counts ? objective_.score(*value) : -kWorst, false);
+}
+
+std::string AshaPromotion::why_left(TrialId trial) const {
+  const auto at = reached_.find(trial);
+  if (at == reached_.end() || at->second == 0) return "";
+  const auto index = at->second - 1;
+  const auto& rung = rungs_of(trial)[index];
+  const auto place =
+      std::ranges::find(rung.entered, trial, &Entry::second) - rung.entered.begin() + 1;
+  return fmt::format("not promoted from rung {} (t={}): place {} of {}, and the best {} go on",
+                     index, rung.t, place, rung.entered.size(), promotable(rung));
+}
+
+std::vector<RungSummary> AshaPromotion::rungs() const {
+  std::vector<RungSummary> all;
+  for (std::size_t bracket = 0; bracket < brackets_.size(); ++bracket) {
+    for (std::size_t index = 0; index < brackets_[bracket].size(); ++index) {
+      const auto& rung = brackets_[bracket][index];
+      RungSummary summary{static_cast<int>(bracket), static_cast<int>(index), rung.t,
+                          rung.entered.size(),       rung.waiting.size(),     rung.not_finite};
+      if (const auto among = promotable(rung); among > 0 && index + 1 < brackets_[bracket].size()) {
+        const auto score = -rung.entered[among - 1].first;
+        summary.cutoff = objective_.mode == Mode::Max ? score : -score;
+      }
+      all.push_back(summary);
+    }
+  }
+  return all;
+}
+
+// ---- state --------------------------------------------------------------------------------------
+
+std::string AshaPromotion::save() const {
+  Json brackets = Json::array();
+  for (const auto& rungs : brackets_) {
+    auto& saved = brackets.emplace_back(Json::array());
+    for (const auto& rung : rungs) {
+      auto entered = Json::array();
+      for (const auto& entry : rung.entered)
+        entered.push_back({entry.second, to_json(entry.first), rung.waiting.contains(entry)});
+      saved.push_back({{"t", rung.t}, {"entered", std::move(entered)}});
+    }
+  }
+  Json reached = Json::array();
+  for (const auto& [trial, rungs] : reached_) reached.push_back(Json{trial, rungs});
+  return dump({{"scheduler", "asha promotion"},
+               {"max_t", options_.max_t},
+               {"eta", options_.eta},
+               {"grace", options_.grace},
+               {"count", options_.brackets},
+               {"metric", objective_.metric},
+               {"mode", objective_.mode == Mode::Max ? "max" : "min"},
+               {"seed", seed_},
+               {"told_of_checkpoints", told_of_checkpoints_},
+               {"brackets", brackets},
+               {"reached", reached}});
+}
+
+void AshaPromotion::load(std::string_view saved) {
+  try {
+    take_up(saved);
+  } catch (const Json::exception& broken) {
+    throw std::invalid_argument(fmt::format("not a state of asha: {}", broken.what()));
+  }
+}
+
+void AshaPromotion::take_up(std::string_view saved) {
+  const auto json = parse(saved, "a scheduler's state");
+  AshaPromotion fresh(options_, objective_, seed_);
+  check_same_scheduler(json, parse(fresh.save(), "a scheduler's state"),
+                       {"scheduler", "max_t", "eta", "grace", "count", "metric", "mode", "seed"});
+  for (std::size_t b = 0; b < fresh.brackets_.size(); ++b) {
+    for (std::size_t r = 0; r < fresh.brackets_[b].size(); ++r) {
+      auto& rung = fresh.brackets_[b][r];
+      for (const auto& each : json.at("brackets").at(b).at(r).at("entered"))
+        fresh.enter(rung, each.at(0).get<TrialId>(), -number_from(each.at(1)),
+                    each.at(2).get<bool>());
+    }
+  }
+  for (const auto& each : json.at("reached"))
+    fresh.reached_[each.at(0).get<TrialId>()] = each.at(1).get<std::size_t>();
+  fresh.told_of_checkpoints_ = json.at("told_of_checkpoints").get<bool>();
+  *this = std::move(fresh);
+}
+
+}  // namespace troupe::tune
