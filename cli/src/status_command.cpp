@@ -61,6 +61,13 @@ void print_rows(const json& status) {
                actor.at("type").get<std::string>(), actor.at("name").get<std::string>(),
                actor.at("node").get<int>(), actor.at("pid").get<int>());
   }
+  for (const auto& gang : status.at("gangs")) {
+    if (gang.at("state") == "pending") continue;  // among those that wait
+    const auto size = gang.at("size").get<int>();
+    fmt::print("gang {}: {} {} of job {}, {}\n", gang.at("gang").get<std::uint64_t>(), size,
+               size == 1 ? "rank" : "ranks", gang.at("job").get<std::uint64_t>(),
+               gang.at("state").get<std::string>());
+  }
   for (const auto& pending : status.at("pending")) {
     fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(),
                pending.at("what").get<std::string>(), pending.at("reason").get<std::string>());

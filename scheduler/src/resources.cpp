@@ -105,7 +105,8 @@ Resources times(const Resources& resources, std::int64_t count) {
 std::string to_string(const Resources& resources) {
   std::string text;
   for (const auto& [name, amount] : resources.entries()) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, amount.units());
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", name, amount.units(),
+                        name == "memory" ? " GB" : "");
   }
   return text.empty() ? "nothing" : text;
 }

@@ -270,3 +270,22 @@ TEST_CASE("status names what waits and why, and so does its driver after a while
              Catch::Contains("waiting"));
   waiting.wait_for_output("lease of cpu 1 has waited for ", std::chrono::seconds(20));
 }
+
+TEST_CASE("a second node of a machine is told that it offers the cores again", "[cli][cluster]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "1", "--name", "part"});
+  cluster.add_worker({"--cpus", "1", "--name", "rest"});
+  cluster.add_worker({"--name", "all"});
+  cluster.worker(2).wait_for_output("node 1 (part) is on the same machine");
+  for (const int other : {0, 1})
+    CHECK_THAT(cluster.worker(other).output(), !Catch::Contains("on the same machine"));
+}
+
+TEST_CASE("status lists the gangs that run", "[cli][cluster]") {
+  TestCluster cluster(1);
+  auto driver = cluster.driver("hold_gang");
+  driver.wait_for_output("placed");
+  const auto shown = run({TROUPE_PROGRAM, "status"}, cluster.environment());
+  CHECK_THAT(shown.output, Catch::Contains(": 2 ranks of job 1, placed\n"));
+  driver.signal(SIGKILL);
+}

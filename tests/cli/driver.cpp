@@ -97,6 +97,14 @@ int gang(troupe::Cluster&) {
   return 0;
 }
 
+/// Until it is killed.
+int hold_gang(troupe::Cluster&) {
+  const auto ranks = troupe::gang<Holder>({.size = 2});
+  for (auto& pid : ranks.all<&Holder::pid>()) pid.get();
+  std::cout << "placed" << std::endl;
+  for (;;) pause();
+}
+
 /// A task, an actor and a rank on each of two nodes, by the node's number, and a task for a third
 /// node.
 int by_node(troupe::Cluster&) {
@@ -193,6 +201,7 @@ int main(int argc, char** argv) {
     if (what == "hold") return hold({.cpus = 1});
     if (what == "hold_first") return hold({.labels = {{"troupe.node", "1"}}});
     if (what == "gang") return gang(cluster);
+    if (what == "hold_gang") return hold_gang(cluster);
     if (what == "by_node") return by_node(cluster);
     if (what == "many") return many(cluster);
     if (what == "special") return special(cluster);

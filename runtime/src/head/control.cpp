@@ -69,6 +69,8 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
   joined.setNode(node.value());
   joined.setIncarnation(incarnation.value());
   joined.setCluster(identity_.cluster());
+  const auto note = why_too_many_cpus(join);
+  joined.setNote(note);
   connection->send(welcome);
   routes_.add_node(node,
                    {.connection = std::move(connection),
@@ -76,14 +78,31 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
                     .name = event.name,
                     .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
                     .logs = config::printable(std::string(join.getLogs()), kMostPathBytes),
+                    .machine = join.getMachine(),
+                    .offers_all_cpus = join.getOffersAllCpus(),
                     .jobs = {},
                     .heard = Clock::now()});
 
   log_(fmt::format("node {} joined: {} with {}{}", node, event.name,
                    scheduler::to_string(event.total),
                    event.gpus > 0 ? fmt::format(", gpu {}", event.gpus) : ""));
+  if (!note.empty()) log_(fmt::format("node {} ({}): {}", node, event.name, note));
   apply(event);
   return node;
+}
+
+/// Two nodes of a machine of which one offers all of its cores.
+std::string Control::why_too_many_cpus(wire::NodeJoin::Reader join) const {
+  for (const auto& [id, other] : routes_.nodes()) {
+    if (other.machine != join.getMachine().cStr() ||
+        (!other.offers_all_cpus && !join.getOffersAllCpus()))
+      continue;
+    return fmt::format(
+        "node {} ({}) is on the same machine, whose cores are offered twice now: twice as much "
+        "runs there at once as it has cores for; give each node its part with --cpus",
+        id, other.name);
+  }
+  return {};
 }
 
 void Control::node_lost(scheduler::NodeId node, scheduler::Incarnation incarnation,

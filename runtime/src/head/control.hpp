@@ -141,6 +141,7 @@ class Control {
   };
 
   // control.cpp
+  std::string why_too_many_cpus(wire::NodeJoin::Reader join) const;
   void apply(const scheduler::Event& event);
   void flush();
   void settle_fate(ProcessId process, ExitRecords::End end);

@@ -31,12 +31,13 @@ struct Head::Impl {
   boost::asio::io_context& loop;
   const HeadOptions options;
   std::function<void(const std::string&)> log;
+  // Before anything is written: a port that cannot be had leaves no files behind.
+  std::unique_ptr<transport::Listener> listener;
   const Identity identity;
   Routes routes;
   Control control;
   OutputRelay output{routes};
   LogRequests logs{routes};
-  std::unique_ptr<transport::Listener> listener;
   transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
   // Held until they hang up: they see the head's end by it.
@@ -50,12 +51,12 @@ struct Head::Impl {
       : loop(io),
         options(std::move(given)),
         log(or_silent(options.log)),
+        listener(listen([this](transport::Socket socket) { accept(std::move(socket)); })),
         identity(options.directory),
         control(io, identity, routes, {options.node_silence, options.driver_silence}, options.token,
                 log, {.rejoin_patience = options.rejoin_patience}),
         acceptor(io, "", {}, log),
         timer(io) {
-    listener = listen([this](transport::Socket socket) { accept(std::move(socket)); });
     tick();
   }
 

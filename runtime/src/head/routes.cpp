@@ -1,5 +1,7 @@
 #include "head/routes.hpp"
 
+#include <algorithm>
+
 namespace troupe::head {
 
 Routes::Node* Routes::node(NodeId id) {
@@ -71,6 +73,12 @@ void Routes::start_process(const scheduler::StartProcess& effect) {
   auto list = start.initGpus(static_cast<unsigned>(effect.gpus.size()));
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, effect.gpus[i]);
   target->connection->send(message);
+}
+
+bool Routes::has_process_of(JobId job) const {
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    return entry.second.node.value() != 0 && entry.second.job == job;
+  });
 }
 
 void Routes::stop_process(NodeId node, ProcessId process, const std::string& why) {

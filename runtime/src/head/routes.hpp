@@ -46,7 +46,9 @@ class Routes {
     std::string name;
     AddressPtr store = {};  // its object store
     std::string logs = {};  // the folder of its processes' log files; empty: none
-    std::set<JobId> jobs;   // announced to it
+    std::string machine = {};
+    bool offers_all_cpus = false;  // of its machine
+    std::set<JobId> jobs;          // announced to it
     std::chrono::steady_clock::time_point heard;
     std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
   };
@@ -81,6 +83,7 @@ class Routes {
   Process* process(ProcessId id);
   const Process* process(ProcessId id) const { return const_cast<Routes*>(this)->process(id); }
   std::vector<ProcessId> processes_of_node(NodeId node) const;
+  bool has_process_of(JobId job) const;
 
   /// A tell to a driver, or to a worker process by way of its node. Lost where there is no way.
   void tell(ProcessId to, HeadRequestId ask, const FillTell& fill);

@@ -82,6 +82,7 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   join.setHost(host);
   join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
+  join.setOffersAllCpus(options.cpus <= 0);
   if (!options.log_directory.empty())
     join.setLogs(std::filesystem::absolute(options.log_directory).string());
 

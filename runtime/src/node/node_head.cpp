@@ -139,6 +139,7 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
   node_ = NodeId(joined.getNode());
   store_->set_node(node_);
   if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
+  if (joined.getNote().size() > 0) log::warn(joined.getNote().cStr());
   if (joined_) std::exchange(joined_, nullptr)(node_);
 }
 

@@ -337,9 +337,15 @@ struct NodeJoin {
   pid @6 :UInt32;
   store @7 :Address;          # its object store
   logs @8 :Text;              # the folder of its processes' log files; empty: they have none
+  offersAllCpus @9 :Bool;     # of its machine
 }
 struct Gpu { index @0 :UInt32; uuid @1 :Text; name @2 :Text; memoryBytes @3 :UInt64; }
-struct NodeJoined { node @0 :UInt32; incarnation @1 :UInt64; cluster @2 :Text; }
+struct NodeJoined {
+  node @0 :UInt32;
+  incarnation @1 :UInt64;
+  cluster @2 :Text;
+  note @3 :Text;              # for who started it; empty: none
+}
 struct StartProcess {
   process @0 :UInt64;
   job @1 :UInt64;             # announced by an earlier jobStarted on this connection

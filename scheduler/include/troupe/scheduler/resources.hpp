@@ -161,7 +161,7 @@ class Resources {
 /// Each amount times `count`.
 Resources times(const Resources& resources, std::int64_t count);
 
-/// "cpu 2, gpu 0.5", in the order of the names; "nothing" if empty.
+/// "cpu 2, memory 8 GB", in the order of the names; "nothing" if empty.
 std::string to_string(const Resources& resources);
 
 }  // namespace troupe::scheduler
