@@ -39,7 +39,9 @@ class Session {
                                              const transport::Accepted&) {
           opened(std::move(open), request);
         },
-        [this](const transport::Denied& denied) { closed_ = denied.why; });
+        [this](const transport::Denied& denied) {
+          closed_ = denied.why + (denied.refused ? "" : head_.advice());
+        });
   }
   ~Session() {
     if (connection_) connection_->close();
@@ -49,7 +51,7 @@ class Session {
     run_until([this] { return answer_.has_value(); }, timeout);
     if (answer_) return *answer_;
     raise({.kind = Failure::Kind::Disconnected,
-           .message = closed_.value_or(silence(timeout)) + (connection_ ? "" : head_.advice())});
+           .message = closed_.value_or(silence(timeout) + (connection_ ? "" : head_.advice()))});
   }
 
   void wait_for_end(std::chrono::seconds timeout) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <boost/algorithm/hex.hpp>
 
 #include <troupe/errors.hpp>
 
@@ -34,7 +35,8 @@ class Printer {
     bool more = false;
     for (const auto& part : answer.at("parts")) {
       print_part(part);
-      more = more || (part.at("more").get<bool>() && !part.at("text").get<std::string>().empty());
+      more = more || (part.at("more").get<bool>() &&
+                      !part.at("text").get_ref<const std::string&>().empty());
     }
     flush_output();
     return more;
@@ -43,7 +45,7 @@ class Printer {
 
  private:
   void print_part(const json& part) {
-    const auto text = part.at("text").get<std::string>();
+    const auto text = boost::algorithm::unhex(part.at("text").get<std::string>());
     const auto process = std::to_string(part.at("process").get<std::uint64_t>());
     const auto next = part.at("next").get<std::uint64_t>();
     if (!places_.contains(process) && next > text.size()) {
@@ -71,7 +73,7 @@ class Printer {
 }  // namespace
 
 int run_logs(const LogsArguments& arguments) {
-  const auto head = find_head(arguments.head);
+  auto head = find_head(arguments.head);
   const auto token = config::find_token(arguments.token_file);
   Printer printer(arguments.what == "job");
   auto what = arguments.what;
@@ -85,6 +87,7 @@ int run_logs(const LogsArguments& arguments) {
                                   {"most", kMostBytes}});
     if (answer.contains("error"))
       raise({.kind = Failure::Kind::Refused, .message = answer.at("error").get<std::string>()});
+    head.file.clear();  // it was there: that it is gone later says nothing of the file
     const bool more = printer.print(answer);
     // The name of an actor is its own while it lives; its last words come after that.
     if (what == "actor" && !answer.at("parts").empty()) {
@@ -99,6 +102,10 @@ int run_logs(const LogsArguments& arguments) {
       if (!arguments.follow) return 1;
     }
     if (!arguments.follow) return 0;
+    if (answer.at("over").get<bool>() && !answer.at("parts").empty() && !more) {
+      say(stderr, fmt::format("troupe: {} {} has ended\n", arguments.what, arguments.which));
+      return 0;
+    }
     if (!more) std::this_thread::sleep_for(kLook);
   }
 }

@@ -55,6 +55,7 @@ int stops_within_a_line(bool parted) {
 }
 
 struct Speaker {
+  void says(const std::string& line) { std::cout << line << std::endl; }
   void speaks() { std::cerr << "an actor speaks" << std::endl; }
   void counts() { std::cout << "rank " << troupe::this_gang()->rank() << " counts" << std::endl; }
   int dies(int by) { return prints_and_dies(by); }
@@ -139,6 +140,30 @@ int hesitates(troupe::Cluster&) {
   return 0;
 }
 
+int prints_bytes() {
+  std::cout << "\xff\xfe and \xc3\x28" << std::endl;
+  return 0;
+}
+
+volatile std::sig_atomic_t signals = 0;
+
+/// Something is done to its log between the lines, each of which waits for a signal.
+int logs_change(troupe::Cluster&) {
+  const auto wait_for_signal = [](int number) {
+    while (signals < number) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
+  const auto speak = [](const troupe::Actor<Speaker>& actor, const std::string& line) {
+    actor.call<&Speaker::says>(line).get(std::chrono::seconds(20));
+  };
+  const auto actor = troupe::spawn<Speaker>();
+  speak(actor, "the first line");
+  wait_for_signal(1);
+  speak(actor, "the second line");
+  wait_for_signal(2);
+  speak(troupe::spawn<Speaker>(), "the line of another process");
+  return 0;
+}
+
 /// Holds an actor until this process is killed.
 int waits(troupe::Cluster&) {
   const auto actor = troupe::with({.name = "speaker"}).spawn<Speaker>();
@@ -152,6 +177,7 @@ int waits(troupe::Cluster&) {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "parted" || what == "stops_parted") std::ios::sync_with_stdio(false);
+  std::signal(SIGUSR1, [](int) { signals = signals + 1; });
   auto cluster = troupe::init(argc, argv);
   if (what == "dies" || what == "parted") return dies(cluster);
   if (what == "actor_dies") return actor_dies(cluster);
@@ -162,6 +188,8 @@ int main(int argc, char** argv) {
   if (what == "stops" || what == "stops_parted") return stops(what != "stops");
   if (what == "hesitates") return hesitates(cluster);
   if (what == "waits") return waits(cluster);
+  if (what == "logs_change") return logs_change(cluster);
+  if (what == "bytes") return troupe::task<prints_bytes>().get();
   std::cerr << "no such thing to do: " << what << '\n';
   return 2;
 }

@@ -1,4 +1,5 @@
 // What worker processes print: where it appears, and when.
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -224,6 +225,45 @@ TEST_CASE("logs -f goes on with what is printed", "[cli][cluster][output]") {
   run_output_driver(cluster, "actor_dies");
   follower.wait_for_output(") begun and ended\n");
   CHECK(count(follower.output(), "with printf") == 1);
+  follower.wait_for_output("troupe: job 1 has ended\n");
+  CHECK(follower.wait() == 0);
+}
+
+TEST_CASE("logs are printed byte for byte", "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  run_output_driver(cluster, "bytes");
+  const auto shown = run({TROUPE_PROGRAM, "logs", "job", "1"}, cluster.environment());
+  CHECK_THAT(shown.output, Catch::Contains(") \xff\xfe and \xc3\x28\n"));
+  CHECK_THAT(shown.output, !Catch::Contains("left out"));
+}
+
+TEST_CASE("logs -f of a cluster that is stopped ends and says so", "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "logs_change"}, cluster.environment());
+  auto follower = Child({TROUPE_PROGRAM, "logs", "-f", "job", "1"}, cluster.environment());
+  follower.wait_for_output("the first line");
+  run({TROUPE_PROGRAM, "stop"}, cluster.environment());
+  CHECK(cluster.head().wait());
+  CHECK(follower.wait() != 0);
+  CHECK_THAT(follower.output(), !Catch::Contains("leaves behind"));
+}
+
+TEST_CASE("a log that is shortened or removed is said to be, and its folder is made again",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "logs_change"}, cluster.environment());
+  driver.wait_for_output("the first line");
+  const auto folder = nlohmann::json::parse(cluster.status()).at("nodes").at(0).at("logs");
+  for (const auto& log : std::filesystem::directory_iterator(folder.get<std::string>()))
+    if (std::filesystem::file_size(log) > 0) std::filesystem::resize_file(log, 0);
+  driver.wait_for_output("was shortened");
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("the second line");
+  std::filesystem::remove_all(folder.get<std::string>());
+  driver.wait_for_output("was removed");
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("the line of another process");
+  CHECK(driver.wait() == 0);
 }
 
 TEST_CASE("logs -f of an actor keeps its lines whole, and has its last words",

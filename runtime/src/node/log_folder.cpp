@@ -46,6 +46,7 @@ bool has_ended(const fs::path& folder) {
 }  // namespace
 
 std::string LogFolder::open(const std::string& path) {
+  path_ = path;
   std::error_code error;
   if (!fs::create_directories(path, error) && error) {
     return fmt::format("cannot make the log directory {}: {}", path, error.message());

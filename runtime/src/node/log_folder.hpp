@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include <unistd.h>
+
 #include "os/unique_fd.hpp"
 
 namespace troupe::node {
@@ -14,8 +16,13 @@ class LogFolder {
  public:
   /// Makes the folder if need be. -> "" or why it cannot be had.
   std::string open(const std::string& path);
+  /// Makes it again where somebody has removed it: processes that start find their folder.
+  void restore() {
+    if (lock_ && ::access(path_.c_str(), F_OK) != 0) open(path_);
+  }
 
  private:
+  std::string path_;
   os::UniqueFd lock_;
 };
 

@@ -24,7 +24,8 @@ constexpr std::size_t kLongestLine = 300;
 constexpr std::size_t kQuotedBytes = 1500;  // of all lines: the head remembers many ends
 
 std::string last_bytes(const std::string& file, std::uint64_t start) {
-  const auto size = os::file_size(file);
+  const auto size = os::file_size(file).value_or(0);
+  if (size < start) start = 0;  // it was shortened
   os::UniqueFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!log || size <= start) return {};
   std::string text(std::min(size - start, kTailBytes), '\0');
@@ -36,7 +37,8 @@ std::string last_bytes(const std::string& file, std::uint64_t start) {
 
 }  // namespace
 
-LogTail::LogTail(std::string file) : file_(std::move(file)), start_(os::file_size(file_)) {}
+LogTail::LogTail(std::string file)
+    : file_(std::move(file)), start_(os::file_size(file_).value_or(0)) {}
 
 std::string LogTail::quote() const {
   if (file_.empty()) return {};

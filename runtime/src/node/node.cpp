@@ -62,10 +62,11 @@ Node::Impl::~Impl() {
   end_children(kKillLimit);
 }
 
-WorkersOptions Node::Impl::workers_options() const {
+WorkersOptions Node::Impl::workers_options() {
   WorkersOptions options;
   options.where = "node " + name_;
   options.log_directory = options_.log_directory;
+  options.restore_logs = [this] { logs_.restore(); };
   options.start_limit = options_.program_start;
   return options;
 }

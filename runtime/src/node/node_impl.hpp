@@ -67,7 +67,7 @@ struct Node::Impl {
   void watch_guardian();
   void on_swept();
   void finish();
-  WorkersOptions workers_options() const;
+  WorkersOptions workers_options();
   OutputTail::Callbacks output_callbacks();
   void flush_output(JobId job);
   bool is_stopping() const { return state_ >= State::Stopping; }

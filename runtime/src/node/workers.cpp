@@ -105,6 +105,7 @@ void Workers::launch(const WorkerPtr& worker) {
   if (!options_.log_directory.empty()) {
     request.log = fmt::format("{}/job-{}-process-{}.log", options_.log_directory, worker->setup.job,
                               worker->process);
+    if (options_.restore_logs) options_.restore_logs();
     // Numbers begin anew with each head, and the folder may be that of an earlier node.
     if (worker->attempts == 1) std::rename(request.log.c_str(), (request.log + ".old").c_str());
   }

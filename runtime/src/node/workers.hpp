@@ -35,6 +35,7 @@ struct WorkersOptions {
   std::string where;  ///< this node, for messages: its name
   /// One file for each worker process; empty: inherited.
   std::string log_directory;
+  std::function<void()> restore_logs = {};       ///< makes that folder again where it was removed
   std::chrono::milliseconds start_limit{10000};  ///< of one that is executed, up to troupe::init
   /// For a process without its link, to end by itself.
   std::chrono::milliseconds link_grace{1000};

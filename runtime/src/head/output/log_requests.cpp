@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/algorithm/hex.hpp>
+
 namespace troupe::head {
 
 using nlohmann::json;
@@ -17,6 +19,7 @@ void LogRequests::ask(const Wanted& wanted, Answer answer) {
   auto& waiting = waiting_[id];
   waiting.answer = std::move(answer);
   waiting.until = Clock::now() + kPatience;
+  waiting.over = is_over(wanted);
   for (auto& [node_id, node] : routes_.nodes()) {
     if (node.logs.empty()) continue;
     waiting.nodes.insert(node_id);
@@ -38,6 +41,11 @@ void LogRequests::ask(const Wanted& wanted, Answer answer) {
   if (waiting.nodes.empty()) settle(id);
 }
 
+bool LogRequests::is_over(const Wanted& wanted) const {
+  if (wanted.process.value() != 0) return routes_.process(wanted.process) == nullptr;
+  return !routes_.jobs().contains(wanted.job) && !routes_.has_process_of(wanted.job);
+}
+
 void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
   const auto found = waiting_.find(reply.getId());
   const auto* node = routes_.node(node_id);
@@ -50,7 +58,8 @@ void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
          {"job", part.getJob()},
          {"process", part.getProcess()},
          {"file", part.getFile().cStr()},
-         {"text", std::string(reinterpret_cast<const char*>(text.begin()), text.size())},
+         {"text", boost::algorithm::hex_lower(
+                      std::string(reinterpret_cast<const char*>(text.begin()), text.size()))},
          {"next", part.getNext()},
          {"more", part.getMore()}});
   }
@@ -82,7 +91,8 @@ void LogRequests::settle(std::uint64_t id) {
   for (const auto node_id : waiting.nodes) {
     if (const auto* node = routes_.node(node_id)) silent.push_back(node->name);
   }
-  waiting.answer({{"parts", std::move(waiting.parts)}, {"silent", std::move(silent)}});
+  waiting.answer(
+      {{"parts", std::move(waiting.parts)}, {"silent", std::move(silent)}, {"over", waiting.over}});
 }
 
 }  // namespace troupe::head

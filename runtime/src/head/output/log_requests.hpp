@@ -32,7 +32,8 @@ class LogRequests {
   explicit LogRequests(Routes& routes) : routes_(routes) {}
 
   /// {"parts": [{"node", "node_name", "job", "process", "file", "text", "next", "more"}],
-  /// "silent": [names of nodes that have not answered]}, or {"error"}.
+  /// "silent": [names of nodes that have not answered], "over": nothing can be added any more}, or
+  /// {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has none but UTF-8.
   void ask(const Wanted& wanted, Answer answer);
   void on_reply(NodeId node, wire::LogReply::Reader reply);
   void node_gone(NodeId node);
@@ -44,7 +45,9 @@ class LogRequests {
     std::set<NodeId> nodes;
     nlohmann::json parts = nlohmann::json::array();
     Clock::time_point until;
+    bool over = false;
   };
+  bool is_over(const Wanted& wanted) const;
   void settle(std::uint64_t id);
 
   Routes& routes_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 16 << 10;
 constexpr std::size_t kEventBytes = 16 << 10;
+constexpr std::uint32_t kWatchedEvents =
+    IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR;
 
 std::string name_of(const std::string& file) { return file.substr(file.rfind('/') + 1); }
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/')); }
@@ -31,11 +34,9 @@ struct OutputTail::Followed {
   os::UniqueFd file;  // opened with its first bytes
   LineCutter cutter;
   OutputBudget budget;
-
-  std::uint64_t unread() {
-    const auto size = os::file_size(source.file);
-    return size > offset ? size - offset : 0;
-  }
+  bool is_changed = false;  // shortened: places say nothing of what ran
+  bool was_there = false;
+  bool is_gone = false;
 };
 
 OutputTail::OutputTail(boost::asio::io_context& loop, OutputLimits limits, Callbacks callbacks)
@@ -59,13 +60,15 @@ void OutputTail::add(ProcessId process, Source source) {
   if (!alive_) return;
   watch(source.file);
   by_name_[name_of(source.file)] = process;
-  const auto size = os::file_size(source.file);
+  const auto found = os::file_size(source.file);
+  const auto size = found.value_or(0);
   followed_[process] =
       std::make_unique<Followed>(Followed{.source = std::move(source),
                                           .offset = size,
                                           .file = {},
                                           .cutter = LineCutter(size),
-                                          .budget = OutputBudget(limits_.process_bytes)});
+                                          .budget = OutputBudget(limits_.process_bytes),
+                                          .was_there = found.has_value()});
   // Where no event can come, somebody has to look.
   if (!events_.is_open()) gather(limits_.retry);
 }
@@ -79,17 +82,19 @@ void OutputTail::started(ProcessId process, pid_t pid) {
 
 void OutputTail::watch(const std::string& file) {
   const auto folder = folder_of(file);
-  if (folders_.contains(folder)) return;
-  if (folders_.empty()) {
-    const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  const auto is_this = [&](const auto& watched) { return watched.second == folder; };
+  if (std::ranges::any_of(folders_, is_this)) return;
+  if (!events_.is_open()) {
+    const int fd = looks_by_time_ ? -1 : ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (fd < 0) return;
     events_.assign(fd);
     wait_for_growth();
   }
-  if (events_.is_open() &&
-      ::inotify_add_watch(events_.native_handle(), folder.c_str(), IN_MODIFY) >= 0) {
-    folders_.insert(folder);
+  const int watch = ::inotify_add_watch(events_.native_handle(), folder.c_str(), kWatchedEvents);
+  if (watch >= 0) {
+    folders_[watch] = folder;
   } else {
+    looks_by_time_ = true;
     events_.close();
   }
 }
@@ -125,11 +130,15 @@ void OutputTail::read_events() {
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
       at += sizeof *event + event->len;
-      if ((event->mask & IN_Q_OVERFLOW) != 0) {
+      if ((event->mask & IN_IGNORED) != 0) {
+        folders_.erase(event->wd);  // removed, with all files in it
+      } else if ((event->mask & IN_Q_OVERFLOW) != 0) {
         for (const auto& [process, followed] : followed_) grown_.insert(process);
       } else if (event->len > 0) {
         const auto found = by_name_.find(event->name);
-        if (found != by_name_.end()) grown_.insert(found->second);
+        if (found == by_name_.end()) continue;
+        if ((event->mask & IN_CREATE) != 0) followed_.at(found->second)->was_there = true;
+        grown_.insert(found->second);
       }
     }
   }
@@ -162,7 +171,7 @@ void OutputTail::finish(ProcessId process) {
   followed.budget = OutputBudget(limits_.process_bytes);
   const auto others = std::exchange(budget_, OutputBudget(limits_.node_bytes));
   read(followed);
-  if (const auto unread = followed.unread(); unread > 0) {
+  if (const auto unread = look(followed); unread > 0) {
     followed.offset += unread;
     followed.cutter.skip(unread);
   }
@@ -174,10 +183,32 @@ void OutputTail::finish(ProcessId process) {
   followed_.erase(process);
 }
 
+std::uint64_t OutputTail::look(Followed& followed) {
+  const auto say = [&](const char* what) {
+    followed.cutter.cut();
+    followed.cutter.append(fmt::format("[troupe: {} {}]\n", followed.source.file, what));
+    followed.is_changed = true;
+  };
+  if (followed.is_gone) return 0;
+  const auto size = os::file_size(followed.source.file);
+  if (!size) {
+    followed.is_gone = followed.was_there;  // its process makes it as it starts
+    if (followed.is_gone) say("was removed: what this process prints is shown and kept no more");
+    return 0;
+  }
+  followed.was_there = true;
+  if (*size < followed.offset) {
+    say("was shortened: its lines have no function from here on");
+    followed.offset = 0;
+    followed.file.reset();
+  }
+  return *size - followed.offset;
+}
+
 bool OutputTail::read(Followed& followed) {
   const auto now = Clock::now();
   for (;;) {
-    const auto unread = followed.unread();
+    const auto unread = look(followed);
     auto plan = plan_read(unread, followed.budget.left(now), limits_.process_bytes);
     plan.read = std::min(plan.read, budget_.left(now));
     if (plan.skip > 0) {
@@ -214,7 +245,7 @@ std::vector<LabelledLines> OutputTail::take_lines(Followed& followed) {
   if (lines.empty()) return {};
   const auto& labels = followed.source.labels;
   std::vector<runtime::LabelHistory::Span> spans;
-  if (labels && !lines.begins.empty()) spans = labels(lines.begins.front());
+  if (labels && !lines.begins.empty() && !followed.is_changed) spans = labels(lines.begins.front());
   return label_lines(std::move(lines), spans);
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,6 +38,10 @@ struct OutputLimits {
 /// What the worker processes of a node print, on its way to the head: follows the ends of their log
 /// files and sends whole lines, in batches. Within limits: what is too much is left out here, and
 /// counted, but not in the files. Lives on the node's loop.
+///
+/// A file that somebody shortens is followed from its new begin, and its lines have no function any
+/// more, since that is known by place. One that is removed or renamed can be followed no more. Both
+/// are said among the lines of its process.
 ///
 ///   [idle] --a file has grown--> [gathering] --batch over--> [idle], or [gathering] again where more waits
 class OutputTail {
@@ -80,6 +85,8 @@ class OutputTail {
   void send_grown();
   /// -> false: more waits.
   bool read(Followed& followed);
+  /// Notices what was done to the file besides writing at its end. -> bytes that were not read yet.
+  static std::uint64_t look(Followed& followed);
   void read_bytes(Followed& followed, std::uint64_t bytes);
   enum class Unfinished : std::uint8_t { Kept, Sent };
   void send(const std::set<ProcessId>& processes, Unfinished unfinished);
@@ -92,7 +99,8 @@ class OutputTail {
   boost::asio::posix::stream_descriptor events_;
   boost::asio::steady_timer timer_;
   bool gathering_ = false;
-  std::set<std::string> folders_;  // that are watched
+  bool looks_by_time_ = false;          // a folder cannot be watched
+  std::map<int, std::string> folders_;  // that are watched, by the watch's number
   std::unordered_map<ProcessId, std::unique_ptr<Followed>> followed_;
   std::unordered_map<std::string, ProcessId> by_name_;  // of the file, without its folder
   std::set<ProcessId> grown_;
