@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <semaphore>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
@@ -35,11 +37,14 @@ struct Worker {
   bool has_given_up = false;
   unsigned threads = 1;  // for libraries
 
+  std::binary_semaphore has_work{0};  // the thread for its sockets waits for it
+
   boost::asio::steady_timer patience{loop};
 
   void begin(wire::WorkerConfig::Reader config);
   void configure(wire::WorkerConfig::Reader config);
   void take_record();
+  void make_thread();
   void announce();
   void give_up(const std::string& why);
 };
@@ -48,6 +53,7 @@ struct Worker {
 /// its log.
 void Worker::begin(wire::WorkerConfig::Reader config) try {
   configure(config);
+  make_thread();
 } catch (const std::exception& error) {
   give_up(error.what());
 } catch (...) {
@@ -105,6 +111,18 @@ void Worker::take_record() {
   }
 }
 
+/// Before this process is ready: one that ends after that is started again, without an end where its
+/// user may have no more threads. Up to its first call one thread does for both; then a loop that
+/// stands still would hold up what others ask of it.
+void Worker::make_thread() try {
+  std::thread([this] {
+    has_work.acquire();
+    loop.run();
+  }).detach();
+} catch (const std::system_error& error) {
+  throw std::runtime_error(std::string("it cannot have a thread for its sockets: ") + error.what());
+}
+
 void Worker::announce() {
   const auto& self = *process->identity().self;
   transport::Outgoing ready;
@@ -141,15 +159,8 @@ void run_worker(int fd) {
   if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
   worker.announce();
   os::set_library_threads(worker.threads);  // on the thread that will run user code
-  // Up to its first call one thread does for both; then a loop that stands still would hold up what
-  // others ask of it.
   while (!worker.process->executor().has_work()) worker.loop.run_one();
-  try {
-    std::thread([&worker] { worker.loop.run(); }).detach();
-  } catch (const std::system_error& error) {
-    worker.give_up(std::string("it cannot have a thread for its sockets: ") + error.what());
-    worker.loop.run();
-  }
+  worker.has_work.release();
   worker.process->executor().run();
 }
 
