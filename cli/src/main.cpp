@@ -50,15 +50,22 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
                      "a label for placement, KEY=VALUE; may be repeated");
   command.add_option("--name", arguments.name, "the node's name (default: the host name)")
       ->check(a_name());
-  command.add_option("--node-host", arguments.host,
-                     "address where its processes listen (default: the one that reaches the head)");
-  command.add_option(
-      "--object-store-memory", arguments.object_store_memory,
-      "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)");
-  command.add_option("--spill-directory", arguments.spill_directory,
-                     "where large values go that memory has no room for (default: /var/tmp)");
-  command.add_option("--log-dir", arguments.log_directory,
-                     "where its worker processes' output goes (default: a folder of its own)");
+  command
+      .add_option("--node-host", arguments.host,
+                  "address where its processes listen (default: the one that reaches the head)")
+      ->check(not_empty());
+  command
+      .add_option("--object-store-memory", arguments.object_store_memory,
+                  "memory for large values, such as 500MB or 4GiB (default: 30 % of what there is)")
+      ->check(not_empty());
+  command
+      .add_option("--spill-directory", arguments.spill_directory,
+                  "where large values go that memory has no room for (default: /var/tmp)")
+      ->check(not_empty());
+  command
+      .add_option("--log-dir", arguments.log_directory,
+                  "where its worker processes' output goes (default: a folder of its own)")
+      ->check(not_empty());
   command
       .add_option("--keep-logs", arguments.kept_logs,
                   "log folders of ended nodes to keep, where --log-dir is not given")
@@ -67,11 +74,14 @@ void add_node_options(CLI::App& command, NodeArguments& arguments) {
 }
 
 void add_options(CLI::App& command, HeadArguments& arguments) {
-  command.add_option("--host", arguments.host, "address to listen on")->capture_default_str();
+  command.add_option("--host", arguments.host, "address to listen on")
+      ->check(not_empty())
+      ->capture_default_str();
   command.add_option("--port", arguments.port, "port to listen on; 0: any free one")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database");
+  command.add_option("--state-dir", arguments.state_directory, "where the head keeps its database")
+      ->check(not_empty());
   command
       .add_option("--token-file", arguments.token_file,
                   "the cluster's secret; made if it is not there")
@@ -160,10 +170,13 @@ int run(int argc, char** argv) {
   add_command(app, "stop", "End this cluster, and no other: its jobs, its nodes, its head.",
               run_stop, exit_code);
   try {
-    refuse_unknown_command(app, argc, argv);
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    try {
+      refuse_unknown_command(app, argc, argv);
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      exit_code = app.exit(error) == 0 ? 0 : 2;  // also what was asked for, as --help
+      flush_output();
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "troupe: %s\n", error.what());
     return 1;

@@ -225,6 +225,7 @@ TEST_CASE("a second head on the same port or state is refused with the way out",
   const auto same_port = run({TROUPE_PROGRAM, "head", "--port", port}, cluster.environment());
   CHECK(same_port.exit_code == 1);
   CHECK_THAT(same_port.output, Catch::Contains(port) && Catch::Contains("in use"));
+  CHECK_FALSE(std::filesystem::exists(cluster.folder() + "/troupe/head-" + port));
   const auto same_state = run({TROUPE_PROGRAM, "head", "--port", "0"}, cluster.environment());
   CHECK(same_state.exit_code == 1);
   CHECK_THAT(same_state.output, Catch::Contains("another head"));
@@ -263,6 +264,9 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
       {"--resource", "disk=0.00001", "'0.00001' rounds to nothing"},
       {"--head", "", "--head: was given an empty value"},
       {"--token-file", "", "--token-file: was given an empty value"},
+      {"--log-dir", "", "--log-dir: was given an empty value"},
+      {"--node-host", "", "--node-host: was given an empty value"},
+      {"--spill-directory", "", "--spill-directory: was given an empty value"},
       {"--object-store-memory", "-5", "'-5' is not a size"},
       {"--object-store-memory", "1", "'1' is not a size from 1MiB"},
       {"--object-store-memory", "18446744073709551616", "is not a size"},
@@ -294,6 +298,9 @@ TEST_CASE("an option's value that makes no sense is named before anything starts
                         cluster.environment());
   CHECK(both.exit_code == 2);
   CHECK_THAT(both.output, Catch::Contains("--cpus excludes --no-node"));
+  const auto stateless = run({TROUPE_PROGRAM, "head", "--state-dir", ""}, cluster.environment());
+  CHECK(stateless.exit_code == 2);
+  CHECK_THAT(stateless.output, Catch::Contains("--state-dir: was given an empty value"));
   const auto unknown = run({TROUPE_PROGRAM, "haed"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.output, Catch::Contains("no command 'haed'"));
