@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -241,6 +242,13 @@ template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs,
                                                 std::chrono::milliseconds timeout) {
   return detail::get_all(refs, timeout);
+}
+/// The same of refs in braces: get({first, second}).
+template <class T>
+requires(!std::is_void_v<T>) std::vector<T> get(
+    std::initializer_list<Ref<T>> refs,
+    std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
+  return detail::get_all(std::vector<Ref<T>>(refs), timeout);
 }
 /// Waits for all. Throws as soon as any of them fails, as the above.
 inline void get(const std::vector<Ref<void>>& refs) { detail::require_all(refs, std::nullopt); }

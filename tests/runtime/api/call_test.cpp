@@ -216,6 +216,7 @@ TEST_CASE("a gang is called rank by rank or all at once", "[api][gang]") {
   REQUIRE(gang.size() == 3);
   CHECK(gang.rank(1).call<&Counter::add>(5).get() == 15);
   CHECK(troupe::get(gang.all<&Counter::add>(1)) == std::vector{11, 16, 11});
+  CHECK(troupe::get({troupe::put(1), troupe::put(2)}) == std::vector{1, 2});
   CHECK_THROWS_AS(gang.rank(3), std::out_of_range);
   CHECK_THROWS_AS(troupe::gang<Counter>({.size = 0}, 1), std::invalid_argument);
 }

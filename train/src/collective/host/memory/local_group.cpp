@@ -209,7 +209,7 @@ void LocalGroup::throw_ended(int local) const {
         "rank {} has closed its communicator, as a function does that returns", world_rank(local)));
   }
   patience_.throw_gone(
-      fmt::format("rank {} (process {}) has ended", world_rank(local), slot(local).pid.load()));
+      fmt::format("rank {} (pid {}) has ended", world_rank(local), slot(local).pid.load()));
 }
 
 std::vector<int> LocalGroup::missing(std::uint32_t step) const {

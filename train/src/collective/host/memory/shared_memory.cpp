@@ -147,8 +147,8 @@ void SharedMemory::open(Patience& patience, const std::string& key, int maker) {
                                "bytes: every rank must give the communicator the same options",
                                maker, text, rank, bytes_)});
   }
-  const auto what = fmt::format("rank {} cannot open the shared memory of rank {} (process {})",
-                                rank, maker, offer->pid);
+  const auto what = fmt::format("rank {} cannot open the shared memory of rank {} (pid {})", rank,
+                                maker, offer->pid);
   // Neither waits for a pipe nor takes over a terminal, if the number belongs to one by now.
   fd_ = ::open(fmt::format("/proc/{}/fd/{}", offer->pid, offer->descriptor).c_str(),
                O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
