@@ -112,12 +112,12 @@ TEST_CASE("the table of a run", "[tune][render]") {
         "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
 }
 
-TEST_CASE("a table on a narrow terminal leaves out what it has no room for", "[tune][render]") {
+TEST_CASE("a table on a narrow terminal marks that it leaves columns out", "[tune][render]") {
   const auto table = render_table(sweep(), {.width = 46});
   CHECK(table ==
         "tune: max accuracy, 41.3 s, 24 trials: 2 ru...\n"
         "best: trial 7, accuracy 0.9812 at t=26: lr=...\n"
-        "trial  status   t  accuracy  best     lr\n"
+        "trial  status   t  accuracy  best     lr  >\n"
         "   21  running  3      0.91  0.92    0.2\n"
         "   23  pending  0         -     -  0.004\n"
         "   20  stopped  1      0.41  0.41    0.9\n"
@@ -326,11 +326,12 @@ TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][
   overview.rungs = {{.bracket = 0, .rung = 0, .t = 1, .reached = 1, .stopped = 1, .cutoff = 2},
                     {.bracket = 1, .rung = 0, .t = 3}};
   overview.ended_early = "ended by the user (SIGINT)";
+  overview.ended_with_run = 1;
   CHECK(render_summary(overview, {}) ==
         "tune: 8 trials in 1 h 2 min\n"
         "  ended early: ended by the user (SIGINT)\n"
         "  best: none; no trial reported a finite 'loss'\n"
-        "  0 terminated, 1 stopped, 7 errored\n"
+        "  0 terminated, 1 stopped (1 as the run ended), 7 errored\n"
         "    bracket 0 rung 0 (t=1): 1 judged, 1 stopped: 1 above the cutoff; the cutoff is 2 now\n"
         "    bracket 1 rung 0 (t=3): 0 judged, 0 stopped\n"
         "    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: "

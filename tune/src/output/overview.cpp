@@ -62,6 +62,7 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     overview.takeovers +=
         static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
     overview.pauses += static_cast<std::size_t>(trial.pauses);
+    if (trial.ended_with_run) ++overview.ended_with_run;
     if (trial.restarts == 0) continue;
     overview.restarts += static_cast<std::size_t>(trial.restarts);
     overview.restarted = {trial.id, trial.restart_reason};

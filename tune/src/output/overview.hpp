@@ -30,8 +30,9 @@ struct Overview {
   std::vector<std::string> fields = {};            ///< the searched ones
   std::optional<Row> best = {};
   std::vector<Row> rows = {};
-  std::vector<Row> errored = {};  ///< at most kMostErrors of them
-  std::size_t restarts = 0;       ///< of trials, after failures of the cluster
+  std::vector<Row> errored = {};   ///< at most kMostErrors of them
+  std::size_t ended_with_run = 0;  ///< trials that were stopped since the run was
+  std::size_t restarts = 0;        ///< of trials, after failures of the cluster
   struct Restarted {
     TrialId trial = 0;
     std::string why = {};

@@ -119,9 +119,12 @@ std::string render_summary(const Overview& overview, const Look& look) {
     text += fmt::format("  ended early: {}\n", overview.ended_early);
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
+  const auto with_run = overview.ended_with_run == 0
+                            ? std::string()
+                            : fmt::format(" ({} as the run ended)", overview.ended_with_run);
   text +=
-      fmt::format("  {} terminated, {} stopped, {} errored\n", overview.count(Status::Terminated),
-                  overview.count(Status::Stopped), overview.count(Status::Errored));
+      fmt::format("  {} terminated, {} stopped{}, {} errored\n", overview.count(Status::Terminated),
+                  overview.count(Status::Stopped), with_run, overview.count(Status::Errored));
   if (overview.restarts > 0) {
     text += fmt::format("  {} after failures of the cluster; the last of trial {}: {}\n",
                         counted(overview.restarts, "restart"), overview.restarted.trial,

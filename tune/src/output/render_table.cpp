@@ -69,10 +69,15 @@ std::size_t width_of(const std::vector<Column>& columns) {
   return sum;
 }
 
-/// Leaves out columns from the right until the rest fits.
+/// Leaves out columns from the right until the rest fits, with a mark of one that says so.
 void fit(std::vector<Column>& columns, std::size_t width) {
-  while (columns.size() > 1 && width_of(columns) > width) columns.pop_back();
+  const bool fits = width_of(columns) <= width;
+  const auto for_mark = fits ? 0 : kGap + 1;
+  while (columns.size() > 1 && width_of(columns) + for_mark > width) columns.pop_back();
   columns.front().width = std::min(columns.front().width, width);
+  if (fits || width_of(columns) + for_mark > width) return;
+  const std::vector<std::string> none(columns.front().cells.size());
+  columns.push_back({">", none, false, 1});
 }
 
 void add_note_column(std::vector<Column>& columns, const Overview& overview, std::size_t width) {

@@ -46,6 +46,7 @@ struct Trial {
   /// Its attempt was told to end, and its gang was not yet seen to.
   bool stopping = false;
   Status outcome = Status::Terminated;  ///< what it will be if its gang ends now without a fault
+  bool ended_with_run = false;          ///< stopped since the run was, and by no scheduler
   /// Its attempt ends, and the next one is to begin in the same step.
   bool replaced = false;
   /// Its attempt before the last one failed, and it has not reported since.
