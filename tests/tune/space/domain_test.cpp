@@ -1,8 +1,10 @@
 #include <troupe/tune/domain.hpp>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <catch2/catch.hpp>
 
@@ -51,6 +53,14 @@ TEST_CASE("every value that is drawn is in its domain and of its kind", "[tune][
                                     integer(INT64_MIN, INT64_MAX),
                                     choice({"a", "b"}),
                                     grid({true, false}),
+                                    uniform(-1, 1, 0.3),
+                                    loguniform(0.1, 10, 0.1),
+                                    integer(-7, 20, 4),
+                                    integer(INT64_MIN, INT64_MAX, 1000),
+                                    log_integer(1, 1'000'000),
+                                    normal(-5, 10),
+                                    normal(0, 1, 0.1),
+                                    ordinal({"small", "large"}),
                                     Domain(42)};
   Random random(seed);
   for (const auto& domain : domains) {
@@ -104,4 +114,81 @@ TEST_CASE("a scalar keeps its kind and prints as it can be read back", "[tune][s
   CHECK(kind_of(Scalar(2.0f)) == "real number");
   CHECK_THROWS_AS(Scalar(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument);
   CHECK(to_string(Configuration{{"lr", 0.5}, {"name", "adam"}}) == "lr=0.5, name=adam");
+}
+
+TEST_CASE("a domain with a step has the multiples from its lower bound", "[tune][domain]") {
+  std::set<double> seen;
+  Random random(3);
+  const auto quarters = uniform(0, 1, 0.25);
+  for (int draw = 0; draw < 200; ++draw) seen.insert(real(quarters.sample(random)));
+  CHECK(seen == std::set<double>{0, 0.25, 0.5, 0.75, 1});
+  CHECK(to_string(quarters) == "uniform(0, 1, 0.25)");
+  CHECK(quarters.nearest(0.6) == Scalar(0.5));
+  CHECK(quarters.nearest(7) == Scalar(1.0));
+  CHECK_FALSE(quarters.contains(Scalar(0.3)));
+  // As people write them, and not 0.30000000000000004.
+  CHECK(uniform(0, 1, 0.1).nearest(0.31) == Scalar(0.3));
+  CHECK(uniform(0, 1, 0.1).contains(Scalar(0.7)));
+  CHECK(uniform(0, 1, 0.1).range()->high == 1);
+  CHECK(uniform(0, 1, 0.3).range()->high == 0.9);
+  const auto thirds = integer(-4, 5, 3);
+  std::set<std::int64_t> whole;
+  for (int draw = 0; draw < 200; ++draw)
+    whole.insert(std::get<std::int64_t>(thirds.sample(random).value()));
+  CHECK(whole == std::set<std::int64_t>{-4, -1, 2, 5});
+  CHECK_FALSE(thirds.contains(Scalar(0)));
+  CHECK(thirds.nearest(0.6) == Scalar(2));
+  CHECK(integer(INT64_MIN, INT64_MAX, INT64_MAX).nearest(0) == Scalar(-1));
+}
+
+TEST_CASE("a log integer falls into every octave about equally often", "[tune][domain]") {
+  const auto domain = log_integer(1, 1023);
+  Random random(5);
+  std::array<int, 10> octaves{};
+  constexpr int draws = 40'000;
+  for (int draw = 0; draw < draws; ++draw) {
+    const auto value = std::get<std::int64_t>(domain.sample(random).value());
+    REQUIRE(domain.contains(Scalar(value)));
+    ++octaves.at(static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(value)) - 1));
+  }
+  // From 0.5 the first octave reaches to 1.5, the others are an octave but for half a number.
+  const double all = std::log(1023.5 / 0.5);
+  for (std::size_t octave = 0; octave < octaves.size(); ++octave) {
+    const auto low = std::exp2(static_cast<double>(octave)) - 0.5;
+    const auto high = std::exp2(static_cast<double>(octave) + 1) - 0.5;
+    CHECK(octaves[octave] == Approx(draws * std::log(high / low) / all).epsilon(0.06));
+  }
+}
+
+TEST_CASE("a normal domain has its mean and its deviation", "[tune][domain]") {
+  const auto domain = normal(3, 2);
+  Random random(11);
+  double sum = 0, squares = 0;
+  constexpr int draws = 40'000;
+  for (int draw = 0; draw < draws; ++draw) {
+    const auto x = real(domain.sample(random));
+    sum += x;
+    squares += (x - 3) * (x - 3);
+  }
+  CHECK(sum / draws == Approx(3).margin(0.04));
+  CHECK(std::sqrt(squares / draws) == Approx(2).epsilon(0.015));
+  CHECK(normal(0, 1, 0.5).nearest(0.8) == Scalar(1.0));
+  CHECK(normal(0, 1, 0.5).contains(Scalar(-2.5)));
+  CHECK_FALSE(normal(0, 1, 0.5).contains(Scalar(0.3)));
+}
+
+TEST_CASE("steps and deviations that can not be are refused", "[tune][domain]") {
+  CHECK_THROWS_WITH(uniform(0, 1, 0), Equals("uniform(0, 1, 0): the step has to be above 0"));
+  CHECK_THROWS_WITH(integer(0, 9, -2), Equals("integer(0, 9, -2): the step has to be above 0"));
+  CHECK_THROWS_WITH(uniform(0, 1, kNan),
+                    Equals("uniform(0, 1, nan): every value has to be finite"));
+  CHECK_THROWS_WITH(loguniform(0.1, 1, 0.2),
+                    Equals("loguniform(0.1, 1, 0.2): the step of a logarithmic range has to be at "
+                           "most its lower bound"));
+  CHECK_THROWS_WITH(log_integer(0, 4),
+                    Equals("log_integer(0, 4): a logarithm needs a lower bound above 0"));
+  CHECK_THROWS_WITH(normal(0, 0), Equals("normal(0, 0): the deviation has to be above 0"));
+  CHECK_THROWS_WITH(uniform(0, 1, 1e-300), Catch::Contains("more steps than a double can count"));
+  CHECK_THROWS_WITH(ordinal(std::vector<Scalar>{}),
+                    Equals("ordinal(): there is no value to choose"));
 }

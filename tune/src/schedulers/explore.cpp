@@ -18,14 +18,15 @@ Scalar neighbour(const Scalar& value, const Domain& domain, Random& random) {
 Scalar multiplied(const Scalar& value, const Domain& domain, const std::vector<double>& factors,
                   Random& random) {
   const auto factor = factors[random.below(factors.size())];
-  if (const auto* real = std::get_if<double>(&value.value())) return domain.nearest(*real * factor);
+  const auto* real = std::get_if<double>(&value.value());
   const auto* whole = std::get_if<std::int64_t>(&value.value());
-  if (!whole) return domain.sample(random);
-  auto moved = domain.nearest(static_cast<double>(*whole) * factor);
+  const auto range = domain.range();
+  if (!range || (!real && !whole)) return domain.sample(random);
+  const auto number = real ? *real : static_cast<double>(*whole);
+  auto moved = domain.nearest(number * factor);
   // Small numbers would be rounded back to themselves for ever.
-  if (domain.kind() == Domain::Kind::Integer && moved == value && factor != 1) {
-    moved = domain.nearest(static_cast<double>(*whole) + ((factor > 1) == (*whole >= 0) ? 1 : -1));
-  }
+  if (range->step > 0 && moved == value && factor != 1)
+    moved = domain.nearest(number + ((factor > 1) == (number >= 0) ? range->step : -range->step));
   return moved;
 }
 
@@ -35,7 +36,8 @@ Scalar explored(const Scalar& value, const Domain& domain, const Explore& how, R
   using Kind = Domain::Kind;
   if (domain.kind() == Kind::Constant) return domain.values().front();
   if (random.unit() < how.resample) return domain.sample(random);
-  if (domain.kind() == Kind::Choice || domain.kind() == Kind::Grid)
+  if (domain.kind() == Kind::Choice || domain.kind() == Kind::Grid ||
+      domain.kind() == Kind::Ordinal)
     return neighbour(value, domain, random);
   return multiplied(value, domain, how.factors, random);
 }

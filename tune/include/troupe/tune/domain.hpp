@@ -17,9 +17,11 @@ namespace troupe::tune {
 /// Where the values of a numeric domain lie, and how they are spread.
 struct Range {
   double low = 0;
-  double high = 0;      ///< not part of it, but where low == high; of integers, part of it
+  double high = 0;      ///< not part of it, but where low == high; with a step, part of it
   bool is_log = false;  ///< the logarithms are equally likely
   double step = 0;      ///< between neighbours; 0: every real number
+  double mean = 0;  ///< of a normal distribution, which has no bounds: low and high are infinite
+  double deviation = 0;  ///< likewise; 0: it is none
   friend bool operator==(const Range&, const Range&) = default;
 };
 
@@ -28,35 +30,57 @@ struct Range {
 /// values, for a domain that is empty or not finite.
 class Domain {
  public:
-  enum class Kind : std::uint8_t { Constant, Uniform, LogUniform, Integer, Choice, Grid };
+  enum class Kind : std::uint8_t {
+    Constant,
+    Uniform,
+    LogUniform,
+    Integer,
+    Choice,
+    Grid,
+    LogInteger,
+    Normal,
+    Ordinal
+  };
 
   template <class Constant>
   requires std::constructible_from<Scalar, Constant> Domain(Constant constant)
       : Domain{Kind::Constant, {Scalar(std::move(constant))}} {}
 
   Kind kind() const { return kind_; }
-  /// The values themselves of a constant, a choice or a grid; the lower and the upper bound of a
-  /// range.
+  /// The values themselves of a constant, a choice, an ordinal or a grid; the lower and the upper
+  /// bound of a range, the mean and the deviation of a normal distribution, then the step, if any.
   const std::vector<Scalar>& values() const { return values_; }
   /// Draws one value. A grid draws like a choice.
   Scalar sample(Random& random) const;
   /// True for every value that sample can return.
   bool contains(const Scalar& value) const;
-  /// None for a constant, a choice and a grid, whose values() are all there are.
+  /// None for a constant, a choice, an ordinal and a grid, whose values() are all there are.
   std::optional<Range> range() const;
-  /// Of a range (uniform, loguniform, integer): the value in it that is nearest to a finite x.
+  /// Of a range: the value in it that is nearest to a finite x.
   Scalar nearest(double x) const;
 
   friend bool operator==(const Domain&, const Domain&) = default;
 
  private:
   friend Domain uniform(double low, double high);
+  friend Domain uniform(double low, double high, double step);
   friend Domain loguniform(double low, double high);
+  friend Domain loguniform(double low, double high, double step);
   friend Domain integer(std::int64_t low, std::int64_t high);
+  friend Domain integer(std::int64_t low, std::int64_t high, std::int64_t step);
+  friend Domain log_integer(std::int64_t low, std::int64_t high);
+  friend Domain normal(double mean, double deviation);
+  friend Domain normal(double mean, double deviation, double step);
+  friend Domain ordinal(std::vector<Scalar> values);
   friend Domain choice(std::vector<Scalar> values);
   friend Domain grid(std::vector<Scalar> values);
 
   Domain(Kind kind, std::vector<Scalar> values);
+  void check_bounds() const;
+  void check_step() const;
+  double step() const;
+  std::uint64_t last_step() const;
+  Scalar at_step(std::uint64_t steps) const;
 
   Kind kind_;
   std::vector<Scalar> values_;
@@ -64,12 +88,29 @@ class Domain {
 
 /// Real numbers in [low, high), each equally likely.
 Domain uniform(double low, double high);
+/// low, low + step, ..., up to high, which is one of them where it can be. 0 < step.
+Domain uniform(double low, double high, double step);
 /// Real numbers in [low, high), their logarithms equally likely. 0 < low.
 Domain loguniform(double low, double high);
+/// low, low + step, ..., up to high: each as likely as the logarithms that round to it are.
+/// 0 < step <= low.
+Domain loguniform(double low, double high, double step);
 /// Integers from low to high, both included.
 Domain integer(std::int64_t low, std::int64_t high);
+/// low, low + step, ..., up to high. 0 < step.
+Domain integer(std::int64_t low, std::int64_t high, std::int64_t step);
+/// Integers from low to high, both included: each as likely as the logarithms that round to it are.
+/// 0 < low.
+Domain log_integer(std::int64_t low, std::int64_t high);
+/// Real numbers, distributed normally. 0 < deviation.
+Domain normal(double mean, double deviation);
+/// The same, rounded to a multiple of step. 0 < step.
+Domain normal(double mean, double deviation, double step);
 /// One of the values, each equally likely.
 Domain choice(std::vector<Scalar> values);
+/// One of the values, each equally likely, which have an order: a search that learns takes
+/// neighbours for alike.
+Domain ordinal(std::vector<Scalar> values);
 /// Every one of the values in turn; several grids make their cartesian product (GridSearcher).
 Domain grid(std::vector<Scalar> values);
 
@@ -86,11 +127,15 @@ Domain choice(std::initializer_list<Value> values) {
   return choice(std::vector<Scalar>(values.begin(), values.end()));
 }
 template <class Value>
+Domain ordinal(std::initializer_list<Value> values) {
+  return ordinal(std::vector<Scalar>(values.begin(), values.end()));
+}
+template <class Value>
 Domain grid(std::initializer_list<Value> values) {
   return grid(std::vector<Scalar>(values.begin(), values.end()));
 }
 
-/// "loguniform(0.001, 1)", "choice(32, 64)".
+/// "loguniform(0.001, 1)", "uniform(0, 1, 0.25)", "choice(32, 64)".
 std::string to_string(const Domain& domain);
 
 }  // namespace troupe::tune
