@@ -8,7 +8,7 @@
 
 #include <troupe/tune/simulate.hpp>
 
-#include "support/scheduler.hpp"
+#include "support/hand_made_trials.hpp"
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -43,45 +43,6 @@ Preview<Row> by_row(std::int64_t count, AshaOptions options, std::size_t gangs =
       rows(count, options),
       {.curve = [](const Row& row, auto) { return 0.01 * (1.0 + row.row); }, .gangs = gangs});
 }
-
-/// A population whose trials are made by hand.
-struct Trials {
-  std::vector<Trial> all = {};
-  std::uint64_t to_come = 1;
-
-  Decision report(TrialScheduler& scheduler, TrialId id, std::int64_t t, double loss,
-                  bool with_checkpoint = true) {
-    while (all.size() <= id) all.push_back({.id = all.size(), .status = Status::Running});
-    auto& trial = all[id];
-    trial.t = t;
-    trial.in_flight = true;
-    trial.last = {{"loss", loss}};
-    if (with_checkpoint) {
-      trial.checkpoint = "c" + std::to_string(id) + "-" + std::to_string(t);
-      trial.checkpoint_t = t;
-    }
-    auto decision = scheduler.on_report(trial, {all, to_come});
-    if (std::holds_alternative<Pause>(decision)) {
-      trial.status = Status::Paused;
-      trial.in_flight = false;
-    }
-    return decision;
-  }
-  /// Who is resumed; none: a configuration begins, or nobody.
-  std::optional<TrialId> place(TrialScheduler& scheduler) {
-    const auto turn = scheduler.on_place({all, to_come});
-    const auto* resume = std::get_if<Resume>(&turn);
-    if (!resume) return std::nullopt;
-    all[resume->trial].status = Status::Running;
-    all[resume->trial].in_flight = true;
-    return resume->trial;
-  }
-  void end(TrialScheduler& scheduler, TrialId id, Status status) {
-    all[id].status = status;
-    all[id].in_flight = false;
-    scheduler.on_end(id, {all, to_come});
-  }
-};
 
 AshaPromotion min_loss(AshaOptions options) { return {options, {"loss", Min}, 1}; }
 
@@ -126,7 +87,7 @@ TEST_CASE("max_t is the last rung also where it is no power of eta", "[tune][ash
 TEST_CASE("a trial that would be promoted at once trains on in its place",
           "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 9, .eta = 2});
-  Trials trials;
+  HandMadeTrials trials;
   CHECK(pauses(trials.report(asha, 0, 1, 5)));
   CHECK(goes_on(trials.report(asha, 1, 1, 4)));  // the better of two
   CHECK(pauses(trials.report(asha, 1, 2, 4)));
@@ -139,7 +100,7 @@ TEST_CASE("a trial that would be promoted at once trains on in its place",
 TEST_CASE("a free place goes to the highest rung, there to the best, of equals to the first",
           "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 9, .eta = 2});
-  Trials trials;
+  HandMadeTrials trials;
   trials.report(asha, 0, 1, 9);
   trials.report(asha, 1, 1, 9);
   // The first of equals, and it pauses on the way out while the other reports.
@@ -159,7 +120,7 @@ TEST_CASE("a free place goes to the highest rung, there to the best, of equals t
 TEST_CASE("a value that is not finite is the worst of its rung and is never promoted",
           "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 9, .eta = 2});
-  Trials trials;
+  HandMadeTrials trials;
   trials.report(asha, 0, 1, kNan);
   trials.report(asha, 1, 1, -std::numeric_limits<double>::infinity());
   trials.report(asha, 2, 1, kNan);
@@ -188,7 +149,7 @@ TEST_CASE("a report without the metric is not entered; the next one is, in the r
 TEST_CASE("a trial that errored counts in the rung that it was on the way to",
           "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 9, .eta = 3});
-  Trials trials;
+  HandMadeTrials trials;
   trials.report(asha, 0, 1, 1);
   trials.report(asha, 1, 1, 2);
   CHECK_FALSE(trials.place(asha));
@@ -209,7 +170,7 @@ TEST_CASE("few trials too end with one that is trained to its end", "[tune][asha
 
 TEST_CASE("a pause without a checkpoint is told once", "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 9, .eta = 3});
-  Trials trials;
+  HandMadeTrials trials;
   CHECK(notice_of(trials.report(asha, 0, 1, 1)).empty());
   CHECK_THAT(notice_of(trials.report(asha, 1, 1, 1, false)),
              Catch::Contains("without a checkpoint of that report"));
@@ -219,7 +180,7 @@ TEST_CASE("a pause without a checkpoint is told once", "[tune][asha][promotion]"
 TEST_CASE("asha with promotion goes on from its saved state as it would have",
           "[tune][asha][promotion]") {
   auto asha = min_loss({.max_t = 27, .eta = 3, .brackets = 2});
-  Trials trials;
+  HandMadeTrials trials;
   for (TrialId id = 0; id < 40; ++id) {
     for (std::int64_t t = 1; t <= 3; ++t) {
       if (!goes_on(trials.report(asha, id, t, id == 7 ? kNan : std::fmod(id * 0.37, 1)))) break;

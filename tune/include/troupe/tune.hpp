@@ -7,6 +7,8 @@
 #include <troupe/tune/results.hpp>
 #include <troupe/tune/run.hpp>
 #include <troupe/tune/schedulers/asha.hpp>
+#include <troupe/tune/schedulers/hyperband.hpp>
+#include <troupe/tune/schedulers/median_stopping.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
 #include <troupe/tune/simulate.hpp>

@@ -43,6 +43,7 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {
   trial.reason = "the run ended: " + why_closed_;
+  trial.ended_with_run = true;
   finish(trial, Status::Stopped, now);
 }
 
@@ -72,7 +73,11 @@ void Experiment::ended(TrialId id, Seconds now) {
         counted(static_cast<std::size_t>(trial.t), "report"), first));
   }
   conclude(trial, now);
+  const bool counts = trial.over() && trial.status != Status::Errored && !closed_;
+  if (counts) ++progress_.no_better;
+  const bool is_over = counts && end_as_asked(id, now);
   tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
+  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
 
 /// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "experiment/stopping.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -25,10 +26,7 @@ void check(const ExperimentOptions& options) {
     throw std::invalid_argument(
         fmt::format("tune: system_retries is {}, at least 0", options.system_retries));
   }
-  if (options.stop.reports < 0) {
-    throw std::invalid_argument(
-        fmt::format("tune: stop.reports is {}, at least 0", options.stop.reports));
-  }
+  check(options.stop);
 }
 
 }  // namespace
@@ -171,7 +169,7 @@ void Experiment::started(TrialId id, Seconds now) {
 
 // ---- reports ------------------------------------------------------------------------------------
 
-Decision Experiment::decide(const Trial& trial) {
+Decision Experiment::decide(const Trial& trial, Seconds now) {
   if (closed_) return Stop{"the run ended: " + why_closed_, std::nullopt};
   // Both are told of every report, whatever comes of it here.
   const auto& [metric, mode] = options_.objective;
@@ -183,9 +181,8 @@ Decision Experiment::decide(const Trial& trial) {
       return Finish{fmt::format("{} {:.6g} reached {:.6g}", metric, *value, *goal)};
     }
   }
-  if (options_.stop.reports > 0 && trial.t >= options_.stop.reports) {
-    return Finish{fmt::format("made {} reports", trial.t)};
-  }
+  if (auto why = why_trial_ends(options_.stop, options_.objective, trial, now))
+    return Finish{std::move(*why)};
   auto* go_on = std::get_if<GoOn>(&judged);
   if (!value && go_on && go_on->why.empty()) {
     go_on->why = fmt::format("the report has no '{}'; it has {}", metric, names_of(trial.last));
@@ -207,6 +204,11 @@ void Experiment::note(Trial& trial, const Event& report) {
     trial.checkpoint = report.checkpoint;
     trial.checkpoint_t = report.t;
   }
+  ++progress_.reports;
+  for (const auto& metric : report.metrics) {
+    if (metric.name == options_.stop.cost_metric && std::isfinite(metric.value))
+      progress_.cost += metric.value;
+  }
   const auto value = options_.objective.value_in(report.metrics);
   if (!value) return;
   trial.history.push_back({report.t, *value});
@@ -216,8 +218,19 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.best_t = report.t;
   trial.best_takeovers = trial.takeovers.size();
   const auto* leader = best();
-  if (!leader || leader == &trial || options_.objective.better(*value, *leader->best))
-    best_ = trial.id;
+  if (leader && leader != &trial && !options_.objective.better(*value, *leader->best)) return;
+  best_ = trial.id;
+  progress_.no_better = 0;
+}
+
+bool Experiment::end_as_asked(TrialId id, Seconds now) {
+  if (closed_) return false;
+  auto why = reached_goal() ? std::optional(fmt::format("trial {}: {}", id, trials_[id].reason))
+                            : why_run_ends(options_.stop, progress_);
+  if (!why) return false;
+  ended_as_asked_ = true;
+  shut(*why, now);
+  return true;
 }
 
 void Experiment::take_over(Trial& trial, const Exploit& exploit) {
@@ -274,12 +287,11 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
               .checkpoint = checkpoint,
               .now = now};
   note(trial, event);
-  event.decision = decide(trial);
+  event.decision = decide(trial, now);
   act_on(trial, event.decision);
-  const bool reached = !closed_ && reached_goal();
-  if (reached) shut(fmt::format("trial {}: {}", id, trial.reason), now);
+  const bool is_over = end_as_asked(id, now);
   tell(event);
-  if (reached) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
+  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
   return event.decision;
 }
 

@@ -123,20 +123,30 @@ Json to_json(const Trial& trial) {
   return json;
 }
 
+/// What is no criterion is left out.
+Json to_json(const StopWhen& stop) {
+  Json json{{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}};
+  if (stop.plateau.reports > 0)
+    json["plateau"] = {{"reports", stop.plateau.reports}, {"delta", stop.plateau.delta}};
+  if (stop.trial_time.count() > 0) json["trial_time_ms"] = stop.trial_time.count();
+  if (stop.all_reports > 0) json["all_reports"] = stop.all_reports;
+  if (stop.no_better_trials > 0) json["no_better_trials"] = stop.no_better_trials;
+  if (stop.cost > 0) json["cost"] = {{"of", stop.cost_metric}, {"most", stop.cost}};
+  return json;
+}
+
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler) {
   const auto& stop = options.stop;
-  return dump(
-      {{"journal", kVersion},
-       {"metric", options.objective.metric},
-       {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
-       {"seed", options.seed},
-       {"max_failures", options.max_failures},
-       {"system_retries", options.system_retries},
-       {"stop",
-        {{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}}},
-       {"searcher", parse(searcher.save(), "a searcher's state")},
-       {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+  return dump({{"journal", kVersion},
+               {"metric", options.objective.metric},
+               {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
+               {"seed", options.seed},
+               {"max_failures", options.max_failures},
+               {"system_retries", options.system_retries},
+               {"stop", to_json(stop)},
+               {"searcher", parse(searcher.save(), "a searcher's state")},
+               {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
 }
 
 std::string to_line(const Event& event) {

@@ -148,6 +148,7 @@ std::string Experiment::save() const {
                {"notices", notices_},
                {"best", best_ ? Json(*best_) : Json()},
                {"closed", closed_ ? Json(why_closed_) : Json()},
+               {"progress", {progress_.reports, progress_.cost, progress_.no_better}},
                {"searcher", parse(searcher_->save(), "a searcher's state")},
                {"scheduler", parse(scheduler_->save(), "a scheduler's state")}});
 }

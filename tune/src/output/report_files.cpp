@@ -170,6 +170,7 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
       {"mode", objective.mode == Mode::Max ? "max" : "min"},
       {"seconds", now.count()},
       {"goal_reached", experiment.reached_goal()},
+      {"ended_as_asked", experiment.ended_as_asked()},
       {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
       {"best", best ? to_json(*best) : Json()},
       {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},

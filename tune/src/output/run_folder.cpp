@@ -119,9 +119,9 @@ fs::path last_unfinished(const fs::path& storage) {
   if (last.empty() || !fs::exists(last / kJournalFile)) return {};
   if (!fs::exists(last / "summary.json")) return last;
   const auto summary = parse(whole_text(last / "summary.json"), "a summary");
-  const bool reached_goal =
-      summary.value("ended_early", Json()).is_string() && summary.value("goal_reached", false);
-  return summary.value("ended_early", Json()).is_null() || reached_goal ? fs::path() : last;
+  const bool is_over =
+      summary.value("ended_early", Json()).is_null() || summary.value("ended_as_asked", false);
+  return is_over ? fs::path() : last;
 }
 
 }  // namespace troupe::tune

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "schedulers/pause_at_rung.hpp"
 #include "schedulers/rungs.hpp"
 #include "schedulers/saved_state.hpp"
 #include "text/format.hpp"
@@ -16,18 +17,6 @@ namespace troupe::tune {
 namespace {
 
 constexpr double kWorst = std::numeric_limits<double>::infinity();  // a negated score
-
-constexpr std::string_view kNotResumable =
-    "asha: a trial was paused at its rung without a checkpoint of that report; when it goes on it "
-    "trains from its last one, or from the start, once more. Report one with "
-    "ctx.report({...}, ctx.checkpoint(model, optimizer)), or under tune::Context with the "
-    "directory that was written";
-
-bool is_paused(const Population& population, TrialId trial) {
-  if (trial >= population.trials.size()) return false;
-  const auto& its = population.trials[trial];
-  return its.status == Status::Paused && !its.in_flight;
-}
 
 }  // namespace
 
@@ -137,13 +126,10 @@ Decision AshaPromotion::at_rung(const Trial& trial, std::size_t index,
         number,
         {}};
   }
-  Pause pause{fmt::format("paused at rung {} (t={}): {} {}", index, rung.t, objective_.metric,
-                          short_number(value)),
-              number,
-              {}};
-  const bool has_checkpoint = !trial.checkpoint.empty() && trial.checkpoint_t == trial.t;
-  if (!has_checkpoint && !std::exchange(told_of_checkpoints_, true)) pause.notice = kNotResumable;
-  return pause;
+  return pause_at_rung(trial, number,
+                       fmt::format("paused at rung {} (t={}): {} {}", index, rung.t,
+                                   objective_.metric, short_number(value)),
+                       "asha", told_of_checkpoints_);
 }
 
 Decision AshaPromotion::on_report(const Trial& trial, const Population& population) {

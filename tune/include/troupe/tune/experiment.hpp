@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,10 +17,33 @@
 
 namespace troupe::tune {
 
-/// When to end early, besides what the scheduler says.
+/// A trial that gets no better.
+struct Plateau {
+  std::int64_t reports = 0;  ///< with the metric, that were no better than those before; 0: none
+  double delta = 0;          ///< how much better counts
+};
+
+/// When to end early, besides what the scheduler says and Options::time_budget. Each criterion for
+/// itself; 0 and none are no criterion.
 struct StopWhen {
-  std::int64_t reports = 0;            ///< a trial finishes after so many; 0: no limit
-  std::optional<double> reaches = {};  ///< the run ends as soon as a trial's metric is this good
+  // A trial finishes
+  std::int64_t reports = 0;                 ///< after so many
+  Plateau plateau = {};                     ///< once it gets no better
+  std::chrono::milliseconds trial_time{0};  ///< with its first report so long after its first start
+  // The run ends
+  std::optional<double> reaches = {};  ///< as soon as a trial's metric is this good
+  std::int64_t all_reports = 0;        ///< once its trials have made so many together
+  /// Once so many trials have ended since the best one reported its best; errored ones do not count.
+  std::size_t no_better_trials = 0;
+  double cost = 0;               ///< once the sum of `cost_metric` over all reports is as high
+  std::string cost_metric = {};  ///< what a report says that its step cost: seconds, money
+};
+
+/// What of a run its StopWhen looks at.
+struct RunProgress {
+  std::int64_t reports = 0;
+  double cost = 0;
+  std::size_t no_better = 0;  ///< trials that ended since there is a best one, or since the begin
 };
 
 /// Whose an attempt's failure is.
@@ -157,6 +181,7 @@ class Experiment {
   bool closed() const { return closed_; }
   const std::string& why_closed() const { return why_closed_; }
   bool reached_goal() const;  ///< a trial's metric is as good as `stop.reaches`
+  bool ended_as_asked() const { return ended_as_asked_; }  ///< by what its StopWhen says
   std::vector<RungSummary> rungs() const { return scheduler_->rungs(); }
   const Searcher& searcher() const { return *searcher_; }
   const TrialScheduler& scheduler() const { return *scheduler_; }
@@ -171,7 +196,9 @@ class Experiment {
   std::optional<TrialId> chosen(std::optional<Exploit>& exploit);
   TrialId begin(Configuration config);
   Launch launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now);
-  Decision decide(const Trial& trial);
+  Decision decide(const Trial& trial, Seconds now);
+  /// Shuts the run where its StopWhen says so. -> it did.
+  bool end_as_asked(TrialId trial, Seconds now);
   void note(Trial& trial, const Event& report);
   void act_on(Trial& trial, const Decision& decision);
   void take_over(Trial& trial, const Exploit& exploit);
@@ -205,7 +232,9 @@ class Experiment {
   std::uint64_t launches_ = 0;
   std::optional<TrialId> best_;
   bool exhausted_ = false;
+  RunProgress progress_;
   bool closed_ = false;
+  bool ended_as_asked_ = false;
   std::string why_closed_;
 };
 

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <troupe/tune/scheduler.hpp>
+
+namespace troupe::tune {
+
+struct HyperBandOptions {
+  std::int64_t max_t = 81;  ///< reports after which a trial is finished
+  int eta = 3;              ///< the best 1/eta of a rung go on; at least 2
+};
+
+/// HyperBand (Li et al., 2018, arXiv 1603.06560, algorithm 1): successive halving from several
+/// first budgets, since nobody knows how early a bad trial shows. Synchronous: a rung is judged when
+/// all of its trials have come to it. Others begin meanwhile, so that no gang waits while there are
+/// configurations; asha() waits for nobody.
+///
+///   Bands     follow each other, each of brackets s = s_max, ..., 0, where eta^s_max is the highest power up to max_t.
+///   Bracket   s begins n = ceil((s_max + 1) / (s + 1) * eta^s) trials, in the order of their numbers.
+///   Rungs     i = 0, ..., s of it stand at t = floor(max_t / eta^(s - i)).
+///   Judged    is a rung once each of its trials has come to it or is over, and none is to begin in it. Of m that
+///             came the best floor(m / eta) go on from their checkpoints; at least one, also of a bracket that the search did
+///             not fill. (So n / eta^i of n come to rung i, as in the paper.) Values that are equal go by the trials' numbers, the lower first; one that is not finite never
+///             goes on. The others stay paused, and are given up when the search is over.
+///   Finished  is a trial at max_t.
+///   Errored   trials count in the rung that they were on the way to, as its worst; one whose function returned early
+///             counts there with the value that it had.
+///
+/// A trial without a checkpoint of its last report trains again what it had trained, when it goes
+/// on. A function of (options, objective, order of reports and of free places). Cost of a report:
+/// O(trials of its rung), a memmove; of a free place: O(brackets that have begun).
+class HyperBand final : public TrialScheduler {
+ public:
+  /// One bracket, as it is planned: its rungs' t, and how many trials come to each.
+  struct Plan {
+    std::vector<std::int64_t> t = {};
+    std::vector<std::size_t> trials = {};
+  };
+
+  /// Throws std::invalid_argument, naming the values, unless max_t >= 1 and eta >= 2.
+  HyperBand(HyperBandOptions options, Objective objective);
+
+  /// The brackets of one band, s_max first.
+  const std::vector<Plan>& band() const { return band_; }
+
+  Decision on_report(const Trial& trial, const Population& population) override;
+  void on_end(TrialId trial, const Population& population) override;
+  Turn on_place(const Population& population) override;
+  std::string why_left(TrialId trial) const override;
+  std::vector<RungSummary> rungs() const override;
+  std::string save() const override;
+  void load(std::string_view saved) override;
+
+ private:
+  using Entry = std::pair<double, TrialId>;  // the negated score, the trial: the best first
+  struct Rung {
+    std::vector<Entry> entered = {};    // in order
+    std::vector<TrialId> goes_on = {};  // once it is judged, those that were not resumed yet
+    std::size_t chosen = 0;             // that were to go on in all
+    std::size_t not_finite = 0;
+    bool is_judged = false;
+  };
+  struct Bracket {
+    std::vector<Rung> rungs = {};
+    std::map<TrialId, std::size_t> reached = {};  // rungs, of those that are not over
+  };
+  struct Place {
+    std::size_t bracket = 0;  // among all bands
+    std::size_t plan = 0;     // in band_
+  };
+
+  Place place_of(TrialId trial) const;
+  const Plan& plan_of(std::size_t bracket) const { return band_[bracket % band_.size()]; }
+  Bracket& bracket_of(TrialId trial);
+  std::size_t begun_in(std::size_t bracket, const Population& population) const;
+  void enter(Rung& rung, TrialId trial, double score) const;
+  void judge(std::size_t bracket, std::size_t rung, const Population& population);
+  void judge_all(std::size_t bracket, const Population& population);
+  Decision at_rung(const Trial& trial, std::size_t rung, const Population& population);
+  void take_up(std::string_view saved);
+
+  HyperBandOptions options_;
+  Objective objective_;
+  std::vector<Plan> band_;
+  std::vector<TrialId>
+      begin_;  // of each bracket in its band, the first trial; then the band's size
+  std::map<std::size_t, Bracket> brackets_;  // that have begun
+  bool told_of_checkpoints_ = false;
+};
+
+/// HyperBand for `.scheduler`. Throws like it, at once.
+SchedulerFactory hyperband(HyperBandOptions options = {});
+
+}  // namespace troupe::tune

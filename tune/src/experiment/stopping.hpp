@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <troupe/tune/experiment.hpp>
+
+/// When trials and runs end by what their StopWhen says. Pure.
+namespace troupe::tune {
+
+/// Throws std::invalid_argument, naming the option, for criteria that can not be.
+void check(const StopWhen& stop);
+
+/// Why a trial, which has just reported, trains no further; none: it does. What StopWhen::reaches
+/// says is not looked at: that ends the run.
+std::optional<std::string> why_trial_ends(const StopWhen& stop, const Objective& objective,
+                                          const Trial& trial, Seconds now);
+/// Why the run ends, which has come so far; none: it does not.
+std::optional<std::string> why_run_ends(const StopWhen& stop, const RunProgress& progress);
+
+}  // namespace troupe::tune
