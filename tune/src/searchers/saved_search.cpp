@@ -1,0 +1,38 @@
+#include "searchers/saved_search.hpp"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace troupe::tune {
+
+Json search_identity(std::string_view searcher, const SearchSetup& setup) {
+  return {{"searcher", searcher},
+          {"seed", setup.seed},
+          {"trials", setup.trials},
+          {"metric", setup.objective.metric},
+          {"mode", setup.objective.mode == Mode::Max ? "max" : "min"},
+          {"space", to_json(setup.space)}};
+}
+
+Json parse_saved_search(std::string_view saved, const Json& identity) {
+  auto json = parse(saved, "a searcher's state");
+  if (!json.is_object())
+    throw std::invalid_argument(fmt::format("not a searcher's state: '{}'", saved.substr(0, 80)));
+  for (const auto& [key, own] : identity.items()) {
+    const auto there = json.value(key, Json());
+    // As text, so that fields in another order differ, and numbers are the same to the last digit.
+    if (dump(there) == dump(own)) continue;
+    throw std::invalid_argument(fmt::format("saved by another search: {} is {} there, {} here", key,
+                                            dump(there), dump(own)));
+  }
+  return json;
+}
+
+void require_trials(std::string_view searcher, const SearchSetup& setup) {
+  if (setup.trials > 0) return;
+  throw std::invalid_argument(fmt::format(
+      "tune: .trials is 0, and {} walks no grid that would say how many; give .trials", searcher));
+}
+
+}  // namespace troupe::tune
