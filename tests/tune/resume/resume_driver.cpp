@@ -46,11 +46,17 @@ void sums(tune::Context& ctx, const Config& config) {
 }
 
 tune::SchedulerFactory scheduler_of(const std::string& name) {
-  if (name == "asha") return tune::asha({.max_t = 9, .eta = 3});
+  if (name == "asha" || name == "tpe") return tune::asha({.max_t = 9, .eta = 3});
   if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
   if (name == "pbt")
     return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
   throw std::invalid_argument("no such scheduler: " + name);
+}
+
+/// None: random search.
+tune::SearcherFactory searcher_of(const std::string& name) {
+  if (name == "tpe") return tune::tpe({.startup_trials = 3});
+  return {};
 }
 
 }  // namespace
@@ -70,6 +76,7 @@ int main(int argc, char** argv) {
                                           .storage = storage,
                                           .resume = true,
                                           .config = {.slow = has_cluster},
+                                          .searcher = searcher_of(scheduler),
                                           .show = tune::Show::Lines,
                                           .in_process = !has_cluster});
     std::cout << "best " << results.best() << std::endl;

@@ -12,5 +12,6 @@
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
+#include <troupe/tune/searchers/tpe.hpp>
 #include <troupe/tune/simulate.hpp>
 #include <troupe/tune/space.hpp>
