@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What searchers_bench measures, with Optuna's samplers: a JSON line for each figure, with searchers_bench's names.
+
+usage: optuna_searchers.py SEEDS PATTERN,...
+"""
+import fnmatch
+import json
+import math
+import statistics
+import sys
+import time
+import warnings
+
+import optuna
+
+REGRETS_AT = (25, 50, 100, 200)
+
+# The algorithms of bench/tune/algorithms.cpp: how a sampler is made, and the trials after which it is timed.
+SAMPLERS = {
+    "random": (lambda seed: optuna.samplers.RandomSampler(seed=seed), 1000),
+    "sobol": (lambda seed: optuna.samplers.QMCSampler(qmc_type="sobol", scramble=True, seed=seed), 1000),
+    "halton": (lambda seed: optuna.samplers.QMCSampler(qmc_type="halton", scramble=True, seed=seed), 1000),
+    "tpe": (lambda seed: optuna.samplers.TPESampler(multivariate=False, seed=seed), 1000),
+    "tpe_multivariate": (lambda seed: optuna.samplers.TPESampler(multivariate=True, seed=seed), 1000),
+}
+
+
+def branin(x):
+    bend = x[1] - 5.1 / (4 * math.pi**2) * x[0] ** 2 + 5 / math.pi * x[0] - 6
+    return bend * bend + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x[0]) + 10
+
+
+def hartmann_6(x):
+    alpha = (1.0, 1.2, 3.0, 3.2)
+    a = ((10, 3, 17, 3.5, 1.7, 8), (0.05, 10, 17, 0.1, 8, 14), (3, 3.5, 1.7, 10, 17, 8), (17, 8, 0.05, 10, 0.1, 14))
+    p = ((0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886), (0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991),
+         (0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650), (0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381))
+    return -sum(height * math.exp(-sum(w * (each - at) ** 2 for w, each, at in zip(widths, x, middle)))
+                for height, widths, middle in zip(alpha, a, p))
+
+
+def sphere(x):
+    return sum(each * each for each in x)
+
+
+def rastrigin(x):
+    return 10 * len(x) + sum(each * each - 10 * math.cos(2 * math.pi * each) for each in x)
+
+
+def rosenbrock(x):
+    return sum(100 * (after - each * each) ** 2 + (1 - each) ** 2 for each, after in zip(x, x[1:]))
+
+
+FUNCTIONS = {
+    "branin": (branin, [(-5, 10), (0, 15)], 0.39788735772973816),
+    "hartmann6": (hartmann_6, [(0, 1)] * 6, -3.3223680114155152),
+    "sphere5": (sphere, [(-5, 5)] * 5, 0),
+    "rastrigin5": (rastrigin, [(-5.12, 5.12)] * 5, 0),
+    "rosenbrock2": (rosenbrock, [(-5, 10)] * 2, 0),
+}
+
+
+def values_of(sampler, function, ranges, trials):
+    """The value of each trial, and the seconds of each suggestion with the end of its trial."""
+    study = optuna.create_study(sampler=sampler)
+    values, seconds = [], []
+    for _ in range(trials):
+        start = time.perf_counter()
+        trial = study.ask()
+        x = [trial.suggest_float(f"x{i}", low, high) for i, (low, high) in enumerate(ranges)]
+        suggested = time.perf_counter() - start
+        values.append(function(x))
+        ends = time.perf_counter()
+        study.tell(trial, values[-1])
+        seconds.append(suggested + time.perf_counter() - ends)
+    return values, seconds
+
+
+def say(name, value, unit):
+    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+
+
+def measure(algorithm, seeds):
+    make, timed_after = SAMPLERS[algorithm]
+    for name, (function, ranges, optimum) in FUNCTIONS.items():
+        searches = [values_of(make(seed), function, ranges, REGRETS_AT[-1])[0] for seed in range(seeds)]
+        for at in REGRETS_AT:
+            say(f"{name}/{algorithm}@{at}", statistics.median(min(values[:at]) for values in searches) - optimum, "regret")
+    function, ranges, _ = FUNCTIONS["hartmann6"]
+    seconds = values_of(make(0), function, ranges, timed_after + 51)[1]
+    say(f"suggestion/{algorithm}@{timed_after}", 1e3 * statistics.median(seconds[timed_after:]), "ms")
+
+
+def main():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")  # samplers that are called experimental
+    seeds, patterns = int(sys.argv[1]), sys.argv[2].split(",")
+    for algorithm in SAMPLERS:
+        if any(fnmatch.fnmatch(algorithm, pattern) for pattern in patterns):
+            measure(algorithm, seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""searchers_bench and the same algorithms of Optuna, one after the other; then the median regrets side by side.
+
+usage: searchers_beside_optuna.py SEARCHERS_BENCH [--json] [--seeds N] [--only PATTERN,...]
+
+Optuna is installed into a virtual environment in the cache, outside the tree. Where that cannot be done, this says why and
+ends with success: there is no peer to compare with.
+"""
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from beside_ray import NoPeer, cached, checked
+
+PINS = ["optuna==5.0.0", "scipy"]
+SOURCE = Path(__file__).resolve().parent / "optuna_searchers.py"
+
+
+def install(folder):
+    print(f"== installing {' '.join(PINS)} into the cache", file=sys.stderr)
+    checked([sys.executable, "-m", "venv", folder], "no virtual environment")
+    checked([folder / "bin/python", "-m", "pip", "install", "--no-input", "--progress-bar", "off",
+             "--disable-pip-version-check", *PINS], "pip cannot install Optuna")
+
+
+def figures_of(command):
+    """name -> (value, unit)."""
+    run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if run.returncode != 0:
+        raise NoPeer(f"{command[0]} ended with {run.returncode}: {(run.stderr or run.stdout).strip()[-600:]}")
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    return {line["name"]: (line["value"], line["unit"]) for line in lines}
+
+
+def readable(value):
+    return f"{value:.3g}" if value is not None else "-"
+
+
+def print_table(ours, peer):
+    """A row for each function and algorithm: ours and the peer's at each number of trials; then the times."""
+    rows = {}
+    for name in ours:
+        what, algorithm, at = re.fullmatch(r"([^/]+)/([^@]+)@(\d+)", name).groups()
+        rows.setdefault((what, algorithm), []).append((int(at), ours[name][0], peer.get(name, (None, ""))[0]))
+    at_most = {}
+    print(f"{'median regret: Troupe / Optuna':<34}" + "".join(f"{'@' + str(at):>22}" for at, _, _ in next(iter(rows.values()))))
+    for (what, algorithm), cells in rows.items():
+        if what == "suggestion":
+            continue
+        print(f"{what + ', ' + algorithm:<34}" + "".join(f"{readable(our) + ' / ' + readable(their):>22}" for _, our, their in cells))
+        wins = at_most.setdefault(algorithm, [0, 0])
+        wins[0] += sum(our <= their for _, our, their in cells if their is not None)
+        wins[1] += sum(their is not None for _, _, their in cells)
+    for (what, algorithm), cells in rows.items():
+        if what == "suggestion":
+            at, our, their = cells[0]
+            print(f"{algorithm}: a suggestion after {at} trials {readable(our)} ms, Optuna {readable(their)} ms; "
+                  f"median regret at most Optuna's in {at_most[algorithm][0]} of {at_most[algorithm][1]} cells")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--only", default="*", help="algorithms, as shell patterns separated by commas")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    try:
+        venv = cached("peer-optuna", PINS, install)
+        ours = figures_of([arguments.program, "--json", "--seeds", arguments.seeds, "--only", arguments.only])
+        peer = figures_of([venv / "bin/python", SOURCE, arguments.seeds, arguments.only])
+    except NoPeer as why:
+        print(f"skipped: no comparison with Optuna: {why}")
+        return
+    head = f"{PINS[0].split('==')[1]} is Optuna's version; {arguments.seeds} seeds; {os.cpu_count()} cores, " + \
+        f"Linux {platform.release()}, load before it {load:.1f}"
+    if arguments.json:
+        for name, (value, unit) in ours.items():
+            print(json.dumps({"name": name, "unit": unit, "value": value, "peer": peer.get(name, (None, ""))[0], "at": head}))
+        return
+    print(f"# {head}")
+    print_table(ours, peer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+#include "tune/algorithms.hpp"
+
+#include <memory>
+
+#include <troupe/tune/searchers/quasi_random.hpp>
+#include <troupe/tune/searchers/tpe.hpp>
+
+namespace troupe::bench {
+
+std::vector<Algorithm> algorithms() {
+  const auto random = [](const tune::SearchSetup& setup) {
+    return std::make_unique<tune::RandomSearcher>(setup.space, setup.seed, setup.trials);
+  };
+  return {{"random", random},
+          {"sobol", tune::sobol()},
+          {"halton", tune::halton()},
+          {"tpe", tune::tpe()},
+          {"tpe_multivariate", tune::tpe({.multivariate = true})}};
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "arguments.hpp"
+#include "core/harness.hpp"
+#include "support/search_runs.hpp"
+#include "tune/algorithms.hpp"
+
+/// How near to the optimum each searcher comes, one trial after the other: the median regret, over
+/// seeds, on five functions; and how long it takes for a suggestion and the end of its trial.
+///
+///   searchers_bench [--json] [--smoke] [--seeds N] [--only ALGORITHM,...]
+namespace {
+
+namespace tune = troupe::tune;
+using namespace troupe::bench;
+
+void regrets(const Report& report, const Algorithm& algorithm, std::uint64_t seeds) {
+  for (const auto& function : tune::test_functions()) {
+    const auto start = Clock::now();
+    const auto medians = tune::median_regrets(algorithm.factory, function, seeds);
+    const auto note = fmt::format("{} seeds, {:.3f} s a search", seeds,
+                                  seconds_since(start) / static_cast<double>(seeds));
+    for (std::size_t i = 0; i < medians.size(); ++i) {
+      report.print(fmt::format("{}/{}@{}", function.name, algorithm.name, tune::kRegretsAt[i]),
+                   medians[i], "regret", i + 1 == medians.size() ? note : "");
+    }
+  }
+}
+
+/// On Hartmann-6. The median over the suggestions that follow.
+void times(const Report& report, const Algorithm& algorithm) {
+  const auto after =
+      report.smoke() ? std::min<std::uint64_t>(algorithm.timed_after, 30) : algorithm.timed_after;
+  constexpr std::uint64_t timed = 51;
+  const auto& function = tune::test_functions()[1];
+  const auto searcher = algorithm.factory({.space = function.space,
+                                           .objective = {"loss", tune::Min},
+                                           .seed = 0,
+                                           .trials = after + timed});
+  std::vector<double> milliseconds;
+  for (tune::TrialId trial = 0; trial < after + timed; ++trial) {
+    const auto start = Clock::now();
+    const auto configuration = tune::suggested(*searcher, trial);
+    const auto suggested = seconds_since(start);
+    const double value = function.value(tune::numbers_of(configuration));
+    const auto ends = Clock::now();
+    tune::end_with(*searcher, trial, value);
+    if (trial >= after) milliseconds.push_back(1e3 * (suggested + seconds_since(ends)));
+  }
+  report.print(fmt::format("suggestion/{}@{}", algorithm.name, algorithm.timed_after),
+               tune::median(milliseconds), "ms", "a suggestion and the end of its trial");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  int seeds = 30;
+  Arguments arguments("How near to the optimum the searchers come, and how long they take.");
+  arguments.flag("--json", options.json, "a JSON line for each figure");
+  arguments.flag("--smoke", options.smoke, "one seed: shows that it runs, not how well");
+  arguments.option("--seeds", seeds, "searches of each algorithm on each function");
+  arguments.option(
+      "--only", options.only,
+      "algorithms whose name matches one of these shell patterns, separated by commas");
+  arguments.parse(argc, argv);
+  const Report report(options);
+  for (const auto& algorithm : algorithms()) {
+    if (!report.wants(algorithm.name)) continue;
+    regrets(report, algorithm, options.smoke ? 1 : static_cast<std::uint64_t>(std::max(1, seeds)));
+    times(report, algorithm);
+  }
+  if (const auto names = report.unmatched(); !names.empty()) {
+    std::cerr << fmt::format("searchers_bench: no algorithm matches --only '{}'\n", options.only);
+    return 2;
+  }
+}
