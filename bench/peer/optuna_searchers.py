@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import optuna
 
@@ -80,24 +81,35 @@ def say(name, value, unit):
     print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
 
 
-def measure(algorithm, seeds):
-    make, timed_after = SAMPLERS[algorithm]
-    for name, (function, ranges, optimum) in FUNCTIONS.items():
-        searches = [values_of(make(seed), function, ranges, REGRETS_AT[-1])[0] for seed in range(seeds)]
+def quieten():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")  # samplers that are called experimental
+
+
+def search(algorithm, name, seed):
+    function, ranges, _ = FUNCTIONS[name]
+    return values_of(SAMPLERS[algorithm][0](seed), function, ranges, REGRETS_AT[-1])[0]
+
+
+def measure(algorithm, seeds, pool):
+    for name, (_, _, optimum) in FUNCTIONS.items():
+        print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
+        searches = list(pool.map(search, [algorithm] * seeds, [name] * seeds, range(seeds)))
         for at in REGRETS_AT:
             say(f"{name}/{algorithm}@{at}", statistics.median(min(values[:at]) for values in searches) - optimum, "regret")
+    make, timed_after = SAMPLERS[algorithm]
     function, ranges, _ = FUNCTIONS["hartmann6"]
-    seconds = values_of(make(0), function, ranges, timed_after + 51)[1]
+    seconds = values_of(make(0), function, ranges, timed_after + 51)[1]  # alone, the pool has nothing to do
     say(f"suggestion/{algorithm}@{timed_after}", 1e3 * statistics.median(seconds[timed_after:]), "ms")
 
 
 def main():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore")  # samplers that are called experimental
+    quieten()
     seeds, patterns = int(sys.argv[1]), sys.argv[2].split(",")
-    for algorithm in SAMPLERS:
-        if any(fnmatch.fnmatch(algorithm, pattern) for pattern in patterns):
-            measure(algorithm, seeds)
+    with ProcessPoolExecutor(initializer=quieten) as pool:
+        for algorithm in SAMPLERS:
+            if any(fnmatch.fnmatch(algorithm, pattern) for pattern in patterns):
+                measure(algorithm, seeds, pool)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ def install(folder):
 
 def figures_of(command):
     """name -> (value, unit)."""
-    run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
-        raise NoPeer(f"{command[0]} ended with {run.returncode}: {(run.stderr or run.stdout).strip()[-600:]}")
+        raise NoPeer(f"{command[0]} ended with {run.returncode}")
     lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     return {line["name"]: (line["value"], line["unit"]) for line in lines}
 
