@@ -23,6 +23,17 @@ Eigen::ArrayXd weights_of(std::size_t trials) {
   return weights / weights.sum();
 }
 
+/// Most kernels are far away: what is too small to change the sum costs no exponential.
+double log_sum_exp(const Eigen::ArrayXd& logs) {
+  constexpr double negligible = -45;  // e^-45 is 3e-20
+  const double largest = logs.maxCoeff();
+  double sum = 0;
+  for (const double each : logs) {
+    if (each - largest > negligible) sum += std::exp(each - largest);
+  }
+  return largest + std::log(sum);
+}
+
 /// The larger of the gaps to the two neighbours; of the first and the last, to the only one; of a
 /// single one, to the farther end of the range.
 double gap_at(const AxisSample& sample, std::size_t at) {
@@ -154,8 +165,7 @@ double ParzenEstimator::log_density(std::span<const double> point) const {
   Eigen::ArrayXd logs = log_weights_;
   for (std::size_t i = 0; i < axes_.size(); ++i)
     std::visit([&](const auto& axis) { axis.add_log_densities(point[i], logs); }, axes_[i]);
-  const double largest = logs.maxCoeff();
-  return largest + std::log((logs - largest).exp().sum());
+  return log_sum_exp(logs);
 }
 
 }  // namespace troupe::tune
