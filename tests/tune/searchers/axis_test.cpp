@@ -95,3 +95,45 @@ TEST_CASE("a value that is not in its domain has no coordinate", "[tune][axis]")
   CHECK_THROWS_WITH(Axis({"lr", 0.5}),
                     "field 'lr' has a single value, so that there is nothing to search");
 }
+
+TEST_CASE("each step of a range has a cell of the same width", "[tune][axis]") {
+  const Axis axis({"x", uniform(0, 1, 0.25)});
+  CHECK(axis.kind() == Axis::Kind::Integer);
+  CHECK(axis.values() == 5);
+  CHECK(axis.coordinate_of(Scalar(0.5)) == Approx(0.5));
+  CHECK(axis.coordinate_of(Scalar(0.0)) == Approx(0.1));
+  CHECK(axis.value_at(0.99) == Scalar(1.0));
+  CHECK(axis.cell(0.5).first == Approx(0.4));
+  CHECK(axis.cell(0.5).second == Approx(0.6));
+  const Axis thirds({"n", integer(-4, 5, 3)});
+  CHECK(thirds.values() == 4);
+  CHECK(thirds.value_at(0.3) == Scalar(-1));
+}
+
+TEST_CASE("the coordinates of an ordinal are in its order", "[tune][axis]") {
+  const Axis axis({"size", ordinal({"small", "medium", "large"})});
+  CHECK(axis.kind() == Axis::Kind::Integer);
+  CHECK(axis.is_number());
+  CHECK(axis.values() == 3);
+  CHECK(axis.coordinate_of(Scalar("small")) == Approx(1.0 / 6));
+  CHECK(axis.coordinate_of(Scalar("large")) == Approx(5.0 / 6));
+  CHECK(axis.value_at(0.4) == Scalar("medium"));
+  CHECK(axis.value_at(1) == Scalar("large"));
+  CHECK(axis.settled(0.4) == Approx(0.5));
+  CHECK(axis.cell(0.9).first == Approx(2.0 / 3));
+}
+
+TEST_CASE("the coordinate of a normal distribution is the part of it that is lower",
+          "[tune][axis]") {
+  const Axis axis({"x", normal(3, 2)});
+  CHECK(axis.kind() == Axis::Kind::Real);
+  CHECK(axis.coordinate_of(Scalar(3.0)) == Approx(0.5));
+  CHECK(axis.coordinate_of(Scalar(5.0)) == Approx(0.8413447));
+  CHECK(std::get<double>(axis.value_at(0.8413447460685429).value()) == Approx(5));
+  // The ends are finite, seven deviations away.
+  CHECK(std::get<double>(axis.value_at(1).value()) == Approx(3 + 2 * 7.034).epsilon(1e-3));
+  CHECK(std::get<double>(axis.value_at(0).value()) == Approx(3 - 2 * 7.034).epsilon(1e-3));
+  const Axis rounded({"x", normal(0, 1, 0.5)});
+  CHECK(rounded.value_at(0.5) == Scalar(0.0));
+  CHECK(rounded.value_at(0.75) == Scalar(0.5));
+}

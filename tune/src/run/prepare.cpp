@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "searchers/given.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -16,19 +17,34 @@ bool has_grid(const SearchSpace& space) {
       space, [](const auto& dim) { return dim.domain.kind() == Domain::Kind::Grid; });
 }
 
-std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
+/// `trials`: that it may suggest.
+std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
   if (plan.searcher)
     return plan.searcher({.space = plan.space,
                           .objective = plan.objective,
                           .seed = plan.seed,
-                          .trials = plan.trials,
+                          .trials = trials,
                           .samples = plan.samples});
   if (has_grid(plan.space))
-    return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, plan.trials);
-  if (plan.trials == 0)
+    return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, trials);
+  if (trials == 0)
     throw std::invalid_argument(
         "tune: .trials is 0, and the space has no grid that would say how many");
-  return std::make_unique<RandomSearcher>(plan.space, plan.seed, plan.trials);
+  return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
+}
+
+std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
+  if (plan.first.empty() && plan.known.empty()) return searcher_of(plan, plan.trials);
+  if (plan.trials > 0 && plan.first.size() > plan.trials) {
+    throw std::invalid_argument(fmt::format("tune: .first has {}, and .trials is {}",
+                                            counted(plan.first.size(), "configuration"),
+                                            plan.trials));
+  }
+  std::vector<GivenSearcher::Known> known;
+  for (const auto& [config, value] : plan.known) known.push_back({config, value});
+  const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
+  return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
+                                         plan.trials);
 }
 
 void check(const Plan& plan) {

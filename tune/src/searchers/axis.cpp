@@ -7,18 +7,23 @@
 
 #include <fmt/format.h>
 
+#include "searchers/normal.hpp"
+
 namespace troupe::tune {
 namespace {
+
+/// Of a normal distribution beyond it, on either side, nothing is searched: seven deviations.
+constexpr double kFarthest = 1e-12;
+
+/// Of an ordinal, that of its values' places.
+std::optional<Range> range_of(const Domain& domain) {
+  if (domain.kind() != Domain::Kind::Ordinal) return domain.range();
+  return Range{.low = 0, .high = static_cast<double>(domain.values().size()) - 1, .step = 1};
+}
 
 bool has_single_value(const Domain& domain) {
   if (const auto range = domain.range()) return range->low == range->high;
   return domain.values().size() == 1;
-}
-
-double number_of(const Scalar& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value.value()))
-    return static_cast<double>(*whole);
-  return std::get<double>(value.value());
 }
 
 }  // namespace
@@ -28,16 +33,22 @@ Axis::Axis(Dimension field) : field_{std::move(field)} {
     throw std::invalid_argument(
         fmt::format("field '{}' has a single value, so that there is nothing to search", name()));
   }
-  const auto range = field_.domain.range();
+  const auto range = range_of(field_.domain);
   if (!range) {
     values_ = static_cast<double>(field_.domain.values().size());
     return;
   }
-  kind_ = range->step > 0 ? Kind::Integer : Kind::Real;
-  if (kind_ == Kind::Integer) values_ = std::floor((range->high - range->low) / range->step) + 1;
+  mean_ = range->mean;
+  deviation_ = range->deviation;
+  // A normal distribution has no count of steps: they are rounded to as values are made.
+  kind_ = range->step > 0 && deviation_ == 0 ? Kind::Integer : Kind::Real;
+  if (kind_ == Kind::Integer) {
+    step_ = range->step;
+    values_ = std::round((range->high - range->low) / step_) + 1;
+  }
   is_log_ = range->is_log;
-  low_ = range->low - range->step / 2;
-  high_ = range->high + range->step / 2;
+  low_ = range->low - step_ / 2;
+  high_ = range->high + step_ / 2;
   if (!is_log_) return;
   low_ = std::log(low_);
   high_ = std::log(high_);
@@ -47,12 +58,27 @@ double Axis::clamped(double coordinate) const {
   return coordinate > 0 ? std::min(coordinate, 1.0) : 0.0;  // nan too becomes 0
 }
 
+/// Of an ordinal, its place.
+double Axis::number_of(const Scalar& value) const {
+  const auto& values = field_.domain.values();
+  if (field_.domain.kind() == Domain::Kind::Ordinal)
+    return static_cast<double>(std::ranges::find(values, value) - values.begin());
+  if (const auto* whole = std::get_if<std::int64_t>(&value.value()))
+    return static_cast<double>(*whole);
+  return std::get<double>(value.value());
+}
+
 double Axis::number_at(double coordinate) const {
+  if (deviation_ > 0) {
+    const auto inside = std::clamp(coordinate, kFarthest, 1 - kFarthest);
+    return mean_ + deviation_ * normal_quantile(inside);
+  }
   const double number = low_ + coordinate * (high_ - low_);
   return is_log_ ? std::exp(number) : number;
 }
 
 double Axis::coordinate_of_number(double number) const {
+  if (deviation_ > 0) return clamped(normal_cdf((number - mean_) / deviation_));
   return clamped(((is_log_ ? std::log(number) : number) - low_) / (high_ - low_));
 }
 
@@ -68,7 +94,10 @@ double Axis::coordinate_of_category(std::size_t category) const {
 
 Scalar Axis::value_at(double coordinate) const {
   if (kind_ == Kind::Category) return field_.domain.values()[category_at(coordinate)];
-  return field_.domain.nearest(number_at(clamped(coordinate)));
+  const auto number = number_at(clamped(coordinate));
+  if (field_.domain.kind() != Domain::Kind::Ordinal) return field_.domain.nearest(number);
+  const auto place = std::clamp(std::round(number), 0.0, values_ - 1);
+  return field_.domain.values()[static_cast<std::size_t>(place)];
 }
 
 double Axis::coordinate_of(const Scalar& value) const {
@@ -95,7 +124,7 @@ std::pair<double, double> Axis::cell(double coordinate) const {
     return {category / values_, (category + 1) / values_};
   }
   const double number = number_of(value_at(coordinate));
-  return {coordinate_of_number(number - 0.5), coordinate_of_number(number + 0.5)};
+  return {coordinate_of_number(number - step_ / 2), coordinate_of_number(number + step_ / 2)};
 }
 
 Axes::Axes(const SearchSpace& space) : space_{space} {

@@ -12,9 +12,11 @@
 namespace troupe::tune {
 
 /// One searched field as a coordinate in [0, 1], on which each value of its domain is equally
-/// likely. A real number is a point (in a log range, on the scale of logarithms). One of n integers
-/// or categories is a cell of width 1/n, whose middle stands for it; an integer k of a log range is
-/// the cell from log(k - 1/2) to log(k + 1/2), in which log(k) stands for it. A value type.
+/// likely. A real number is a point (in a log range, on the scale of logarithms; of a normal
+/// distribution, the part of it that is lower). One of n integers, steps, ordinals or categories is
+/// a cell of width 1/n, whose middle stands for it; an integer k of a log range is the cell from
+/// log(k - 1/2) to log(k + 1/2), in which log(k) stands for it. An ordinal counts as the integer
+/// that is its place. A value type.
 class Axis {
  public:
   enum class Kind : std::uint8_t { Real, Integer, Category };
@@ -43,6 +45,7 @@ class Axis {
   double coordinate_of_category(std::size_t category) const;
 
  private:
+  double number_of(const Scalar& value) const;
   double number_at(double coordinate) const;
   double coordinate_of_number(double number) const;
   double clamped(double coordinate) const;
@@ -50,6 +53,8 @@ class Axis {
   Dimension field_;
   Kind kind_ = Kind::Category;
   bool is_log_ = false;
+  double step_ = 0;                  // between neighbours of Kind::Integer
+  double mean_ = 0, deviation_ = 0;  // of a normal distribution; 0: it is none
   double values_ = 0;
   double low_ = 0;   // of coordinate 0: as a logarithm where is_log_, of integers half a step lower
   double high_ = 1;  // of coordinate 1

@@ -16,7 +16,7 @@ Json described(std::string_view kind, const SearchSpace& space, std::uint64_t se
   return {{"searcher", kind}, {"seed", seed}, {"trials", trials}, {"space", to_json(space)}};
 }
 
-/// Both searchers are functions of their parameters, so all there is to load is that these are the
+/// A random search is a function of its parameters, so all there is to load is that these are the
 /// same.
 void check_same(const std::string& own, std::string_view saved) {
   if (dump(parse(saved, "a searcher's state")) == own) return;
@@ -64,10 +64,12 @@ GridSearcher::GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t 
   if (trials_ == 0) throw std::invalid_argument("a grid search needs .samples or .trials above 0");
 }
 
+void GridSearcher::give(TrialId, const Configuration&) { ++given_; }
+
 Suggestion GridSearcher::suggest(TrialId trial) {
-  if (trial >= trials_) return NoMore{};
+  if (trial >= given_ + trials_) return NoMore{};
   Configuration configuration;
-  auto rest = trial % points_;
+  auto rest = (trial - given_) % points_;
   for (const auto& [name, domain] : space_) {
     Random random(seed_, trial, name);
     if (domain.kind() != Domain::Kind::Grid) {
@@ -80,7 +82,18 @@ Suggestion GridSearcher::suggest(TrialId trial) {
   return configuration;
 }
 
-std::string GridSearcher::save() const { return dump(described("grid", space_, seed_, trials_)); }
-void GridSearcher::load(std::string_view saved) { check_same(save(), saved); }
+std::string GridSearcher::save() const {
+  auto json = described("grid", space_, seed_, trials_);
+  json["given"] = given_;
+  return dump(json);
+}
+
+void GridSearcher::load(std::string_view saved) {
+  auto json = parse(saved, "a searcher's state");
+  const auto given = json.is_object() ? json.value("given", std::uint64_t{0}) : 0;
+  json["given"] = given_;
+  check_same(save(), dump(json));
+  given_ = given;
+}
 
 }  // namespace troupe::tune

@@ -20,6 +20,11 @@ void refuse_field(std::string_view field) {
       "field '{}' can not be searched: it is no number, truth value or std::string", field));
 }
 
+void refuse_outside(std::string_view field, const Domain& domain) {
+  throw std::invalid_argument(
+      fmt::format("field '{}' holds a value that is not in {}", field, to_string(domain)));
+}
+
 void refuse_twice(std::string_view field) {
   throw std::invalid_argument(fmt::format("field '{}' stands twice in the search space", field));
 }

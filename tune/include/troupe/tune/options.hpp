@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <troupe/options.hpp>
 #include <troupe/trainable.hpp>
@@ -33,6 +34,13 @@ enum class Show : std::uint8_t {
   None,
 };
 
+/// What an earlier run, or somebody, found for a configuration.
+template <class Config>
+struct KnownResult {
+  Config config = {};
+  double value = 0;  ///< of the metric; what is not finite is the worst
+};
+
 /// Of tune::run. Views in it (labels, custom resources) need to live until run returns.
 template <class Config>
 struct Options {
@@ -48,8 +56,13 @@ struct Options {
   /// All that decides (space, trials, metric, seed, scheduler, ...) has to be as it was.
   bool resume = false;
   std::uint64_t seed = 0;
-  std::uint64_t samples = 1;       ///< of every grid point, where `trials` is 0
-  Config config = {};              ///< the fields that are not searched
+  std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
+  Config config = {};         ///< the fields that are not searched
+  /// Configurations to try first, in this order, before the searcher is asked: good guesses. They
+  /// count among `trials`.
+  std::vector<Config> first = {};
+  /// What a searcher that learns knows before it begins: `{{.lr = 0.1}, 0.93}`. They are no trials.
+  std::vector<KnownResult<Config>> known = {};
   SearcherFactory searcher = {};   ///< empty: the grid if the space has one, else random
   std::size_t max_concurrent = 0;  ///< gangs in flight; 0: as many as the cluster has room for
   /// Of a trial before it counts as errored: how often it is tried again.

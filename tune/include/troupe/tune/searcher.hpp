@@ -38,6 +38,9 @@ class Searcher {
   /// The configuration of a trial. Changes nothing of the searcher unless it answers with one: a
   /// call that answers otherwise leaves no event, and may be made any number of times.
   virtual Suggestion suggest(TrialId trial) = 0;
+  /// In place of suggest(trial): the trial runs, or ran long ago, with a configuration of the space
+  /// that the user named. A search that does not learn ignores it.
+  virtual void give(TrialId /*trial*/, const Configuration& /*configuration*/) {}
   /// The trial has made report t, with this value of the metric, which may be not finite. A search
   /// that does not learn while trials run ignores it.
   virtual void on_report(TrialId /*trial*/, std::int64_t /*t*/, double /*value*/) {}
@@ -80,18 +83,21 @@ class GridSearcher final : public Searcher {
   GridSearcher(SearchSpace space, std::uint64_t seed, std::uint64_t samples,
                std::uint64_t trials = 0);
   Suggestion suggest(TrialId trial) override;
-  std::optional<std::uint64_t> size() const override { return trials_; }
+  /// The walk goes on behind it.
+  void give(TrialId trial, const Configuration& configuration) override;
+  std::optional<std::uint64_t> size() const override { return given_ + trials_; }
   std::string save() const override;
   void load(std::string_view saved) override;
 
   std::uint64_t points() const { return points_; }  ///< of the product; 1 without a grid
-  std::uint64_t trials() const { return trials_; }  ///< in all
+  std::uint64_t trials() const { return trials_; }  ///< in all, without those that were given
 
  private:
   SearchSpace space_;
   std::uint64_t seed_;
   std::uint64_t points_ = 1;
   std::uint64_t trials_;
+  std::uint64_t given_ = 0;
 };
 
 /// What a searcher is made for.

@@ -117,7 +117,45 @@ void assign(Config& config, std::size_t index, const Scalar& value) {
 }
 
 [[noreturn]] void refuse_twice(std::string_view field);
+[[noreturn]] void refuse_outside(std::string_view field, const Domain& domain);
+
+/// The value of the domain that a field holds: of a constant that one, whatever the field holds.
+/// Throws std::invalid_argument, naming the field, where the domain has none like it.
+template <class Field>
+Scalar value_in(std::string_view name, const Domain& domain, const Field& field) {
+  const auto holds = [&](const Scalar& value) {
+    Field probe{};
+    assign(name, probe, value);
+    return probe == field;
+  };
+  if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
+  if constexpr (std::is_arithmetic_v<Field>) {
+    if (domain.range()) {
+      const auto nearest = domain.nearest(static_cast<double>(field));
+      if (holds(nearest)) return nearest;
+      refuse_outside(name, domain);
+    }
+  }
+  for (const auto& value : domain.values()) {
+    if (holds(value)) return value;
+  }
+  refuse_outside(name, domain);
+}
 }  // namespace detail
+
+/// What of `config` the space searches. Throws std::invalid_argument, naming the field, where it
+/// holds a value that is not in its domain.
+template <class Config>
+Configuration searched_part(const Space<Config>& space, const Config& config) {
+  Configuration part;
+  for (const auto& [key, domain] : space) {
+    boost::pfr::for_each_field(config, [&, index = key.index(), name = key.name(),
+                                        &domain = domain](const auto& field, std::size_t at) {
+      if (at == index) part.emplace_back(name, detail::value_in(name, domain, field));
+    });
+  }
+  return part;
+}
 
 /// The space by names. Throws std::invalid_argument, naming the field, where one stands twice or
 /// can not take every value of its domain: before anything is launched.

@@ -49,12 +49,14 @@ class TpeSearcher final : public Searcher {
   }
 
   Suggestion suggest(TrialId trial) override;
+  void give(TrialId trial, const Configuration& configuration) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
   std::optional<std::uint64_t> size() const override { return setup_.trials; }
   std::string save() const override;
   void load(std::string_view saved) override;
 
  private:
+  void require_next(TrialId trial) const;
   Configuration drawn(TrialId trial) const;
   std::vector<double> modelled(TrialId trial) const;
   std::vector<double> best_candidate(std::span<const std::size_t> axes,
@@ -71,10 +73,7 @@ class TpeSearcher final : public Searcher {
 
 Suggestion TpeSearcher::suggest(TrialId trial) {
   if (trial >= setup_.trials) return NoMore{};
-  if (trial != history_.trials().size()) {
-    throw std::logic_error(fmt::format("tune::tpe is asked for trial {} after {} trials", trial,
-                                       history_.trials().size()));
-  }
+  require_next(trial);
   if (axes_.size() == 0 || history_.finished() < options_.startup_trials) {
     auto configuration = drawn(trial);
     history_.begin(axes_.point(configuration));
@@ -84,6 +83,17 @@ Suggestion TpeSearcher::suggest(TrialId trial) {
   auto configuration = axes_.configuration(point);
   history_.begin(std::move(point));
   return configuration;
+}
+
+void TpeSearcher::give(TrialId trial, const Configuration& configuration) {
+  require_next(trial);
+  history_.begin(axes_.point(configuration));
+}
+
+void TpeSearcher::require_next(TrialId trial) const {
+  if (trial == history_.trials().size()) return;
+  throw std::logic_error(fmt::format("tune::tpe is asked for trial {} after {} trials", trial,
+                                     history_.trials().size()));
 }
 
 Configuration TpeSearcher::drawn(TrialId trial) const {

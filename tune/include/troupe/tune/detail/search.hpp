@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
@@ -67,6 +69,11 @@ class LocalAttempt {
 /// Runs work to its end, on a thread of its own. Throws CheckpointGone, or what went wrong.
 using RunHere = std::function<void(const Work& work, LocalAttempt& attempt)>;
 
+struct KnownValue {
+  Configuration config = {};
+  double value = 0;
+};
+
 /// Everything in Options that does not depend on Config.
 struct Plan {
   SearchSpace space = {};
@@ -75,6 +82,8 @@ struct Plan {
   Objective objective = {};
   std::uint64_t seed = 0;
   SchedulerFactory scheduler = {};
+  std::vector<Configuration> first = {};
+  std::vector<KnownValue> known = {};
   SearcherFactory searcher = {};
   std::size_t max_concurrent = 0;
   int max_failures = 0;
@@ -96,12 +105,19 @@ struct Plan {
 /// Throws std::invalid_argument for a space that can not be.
 template <class Config>
 Plan plan_of(const Options<Config>& options) {
+  std::vector<Configuration> first;
+  for (const auto& config : options.first) first.push_back(searched_part(options.space, config));
+  std::vector<KnownValue> known;
+  for (const auto& [config, value] : options.known)
+    known.push_back({searched_part(options.space, config), value});
   return {.space = checked(options.space),
           .trials = options.trials,
           .samples = options.samples,
           .objective = {options.metric, options.mode},
           .seed = options.seed,
           .scheduler = options.scheduler,
+          .first = std::move(first),
+          .known = std::move(known),
           .searcher = options.searcher,
           .max_concurrent = options.in_process ? 1 : options.max_concurrent,
           .max_failures = options.max_failures,
