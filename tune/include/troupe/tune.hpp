@@ -12,6 +12,7 @@
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
 #include <troupe/tune/searchers/cmaes.hpp>
+#include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 #include <troupe/tune/simulate.hpp>
