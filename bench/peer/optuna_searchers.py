@@ -23,6 +23,8 @@ SAMPLERS = {
     "halton": (lambda seed: optuna.samplers.QMCSampler(qmc_type="halton", scramble=True, seed=seed), 1000),
     "tpe": (lambda seed: optuna.samplers.TPESampler(multivariate=False, seed=seed), 1000),
     "tpe_multivariate": (lambda seed: optuna.samplers.TPESampler(multivariate=True, seed=seed), 1000),
+    "cmaes": (lambda seed: optuna.samplers.CmaEsSampler(seed=seed), 1000),
+    "gaussian_process": (lambda seed: optuna.samplers.GPSampler(seed=seed), 200),
 }
 
 
@@ -108,8 +110,12 @@ def main():
     seeds, patterns = int(sys.argv[1]), sys.argv[2].split(",")
     with ProcessPoolExecutor(initializer=quieten) as pool:
         for algorithm in SAMPLERS:
-            if any(fnmatch.fnmatch(algorithm, pattern) for pattern in patterns):
+            if not any(fnmatch.fnmatch(algorithm, pattern) for pattern in patterns):
+                continue
+            try:
                 measure(algorithm, seeds, pool)
+            except ImportError as missing:
+                print(f"skipped: Optuna's {algorithm}: {missing}", file=sys.stderr)
 
 
 if __name__ == "__main__":

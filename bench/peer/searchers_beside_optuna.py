@@ -17,7 +17,8 @@ from pathlib import Path
 
 from beside_ray import NoPeer, cached, checked
 
-PINS = ["optuna==5.0.0", "scipy"]
+# GPSampler needs PyTorch too, which is too large to install for one row: without it that row has no peer.
+PINS = ["optuna==5.0.0", "scipy", "cmaes==0.13.1"]
 SOURCE = Path(__file__).resolve().parent / "optuna_searchers.py"
 
 

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include <troupe/tune/searchers/cmaes.hpp>
+#include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 
@@ -15,7 +17,9 @@ std::vector<Algorithm> algorithms() {
           {"sobol", tune::sobol()},
           {"halton", tune::halton()},
           {"tpe", tune::tpe()},
-          {"tpe_multivariate", tune::tpe({.multivariate = true})}};
+          {"tpe_multivariate", tune::tpe({.multivariate = true})},
+          {"cmaes", tune::cmaes()},
+          {"gaussian_process", tune::gaussian_process(), 200}};
 }
 
 }  // namespace troupe::bench

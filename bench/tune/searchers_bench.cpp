@@ -29,6 +29,7 @@ void regrets(const Report& report, const Algorithm& algorithm, std::uint64_t see
       report.print(fmt::format("{}/{}@{}", function.name, algorithm.name, tune::kRegretsAt[i]),
                    medians[i], "regret", i + 1 == medians.size() ? note : "");
     }
+    if (report.smoke()) break;
   }
 }
 
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
   int seeds = 30;
   Arguments arguments("How near to the optimum the searchers come, and how long they take.");
   arguments.flag("--json", options.json, "a JSON line for each figure");
-  arguments.flag("--smoke", options.smoke, "one seed: shows that it runs, not how well");
+  arguments.flag("--smoke", options.smoke,
+                 "one function, one seed: shows that it runs, not how well");
   arguments.option("--seeds", seeds, "searches of each algorithm on each function");
   arguments.option(
       "--only", options.only,
