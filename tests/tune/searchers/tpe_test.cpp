@@ -150,6 +150,19 @@ TEST_CASE("TPE comes nearer to the optimum than random search", "[tune][tpe]") {
   }
 }
 
+TEST_CASE("TPE with eight trials under way comes nearer than random search", "[tune][tpe]") {
+  const bool multivariate = GENERATE(false, true);
+  for (const auto* name : {"branin", "sphere5"}) {
+    const auto& functions = test_functions();
+    const auto& function = *std::ranges::find(functions, name, &TestFunction::name);
+    const auto ours = median_regrets(tpe({.multivariate = multivariate}), function, 7, 8);
+    const auto random = median_regrets(random_search(), function, 7, 8);
+    CAPTURE(name, multivariate, ours, random);
+    CHECK(ours[2] < random[2]);
+    CHECK(ours[3] < 0.5 * random[3]);
+  }
+}
+
 TEST_CASE("TPE searches for the highest value where that is wanted", "[tune][tpe]") {
   auto highest = setup({{"x", uniform(0, 1)}});
   highest.objective.mode = Max;
