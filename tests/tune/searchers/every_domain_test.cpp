@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/searchers/cmaes.hpp>
+#include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 
@@ -44,12 +46,14 @@ TEST_CASE("every searcher proposes values of every kind of domain", "[tune][sear
       {"sobol", sobol()},
       {"halton", halton()},
       {"tpe", tpe()},
-      {"multivariate tpe", tpe({.multivariate = true})}};
+      {"multivariate tpe", tpe({.multivariate = true})},
+      {"cma-es", cmaes({.random_choices = true})},
+      {"gaussian process", gaussian_process({.candidates = 64})}};
   for (const auto& [name, factory] : searchers) {
     CAPTURE(name);
     const auto searcher =
-        factory({.space = kEvery, .objective = {"loss", Min}, .seed = 5, .trials = 120});
-    for (TrialId trial = 0; trial < 120; ++trial) {
+        factory({.space = kEvery, .objective = {"loss", Min}, .seed = 5, .trials = 60});
+    for (TrialId trial = 0; trial < 60; ++trial) {
       const auto suggestion = searcher->suggest(trial);
       const auto& configuration = std::get<Configuration>(suggestion);
       REQUIRE(configuration.size() == kEvery.size());

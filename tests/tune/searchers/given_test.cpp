@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/searchers/cmaes.hpp>
+#include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 #include <troupe/tune/simulate.hpp>
 
@@ -69,8 +71,13 @@ TEST_CASE("a grid is walked behind the configurations to try first", "[tune][giv
 }
 
 TEST_CASE("a search that learns begins with the results that are known", "[tune][given]") {
-  tune::Options<Config> with{.space = {{"x", uniform(-1, 1)}}, .trials = 10, .metric = "loss"};
-  with.searcher = tpe();
+  const std::string name = GENERATE("tpe", "cma-es", "gaussian process");
+  CAPTURE(name);
+  tune::Options<Config> with{
+      .space = {{"x", uniform(-1, 1)}, {"y", uniform(0, 1)}}, .trials = 10, .metric = "loss"};
+  with.searcher = name == "tpe"      ? tpe()
+                  : name == "cma-es" ? cmaes({.sigma = 0.05})
+                                     : gaussian_process();
   for (int i = 0; i < 60; ++i) {
     const double x = -1 + i / 30.0;
     with.known.push_back({{.x = x}, std::abs(x - 0.3)});

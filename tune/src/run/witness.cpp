@@ -47,9 +47,11 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     : experiment_{experiment}, display_{display_of(plan.show)} {
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
+    keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
     take_up(plan, experiment);
   } else if (!plan.storage.empty()) {
     folder_ = RunFolder::make(std::filesystem::absolute(plan.storage));
+    keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment),
                                 header_of(experiment));
   } else {
@@ -80,6 +82,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   files_ = ReportFiles::go_on(folder(), plan.space, bytes);
   replay(open.substr(0, bytes), experiment, [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
+    keeper_->see(event);
     already_ = event.now;
   });
   const auto running = experiment.in_flight();
@@ -90,11 +93,13 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
 
 void Witness::see(const Event& event, const Trial* trial) {
   if (files_) files_->write(event, trial);
+  if (keeper_) keeper_->see(event);
   display_.show(event, trial, experiment_);
 }
 
 void Witness::tick(Seconds now) {
   look_at_files(now);
+  if (keeper_) keeper_->tidy(experiment_);
   display_.tick(experiment_, now);
 }
 
@@ -105,6 +110,7 @@ void Witness::note(const std::string& notice, Seconds now) {
 }
 
 Outcome Witness::conclude(Seconds now) {
+  if (keeper_) keeper_->tidy(experiment_);
   write_summary(now);
   auto overview = overview_of(experiment_, now, 0);
   overview.folder = folder().string();

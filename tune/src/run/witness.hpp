@@ -10,6 +10,7 @@
 #include "output/display.hpp"
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
+#include "run/checkpoint_keeper.hpp"
 
 namespace troupe::tune::detail {
 
@@ -41,6 +42,7 @@ class Witness {
   Display display_;
   RunFolder folder_;
   std::optional<ReportFiles> files_;
+  std::optional<CheckpointKeeper> keeper_;
   std::filesystem::path marker_;
   Seconds already_{0};
   std::string trouble_;  // with the files, when they were looked at last

@@ -55,6 +55,9 @@ struct Options {
   /// Goes on with the last run in `storage` where that has something left, else begins a new one.
   /// All that decides (space, trials, metric, seed, scheduler, ...) has to be as it was.
   bool resume = false;
+  /// Checkpoints of each trial that stay: the best so many, and its last one; 0: all. The others are
+  /// deleted once nobody can go on from them, where they lie in the run's folder.
+  std::size_t keep_checkpoints = 0;
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   Config config = {};         ///< the fields that are not searched

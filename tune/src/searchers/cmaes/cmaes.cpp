@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,8 +20,9 @@
 namespace troupe::tune {
 namespace {
 
-constexpr double kSameValue = 1e-12;       // relative
-constexpr std::size_t kMostRestarts = 12;  // that double the population
+constexpr double kSameValue = 1e-12;                                // relative
+constexpr std::size_t kMostRestarts = 12;                           // that double the population
+constexpr auto kGiven = std::numeric_limits<std::uint64_t>::max();  // in place of a generation
 
 void check(const CmaesOptions& options) {
   if (!(options.sigma > 0 && options.sigma <= 1))
@@ -56,6 +60,9 @@ class CmaesSearch final : public Searcher {
         cma_{begun(0)} {}
 
   Suggestion suggest(TrialId trial) override;
+  /// Before the first point is drawn, the best one that has a result is where the search begins.
+  /// After that it counts as a point of an earlier generation.
+  void give(TrialId trial, const Configuration& configuration) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
   std::optional<std::uint64_t> size() const override { return setup_.trials; }
   std::string save() const override;
@@ -84,12 +91,16 @@ class CmaesSearch final : public Searcher {
   Json saved_distribution() const;
   CmaState distribution_from(const Json& json) const;
   DrawnPoint drawn_from(const Json& json) const;
+  static Json saved_point(const RankedPoint& ranked);
+  RankedPoint ranked_from(const Json& json) const;
 
   CmaesOptions options_;
   SearchSetup setup_;
   Axes axes_;
   std::vector<std::size_t> numeric_;  // of the axes: those that the distribution is over
   std::size_t restarts_ = 0;
+  bool has_drawn_ = false;
+  std::optional<RankedPoint> best_given_ = {};  // before that
   Cma cma_;
   std::vector<double> best_scores_ = {};  // of the generations since the last restart
   std::map<TrialId, DrawnPoint> running_ = {};
@@ -107,6 +118,7 @@ Cma CmaesSearch::begun(std::size_t restart) const {
       cells.emplace_back([axis](double x) { return axis.cell(x); });
   }
   Eigen::VectorXd mean = Eigen::VectorXd::Constant(dimensions(), 0.5);
+  if (best_given_) mean = best_given_->point.x;
   Random random(setup_.seed, restart, "cmaes/restart");
   if (restart > 0)
     for (auto& x : mean) x = random.unit();
@@ -202,8 +214,20 @@ CmaesSearch::DrawnPoint CmaesSearch::drawn_from(const Json& json) const {
   return {vector_from(json.at("x"), dimensions()), json.at("generation").get<std::uint64_t>()};
 }
 
+Json CmaesSearch::saved_point(const RankedPoint& ranked) {
+  return {{"trial", ranked.trial},
+          {"score", to_json(ranked.score)},
+          {"generation", ranked.point.generation},
+          {"x", to_json(ranked.point.x)}};
+}
+
+CmaesSearch::RankedPoint CmaesSearch::ranked_from(const Json& json) const {
+  return {json.at("trial").get<TrialId>(), number_from(json.at("score")), drawn_from(json)};
+}
+
 Suggestion CmaesSearch::suggest(TrialId trial) {
   if (trial >= setup_.trials) return NoMore{};
+  if (!std::exchange(has_drawn_, true) && best_given_) cma_ = begun(0);
   Random random(setup_.seed, trial, "cmaes/point");
   auto x = cma_.draw(random);
   const auto point = point_of(x, trial);
@@ -211,10 +235,24 @@ Suggestion CmaesSearch::suggest(TrialId trial) {
   return axes_.configuration(point);
 }
 
+void CmaesSearch::give(TrialId trial, const Configuration& configuration) {
+  const auto point = axes_.point(configuration);
+  Eigen::VectorXd x(dimensions());
+  for (std::size_t j = 0; j < numeric_.size(); ++j)
+    x[static_cast<Eigen::Index>(j)] = point[numeric_[j]];
+  running_[trial] = {std::move(x), kGiven};
+}
+
 void CmaesSearch::on_end(TrialId trial, const TrialEnd& end) {
   auto at = running_.extract(trial);
   if (!at) return;
-  ended_.push_back({trial, trial_score(end, setup_.objective), std::move(at.mapped())});
+  RankedPoint ended{trial, trial_score(end, setup_.objective), std::move(at.mapped())};
+  if (!has_drawn_) {
+    const bool is_better = !best_given_ || ended.score > best_given_->score;
+    if (std::isfinite(ended.score) && is_better) best_given_ = std::move(ended);
+    return;
+  }
+  ended_.push_back(std::move(ended));
   if (ended_.size() == cma_.constants().lambda) close_generation();
 }
 
@@ -228,11 +266,9 @@ std::string CmaesSearch::save() const {
     running.push_back(
         {{"trial", trial}, {"generation", point.generation}, {"x", to_json(point.x)}});
   auto& ended = json["ended"] = Json::array();
-  for (const auto& each : ended_)
-    ended.push_back({{"trial", each.trial},
-                     {"score", to_json(each.score)},
-                     {"generation", each.point.generation},
-                     {"x", to_json(each.point.x)}});
+  for (const auto& each : ended_) ended.push_back(saved_point(each));
+  json["has_drawn"] = has_drawn_;
+  json["best_given"] = best_given_ ? saved_point(*best_given_) : Json();
   return dump(json);
 }
 
@@ -243,9 +279,11 @@ void CmaesSearch::load(std::string_view saved) {
     for (const auto& each : json.at("running"))
       running[each.at("trial").get<TrialId>()] = drawn_from(each);
     std::vector<RankedPoint> ended;
-    for (const auto& each : json.at("ended"))
-      ended.push_back(
-          {each.at("trial").get<TrialId>(), number_from(each.at("score")), drawn_from(each)});
+    for (const auto& each : json.at("ended")) ended.push_back(ranked_from(each));
+    const auto& given = json.at("best_given");
+    auto best_given = given.is_null() ? std::nullopt : std::optional(ranked_from(given));
+    has_drawn_ = json.at("has_drawn").get<bool>();
+    best_given_ = std::move(best_given);
     auto best_scores = json.at("best_scores").get<std::vector<double>>();
     restarts_ = json.at("restarts").get<std::size_t>();
     cma_ = begun(restarts_);

@@ -89,6 +89,7 @@ class GaussianProcessSearch final : public Searcher {
         parameters_{default_parameters(dimensions())} {}
 
   Suggestion suggest(TrialId trial) override;
+  void give(TrialId trial, const Configuration& configuration) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
   std::optional<std::uint64_t> size() const override { return setup_.trials; }
   std::string save() const override;
@@ -222,6 +223,11 @@ Suggestion GaussianProcessSearch::suggest(TrialId trial) {
   const std::vector<double> point(x.begin(), x.end());
   running_[trial] = std::move(x);
   return axes_.configuration(point);
+}
+
+void GaussianProcessSearch::give(TrialId trial, const Configuration& configuration) {
+  const auto point = axes_.point(configuration);
+  running_[trial] = Eigen::Map<const Eigen::VectorXd>(point.data(), std::ssize(point));
 }
 
 void GaussianProcessSearch::on_end(TrialId trial, const TrialEnd& end) {

@@ -92,6 +92,7 @@ struct Plan {
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{0};
   std::string storage = {};
+  std::size_t keep_checkpoints = 0;
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
@@ -126,6 +127,7 @@ Plan plan_of(const Options<Config>& options) {
           .time_budget = options.time_budget,
           .stop_grace = options.stop_grace,
           .storage = options.storage,
+          .keep_checkpoints = options.keep_checkpoints,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
           .settings = options.each.context,

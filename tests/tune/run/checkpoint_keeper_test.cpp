@@ -1,0 +1,112 @@
+// Which checkpoints of a run stay, and which are deleted.
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune.hpp>
+
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Config {
+  double lr = 0;
+  std::string elsewhere = {};
+};
+
+fs::path written(const fs::path& folder) {
+  fs::create_directories(folder);
+  std::ofstream(folder / "weights") << "of this checkpoint\n";
+  return folder;
+}
+
+/// Accuracies 3 1 5 2 4 6 0 with checkpoints 1 to 7, in its own folder or elsewhere.
+void up_and_down(tune::Context& ctx, const Config& config) {
+  int t = 0;
+  const fs::path folder = config.elsewhere.empty() ? ctx.storage() : config.elsewhere;
+  for (const double accuracy : {3, 1, 5, 2, 4, 6, 0}) {
+    const auto checkpoint = written(folder / ("checkpoint-" + std::to_string(++t)));
+    ctx.report({{"accuracy", accuracy}}, checkpoint.string());
+  }
+}
+
+/// Learns as fast as its rate, and goes on from its checkpoint; fails where that is gone.
+void learns(tune::Context& ctx, const Config& config) {
+  int t = 0;
+  if (const auto& from = ctx.restore_from(); !from.empty())
+    if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
+  while (++t <= 12) {
+    const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
+    std::ofstream(checkpoint / "t") << t << '\n';
+    if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
+  }
+}
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+tune::Options<Config> one_trial(const fs::path& storage, std::size_t keep) {
+  return {.space = {{"lr", tune::grid({1.0})}},
+          .metric = "accuracy",
+          .mode = tune::Max,
+          .storage = storage.string(),
+          .keep_checkpoints = keep,
+          .show = tune::Show::None,
+          .in_process = true};
+}
+
+}  // namespace
+
+TEST_CASE("of each trial the best checkpoints stay, and the last one", "[tune][checkpoint]") {
+  const tune::TemporaryFolder folder;
+  const auto left = [&](std::size_t keep) {
+    const auto results = tune::run<up_and_down>(one_trial(folder.path(), keep));
+    return names_in(fs::path(results.folder()) / "trials" / "0");
+  };
+  CHECK(left(1) == std::set<std::string>{"checkpoint-6", "checkpoint-7"});
+  CHECK(left(2) == std::set<std::string>{"checkpoint-3", "checkpoint-6", "checkpoint-7"});
+  CHECK(left(0).size() == 7);
+  CHECK(left(9).size() == 7);
+}
+
+TEST_CASE("a checkpoint outside of the run's folder is never deleted", "[tune][checkpoint]") {
+  const tune::TemporaryFolder folder, elsewhere;
+  auto options = one_trial(folder.path(), 1);
+  options.config.elsewhere = elsewhere.path().string();
+  tune::run<up_and_down>(options);
+  CHECK(names_in(elsewhere.path()).size() == 7);
+}
+
+TEST_CASE("a checkpoint that another trial is to go on from stays until it has",
+          "[tune][checkpoint]") {
+  const tune::TemporaryFolder folder;
+  for (const auto& scheduler : {tune::asha({.max_t = 8, .eta = 2, .promote = true}),
+                                tune::hyperband({.max_t = 8, .eta = 2})}) {
+    auto options = one_trial(folder.path(), 1);
+    options.space = {{"lr", tune::uniform(0, 1)}};
+    options.trials = 12;
+    options.scheduler = scheduler;
+    const auto results = tune::run<learns>(options);
+    for (const auto& trial : results.trials()) {
+      CAPTURE(trial.trial.id, trial.trial.error);
+      CHECK(trial.trial.status != tune::Status::Errored);
+      CHECK(trial.trial.last.front().value ==
+            Approx(trial.config.lr * static_cast<double>(trial.trial.t)));
+      CHECK(
+          names_in(fs::path(results.folder()) / "trials" / std::to_string(trial.trial.id)).size() <=
+          2);
+    }
+    CHECK(results.best().trial.t == 8);
+  }
+}

@@ -1,0 +1,66 @@
+#include "run/checkpoint_keeper.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace troupe::tune::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_inside(const fs::path& path, const fs::path& folder) {
+  const auto relative = path.lexically_normal().lexically_relative(folder.lexically_normal());
+  return !relative.empty() && relative != "." && *relative.begin() != "..";
+}
+
+}  // namespace
+
+CheckpointKeeper::CheckpointKeeper(fs::path run, Objective objective, std::size_t keep)
+    : run_{std::move(run)}, objective_{std::move(objective)}, keep_{keep} {}
+
+void CheckpointKeeper::see(const Event& event) {
+  if (keep_ == 0 || event.kind != Event::Kind::Reported || event.checkpoint.empty()) return;
+  auto& kept = kept_[event.trial];
+  const auto value = objective_.value_in(event.metrics);
+  std::erase_if(kept, [&](const Kept& each) { return each.checkpoint == event.checkpoint; });
+  std::erase(may_go_, event.checkpoint);
+  kept.push_back({event.checkpoint,
+                  value ? objective_.score(*value) : -std::numeric_limits<double>::infinity()});
+  auto best_first = kept;
+  std::ranges::stable_sort(best_first, std::greater{}, &Kept::score);
+  best_first.resize(std::min(best_first.size(), keep_));
+  const auto is_among_best = [&](const Kept& each) {
+    return std::ranges::find(best_first, each.checkpoint, &Kept::checkpoint) != best_first.end();
+  };
+  const auto last = std::prev(kept.end());
+  const auto gone = std::stable_partition(kept.begin(), last, is_among_best);
+  for (auto each = gone; each != last; ++each) may_go_.push_back(each->checkpoint);
+  kept.erase(gone, last);
+}
+
+bool CheckpointKeeper::holds_one_that_stays(const std::string& checkpoint,
+                                            const std::vector<std::string>& pinned) const {
+  const auto is_held = [&](const std::string& other) { return is_inside(other, checkpoint); };
+  if (std::ranges::any_of(pinned, is_held)) return true;
+  return std::ranges::any_of(kept_, [&](const auto& trial) {
+    return std::ranges::any_of(trial.second, is_held, &Kept::checkpoint);
+  });
+}
+
+void CheckpointKeeper::tidy(const Experiment& experiment) {
+  if (may_go_.empty()) return;
+  const auto pinned = experiment.pinned();
+  std::erase_if(may_go_, [&](const std::string& checkpoint) {
+    if (!is_inside(checkpoint, run_)) return true;
+    if (std::ranges::binary_search(pinned, checkpoint) || holds_one_that_stays(checkpoint, pinned))
+      return false;
+    std::error_code ignored;  // what cannot be deleted stays
+    fs::remove_all(checkpoint, ignored);
+    return true;
+  });
+}
+
+}  // namespace troupe::tune::detail
