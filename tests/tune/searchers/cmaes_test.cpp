@@ -163,6 +163,21 @@ TEST_CASE("a converged CMA-ES begins again elsewhere, with twice the population"
   CHECK(median(with) <= median(without));
 }
 
+TEST_CASE("CMA-ES that may not begin again stays where it has converged", "[tune][cmaes]") {
+  SearchSpace space = cube(2, -1, 1);
+  space.push_back({"whole", integer(0, 9)});
+  for (const double scale : {0.0, 1.0}) {
+    const auto searcher = made({.restart = false}, space, 6000);
+    std::vector<double> last;
+    for (TrialId trial = 0; trial < 6000; ++trial) {
+      last = numbers_of(suggested(*searcher, trial));
+      REQUIRE(std::isfinite(last[0] + last[1]));
+      end_with(*searcher, trial, scale * sphere(last));
+    }
+    if (scale > 0) CHECK(std::hypot(last[0], last[1]) < 1e-9);
+  }
+}
+
 TEST_CASE("a saved CMA-ES suggests what the one that saved it does", "[tune][cmaes]") {
   SearchSpace space = kMixed;
   space.push_back({"optimizer", choice({"sgd", "adam"})});

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/searchers/bohb_model.hpp>
 #include <troupe/tune/searchers/cmaes.hpp>
 #include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
@@ -48,7 +49,8 @@ TEST_CASE("every searcher proposes values of every kind of domain", "[tune][sear
       {"tpe", tpe()},
       {"multivariate tpe", tpe({.multivariate = true})},
       {"cma-es", cmaes({.random_choices = true})},
-      {"gaussian process", gaussian_process({.candidates = 64})}};
+      {"gaussian process", gaussian_process({.candidates = 64})},
+      {"bohb", bohb_model()}};
   for (const auto& [name, factory] : searchers) {
     CAPTURE(name);
     const auto searcher =
@@ -62,6 +64,7 @@ TEST_CASE("every searcher proposes values of every kind of domain", "[tune][sear
         REQUIRE(kEvery[field].domain.contains(configuration[field].second));
       }
       const auto value = loss(configuration);
+      searcher->on_report(trial, 1, value);
       searcher->on_end(trial, {.best = value, .last = value, .t = 1});
     }
   }

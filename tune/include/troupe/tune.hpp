@@ -11,9 +11,11 @@
 #include <troupe/tune/schedulers/median_stopping.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
+#include <troupe/tune/searchers/bohb_model.hpp>
 #include <troupe/tune/searchers/cmaes.hpp>
 #include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
+#include <troupe/tune/searchers/repeated.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 #include <troupe/tune/simulate.hpp>
 #include <troupe/tune/space.hpp>

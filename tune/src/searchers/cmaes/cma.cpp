@@ -23,6 +23,17 @@ double effective(const Eigen::VectorXd& weights) {
   return weights.sum() * weights.sum() / weights.squaredNorm();
 }
 
+/// The matrix itself, or the nearest one with eigenvalues that are positive where rounding took that
+/// from it.
+Eigen::MatrixXd positive_definite(const Eigen::MatrixXd& symmetric) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(symmetric);
+  const auto& values = solver.eigenvalues();
+  const double least = std::max(values.maxCoeff() * 1e-16, 1e-300);
+  if (values.minCoeff() >= least) return symmetric;
+  const auto& basis = solver.eigenvectors();
+  return basis * values.cwiseMax(least).asDiagonal() * basis.transpose();
+}
+
 bool is_inside(const Eigen::VectorXd& x) { return x.minCoeff() >= 0 && x.maxCoeff() <= 1; }
 
 }  // namespace
@@ -116,8 +127,9 @@ bool Cma::move_sigma(const Eigen::VectorXd& mean_step) {
                       std::sqrt(k.c_sigma * (2 - k.c_sigma) * k.mu_eff) * whitened;
   const double path = state_.path_sigma.norm();
   state_.sigma *= std::exp(k.c_sigma / k.d_sigma * (path / k.chi - 1));
-  // Twice the box: a flat function must not let sigma grow beyond what a double holds.
-  state_.sigma = std::min(state_.sigma, 2.0);
+  // Neither a flat function nor a search that goes on where it has converged leads out of what a
+  // double holds.
+  state_.sigma = std::clamp(state_.sigma, 1e-30, 2.0);
   const double settled =
       std::sqrt(1 - std::pow(1 - k.c_sigma, 2 * (static_cast<double>(state_.generation) + 1)));
   return path / settled < (1.4 + 2 / (d + 1)) * k.chi;
@@ -150,7 +162,7 @@ void Cma::update(std::span<const CmaPoint> best_first) {
   Eigen::MatrixXd next = kept * state_.covariance;
   next += k.c_1 * state_.path_c * state_.path_c.transpose();
   next += k.c_mu * steps * weights.asDiagonal() * steps.transpose();
-  state_.covariance = (next + next.transpose()) / 2;
+  state_.covariance = positive_definite((next + next.transpose()) / 2);
   ++state_.generation;
   decompose();
   keep_margin(state_, cells_, k.lambda);

@@ -43,8 +43,8 @@ struct GaussianProcessOptions {
 ///   7 Value      of a trial is the best of its reports, also where a scheduler stopped it. A trial that failed, or
 ///                reported nothing finite, counts as the worst finite one (Optuna leaves out the failed).
 ///
-/// Cost of a suggestion with n results known: O(n^3 + candidates n^2), and of a fit 100 times O(m^3), m of them fitted:
-/// milliseconds for tens of results, some hundred milliseconds for a thousand. Memory: O(n^2) while it is made.
+/// Cost of a suggestion with n results known or awaited: O(n^3 + candidates n^2), and of a fit 100 times O(m^3), m of them fitted:
+/// some ten milliseconds for tens of results, some hundred for a thousand. Memory: O(n^2) while it is made.
 ///
 /// Throws std::invalid_argument, at once, for options outside of what they allow. The factory throws
 /// it for a space in which no field, or more than 3667, have more than one value, and where

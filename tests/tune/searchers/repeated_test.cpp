@@ -1,0 +1,125 @@
+// Searchers that ask another one for a configuration several times, or for several at once.
+#include <troupe/tune/searchers/repeated.hpp>
+
+#include <limits>
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune/searchers/tpe.hpp>
+#include <troupe/tune/simulate.hpp>
+
+#include "support/search_runs.hpp"
+
+using namespace troupe::tune;
+
+namespace {
+
+const SearchSpace kSpace{{"x", uniform(0, 1)}};
+
+SearchSetup setup(std::uint64_t trials) {
+  return {.space = kSpace, .objective = {"loss", Min}, .seed = 4, .trials = trials};
+}
+
+/// Remembers what it is told.
+class Recorder final : public Searcher {
+ public:
+  explicit Recorder(std::map<TrialId, TrialEnd>& told) : told_{told} {}
+  Suggestion suggest(TrialId trial) override {
+    return Configuration{{"x", Scalar(static_cast<double>(trial))}};
+  }
+  void on_end(TrialId trial, const TrialEnd& end) override { told_[trial] = end; }
+  std::string save() const override { return R"({"searcher": "recorder"})"; }
+  void load(std::string_view) override {}
+
+ private:
+  std::map<TrialId, TrialEnd>& told_;
+};
+
+SearcherFactory recorder(std::map<TrialId, TrialEnd>& told) {
+  return [&told](const SearchSetup&) { return std::make_unique<Recorder>(told); };
+}
+
+}  // namespace
+
+TEST_CASE("each configuration runs so many times, and its searcher is told the mean",
+          "[tune][repeated]") {
+  std::map<TrialId, TrialEnd> told;
+  const auto searcher = repeated(recorder(told), 3)(setup(9));
+  for (TrialId trial = 0; trial < 6; ++trial) {
+    const auto x = suggested(*searcher, trial).front().second;
+    CHECK(x == Scalar(trial < 3 ? 0.0 : 1.0));
+  }
+  constexpr auto kNan = std::numeric_limits<double>::quiet_NaN();
+  searcher->on_end(4, {.best = 2.0, .last = 4.0, .t = 5});
+  searcher->on_end(0, {.best = 1.0, .last = 1.0, .t = 3});
+  searcher->on_end(1, {.best = 2.0, .last = kNan, .t = 4, .stopped = true});
+  CHECK(told.empty());
+  searcher->on_end(2, {.last = kNan, .errored = true});
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].best == 1.5);
+  CHECK(told[0].last == 1.0);
+  CHECK(told[0].t == 4);
+  CHECK(told[0].stopped);
+  CHECK_FALSE(told[0].errored);
+  for (const TrialId trial : {3, 5}) searcher->on_end(trial, {.errored = true});
+  CHECK(told[1].best == 2.0);
+}
+
+TEST_CASE("a repeated search goes on from its saved state", "[tune][repeated]") {
+  const auto factory = repeated(tpe({.startup_trials = 2}), 2);
+  const auto kept = factory(setup(41));
+  CHECK(kept->size() == 40);
+  for (TrialId trial = 0; trial < 40; ++trial) {
+    const auto anew = factory(setup(41));
+    anew->load(kept->save());
+    CHECK(anew->save() == kept->save());
+    const auto configuration = suggested(*kept, trial);
+    CHECK(configuration == suggested(*anew, trial));
+    const auto x = std::get<double>(configuration.front().second.value());
+    if (trial > 0) kept->on_end(trial - 1, {.best = x, .last = x, .t = 1});
+  }
+  CHECK(std::holds_alternative<NoMore>(kept->suggest(40)));
+  CHECK_THROWS_WITH(repeated(tpe({.startup_trials = 2}), 3)(setup(40))->load(kept->save()),
+                    Catch::Contains("times is 2 there, 3 here"));
+}
+
+TEST_CASE("a batched search waits for all of a batch", "[tune][batched]") {
+  std::map<TrialId, TrialEnd> told;
+  const auto searcher = batched(recorder(told), 2)(setup(10));
+  suggested(*searcher, 0);
+  suggested(*searcher, 1);
+  CHECK(std::holds_alternative<Later>(searcher->suggest(2)));
+  searcher->on_end(1, {.best = 1.0});
+  CHECK(told.size() == 1);
+  CHECK(std::holds_alternative<Later>(searcher->suggest(2)));
+  const auto anew = batched(recorder(told), 2)(setup(10));
+  anew->load(searcher->save());
+  for (const auto& each : {&searcher, &anew}) {
+    (*each)->on_end(0, {.best = 1.0});
+    CHECK(std::holds_alternative<Configuration>((*each)->suggest(2)));
+  }
+}
+
+TEST_CASE("a batched search of a run ends, however many gangs there are", "[tune][batched]") {
+  struct Config {
+    double x = 0;
+  };
+  for (const std::size_t gangs : {1, 3, 50}) {
+    const auto preview =
+        simulate<Config>({.space = {{"x", uniform(0, 1)}},
+                          .trials = 22,
+                          .metric = "loss",
+                          .searcher = batched({}, 5)},
+                         {.curve = [](const Config& config, auto) { return config.x; },
+                          .reports = 2,
+                          .gangs = gangs});
+    CHECK(preview.results.trials().size() == 22);
+    CHECK(preview.steps == 44);
+  }
+}
+
+TEST_CASE("repeats and batches of nothing are refused", "[tune][repeated]") {
+  CHECK_THROWS_WITH(repeated({}, 0), "tune::repeated: .times is 0, at least 1");
+  CHECK_THROWS_WITH(batched({}, 0), "tune::batched: .size is 0, at least 1");
+}
