@@ -53,6 +53,8 @@ struct Worker {
 /// its log.
 void Worker::begin(wire::WorkerConfig::Reader config) try {
   configure(config);
+  // On the thread that will run user code, while there is no other that could read the environment.
+  os::set_library_threads(threads);
   make_thread();
 } catch (const std::exception& error) {
   give_up(error.what());
@@ -158,7 +160,6 @@ void run_worker(int fd) {
   if (worker.has_given_up) worker.loop.run();
   if (worker.record) worker.process->executor().keep_record(std::move(*worker.record));
   worker.announce();
-  os::set_library_threads(worker.threads);  // on the thread that will run user code
   while (!worker.process->executor().has_work()) worker.loop.run_one();
   worker.has_work.release();
   worker.process->executor().run();

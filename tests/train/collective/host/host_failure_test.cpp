@@ -81,7 +81,7 @@ TEST_CASE("ranks of other nodes are told which rank was killed, and where they w
   for (std::size_t r = 0; r < 3; ++r) {
     INFO("rank " << r << ": " << outcomes[r].message);
     CHECK(outcomes[r].type == "GangBroken");
-    CHECK_THAT(outcomes[r].message, Contains("rank 3 (process ") && Contains("has ended") &&
+    CHECK_THAT(outcomes[r].message, Contains("rank 3 (pid ") && Contains("has ended") &&
                                         Contains("in all_reduce of 1 float32 (sum), call ") &&
                                         Contains(" s)"));
   }

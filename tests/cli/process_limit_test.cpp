@@ -1,0 +1,49 @@
+// A program whose user may have no more processes and threads.
+#include <iostream>
+#include <string>
+
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kNobodyElse = "54321";
+
+/// As a user of its own, who may have so many processes and threads: root has no limit.
+Finished run_limited(int limit, const std::vector<std::string>& command,
+                     const std::vector<std::string>& environment) {
+  std::vector<std::string> all{"setpriv", "--reuid", kNobodyElse, "--clear-groups", "prlimit"};
+  all.push_back("--nproc=" + std::to_string(limit));
+  all.insert(all.end(), command.begin(), command.end());
+  return run(std::move(all), environment, 40s);
+}
+
+}  // namespace
+
+TEST_CASE("a program ends, and says why, whatever its limit of processes", "[cli]") {
+  const TemporaryFolder folder;
+  const auto environment = std::vector<std::string>{"XDG_STATE_HOME=" + folder.path(),
+                                                    "TROUPE_ADDRESS=", "TROUPE_TOKEN="};
+  const auto may_be = ::geteuid() == 0 && ::chown(folder.path().c_str(), 54321, 0) == 0 &&
+                      run_limited(1000, {TROUPE_TEST_DRIVER, "task"}, environment).exit_code == 0;
+  if (!may_be) {
+    std::cout << "skipped: programs cannot be run as another user here\n";
+    return;
+  }
+  int done = 0, refused = 0;
+  for (int limit = 2; limit <= 20; ++limit) {
+    INFO("a limit of " << limit);
+    const auto program = run_limited(limit, {TROUPE_TEST_DRIVER, "task"}, environment);
+    INFO(program.output);
+    ++(program.exit_code == 0 ? done : refused);
+    CHECK(program.exit_code < 128);  // by no signal
+    if (program.exit_code != 0) CHECK_FALSE(program.output.empty());
+  }
+  CHECK(done > 0);
+  CHECK(refused > 0);
+}
