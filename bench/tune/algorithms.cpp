@@ -16,7 +16,7 @@ std::vector<Algorithm> algorithms() {
   return {{"random", random},
           {"sobol", tune::sobol()},
           {"halton", tune::halton()},
-          {"tpe", tune::tpe()},
+          {"tpe", tune::tpe({.multivariate = false})},
           {"tpe_multivariate", tune::tpe({.multivariate = true})},
           {"cmaes", tune::cmaes()},
           {"gaussian_process", tune::gaussian_process(), 200}};

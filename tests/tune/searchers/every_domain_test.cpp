@@ -47,7 +47,7 @@ TEST_CASE("every searcher proposes values of every kind of domain", "[tune][sear
       {"sobol", sobol()},
       {"halton", halton()},
       {"tpe", tpe()},
-      {"multivariate tpe", tpe({.multivariate = true})},
+      {"univariate tpe", tpe({.multivariate = false})},
       {"cma-es", cmaes({.random_choices = true})},
       {"gaussian process", gaussian_process({.candidates = 64})},
       {"bohb", bohb_model()}};

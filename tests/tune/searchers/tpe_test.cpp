@@ -251,8 +251,8 @@ TEST_CASE("TPE refuses a state of another search", "[tune][tpe]") {
   const auto saved = tpe()(setup(kMixed))->save();
   CHECK_THROWS_WITH(tpe()(setup(kMixed, 2))->load(saved),
                     "saved by another search: seed is 1 there, 2 here");
-  CHECK_THROWS_WITH(tpe({.multivariate = true})(setup(kMixed))->load(saved),
-                    "saved by another search: multivariate is false there, true here");
+  CHECK_THROWS_WITH(tpe({.multivariate = false})(setup(kMixed))->load(saved),
+                    "saved by another search: multivariate is true there, false here");
   CHECK_THROWS_WITH(tpe()(setup(kMixed))->load("{\"searcher\":\"random\"}"),
                     "saved by another search: searcher is \"random\" there, \"tpe\" here");
 }

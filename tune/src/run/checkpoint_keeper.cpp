@@ -11,15 +11,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_inside(const fs::path& path, const fs::path& folder) {
-  const auto relative = path.lexically_normal().lexically_relative(folder.lexically_normal());
-  return !relative.empty() && relative != "." && *relative.begin() != "..";
+std::string normal(const std::string& path) { return fs::path(path).lexically_normal().string(); }
+
+/// Of paths without "." and "..".
+bool is_inside(const std::string& path, const std::string& folder) {
+  if (!path.starts_with(folder) || path.size() == folder.size()) return false;
+  return folder.ends_with('/') || path[folder.size()] == '/';
 }
 
 }  // namespace
 
 CheckpointKeeper::CheckpointKeeper(fs::path run, Objective objective, std::size_t keep)
-    : run_{std::move(run)}, objective_{std::move(objective)}, keep_{keep} {}
+    : run_{normal(run.string())}, objective_{std::move(objective)}, keep_{keep} {}
 
 void CheckpointKeeper::see(const Event& event) {
   if (keep_ == 0 || event.kind != Event::Kind::Reported || event.checkpoint.empty()) return;
@@ -27,7 +30,7 @@ void CheckpointKeeper::see(const Event& event) {
   const auto value = objective_.value_in(event.metrics);
   std::erase_if(kept, [&](const Kept& each) { return each.checkpoint == event.checkpoint; });
   std::erase(may_go_, event.checkpoint);
-  kept.push_back({event.checkpoint,
+  kept.push_back({event.checkpoint, normal(event.checkpoint),
                   value ? objective_.score(*value) : -std::numeric_limits<double>::infinity()});
   auto best_first = kept;
   std::ranges::stable_sort(best_first, std::greater{}, &Kept::score);
@@ -41,12 +44,13 @@ void CheckpointKeeper::see(const Event& event) {
   kept.erase(gone, last);
 }
 
-bool CheckpointKeeper::holds_one_that_stays(const std::string& checkpoint,
+bool CheckpointKeeper::holds_one_that_stays(const std::string& path,
                                             const std::vector<std::string>& pinned) const {
-  const auto is_held = [&](const std::string& other) { return is_inside(other, checkpoint); };
-  if (std::ranges::any_of(pinned, is_held)) return true;
+  const auto is_held = [&](const std::string& other) { return is_inside(other, path); };
+  if (std::ranges::any_of(pinned, [&](const auto& other) { return is_held(normal(other)); }))
+    return true;
   return std::ranges::any_of(kept_, [&](const auto& trial) {
-    return std::ranges::any_of(trial.second, is_held, &Kept::checkpoint);
+    return std::ranges::any_of(trial.second, is_held, &Kept::path);
   });
 }
 
@@ -54,8 +58,9 @@ void CheckpointKeeper::tidy(const Experiment& experiment) {
   if (may_go_.empty()) return;
   const auto pinned = experiment.pinned();
   std::erase_if(may_go_, [&](const std::string& checkpoint) {
-    if (!is_inside(checkpoint, run_)) return true;
-    if (std::ranges::binary_search(pinned, checkpoint) || holds_one_that_stays(checkpoint, pinned))
+    const auto path = normal(checkpoint);
+    if (!is_inside(path, run_)) return true;
+    if (std::ranges::binary_search(pinned, checkpoint) || holds_one_that_stays(path, pinned))
       return false;
     std::error_code ignored;  // what cannot be deleted stays
     fs::remove_all(checkpoint, ignored);

@@ -28,12 +28,12 @@ class CheckpointKeeper {
  private:
   struct Kept {
     std::string checkpoint = {};
+    std::string path = {};  // the same, without "." and ".."
     double score = 0;
   };
-  bool holds_one_that_stays(const std::string& checkpoint,
-                            const std::vector<std::string>& pinned) const;
+  bool holds_one_that_stays(const std::string& path, const std::vector<std::string>& pinned) const;
 
-  std::filesystem::path run_;
+  std::string run_;
   Objective objective_;
   std::size_t keep_;
   std::map<TrialId, std::vector<Kept>> kept_;  // in the order in which they were reported

@@ -17,7 +17,7 @@ struct TpeOptions {
   std::size_t candidates = 24;
   /// One model of all fields together, which sees that good values of one field go with good values
   /// of another. Otherwise each field is modelled by itself.
-  bool multivariate = false;
+  bool multivariate = true;
   /// Trials that are still under way count as bad, so that suggestions made at the same time differ.
   /// Otherwise they are not looked at.
   bool constant_liar = true;
