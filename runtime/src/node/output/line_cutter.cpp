@@ -50,6 +50,13 @@ void LineCutter::cut() {
   if (!unfinished_.empty()) end_line();
 }
 
+void LineCutter::say(std::string_view line) {
+  cut();
+  within_line_ = false;
+  lines_.text.append(line).push_back('\n');
+  lines_.begins.push_back(position_);
+}
+
 void LineCutter::end_line() {
   lines_.text.append(std::exchange(unfinished_, {})).push_back('\n');
   lines_.begins.push_back(begin_);

@@ -28,6 +28,8 @@ class LineCutter {
   void skip(std::uint64_t bytes);
   /// What stands behind the last line end is a line too: the process has ended.
   void cut();
+  /// A line of ours, which is not among the bytes: "[troupe: ...]".
+  void say(std::string_view line);
 
   struct Lines {
     std::string text;

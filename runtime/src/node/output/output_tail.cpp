@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kPieceBytes = 16 << 10;
 constexpr std::size_t kEventBytes = 16 << 10;
 constexpr std::uint32_t kWatchedEvents =
-    IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR;
+    IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR;
 
 std::string name_of(const std::string& file) { return file.substr(file.rfind('/') + 1); }
 std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/')); }
@@ -123,6 +123,18 @@ void OutputTail::gather(std::chrono::milliseconds time) {
 }
 
 void OutputTail::read_events() {
+  std::set<std::string> lost;  // folders
+  read_events(lost);
+  if (lost.empty()) return;
+  for (const auto& [process, followed] : followed_) {
+    const auto folder = folder_of(followed->source.file);
+    if (!lost.contains(folder)) continue;
+    grown_.insert(process);
+    if (::access(folder.c_str(), F_OK) == 0) watch(followed->source.file);  // it is there again
+  }
+}
+
+void OutputTail::read_events(std::set<std::string>& lost) {
   alignas(inotify_event) std::array<char, kEventBytes> buffer;
   for (;;) {
     const auto got = ::read(events_.native_handle(), buffer.data(), buffer.size());
@@ -130,8 +142,11 @@ void OutputTail::read_events() {
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
       at += sizeof *event + event->len;
-      if ((event->mask & IN_IGNORED) != 0) {
-        folders_.erase(event->wd);  // removed, with all files in it
+      if ((event->mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) {
+        // Removed or renamed, with all files in it: another one has that name next.
+        if ((event->mask & IN_MOVE_SELF) != 0)
+          ::inotify_rm_watch(events_.native_handle(), event->wd);
+        if (const auto gone = folders_.extract(event->wd)) lost.insert(gone.mapped());
       } else if ((event->mask & IN_Q_OVERFLOW) != 0) {
         for (const auto& [process, followed] : followed_) grown_.insert(process);
       } else if (event->len > 0) {
@@ -185,15 +200,14 @@ void OutputTail::finish(ProcessId process) {
 
 std::uint64_t OutputTail::look(Followed& followed) {
   const auto say = [&](const char* what) {
-    followed.cutter.cut();
-    followed.cutter.append(fmt::format("[troupe: {} {}]\n", followed.source.file, what));
+    followed.cutter.say(fmt::format("[troupe: {} {}]", followed.source.file, what));
     followed.is_changed = true;
   };
   if (followed.is_gone) return 0;
   const auto size = os::file_size(followed.source.file);
   if (!size) {
     followed.is_gone = followed.was_there;  // its process makes it as it starts
-    if (followed.is_gone) say("was removed: what this process prints is shown and kept no more");
+    if (followed.is_gone) say("was removed or renamed: what this process prints is shown no more");
     return 0;
   }
   followed.was_there = true;

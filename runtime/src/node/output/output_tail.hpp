@@ -82,6 +82,8 @@ class OutputTail {
   void wait_for_growth();
   void gather(std::chrono::milliseconds time);
   void read_events();
+  /// -> the folders that are watched no more.
+  void read_events(std::set<std::string>& lost);
   void send_grown();
   /// -> false: more waits.
   bool read(Followed& followed);
