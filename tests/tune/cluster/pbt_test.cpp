@@ -265,14 +265,16 @@ TEST_CASE("what a population can not do with is refused before anything is launc
   SECTION("trials that end before anybody is judged") {
     options.stop.reports = 2;
     text =
-        "tune: nobody would be judged: the first time is at t=2 (interval, burn_in), and trials "
+        "tune: nobody would be judged: the first time is at t=2 by the .scheduler's options, and "
+        "trials "
         "end at .stop.reports = 2";
   }
   SECTION("trials that end in the burn-in") {
     options.stop.reports = 9;
     pbt.burn_in = 20;
     text =
-        "tune: nobody would be judged: the first time is at t=20 (interval, burn_in), and trials "
+        "tune: nobody would be judged: the first time is at t=20 by the .scheduler's options, and "
+        "trials "
         "end at .stop.reports = 9";
   }
   options.scheduler = tune::pbt(pbt);

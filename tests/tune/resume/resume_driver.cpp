@@ -48,6 +48,8 @@ void sums(tune::Context& ctx, const Config& config) {
 tune::SchedulerFactory scheduler_of(const std::string& name) {
   if (name == "asha" || name == "tpe") return tune::asha({.max_t = 9, .eta = 3});
   if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
+  if (name == "hyperband") return tune::hyperband({.max_t = 9, .eta = 3});
+  if (name == "given") return tune::median_stopping({.grace = 2});
   if (name == "pbt")
     return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
   throw std::invalid_argument("no such scheduler: " + name);
@@ -56,6 +58,19 @@ tune::SchedulerFactory scheduler_of(const std::string& name) {
 /// None: random search.
 tune::SearcherFactory searcher_of(const std::string& name) {
   if (name == "tpe") return tune::tpe({.startup_trials = 3});
+  if (name == "given") return tune::repeated(tune::cmaes({.population = 2}), 2);
+  return {};
+}
+
+std::vector<Config> first_of(const std::string& name) {
+  return name == "given" ? std::vector<Config>{{.lr = 0.75}} : std::vector<Config>();
+}
+std::vector<tune::KnownResult<Config>> known_of(const std::string& name) {
+  return name == "given" ? std::vector<tune::KnownResult<Config>>{{{.lr = 0.5}, 3.0}}
+                         : std::vector<tune::KnownResult<Config>>();
+}
+tune::StopWhen stop_of(const std::string& name) {
+  if (name == "given") return {.reports = 5, .no_better_trials = 7};
   return {};
 }
 
@@ -75,8 +90,12 @@ int main(int argc, char** argv) {
                                           .scheduler = scheduler_of(scheduler),
                                           .storage = storage,
                                           .resume = true,
+                                          .keep_checkpoints = scheduler == "hyperband" ? 1u : 0u,
                                           .config = {.slow = has_cluster},
+                                          .first = first_of(scheduler),
+                                          .known = known_of(scheduler),
                                           .searcher = searcher_of(scheduler),
+                                          .stop = stop_of(scheduler),
                                           .show = tune::Show::Lines,
                                           .in_process = !has_cluster});
     std::cout << "best " << results.best() << std::endl;

@@ -57,7 +57,7 @@ std::size_t reports_of(const TemporaryFolder& folder) {
 
 TEST_CASE("a run whose driver is killed at any report decides as one that never was",
           "[tune][resume]") {
-  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe");
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -78,7 +78,7 @@ TEST_CASE("a run whose driver is killed at any report decides as one that never 
 }
 
 TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune][resume]") {
-  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe");
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);

@@ -1,9 +1,11 @@
 // Which checkpoints of a run stay, and which are deleted.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -43,6 +45,18 @@ void learns(tune::Context& ctx, const Config& config) {
   if (const auto& from = ctx.restore_from(); !from.empty())
     if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
   while (++t <= 12) {
+    const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
+    std::ofstream(checkpoint / "t") << t << '\n';
+    if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
+  }
+}
+
+void learns_slowly(tune::Context& ctx, const Config& config) {
+  int t = 0;
+  if (const auto& from = ctx.restore_from(); !from.empty())
+    if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
+  while (++t <= 12) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
     const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
     std::ofstream(checkpoint / "t") << t << '\n';
     if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
@@ -109,4 +123,20 @@ TEST_CASE("a checkpoint that another trial is to go on from stays until it has",
     }
     CHECK(results.best().trial.t == 8);
   }
+}
+
+TEST_CASE("a run that was interrupted goes on from the checkpoints that it kept",
+          "[tune][checkpoint][resume]") {
+  const tune::TemporaryFolder folder;
+  auto options = one_trial(folder.path(), 1);
+  options.stop.trial_time = std::chrono::milliseconds(1'000'000);
+  options.time_budget = std::chrono::milliseconds(60);
+  const auto interrupted = tune::run<learns_slowly>(options);
+  REQUIRE_FALSE(interrupted.ended_early().empty());
+  REQUIRE(interrupted.trials()[0].trial.t > 0);
+  options.time_budget = {};
+  options.resume = true;
+  const auto results = tune::run<learns_slowly>(options);
+  CHECK(results.trials()[0].trial.t == 12);
+  CHECK_THAT(results.summary(), !Catch::Contains("lost its checkpoint"));
 }

@@ -117,6 +117,22 @@ TEST_CASE("the last of a rung trains on in its place where it is among the best"
   CHECK_FALSE(trials.place(hyperband));
 }
 
+TEST_CASE("a trial that ends at its rung before it is chosen spoils no later rung",
+          "[tune][hyperband]") {
+  auto hyperband = min_loss({.max_t = 9, .eta = 3});  // 9 begin, 3 come to t=3, 1 to t=9
+  HandMadeTrials trials;
+  trials.report(hyperband, 0, 1, 0.1);
+  trials.end(hyperband, 0, Status::Terminated);  // on a plateau, or out of time
+  for (TrialId id = 1; id < 9; ++id) trials.report(hyperband, id, 1, static_cast<double>(id));
+  // Trials 0, 1 and 2 are the best three, and the first of them has no place to give away.
+  REQUIRE(trials.place(hyperband) == TrialId{1});
+  CHECK(trials.report(hyperband, 1, 3, 5).index() == Decision(Pause{}).index());
+  CHECK_FALSE(trials.place(hyperband) == TrialId{1});
+  CHECK(trials.all[2].in_flight);
+  CHECK(goes_on(trials.report(hyperband, 2, 3, 4)));
+  CHECK(finishes(trials.report(hyperband, 2, 9, 4)));
+}
+
 TEST_CASE("hyperband goes on from its saved state as if it had never ended", "[tune][hyperband]") {
   const auto value = [](TrialId id, std::int64_t t) {
     return static_cast<double>((id * 7919 + static_cast<std::uint64_t>(t) * 31) % 101);

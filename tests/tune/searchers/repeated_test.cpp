@@ -6,11 +6,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/schedulers/hyperband.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 #include <troupe/tune/simulate.hpp>
 
 #include "support/search_runs.hpp"
 
+using namespace troupe;
 using namespace troupe::tune;
 
 namespace {
@@ -117,6 +119,42 @@ TEST_CASE("a batched search of a run ends, however many gangs there are", "[tune
     CHECK(preview.results.trials().size() == 22);
     CHECK(preview.steps == 44);
   }
+}
+
+TEST_CASE("what is given is not repeated, and takes no trials from the others",
+          "[tune][repeated]") {
+  struct Config {
+    double x = 0;
+  };
+  tune::Options<Config> options{.space = {{"x", uniform(0, 1)}},
+                                .trials = 30,
+                                .metric = "loss",
+                                .first = {{.x = 0.25}, {.x = 0.5}, {.x = 0.75}},
+                                .searcher = repeated(tpe(), 3)};
+  for (int i = 0; i < 60; ++i) options.known.push_back({{.x = i / 60.0}, 1.0});
+  const auto preview = simulate<Config>(
+      options, {.curve = [](const Config& config, auto) { return config.x; }, .reports = 1});
+  const auto& trials = preview.results.trials();
+  REQUIRE(trials.size() == 3 + 27);
+  CHECK(trials[2].config.x == 0.75);
+  for (std::size_t at = 3; at < trials.size(); at += 3) {
+    CHECK(trials[at].config.x == trials[at + 1].config.x);
+    CHECK(trials[at].config.x == trials[at + 2].config.x);
+  }
+}
+
+TEST_CASE("a batch beside a scheduler that pauses trials is refused", "[tune][batched]") {
+  struct Config {
+    double x = 0;
+  };
+  CHECK_THROWS_WITH(
+      simulate<Config>({.space = {{"x", uniform(0, 1)}},
+                        .trials = 9,
+                        .metric = "loss",
+                        .scheduler = hyperband({.max_t = 9}),
+                        .searcher = batched({}, 3)},
+                       {.curve = [](const Config& config, auto) { return config.x; }}),
+      Catch::Contains("this .scheduler pauses trials") && Catch::Contains("tune::batched"));
 }
 
 TEST_CASE("repeats and batches of nothing are refused", "[tune][repeated]") {

@@ -189,6 +189,7 @@ TEST_CASE("steps and deviations that can not be are refused", "[tune][domain]") 
                     Equals("log_integer(0, 4): a logarithm needs a lower bound above 0"));
   CHECK_THROWS_WITH(normal(0, 0), Equals("normal(0, 0): the deviation has to be above 0"));
   CHECK_THROWS_WITH(uniform(0, 1, 1e-300), Catch::Contains("more steps than a double can count"));
+  CHECK_THROWS_WITH(ordinal({1, 2, 1}), Equals("ordinal(1, 2, 1): a value stands in it twice"));
   CHECK_THROWS_WITH(ordinal(std::vector<Scalar>{}),
                     Equals("ordinal(): there is no value to choose"));
 }

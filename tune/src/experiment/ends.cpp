@@ -31,6 +31,7 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   trial.status = status;
   trial.stopping = false;
   trial.ended = now;
+  if (status != Status::Errored && !closed_) ++progress_.no_better;
   scheduler_->on_end(trial.id, population());
   const auto last =
       trial.history.empty() ? std::nullopt : std::optional(trial.history.back().value);
@@ -69,13 +70,11 @@ void Experiment::ended(TrialId id, Seconds now) {
   const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
     add_notice(fmt::format(
-        "a trial ended after {}, and none is judged before t={}: make the interval shorter",
+        "a trial ended after {}, and none is judged before t={}: let .scheduler judge earlier",
         counted(static_cast<std::size_t>(trial.t), "report"), first));
   }
   conclude(trial, now);
-  const bool counts = trial.over() && trial.status != Status::Errored && !closed_;
-  if (counts) ++progress_.no_better;
-  const bool is_over = counts && end_as_asked(id, now);
+  const bool is_over = trial.over() && end_as_asked(id, now);
   tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
   if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
@@ -175,7 +174,9 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
   } else {
     event.fault = count(trial, why, fault, now);
   }
+  const bool is_over = trial.over() && end_as_asked(id, now);
   tell(event);
+  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
 
 /// The search is over, and the scheduler resumes nobody who is paused.

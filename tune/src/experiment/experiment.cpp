@@ -162,7 +162,7 @@ Launch Experiment::relaunch(TrialId id, Seconds now) {
 void Experiment::started(TrialId id, Seconds now) {
   auto& trial = known(id);
   assert(trial.in_flight);
-  if (trial.attempt == 1) trial.started = now;
+  if (!std::exchange(trial.has_started, true)) trial.started = now;
   trial.status = Status::Running;
   tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt, .now = now});
 }
@@ -205,10 +205,8 @@ void Experiment::note(Trial& trial, const Event& report) {
     trial.checkpoint_t = report.t;
   }
   ++progress_.reports;
-  for (const auto& metric : report.metrics) {
-    if (metric.name == options_.stop.cost_metric && std::isfinite(metric.value))
-      progress_.cost += metric.value;
-  }
+  const auto cost = Objective{.metric = options_.stop.cost_metric}.value_in(report.metrics);
+  if (cost && std::isfinite(*cost)) progress_.cost += *cost;
   const auto value = options_.objective.value_in(report.metrics);
   if (!value) return;
   trial.history.push_back({report.t, *value});

@@ -25,7 +25,9 @@ void Experiment::requeue(TrialId id, Seconds now) {
     if (!was_replaced) --trial.attempt;  // the same one is launched again
     again_.push_front(id);
   }
+  const bool is_over = trial.over() && end_as_asked(id, now);
   tell({.kind = Event::Kind::Requeued, .trial = id, .attempt = trial.attempt, .now = now});
+  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
 
 void Experiment::requeue_running(Seconds now) {

@@ -11,9 +11,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string normal(const std::string& path) { return fs::path(path).lexically_normal().string(); }
+/// One spelling of a path: links are followed, as far as it is there.
+std::string normal(const std::string& path) {
+  std::error_code failed;
+  auto found = fs::weakly_canonical(path, failed).string();
+  if (failed) found = fs::path(path).lexically_normal().string();
+  while (found.size() > 1 && found.ends_with('/')) found.pop_back();
+  return found;
+}
 
-/// Of paths without "." and "..".
+/// Of paths in one spelling.
 bool is_inside(const std::string& path, const std::string& folder) {
   if (!path.starts_with(folder) || path.size() == folder.size()) return false;
   return folder.ends_with('/') || path[folder.size()] == '/';
@@ -46,7 +53,9 @@ void CheckpointKeeper::see(const Event& event) {
 
 bool CheckpointKeeper::holds_one_that_stays(const std::string& path,
                                             const std::vector<std::string>& pinned) const {
-  const auto is_held = [&](const std::string& other) { return is_inside(other, path); };
+  const auto is_held = [&](const std::string& other) {
+    return other == path || is_inside(other, path);
+  };
   if (std::ranges::any_of(pinned, [&](const auto& other) { return is_held(normal(other)); }))
     return true;
   return std::ranges::any_of(kept_, [&](const auto& trial) {
@@ -55,7 +64,9 @@ bool CheckpointKeeper::holds_one_that_stays(const std::string& path,
 }
 
 void CheckpointKeeper::tidy(const Experiment& experiment) {
-  if (may_go_.empty()) return;
+  // A run that was interrupted may go on from before its last reports, which the journal does not
+  // have then.
+  if (may_go_.empty() || (experiment.closed() && !experiment.ended_as_asked())) return;
   const auto pinned = experiment.pinned();
   std::erase_if(may_go_, [&](const std::string& checkpoint) {
     const auto path = normal(checkpoint);

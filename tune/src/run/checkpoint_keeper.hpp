@@ -14,7 +14,8 @@ namespace troupe::tune::detail {
 /// that nobody may go on from. Used by the search's thread.
 ///
 ///   1. What Experiment::pinned() names stays, for as long as it does.
-///   2. Only folders and files inside the run's folder are deleted, and none that holds a checkpoint that stays.
+///   2. Once the run was interrupted all stays: who goes on with it begins before the last reports.
+///   3. Only folders and files inside the run's folder are deleted, and none that holds a checkpoint that stays.
 class CheckpointKeeper {
  public:
   /// `keep`: of each trial, the best so many; 0: all stay.
@@ -28,7 +29,7 @@ class CheckpointKeeper {
  private:
   struct Kept {
     std::string checkpoint = {};
-    std::string path = {};  // the same, without "." and ".."
+    std::string path = {};  // the same in one spelling
     double score = 0;
   };
   bool holds_one_that_stays(const std::string& path, const std::vector<std::string>& pinned) const;

@@ -68,6 +68,21 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
   if (needs.own_search && plan.searcher) {
     refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
   }
+  if (needs.pauses && searcher.waits_for_ends()) {
+    refuse(
+        "this .scheduler pauses trials until others have come as far, and this .searcher "
+        "(tune::batched) waits for the end of those that are paused; leave one of them out");
+  }
+  for (const auto& [name, domain] : needs.mutations) {
+    if (plan.first.empty() && plan.known.empty()) break;
+    const auto& config = plan.first.empty() ? plan.known.front().config : plan.first.front();
+    const auto is_this = [&, name = name](const auto& field) { return field.first == name; };
+    if (std::ranges::any_of(config, is_this)) continue;
+    refuse(
+        fmt::format("field '{}' stands in the .scheduler's .mutate alone, so that .first and "
+                    ".known give it no value; put it into .space too",
+                    name));
+  }
   if (needs.checkpoints && !keeps_checkpoints) {
     refuse(
         "this .scheduler moves checkpoints from trial to trial, and without .storage none are "
@@ -79,10 +94,10 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
   }
   if (plan.stop.reports > 0 && needs.first_judged_t > 0 &&
       needs.first_judged_t >= plan.stop.reports) {
-    refuse(
-        fmt::format("nobody would be judged: the first time is at t={} (interval, burn_in), and "
-                    "trials end at .stop.reports = {}",
-                    needs.first_judged_t, plan.stop.reports));
+    refuse(fmt::format(
+        "nobody would be judged: the first time is at t={} by the .scheduler's options, "
+        "and trials end at .stop.reports = {}",
+        needs.first_judged_t, plan.stop.reports));
   }
 }
 

@@ -15,10 +15,13 @@
 namespace troupe::tune {
 namespace {
 
+constexpr std::int64_t kMostT = 1'000'000'000'000;
+
 std::vector<HyperBand::Plan> planned_band(const HyperBandOptions& options) {
-  if (options.max_t < 1 || options.eta < 2)
-    throw std::invalid_argument(fmt::format(
-        "hyperband needs max_t >= 1 and eta >= 2: max_t={}, eta={}", options.max_t, options.eta));
+  if (options.max_t < 1 || options.max_t > kMostT || options.eta < 2)
+    throw std::invalid_argument(
+        fmt::format("hyperband needs max_t from 1 to {} and eta >= 2: max_t={}, eta={}", kMostT,
+                    options.max_t, options.eta));
   // Powers of eta in integers: a quotient of logarithms loses the last one to rounding.
   std::vector<std::int64_t> powers{1};
   while (powers.back() <= options.max_t / options.eta)
@@ -80,47 +83,57 @@ void HyperBand::enter(Rung& rung, TrialId trial, double score) const {
 
 // ---- who goes on --------------------------------------------------------------------------------
 
-/// Where all are there that will come: chooses those that go on.
-void HyperBand::judge(std::size_t number, std::size_t index, const Population& population) {
-  auto& bracket = brackets_.at(number);
-  auto& rung = bracket.rungs[index];
+/// All are there that will come. `may_be_unfilled`: also where the search has no more for it.
+bool HyperBand::is_complete(std::size_t number, std::size_t index, const Population& population,
+                            bool may_be_unfilled) const {
+  const auto& bracket = brackets_.at(number);
+  const auto& rung = bracket.rungs[index];
   const auto& plan = plan_of(number);
-  if (rung.is_judged || index + 1 == plan.t.size() || rung.entered.empty()) return;
-  if (index == 0) {
-    const auto begun = begun_in(number, population);
-    const bool is_full = begun == plan.trials.front() || population.to_come == 0;
-    if (!is_full || rung.entered.size() < begun) return;
-  } else {
+  if (index + 1 == plan.t.size() || rung.entered.empty()) return false;
+  if (index > 0) {
     const auto& before = bracket.rungs[index - 1];
-    if (!before.is_judged || rung.entered.size() < before.chosen) return;
+    return before.is_judged && rung.entered.size() >= before.chosen.size();
   }
-  rung.is_judged = true;
-  const auto keep =
-      std::max<std::size_t>(rung.entered.size() / static_cast<std::size_t>(options_.eta), 1);
-  for (std::size_t i = 0; i < keep; ++i) {
-    const auto& [score, trial] = rung.entered[i];
-    // Who is over, or has no value, has no place to give away.
-    if (std::isfinite(score) && bracket.reached.contains(trial)) rung.goes_on.push_back(trial);
-  }
-  rung.chosen = rung.goes_on.size();
+  const auto begun = begun_in(number, population);
+  const bool is_full = begun == plan.trials.front() || (may_be_unfilled && population.to_come == 0);
+  return is_full && rung.entered.size() >= begun;
 }
 
-void HyperBand::judge_all(std::size_t bracket, const Population& population) {
-  for (std::size_t rung = 0; rung < plan_of(bracket).t.size(); ++rung)
-    judge(bracket, rung, population);
+std::size_t HyperBand::kept_of(const Rung& rung) const {
+  return std::max<std::size_t>(rung.entered.size() / static_cast<std::size_t>(options_.eta), 1);
+}
+
+/// Of the best those that are not over: who is, or has no value, has no place to give away.
+std::vector<TrialId> HyperBand::choice(const Bracket& bracket, const Rung& rung) const {
+  std::vector<TrialId> chosen;
+  for (std::size_t i = 0; i < kept_of(rung); ++i) {
+    const auto& [score, trial] = rung.entered[i];
+    if (std::isfinite(score) && bracket.reached.contains(trial)) chosen.push_back(trial);
+  }
+  return chosen;
+}
+
+void HyperBand::judge(Bracket& bracket, std::size_t index) const {
+  auto& rung = bracket.rungs[index];
+  rung.is_judged = true;
+  rung.kept = kept_of(rung);
+  rung.chosen = choice(bracket, rung);
+  rung.goes_on = rung.chosen;
 }
 
 Turn HyperBand::on_place(const Population& population) {
-  // What is to come may have come to its end since the last report.
-  for (auto& [number, bracket] : brackets_) judge_all(number, population);
   for (auto& [number, bracket] : brackets_) {
-    for (auto rung = bracket.rungs.rbegin(); rung != bracket.rungs.rend(); ++rung) {
+    for (auto index = bracket.rungs.size(); index-- > 0;) {
+      auto& rung = bracket.rungs[index];
+      const bool is_judged_now =
+          !rung.is_judged && is_complete(number, index, population, /*may_be_unfilled=*/true);
+      const auto candidates = is_judged_now ? choice(bracket, rung) : rung.goes_on;
       const auto ready = std::ranges::find_if(
-          rung->goes_on, [&](TrialId trial) { return is_paused(population, trial); });
-      if (ready == rung->goes_on.end()) continue;
-      const auto trial = *ready;
-      rung->goes_on.erase(ready);
-      return Resume{trial, std::nullopt};
+          candidates, [&](TrialId trial) { return is_paused(population, trial); });
+      if (ready == candidates.end()) continue;
+      if (is_judged_now) judge(bracket, index);
+      std::erase(rung.goes_on, *ready);
+      return Resume{*ready, std::nullopt};
     }
   }
   if (population.to_come > 0) return Begin{};
@@ -131,8 +144,9 @@ Turn HyperBand::on_place(const Population& population) {
 
 Decision HyperBand::at_rung(const Trial& trial, std::size_t index, const Population& population) {
   const auto number = place_of(trial.id).bracket;
-  judge(number, index, population);
-  auto& rung = brackets_.at(number).rungs[index];
+  auto& bracket = brackets_.at(number);
+  auto& rung = bracket.rungs[index];
+  if (!rung.is_judged && is_complete(number, index, population, false)) judge(bracket, index);
   const auto t = plan_of(number).t[index];
   const auto value = short_number(*objective_.value_in(trial.last));
   const auto named = static_cast<int>(index);
@@ -142,7 +156,7 @@ Decision HyperBand::at_rung(const Trial& trial, std::size_t index, const Populat
     return GoOn{
         fmt::format("goes on from rung {} (t={}) of bracket {}: {} {} is among the best {} "
                     "of {}",
-                    index, t, number, objective_.metric, value, rung.chosen, rung.entered.size()),
+                    index, t, number, objective_.metric, value, rung.kept, rung.entered.size()),
         named,
         {}};
   }
@@ -177,11 +191,15 @@ void HyperBand::on_end(TrialId id, const Population& population) {
   const auto& trial = population.trials[id];
   const bool was_stopped = trial.status != Status::Terminated && trial.status != Status::Errored;
   if (was_stopped || reached == bracket.rungs.size()) return;
+  // Who ended at its rung, before it was chosen there, is awaited nowhere.
+  if (reached > 0 && std::ranges::count(bracket.rungs[reached - 1].chosen, id) == 0) return;
   const auto value = objective_.value_in(trial.last);
   const bool counts = trial.status == Status::Terminated && value;
   enter(bracket.rungs[reached], id,
         counts ? objective_.score(*value) : -std::numeric_limits<double>::infinity());
-  judge_all(place_of(id).bracket, population);
+  const auto number = place_of(id).bracket;
+  if (!bracket.rungs[reached].is_judged && is_complete(number, reached, population, false))
+    judge(bracket, reached);
 }
 
 std::string HyperBand::why_left(TrialId trial) const {
@@ -195,7 +213,7 @@ std::string HyperBand::why_left(TrialId trial) const {
   const auto its = std::ranges::find(rung.entered, trial, &Entry::second) - rung.entered.begin();
   return fmt::format("left at rung {} (t={}) of bracket {}: place {} of {}, and the best {} go on",
                      index, band_[place.plan].t[index], place.bracket, its + 1, rung.entered.size(),
-                     rung.chosen);
+                     rung.is_judged ? rung.kept : kept_of(rung));
 }
 
 std::vector<RungSummary> HyperBand::rungs() const {
@@ -208,10 +226,10 @@ std::vector<RungSummary> HyperBand::rungs() const {
                           .rung = static_cast<int>(index),
                           .t = plan_of(number).t[index],
                           .reached = rung.entered.size(),
-                          .stopped = rung.is_judged ? finite - rung.chosen : 0,
+                          .stopped = rung.is_judged ? finite - rung.chosen.size() : 0,
                           .not_finite = rung.not_finite};
-      if (rung.chosen > 0) {
-        const auto score = -rung.entered[rung.chosen - 1].first;
+      if (rung.is_judged && std::isfinite(rung.entered[rung.kept - 1].first)) {
+        const auto score = -rung.entered[rung.kept - 1].first;
         summary.cutoff = objective_.mode == Mode::Max ? score : -score;
       }
       all.push_back(summary);
@@ -233,6 +251,7 @@ std::string HyperBand::save() const {
       rungs.push_back({{"entered", std::move(entered)},
                        {"goes_on", rung.goes_on},
                        {"chosen", rung.chosen},
+                       {"kept", rung.kept},
                        {"judged", rung.is_judged}});
     }
     Json reached = Json::array();
@@ -272,7 +291,8 @@ void HyperBand::take_up(std::string_view saved) {
       for (const auto& each : saved_rung.at("entered"))
         fresh.enter(rung, each.at(0).get<TrialId>(), -number_from(each.at(1)));
       rung.goes_on = saved_rung.at("goes_on").get<std::vector<TrialId>>();
-      rung.chosen = saved_rung.at("chosen").get<std::size_t>();
+      rung.chosen = saved_rung.at("chosen").get<std::vector<TrialId>>();
+      rung.kept = saved_rung.at("kept").get<std::size_t>();
       rung.is_judged = saved_rung.at("judged").get<bool>();
     }
     for (const auto& each : from.at("reached"))

@@ -65,18 +65,17 @@ TrialEnd mean_end(const std::vector<TrialEnd>& ends) {
 
 class RepeatedSearcher final : public Searcher {
  public:
-  RepeatedSearcher(const SearcherFactory& searcher, SearchSetup setup, std::size_t times)
-      : times_{times} {
-    setup.trials /= times;
-    search_ = made(searcher, setup);
-  }
+  RepeatedSearcher(const SearcherFactory& searcher, const SearchSetup& setup, std::size_t times)
+      : times_{times}, trials_{setup.trials}, search_{made(searcher, setup)} {}
 
   Suggestion suggest(TrialId trial) override;
   void give(TrialId trial, const Configuration& configuration) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
+  bool waits_for_ends() const override { return search_->waits_for_ends(); }
   std::optional<std::uint64_t> size() const override {
+    if (trials_ > 0) return given_ + (trials_ - std::min(given_, trials_)) / times_ * times_;
     const auto size = search_->size();
-    return size ? std::optional(*size * times_) : std::nullopt;
+    return size ? std::optional(given_ + (*size - given_) * times_) : std::nullopt;
   }
   std::string save() const override;
   void load(std::string_view saved) override;
@@ -91,7 +90,9 @@ class RepeatedSearcher final : public Searcher {
   };
 
   std::size_t times_;
+  std::uint64_t trials_;  // in all, those that were given among them; 0: the searcher says
   std::unique_ptr<Searcher> search_;
+  std::uint64_t given_ = 0;
   TrialId groups_begun_ = 0;
   std::map<TrialId, Group> groups_ = {};      // that are not over, by the searcher's number
   std::map<TrialId, TrialId> group_of_ = {};  // of trials that run
@@ -106,6 +107,8 @@ Suggestion RepeatedSearcher::suggest(TrialId trial) {
     group_of_[trial] = last->first;
     return last->second.config;
   }
+  // What is left over is less than a configuration's trials.
+  if (trials_ > 0 && trial + times_ > trials_) return NoMore{};
   auto suggestion = search_->suggest(groups_begun_);
   if (const auto* config = std::get_if<Configuration>(&suggestion)) {
     groups_[groups_begun_] = {.config = *config, .wanted = times_, .begun = 1};
@@ -115,6 +118,7 @@ Suggestion RepeatedSearcher::suggest(TrialId trial) {
 }
 
 void RepeatedSearcher::give(TrialId trial, const Configuration& configuration) {
+  ++given_;
   search_->give(groups_begun_, configuration);
   groups_[groups_begun_] = {.config = configuration, .wanted = 1, .begun = 1};
   group_of_[trial] = groups_begun_++;
@@ -149,6 +153,8 @@ std::string RepeatedSearcher::save() const {
   for (const auto& [trial, group] : group_of_) running.push_back(Json::array({trial, group}));
   return dump({{"searcher", "repeated"},
                {"times", times_},
+               {"trials", trials_},
+               {"given", given_},
                {"begun", groups_begun_},
                {"groups", std::move(groups)},
                {"running", std::move(running)},
@@ -156,25 +162,29 @@ std::string RepeatedSearcher::save() const {
 }
 
 void RepeatedSearcher::load(std::string_view saved) {
-  load_search(saved, {{"searcher", "repeated"}, {"times", times_}}, [&](const Json& json) {
-    std::map<TrialId, Group> groups;
-    for (const auto& from : json.at("groups")) {
-      auto& group = groups[from.at("group").get<TrialId>()];
-      for (const auto& field : from.at("config"))
-        group.config.emplace_back(field.at(0).get<std::string>(), scalar_from(field.at(1)));
-      group.wanted = from.at("wanted").get<std::size_t>();
-      group.begun = from.at("begun").get<std::size_t>();
-      for (const auto& end : from.at("ends")) group.ends.push_back(end_from(end));
-    }
-    std::map<TrialId, TrialId> group_of;
-    for (const auto& each : json.at("running"))
-      group_of[each.at(0).get<TrialId>()] = each.at(1).get<TrialId>();
-    const auto begun = json.at("begun").get<TrialId>();
-    search_->load(dump(json.at("search")));
-    groups_ = std::move(groups);
-    group_of_ = std::move(group_of);
-    groups_begun_ = begun;
-  });
+  load_search(saved, {{"searcher", "repeated"}, {"times", times_}, {"trials", trials_}},
+              [&](const Json& json) {
+                std::map<TrialId, Group> groups;
+                for (const auto& from : json.at("groups")) {
+                  auto& group = groups[from.at("group").get<TrialId>()];
+                  for (const auto& field : from.at("config"))
+                    group.config.emplace_back(field.at(0).get<std::string>(),
+                                              scalar_from(field.at(1)));
+                  group.wanted = from.at("wanted").get<std::size_t>();
+                  group.begun = from.at("begun").get<std::size_t>();
+                  for (const auto& end : from.at("ends")) group.ends.push_back(end_from(end));
+                }
+                std::map<TrialId, TrialId> group_of;
+                for (const auto& each : json.at("running"))
+                  group_of[each.at(0).get<TrialId>()] = each.at(1).get<TrialId>();
+                const auto begun = json.at("begun").get<TrialId>();
+                const auto given = json.at("given").get<std::uint64_t>();
+                search_->load(dump(json.at("search")));
+                groups_ = std::move(groups);
+                group_of_ = std::move(group_of);
+                groups_begun_ = begun;
+                given_ = given;
+              });
 }
 
 class BatchedSearcher final : public Searcher {
@@ -203,6 +213,7 @@ class BatchedSearcher final : public Searcher {
     if (begun_ == batch_ && running_.empty()) begun_ = 0;
   }
   std::optional<std::uint64_t> size() const override { return search_->size(); }
+  bool waits_for_ends() const override { return true; }
   std::string save() const override {
     return dump({{"searcher", "batched"},
                  {"batch", batch_},

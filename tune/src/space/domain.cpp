@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <stdexcept>
@@ -25,7 +25,11 @@ double number(const Scalar& scalar) {
 }
 
 /// To fifteen digits: three steps of 0.1 are 0.3, as people write it.
-double rounded(double x) { return std::strtod(fmt::format("{:.15g}", x).c_str(), nullptr); }
+double rounded(double x) {
+  const auto text = fmt::format("{:.15g}", x);
+  std::from_chars(text.data(), text.data() + text.size(), x);
+  return x;
+}
 
 [[noreturn]] void refuse(const Domain& domain, std::string_view why) {
   throw std::invalid_argument(fmt::format("{}: {}", to_string(domain), why));
@@ -48,6 +52,11 @@ Domain::Domain(Kind kind, std::vector<Scalar> values) : kind_{kind}, values_{std
   if (!std::ranges::all_of(values_, is_finite)) refuse(*this, "every value has to be finite");
   check_bounds();
   check_step();
+  for (std::size_t i = 1; kind == Kind::Ordinal && i < values_.size(); ++i) {
+    if (std::find(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(i), values_[i]) !=
+        values_.begin() + static_cast<std::ptrdiff_t>(i))
+      refuse(*this, "a value stands in it twice");
+  }
 }
 
 void Domain::check_bounds() const {

@@ -121,8 +121,8 @@ struct Event {
 };
 
 /// A search as a pure state machine: events in, what to launch and when to stop out. No clock, no
-/// thread, no file, no process. A function of (options, searcher, scheduler, order of events): the
-/// same events make the same decisions, so applying a journal again gives the state in which it was
+/// thread, no file, no process. A function of (options, searcher, scheduler, order of events, and
+/// with StopWhen::trial_time their times): the same events make the same decisions, so applying a journal again gives the state in which it was
 /// written. Used by one thread.
 class Experiment {
  public:

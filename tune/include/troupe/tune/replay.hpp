@@ -37,7 +37,7 @@ SearcherFactory only(Configuration configuration);
 ///
 ///   auto again = tune::replay<train_digits>("results/pbt/run-1", 5, {.each = {.workers = 2}, .storage = "results/again"});
 ///
-/// Of `options`, space, trials and searcher are refused where they are given, and a scheduler is
+/// Of `options`, space, trials, first, known and searcher are refused where they are given, and a scheduler is
 /// not used; the metric is the earlier run's unless another is named; `seed` 0 stands for one that
 /// the earlier run did not have. Throws like run() and recorded_schedule().
 template <auto fn>
@@ -45,9 +45,11 @@ Results<troupe::detail::trainable_config<fn>> replay(
     const std::filesystem::path& folder, TrialId trial,
     Options<troupe::detail::trainable_config<fn>> options = {}) {
   auto recorded = recorded_schedule(folder, trial);
-  if (!options.space.empty() || options.trials > 0 || options.searcher)
+  if (!options.space.empty() || options.trials > 0 || options.searcher || !options.first.empty() ||
+      !options.known.empty())
     throw std::invalid_argument(
-        "tune: a replay has no .space, .trials or .searcher: the earlier run's schedule says it");
+        "tune: a replay has no .space, .trials, .first, .known or .searcher: the earlier run's "
+        "schedule says it");
   for (const auto& segment : recorded.segments) configured(options.config, segment.config);
   if (options.metric.empty()) {
     options.metric = recorded.objective.metric;

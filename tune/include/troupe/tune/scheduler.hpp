@@ -54,6 +54,7 @@ const Trial* furthest_behind(const std::vector<Trial>& trials,
 struct SchedulerNeeds {
   bool checkpoints = false;         ///< the function reports checkpoints, and the run has storage
   bool own_search = false;          ///< no other searcher beside it
+  bool pauses = false;              ///< trials, at its rungs, until others have come there
   std::uint64_t least_trials = 1;   ///< that make sense
   std::int64_t first_judged_t = 0;  ///< no trial is judged before this report; 0: it does not say
   /// Fields of the configuration that it changes, and what they may become.

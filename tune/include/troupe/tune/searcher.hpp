@@ -46,6 +46,8 @@ class Searcher {
   virtual void on_report(TrialId /*trial*/, std::int64_t /*t*/, double /*value*/) {}
   /// The trial is over. A search that does not learn ignores it.
   virtual void on_end(TrialId /*trial*/, const TrialEnd& /*end*/) {}
+  /// True: it answers Later until all of some trials are over. No scheduler may pause them then.
+  virtual bool waits_for_ends() const { return false; }
   /// How many it will have suggested in all; none: that is not known.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 

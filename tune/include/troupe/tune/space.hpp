@@ -129,6 +129,13 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
     return probe == field;
   };
   if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
+  if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
+    // Not by way of a double, which has not all of them.
+    if (std::in_range<std::int64_t>(field)) {
+      const Scalar whole(static_cast<std::int64_t>(field));
+      if (domain.contains(whole)) return whole;
+    }
+  }
   if constexpr (std::is_arithmetic_v<Field>) {
     if (domain.range()) {
       const auto nearest = domain.nearest(static_cast<double>(field));

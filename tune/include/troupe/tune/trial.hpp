@@ -14,8 +14,8 @@
 
 namespace troupe::tune {
 
-/// Since the run began. What tune decides depends on the order of events, never on this; it is
-/// recorded and shown.
+/// Since the run began. What tune decides depends on the order of events, not on this (but for
+/// StopWhen::trial_time); it is recorded and shown.
 using Seconds = std::chrono::duration<double>;
 
 ///   Pending -> Running -> Terminated   it ran to its end, or to max_t, or to a stop criterion
@@ -46,7 +46,8 @@ struct Trial {
   /// Its attempt was told to end, and its gang was not yet seen to.
   bool stopping = false;
   Status outcome = Status::Terminated;  ///< what it will be if its gang ends now without a fault
-  bool ended_with_run = false;          ///< stopped since the run was, and by no scheduler
+  bool has_started = false;
+  bool ended_with_run = false;  ///< stopped since the run was, and by no scheduler
   /// Its attempt ends, and the next one is to begin in the same step.
   bool replaced = false;
   /// Its attempt before the last one failed, and it has not reported since.

@@ -282,10 +282,11 @@ void CmaesSearch::load(std::string_view saved) {
     for (const auto& each : json.at("ended")) ended.push_back(ranked_from(each));
     const auto& given = json.at("best_given");
     auto best_given = given.is_null() ? std::nullopt : std::optional(ranked_from(given));
-    has_drawn_ = json.at("has_drawn").get<bool>();
-    best_given_ = std::move(best_given);
+    const auto has_drawn = json.at("has_drawn").get<bool>();
     auto best_scores = json.at("best_scores").get<std::vector<double>>();
     restarts_ = json.at("restarts").get<std::size_t>();
+    has_drawn_ = has_drawn;
+    best_given_ = std::move(best_given);
     cma_ = begun(restarts_);
     cma_.set_state(std::move(distribution));
     best_scores_ = std::move(best_scores);

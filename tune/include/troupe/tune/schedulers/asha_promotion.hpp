@@ -42,6 +42,7 @@ class AshaPromotion final : public TrialScheduler {
   Decision on_report(const Trial& trial, const Population& population) override;
   void on_end(TrialId trial, const Population& population) override;
   Turn on_place(const Population& population) override;
+  SchedulerNeeds needs() const override { return {.pauses = true}; }
   std::string why_left(TrialId trial) const override;
   std::vector<RungSummary> rungs() const override;
   std::string save() const override;

@@ -23,7 +23,8 @@ struct HyperBandOptions {
 ///   Bands     follow each other, each of brackets s = s_max, ..., 0, where eta^s_max is the highest power up to max_t.
 ///   Bracket   s begins n = ceil((s_max + 1) / (s + 1) * eta^s) trials, in the order of their numbers.
 ///   Rungs     i = 0, ..., s of it stand at t = floor(max_t / eta^(s - i)).
-///   Judged    is a rung once each of its trials has come to it or is over, and none is to begin in it. Of m that
+///   Judged    is a rung once each of its trials has come to it or is over, and none is to begin in it (of a bracket
+///             that the search does not fill: when a place is free). Of m that
 ///             came the best floor(m / eta) go on from their checkpoints; at least one, also of a bracket that the search did
 ///             not fill. (So n / eta^i of n come to rung i, as in the paper.) Values that are equal go by the trials' numbers, the lower first; one that is not finite never
 ///             goes on. The others stay paused, and are given up when the search is over.
@@ -51,6 +52,7 @@ class HyperBand final : public TrialScheduler {
   Decision on_report(const Trial& trial, const Population& population) override;
   void on_end(TrialId trial, const Population& population) override;
   Turn on_place(const Population& population) override;
+  SchedulerNeeds needs() const override { return {.pauses = true}; }
   std::string why_left(TrialId trial) const override;
   std::vector<RungSummary> rungs() const override;
   std::string save() const override;
@@ -60,8 +62,9 @@ class HyperBand final : public TrialScheduler {
   using Entry = std::pair<double, TrialId>;  // the negated score, the trial: the best first
   struct Rung {
     std::vector<Entry> entered = {};    // in order
-    std::vector<TrialId> goes_on = {};  // once it is judged, those that were not resumed yet
-    std::size_t chosen = 0;             // that were to go on in all
+    std::vector<TrialId> chosen = {};   // once it is judged, the best first
+    std::vector<TrialId> goes_on = {};  // of them, those that were not resumed yet
+    std::size_t kept = 0;               // the best so many were to go on
     std::size_t not_finite = 0;
     bool is_judged = false;
   };
@@ -79,8 +82,11 @@ class HyperBand final : public TrialScheduler {
   Bracket& bracket_of(TrialId trial);
   std::size_t begun_in(std::size_t bracket, const Population& population) const;
   void enter(Rung& rung, TrialId trial, double score) const;
-  void judge(std::size_t bracket, std::size_t rung, const Population& population);
-  void judge_all(std::size_t bracket, const Population& population);
+  bool is_complete(std::size_t bracket, std::size_t rung, const Population& population,
+                   bool may_be_unfilled) const;
+  std::size_t kept_of(const Rung& rung) const;
+  std::vector<TrialId> choice(const Bracket& bracket, const Rung& rung) const;
+  void judge(Bracket& bracket, std::size_t rung) const;
   Decision at_rung(const Trial& trial, std::size_t rung, const Population& population);
   void take_up(std::string_view saved);
 

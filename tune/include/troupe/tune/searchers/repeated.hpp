@@ -20,7 +20,8 @@ namespace troupe::tune {
 SearcherFactory repeated(SearcherFactory searcher, std::size_t times);
 
 /// Asks `searcher` for `size` configurations, and for the next ones when the trials of all of those
-/// are over: for searchers that learn most from whole generations. Gangs wait meanwhile.
+/// are over: for searchers that learn most from whole generations. Gangs wait meanwhile. Refused
+/// beside a scheduler that pauses trials (hyperband, asha with `promote`), which waits for others.
 /// Throws std::invalid_argument unless size >= 1; an empty `searcher` is a random one.
 SearcherFactory batched(SearcherFactory searcher, std::size_t size);
 
