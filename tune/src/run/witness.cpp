@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
+#include "output/html/html_report.hpp"
 #include "run/prepare.hpp"
 #include "text/format.hpp"
 
@@ -44,7 +45,7 @@ std::filesystem::path folder_to_take_up(const Plan& plan) {
 }  // namespace
 
 Witness::Witness(const Plan& plan, Experiment& experiment)
-    : experiment_{experiment}, display_{display_of(plan.show)} {
+    : experiment_{experiment}, space_{plan.space}, display_{display_of(plan.show)} {
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
@@ -83,6 +84,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   replay(open.substr(0, bytes), experiment, [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
     keeper_->see(event);
+    record_.see(event, trial);
     already_ = event.now;
   });
   const auto running = experiment.in_flight();
@@ -94,12 +96,13 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
 void Witness::see(const Event& event, const Trial* trial) {
   if (files_) files_->write(event, trial);
   if (keeper_) keeper_->see(event);
+  if (files_) record_.see(event, trial);
   display_.show(event, trial, experiment_);
 }
 
 void Witness::tick(Seconds now) {
   look_at_files(now);
-  if (keeper_) keeper_->tidy(experiment_);
+  if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
   display_.tick(experiment_, now);
 }
 
@@ -109,9 +112,21 @@ void Witness::note(const std::string& notice, Seconds now) {
   display_.note(notice, now);
 }
 
+void Witness::write_report(Seconds now) {
+  if (!files_ || !trouble_.empty()) return;
+  const auto title = folder().parent_path().filename() / folder().filename();
+  try {
+    replace_file(folder() / "report.html",
+                 html_report(experiment_, space_, record_, title.string(), now));
+  } catch (const std::runtime_error& failed) {
+    note(failed.what(), now);
+  }
+}
+
 Outcome Witness::conclude(Seconds now) {
-  if (keeper_) keeper_->tidy(experiment_);
   write_summary(now);
+  if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
+  write_report(now);
   auto overview = overview_of(experiment_, now, 0);
   overview.folder = folder().string();
   overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());

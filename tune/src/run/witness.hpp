@@ -8,6 +8,7 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include "output/display.hpp"
+#include "output/html/run_record.hpp"
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
 #include "run/checkpoint_keeper.hpp"
@@ -37,8 +38,11 @@ class Witness {
   void take_up(const Plan& plan, Experiment& experiment);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
+  void write_report(Seconds now);
 
   const Experiment& experiment_;
+  const SearchSpace space_;
+  RunRecord record_;
   Display display_;
   RunFolder folder_;
   std::optional<ReportFiles> files_;

@@ -1,0 +1,154 @@
+// The page that a run leaves behind, read as data and by a real browser.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <troupe/tune.hpp>
+
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Config {
+  double lr = 0.1;
+  std::string kind = "plain";
+  int steps = 9;
+};
+
+constexpr auto kMarkup = "</script><b>not markup</b> & \"quoted\"";
+
+void train(tune::Context& ctx, const Config& config) {
+  if (config.kind == "fails") throw std::runtime_error(kMarkup);
+  for (int t = 1; t <= config.steps; ++t) {
+    const double loss = config.kind == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                                             : std::abs(config.lr - 0.2) + 1.0 / t;
+    if (ctx.report({{"loss", loss}}) == Verdict::Stop) return;
+  }
+}
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+/// A run of 24 trials, of which some fail and some report nan.
+tune::Results<Config> run_in(const tune::TemporaryFolder& folder) {
+  return tune::run<train>(
+      {.space = {{"lr", tune::loguniform(1e-3, 1.0)},
+                 {"kind", tune::choice({"plain", "plain too", "fails", "nan"})}},
+       .trials = 24,
+       .metric = "loss",
+       .mode = tune::Min,
+       .scheduler = tune::asha({.max_t = 9, .eta = 3}),
+       .storage = folder.path().string(),
+       .seed = 2,
+       .show = tune::Show::None,
+       .in_process = true});
+}
+
+std::string page_of(const tune::Results<Config>& results) {
+  return text_of(results.folder() / "report.html");
+}
+
+nlohmann::json data_of(const std::string& page) {
+  const std::string begin = R"(<script type="application/json" id="data">)";
+  const auto from = page.find(begin) + begin.size();
+  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+std::string printed_by(const std::string& command) {
+  auto* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  while (const auto got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
+  ::pclose(pipe);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the report holds what the run came to", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  const auto results = run_in(folder);
+  const auto page = page_of(results);
+  CHECK_THAT(page, !Catch::Contains("http://") || Catch::Contains("http://www.w3.org/2000/svg"));
+  CHECK(count(page, "https://") == 0);
+  CHECK(count(page, "src=") == 0);
+  const auto data = data_of(page);
+  CHECK(data.at("metric") == "loss");
+  CHECK(data.at("best") == results.best().trial.id);
+  REQUIRE(data.at("trials").size() == 24);
+  CHECK(data.at("attempts").size() == 24);
+  CHECK(data.at("rungs").size() == results.rungs().size());
+  CHECK(data.at("fields").at(0) == nlohmann::json({{"name", "lr"}, {"log", true}}));
+  CHECK(data.at("fields").at(1).at("values").size() == 4);
+  std::size_t failed = 0, not_finite = 0;
+  for (const auto& trial : data.at("trials")) {
+    const auto& its = results.trials()[trial.at("id").get<std::size_t>()].trial;
+    CHECK(trial.at("status") == tune::to_string(its.status));
+    CHECK(trial.at("t") == its.t);
+    CHECK(trial.at("curve").size() == its.history.size());
+    if (trial.at("config").at("kind") == "fails") {
+      ++failed;
+      CHECK_THAT(trial.at("error").get<std::string>(), Catch::Contains(kMarkup));
+    }
+    if (trial.at("config").at("kind") != "nan") continue;
+    ++not_finite;
+    CHECK(trial.at("best").is_null());
+    CHECK(trial.at("curve").at(0).at(1).is_null());
+  }
+  CHECK(failed > 0);
+  CHECK(not_finite > 0);
+  CHECK_FALSE(data.at("importance").empty());
+}
+
+TEST_CASE("a browser draws the report", "[tune][report]") {
+  if (printed_by("command -v chromium").empty()) {
+    std::cout << "skipped: there is no chromium here; ./run setup installs it\n";
+    return;
+  }
+  const tune::TemporaryFolder folder;
+  const auto results = run_in(folder);
+  const auto dom = printed_by("cd " + folder.path().string() +
+                              " && timeout 60 chromium --headless --no-sandbox --disable-gpu "
+                              "--user-data-dir=browser --dump-dom file://" +
+                              (results.folder() / "report.html").string() + " 2>browser.log");
+  const auto from = std::min(dom.find("<header>"), dom.size());
+  const auto drawn = dom.substr(from, dom.find(R"(<script type="application/json")", from) - from);
+  INFO(text_of(folder.path() / "browser.log"));
+  REQUIRE_THAT(dom, Catch::Contains(R"(data-drawn="true")"));  // the script came to its end
+  for (const std::string section :
+       {"history", "curves", "importance", "rungs", "parallel", "slices", "timeline", "trials"})
+    CHECK_THAT(drawn, Catch::Contains("<section id=\"" + section + "\""));
+  std::size_t with_value = 0;
+  for (const auto& trial : results.trials()) with_value += trial.trial.best ? 1 : 0;
+  CHECK(count(drawn, "class=\"dot\"") == with_value);
+  CHECK(count(drawn, "class=\"line\"") == with_value);
+  CHECK(count(drawn, "class=\"slice-dot\"") == 2 * with_value);
+  CHECK(count(drawn, "class=\"curve ") == 24);
+  CHECK(count(drawn, "class=\"span ") == 24);
+  CHECK(count(drawn, "NaN") == 0);
+  // A text of the user's is a text.
+  CHECK(count(drawn, "<b>not markup</b>") == 0);
+  CHECK(count(drawn, "&lt;b&gt;not markup&lt;/b&gt;") > 0);
+}

@@ -1,0 +1,157 @@
+#include "output/html/html_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <troupe/tune/lineage.hpp>
+
+#include "output/html/importance.hpp"
+#include "output/html/parts.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::size_t kMostPoints = 200'000;  // of all learning curves
+
+/// Browsers read JSON, which has no infinity: what is not finite is null there.
+Json number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json();
+}
+
+Json field_json(const Dimension& field) {
+  Json json{{"name", field.name}};
+  const auto range = field.domain.range();
+  json["log"] = range && range->is_log;
+  if (range) return json;
+  auto& values = json["values"] = Json::array();
+  for (const auto& value : field.domain.values()) values.push_back(to_json(value));
+  return json;
+}
+
+/// Every so many-th report, and the last one.
+Json curve_json(const Trial& trial, std::size_t most) {
+  Json curve = Json::array();
+  const auto& history = trial.history;
+  const auto step = std::max<std::size_t>(1, history.size() / std::max<std::size_t>(most, 2));
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    if (i % step != 0 && i + 1 != history.size()) continue;
+    curve.push_back(Json::array({history[i].t, number(history[i].value)}));
+  }
+  return curve;
+}
+
+Json takeovers_json(const Trial& trial) {
+  Json all = Json::array();
+  for (const auto& takeover : trial.takeovers) {
+    if (takeover.donor == trial.id) continue;
+    all.push_back(
+        {{"t", takeover.t}, {"donor", takeover.donor}, {"donor_t", takeover.checkpoint_t}});
+  }
+  return all;
+}
+
+Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points) {
+  return {{"id", trial.id},
+          {"status", to_string(trial.status)},
+          {"config", to_json(config_of_best(trial))},
+          {"best", number(trial.best)},
+          {"best_t", trial.best_t},
+          {"best_at", record.best_at(trial.id).count()},
+          {"t", trial.t},
+          {"reason", trial.reason},
+          {"error", trial.error},
+          {"curve", curve_json(trial, most_points)},
+          {"takeovers", takeovers_json(trial)}};
+}
+
+Json attempts_json(const RunRecord& record, Seconds now) {
+  Json all = Json::array();
+  for (const auto& each : record.attempts(now)) {
+    all.push_back({{"trial", each.trial},
+                   {"attempt", each.attempt},
+                   {"begin", each.begin.count()},
+                   {"end", each.end.count()},
+                   {"status", to_string(each.status)}});
+  }
+  return all;
+}
+
+Json rungs_json(const Experiment& experiment) {
+  Json all = Json::array();
+  for (const auto& rung : experiment.rungs()) {
+    all.push_back({{"bracket", rung.bracket},
+                   {"rung", rung.rung},
+                   {"t", rung.t},
+                   {"reached", rung.reached},
+                   {"stopped", rung.stopped},
+                   {"not_finite", rung.not_finite},
+                   {"cutoff", number(rung.cutoff)}});
+  }
+  return all;
+}
+
+void put(std::string& page, std::string_view place, const std::string& text) {
+  page.replace(page.find(place), place.size(), text);
+}
+
+/// For an element of a page: "<" begins nothing there.
+std::string without_markup(std::string text) {
+  for (auto at = text.find('<'); at != std::string::npos; at = text.find('<', at))
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+std::string as_text(std::string text) {
+  for (const auto& [sign, name] : {std::pair('&', "&amp;"), {'<', "&lt;"}, {'>', "&gt;"}}) {
+    for (auto at = text.find(sign); at != std::string::npos; at = text.find(sign, at + 1))
+      text.replace(at, 1, name);
+  }
+  return text;
+}
+
+}  // namespace
+
+Json report_data(const Experiment& experiment, const SearchSpace& space, const RunRecord& record,
+                 const std::string& title, Seconds now) {
+  const auto& objective = experiment.options().objective;
+  const auto& trials = experiment.trials();
+  const auto* best = experiment.best();
+  Json json{{"title", title},
+            {"metric", objective.metric},
+            {"mode", objective.mode == Mode::Max ? "max" : "min"},
+            {"seconds", now.count()},
+            {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
+            {"best", best ? Json(best->id) : Json()},
+            {"fields", Json::array()},
+            {"trials", Json::array()},
+            {"attempts", attempts_json(record, now)},
+            {"rungs", rungs_json(experiment)},
+            {"importance", importance(space, objective, trials)},
+            {"schedule", Json::array()}};
+  for (const auto& field : space) {
+    const bool is_searched = field.domain.range() || field.domain.values().size() > 1;
+    if (is_searched) json["fields"].push_back(field_json(field));
+  }
+  const auto most_points = kMostPoints / std::max<std::size_t>(trials.size(), 1);
+  for (const auto& trial : trials) json["trials"].push_back(trial_json(trial, record, most_points));
+  if (best == nullptr || best->takeovers.empty()) return json;
+  for (const auto& [from_t, trial, config] : schedule_to_best(trials, best->id))
+    json["schedule"].push_back(
+        {{"after_t", from_t}, {"trial", trial}, {"config", to_json(config)}});
+  return json;
+}
+
+std::string html_report(const Experiment& experiment, const SearchSpace& space,
+                        const RunRecord& record, const std::string& title, Seconds now) {
+  std::string page = html::kPage;
+  put(page, "@TITLE@", as_text(title));
+  put(page, "@STYLE@", html::kStyle);
+  put(page, "@SCRIPT@", html::kScript);
+  put(page, "@DATA@", without_markup(dump(report_data(experiment, space, record, title, now))));
+  return page;
+}
+
+}  // namespace troupe::tune
