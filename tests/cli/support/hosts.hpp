@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -100,7 +101,7 @@ struct Scene {
   /// A driver on the first host, with the head's address.
   Finished drive(std::vector<std::string> command) const {
     command.insert(command.end(), {"--address", address()});
-    return run(hosts.on_first(std::move(command)), near_environment);
+    return run(hosts.on_first(std::move(command)), near_environment, std::chrono::seconds(60));
   }
 };
 
