@@ -183,7 +183,8 @@ void StoreLink::settle(Stage stage, store::Client* client) {
 }
 
 void StoreLink::closed(const std::string& why) {
-  auto* client = client_.load(std::memory_order_relaxed);
+  // First: whoever its end wakes up, and stores something next, asks anew.
+  auto* client = client_.exchange(nullptr, std::memory_order_acq_rel);
   connection_ = nullptr;
   if (client) client->closed(why);
   note_numbers();
