@@ -64,4 +64,12 @@ Decision decision_from(const Json& json) {
   throw std::invalid_argument(fmt::format("'{}' is no decision", name));
 }
 
+Json to_json(const std::vector<Segment>& schedule) {
+  auto json = Json::array();
+  for (const auto& [from_t, trial, config] : schedule) {
+    json.push_back({{"after_t", from_t}, {"trial", trial}, {"config", to_json(config)}});
+  }
+  return json;
+}
+
 }  // namespace troupe::tune

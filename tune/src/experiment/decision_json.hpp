@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <troupe/tune/decision.hpp>
 #include <troupe/tune/lineage.hpp>
 
@@ -13,6 +15,8 @@ Json to_json(const Exploit& exploit);
 /// keys of an event.
 Json to_json(const Decision& decision);
 Json to_json(const Takeover& takeover);
+/// [{"after_t", "trial", "config"}, ...]
+Json to_json(const std::vector<Segment>& schedule);
 
 /// These throw std::invalid_argument or Json::exception where the text is something else.
 Exploit exploit_from(const Json& json);

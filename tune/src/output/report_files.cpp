@@ -35,14 +35,6 @@ std::string metric_column(const std::string& name) {
   return taken ? "metric/" + name : name;
 }
 
-Json to_json(const std::vector<Segment>& schedule) {
-  auto json = Json::array();
-  for (const auto& [from_t, trial, config] : schedule) {
-    json.push_back({{"after_t", from_t}, {"trial", trial}, {"config", tune::to_json(config)}});
-  }
-  return json;
-}
-
 }  // namespace
 
 ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space)

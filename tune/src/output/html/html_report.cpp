@@ -8,6 +8,7 @@
 
 #include <troupe/tune/lineage.hpp>
 
+#include "experiment/decision_json.hpp"
 #include "output/html/importance.hpp"
 #include "output/html/parts.hpp"
 
@@ -138,9 +139,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
   const auto most_points = kMostPoints / std::max<std::size_t>(trials.size(), 1);
   for (const auto& trial : trials) json["trials"].push_back(trial_json(trial, record, most_points));
   if (best == nullptr || best->takeovers.empty()) return json;
-  for (const auto& [from_t, trial, config] : schedule_to_best(trials, best->id))
-    json["schedule"].push_back(
-        {{"after_t", from_t}, {"trial", trial}, {"config", to_json(config)}});
+  json["schedule"] = to_json(schedule_to_best(trials, best->id));
   return json;
 }
 

@@ -1,7 +1,6 @@
 #include "output/html/importance.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <span>
