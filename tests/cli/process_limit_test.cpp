@@ -35,15 +35,19 @@ TEST_CASE("a program ends, and says why, whatever its limit of processes", "[cli
     std::cout << "skipped: programs cannot be run as another user here\n";
     return;
   }
-  int done = 0, refused = 0;
-  for (int limit = 2; limit <= 20; ++limit) {
+  // One by one until there is enough: how much that is depends on the machine's libraries and cores.
+  int limit = 2;
+  std::string said;
+  for (bool done = false; !done && limit <= 100; ++limit) {
     INFO("a limit of " << limit);
     const auto program = run_limited(limit, {TROUPE_TEST_DRIVER, "task"}, environment);
     INFO(program.output);
-    ++(program.exit_code == 0 ? done : refused);
+    done = program.exit_code == 0;
+    said = program.output;
     CHECK(program.exit_code < 128);  // by no signal
-    if (program.exit_code != 0) CHECK_FALSE(program.output.empty());
+    if (!done) CHECK_FALSE(program.output.empty());
   }
-  CHECK(done > 0);
-  CHECK(refused > 0);
+  INFO("the last one said: " << said);
+  CHECK(limit > 3);     // some were refused
+  CHECK(limit <= 100);  // and one was enough
 }
