@@ -63,6 +63,56 @@ TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tu
   }
 }
 
+TEST_CASE("a state loaded anywhere, and the rest of the journal, give the state at its end",
+          "[tune][journal]") {
+  const auto seed = GENERATE(5u, 6u, 7u);
+  const bool promote = GENERATE(false, true);
+  CAPTURE(seed, promote);
+  auto original = one_of_both(seed, promote);
+  const auto recording = record(original, script(4, seed));
+  for (std::size_t line = 0; line < recording.ends.size(); line += 7) {
+    CAPTURE(line);
+    auto loaded = one_of_both(seed, promote);
+    loaded.load(recording.states[line]);
+    REQUIRE(loaded.save() == recording.states[line]);
+    apply_events(recording.journal, loaded, {}, line);
+    REQUIRE(loaded.save() == recording.states.back());
+  }
+}
+
+TEST_CASE("a journal that goes on after events which nobody has is refused", "[tune][journal]") {
+  auto original = search(5);
+  const auto recording = record(original, script(2, 5));
+  const auto header = recording.journal.substr(0, recording.ends[0] - 1);
+  const auto rest = header_after(header, 10) + "\n" + recording.journal.substr(recording.ends[10]);
+  CHECK(events_before(rest) == 10);
+  CHECK_NOTHROW(check_header(rest, header));
+
+  auto loaded = search(5);
+  loaded.load(recording.states[12]);  // the first two events of the journal are known
+  CHECK(apply_events(rest, loaded, {}, 12) == rest.size());
+  CHECK(loaded.save() == recording.states.back());
+  auto too_early = search(5);
+  too_early.load(recording.states[9]);
+  CHECK_THROWS_WITH(apply_events(rest, too_early, {}, 9),
+                    Catch::Contains("goes on after event 10") && Catch::Contains("event 9"));
+  auto fresh = search(5);
+  CHECK_THROWS_WITH(replay(rest, fresh), Catch::Contains("the snapshot before it is gone"));
+}
+
+TEST_CASE("what is no state, or another search's, is not loaded", "[tune][journal]") {
+  auto original = search(5), other = search(6);
+  const auto state = record(original, script(2, 5)).states.back();
+  CHECK_THROWS_WITH(other.load(state), Catch::Contains("saved by another search"));
+  CHECK_THROWS_AS(search(5).load("{}"), std::invalid_argument);
+  CHECK_THROWS_AS(search(5).load("garbage"), std::invalid_argument);
+  auto without = state;
+  const auto at = without.find("\"outcome\"");
+  REQUIRE(at != std::string::npos);
+  without.replace(at, 9, "\"comeout\"");
+  CHECK_THROWS_WITH(search(5).load(without), Catch::Contains("not the state of a search"));
+}
+
 TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing had happened",
           "[tune][journal]") {
   const auto seed = GENERATE(5u, 6u);

@@ -212,6 +212,10 @@ TEST_CASE("a population's journal cut anywhere gives the state in which it was w
     auto replayed = population_of(shape);
     replay(recording.journal.substr(0, recording.ends[line]), replayed);
     REQUIRE(replayed.save() == recording.states[line]);
+    auto loaded = population_of(shape);
+    loaded.load(recording.states[line]);
+    apply_events(recording.journal, loaded, {}, line);
+    REQUIRE(loaded.save() == recording.states.back());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "output/csv.hpp"
 
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
 #include "support/python.hpp"
@@ -57,4 +59,44 @@ TEST_CASE("a file that cannot be written is named, with the cause", "[tune][csv]
   full.append("x");
   CHECK(full.trouble() == "cannot write /dev/full: No space left on device");
   CHECK(full.kept() == "x");
+}
+
+TEST_CASE("a table goes on after some of its records, with all of its columns", "[tune][csv]") {
+  TemporaryFolder folder;
+  const auto path = folder.path() / "t.csv";
+  {
+    CsvFile file(path, {"trial", "reason"});
+    file.append({{"trial", "0"}, {"reason", "a, \"b\"\nc"}});
+    file.append({{"trial", "1"}, {"the \"loss\"", "0.5"}});
+    file.append({{"trial", "2"}});
+    CHECK(file.rows() == 3);
+  }
+  const auto whole = content_of(path);
+  {
+    auto file = CsvFile::go_on(path, {"trial", "reason"}, 2);
+    CHECK(file.rows() == 2);
+    file.append({{"trial", "2"}});
+  }
+  CHECK(content_of(path) == whole);
+  CHECK(CsvFile::go_on(path, {"trial", "reason"}, 9).rows() == 3);
+
+  std::ofstream(path) << "trial,rea";  // the begin of a header, and nothing else
+  CHECK(CsvFile::go_on(path, {"trial"}, 2).rows() == 0);
+  CHECK(content_of(path) == "trial\n");
+}
+
+TEST_CASE("a file is cut after its last whole line within so many bytes", "[tune][csv]") {
+  TemporaryFolder folder;
+  const auto path = folder.path() / "lines";
+  std::ofstream(path) << "one\ntwo\nthree\n";
+  CHECK_FALSE(cut_file(path, 20));  // it has fewer, and all of them stay
+  CHECK(content_of(path) == "one\ntwo\nthree\n");
+  CHECK(cut_file(path, 8));
+  CHECK(content_of(path) == "one\ntwo\n");
+  CHECK_FALSE(cut_file(path, 6));
+  CHECK(content_of(path) == "one\n");
+  CHECK_FALSE(cut_file(path, 2));
+  CHECK(content_of(path).empty());
+  CHECK(cut_file(folder.path() / "none", 0));
+  CHECK_FALSE(cut_file(folder.path() / "none", 4));
 }

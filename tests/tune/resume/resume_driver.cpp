@@ -2,6 +2,7 @@
 // [--address HOST:PORT]. Kills itself before its KILL_AT-th report, where that is not 0. Without
 // an address the trials run in this process, one at a time.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -83,21 +84,24 @@ int main(int argc, char** argv) {
     const bool has_cluster = argc > 4;
     std::optional<troupe::Cluster> cluster;
     if (has_cluster) cluster.emplace(troupe::init(argc, argv));
-    const auto results = tune::run<sums>({.space = {{"lr", tune::uniform(0, 1)}},
-                                          .trials = scheduler == "pbt" ? 4u : 14u,
-                                          .metric = "sum",
-                                          .mode = tune::Max,
-                                          .scheduler = scheduler_of(scheduler),
-                                          .storage = storage,
-                                          .resume = true,
-                                          .keep_checkpoints = scheduler == "hyperband" ? 1u : 0u,
-                                          .config = {.slow = has_cluster},
-                                          .first = first_of(scheduler),
-                                          .known = known_of(scheduler),
-                                          .searcher = searcher_of(scheduler),
-                                          .stop = stop_of(scheduler),
-                                          .show = tune::Show::Lines,
-                                          .in_process = !has_cluster});
+    const char* snapshot_after = std::getenv("SNAPSHOT_AFTER");
+    const auto results = tune::run<sums>(
+        {.space = {{"lr", tune::uniform(0, 1)}},
+         .trials = scheduler == "pbt" ? 4u : 14u,
+         .metric = "sum",
+         .mode = tune::Max,
+         .scheduler = scheduler_of(scheduler),
+         .storage = storage,
+         .resume = true,
+         .keep_checkpoints = scheduler == "hyperband" ? 1u : 0u,
+         .snapshot_after = snapshot_after ? std::stoul(snapshot_after) : std::size_t{16} << 20,
+         .config = {.slow = has_cluster},
+         .first = first_of(scheduler),
+         .known = known_of(scheduler),
+         .searcher = searcher_of(scheduler),
+         .stop = stop_of(scheduler),
+         .show = tune::Show::Lines,
+         .in_process = !has_cluster});
     std::cout << "best " << results.best() << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << std::endl;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -24,10 +25,13 @@ namespace {
 
 constexpr int kKilled = 128 + SIGKILL;
 
-test::Finished drive_once(const TemporaryFolder& folder, const std::string& scheduler,
-                          int kill_at) {
+/// `snapshot_after`: bytes of the journal; 0: none is taken.
+test::Finished drive_once(const TemporaryFolder& folder, const std::string& scheduler, int kill_at,
+                          int snapshot_after = 0) {
+  std::vector<std::string> environment{"TROUPE_ADDRESS="};
+  if (snapshot_after > 0) environment.push_back("SNAPSHOT_AFTER=" + std::to_string(snapshot_after));
   return test::run({TROUPE_TEST_DRIVER, folder.path().string(), scheduler, std::to_string(kill_at)},
-                   {"TROUPE_ADDRESS="});
+                   environment);
 }
 
 /// What a run decided, without times and without how often its parts were launched.
@@ -47,6 +51,11 @@ std::string decisions_of(const TemporaryFolder& folder) {
   for (auto at = text.find(path); at != std::string::npos; at = text.find(path))
     text.erase(at, path.size());
   return text;
+}
+
+auto lines_in(const std::filesystem::path& file) {
+  const auto text = content_of(file);
+  return std::ranges::count(text, '\n');
 }
 
 std::size_t reports_of(const TemporaryFolder& folder) {
@@ -86,6 +95,67 @@ TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune
   while (drive_once(folder, scheduler, 3).exit_code == kKilled) REQUIRE(++killed < 100);
   CHECK(killed > 8);
   CHECK(decisions_of(folder) == decisions_of(undisturbed));
+}
+
+TEST_CASE("a run that goes on from a snapshot decides as one that never was interrupted",
+          "[tune][resume]") {
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given");
+  const int snapshot_after = GENERATE(1, 2000, 4000);
+  CAPTURE(scheduler, snapshot_after);
+  const TemporaryFolder undisturbed, folder;
+  REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
+  int killed = 0, from_snapshot = 0;
+  const auto run = folder.path() / "run-1";
+  while (drive_once(folder, scheduler, 5, snapshot_after).exit_code == kKilled) {
+    REQUIRE(++killed < 100);
+    const auto header = lines_of(run / "journal.jsonl").front();
+    if (header.contains("after_events")) ++from_snapshot;
+  }
+  CHECK(killed > 5);
+  CHECK(from_snapshot >= (snapshot_after == 1 ? killed : 1));
+  CHECK(decisions_of(folder) == decisions_of(undisturbed));
+  CHECK(lines_in(run / "reports.csv") == lines_in(undisturbed.path() / "run-1" / "reports.csv"));
+  // What a search of its own reads: the schedule of each trial, from the snapshot too.
+  for (TrialId trial = 0; trial < 4; ++trial) {
+    CHECK(recorded_schedule(run, trial).segments ==
+          recorded_schedule(undisturbed.path() / "run-1", trial).segments);
+  }
+}
+
+TEST_CASE("a journal that begins before its snapshot's end is passed over up to there",
+          "[tune][resume]") {
+  const TemporaryFolder undisturbed, folder;
+  REQUIRE(drive_once(undisturbed, "promotion", 0).exit_code == 0);
+  REQUIRE(drive_once(folder, "promotion", 12).exit_code == kKilled);
+  const auto journal = folder.path() / "run-1" / "journal.jsonl";
+  const auto whole = content_of(journal);
+  // Killed two reports later, with a snapshot of what came before; then, as if it had been killed
+  // before the journal began anew, the old journal.
+  REQUIRE(drive_once(folder, "promotion", 2, 1).exit_code == kKilled);
+  REQUIRE(std::filesystem::exists(folder.path() / "run-1" / "snapshot.jsonl"));
+  std::ofstream(journal) << whole;
+  const auto again = drive_once(folder, "promotion", 0);
+  INFO(again.output);
+  REQUIRE(again.exit_code == 0);
+  CHECK(decisions_of(folder) == decisions_of(undisturbed));
+}
+
+TEST_CASE("a snapshot that is gone, cut short or newer is refused, and nothing changes",
+          "[tune][resume]") {
+  const TemporaryFolder folder;
+  REQUIRE(drive_once(folder, "asha", 12, 1).exit_code == kKilled);
+  const auto run = folder.path() / "run-1";
+  const auto snapshot = content_of(run / "snapshot.jsonl");
+  const auto journal = content_of(run / "journal.jsonl");
+  const auto [changed, why] = GENERATE_COPY(
+      table<std::string, std::string>({{"", "the snapshot before it is gone"},
+                                       {snapshot.substr(0, 100), "the snapshot was cut short"},
+                                       {"{\"snapshot\":9" + snapshot.substr(13), "newer Troupe"}}));
+  std::ofstream(run / "snapshot.jsonl") << changed;
+  const auto refused = drive_once(folder, "asha", 0);
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.output, Catch::Contains(why));
+  CHECK(content_of(run / "journal.jsonl") == journal);
 }
 
 TEST_CASE("a journal whose last line was cut short is gone on with", "[tune][resume]") {

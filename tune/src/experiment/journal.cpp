@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, 8> kEvents{"launched", "started",  "repor
 constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
                                                   "ended"};
 constexpr int kVersion = 3;
+/// Of a header: how many events of the run came before its journal, which a snapshot holds.
+constexpr auto* kAfter = "after_events";
 
 template <class Enum, std::size_t size>
 Enum named(const std::array<std::string_view, size>& names, const Json& json) {
@@ -96,33 +98,6 @@ void apply(Event event, Experiment& experiment, const Experiment::Observer& seen
 
 }  // namespace
 
-Json to_json(const Trial& trial) {
-  Json json{{"trial", trial.id},
-            {"status", to_string(trial.status)},
-            {"config", to_json(trial.config)},
-            {"best", trial.best ? to_json(*trial.best) : Json()},
-            {"best_t", trial.best_t},
-            {"t", trial.t},
-            {"last", to_json(trial.last)},
-            {"reason", trial.reason},
-            {"takeovers", Json::array()},
-            {"pauses", trial.pauses},
-            {"failures", trial.failures},
-            {"error", trial.error},
-            {"restarts", trial.restarts},
-            {"restart_reason", trial.restart_reason},
-            {"checkpoint", trial.checkpoint},
-            {"checkpoint_t", trial.checkpoint_t},
-            {"started", trial.started.count()},
-            {"ended", trial.ended.count()}};
-  if (!trial.takeovers.empty()) json["best_config"] = to_json(config_of_best(trial));
-  for (const auto& takeover : trial.takeovers) json["takeovers"].push_back(to_json(takeover));
-  if (trial.in_flight) json["in_flight"] = trial.launch;
-  if (trial.stopping) json["stopping"] = true;
-  if (trial.replaced) json["replaced"] = true;
-  return json;
-}
-
 /// What is no criterion is left out.
 Json to_json(const StopWhen& stop) {
   Json json{{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}};
@@ -147,6 +122,12 @@ std::string journal_header(const ExperimentOptions& options, const Searcher& sea
                {"stop", to_json(stop)},
                {"searcher", parse(searcher.save(), "a searcher's state")},
                {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+}
+
+std::string header_after(const std::string& header, std::uint64_t events) {
+  auto json = parse(header, "a journal's header");
+  json[kAfter] = events;
+  return dump(json);
 }
 
 std::string to_line(const Event& event) {
@@ -194,18 +175,37 @@ std::size_t end_of_open(std::string_view journal) {
   return closed == std::string_view::npos ? journal.size() : closed + 1;
 }
 
-std::size_t replay(std::string_view journal, Experiment& experiment,
-                   const Experiment::Observer& seen) {
-  const auto header =
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+void check_header(std::string_view journal, const std::string& header) {
+  const auto end = journal.find('\n');
+  if (end == std::string_view::npos) return;
+  const auto line = journal.substr(0, end);
+  if (line == header) return;
+  auto without = parse(line, "the first line of a journal");
+  if (without.is_object()) without.erase(kAfter);
+  if (dump(without) != header) refuse_other(line, header);
+}
+
+std::uint64_t events_before(std::string_view journal) {
+  const auto header = parse(journal.substr(0, journal.find('\n')), "the first line of a journal");
+  return header.is_object() ? header.value(kAfter, std::uint64_t{0}) : 0;
+}
+
+std::size_t apply_events(std::string_view journal, Experiment& experiment,
+                         const Experiment::Observer& seen, std::uint64_t known) {
   std::size_t start = 0, number = 0;
+  std::uint64_t event = 0;  // of the whole run, the next line's
   for (auto end = journal.find('\n'); end != std::string_view::npos;
        end = journal.find('\n', start)) {
     const auto line = journal.substr(start, end - start);
     start = end + 1;
-    ++number;
-    if (number == 1 && line != header) refuse_other(line, header);
-    if (number == 1) continue;
+    if (++number == 1) {
+      event = events_before(journal);
+      if (event <= known) continue;
+      throw std::invalid_argument(
+          fmt::format("the journal goes on after event {}, and the snapshot before it {}", event,
+                      known == 0 ? "is gone" : fmt::format("ends with event {}", known)));
+    }
+    if (event++ < known) continue;
     try {
       apply(event_from(line), experiment, seen);
     } catch (const std::invalid_argument& refused) {
@@ -214,6 +214,13 @@ std::size_t replay(std::string_view journal, Experiment& experiment,
     }
   }
   return start;
+}
+
+std::size_t replay(std::string_view journal, Experiment& experiment,
+                   const Experiment::Observer& seen) {
+  check_header(journal,
+               journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  return apply_events(journal, experiment, seen, 0);
 }
 
 }  // namespace troupe::tune

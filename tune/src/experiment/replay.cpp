@@ -6,10 +6,7 @@
 
 #include <troupe/tune/experiment.hpp>
 
-#include "experiment/journal.hpp"
-#include "text/json.hpp"
-
-// How an experiment takes up the events of a journal, and what it holds as JSON.
+// How an experiment takes up the events of a journal.
 namespace troupe::tune {
 
 void Experiment::requeue(TrialId id, Seconds now) {
@@ -126,33 +123,6 @@ void Experiment::apply(const Event& event) {
     case Event::Kind::Closed:
       return close(event.text, event.now);
   }
-}
-
-std::string Experiment::save() const {
-  auto trials = Json::array();
-  for (const auto& trial : trials_) {
-    auto json = to_json(trial);
-    json["attempt"] = trial.attempt;
-    json["launch"] = trial.launch;
-    json["outcome"] = to_string(trial.outcome);
-    json["launched_from"] = trial.launched_from;
-    json["retried"] = trial.retried;
-    json["best_takeovers"] = trial.best_takeovers;
-    auto history = Json::array();
-    for (const auto& [t, value] : trial.history) history.push_back({t, to_json(value)});
-    json["history"] = std::move(history);
-    trials.push_back(std::move(json));
-  }
-  return dump({{"trials", trials},
-               {"again", std::vector<TrialId>(again_.begin(), again_.end())},
-               {"in_flight", in_flight_},
-               {"launches", launches_},
-               {"notices", notices_},
-               {"best", best_ ? Json(*best_) : Json()},
-               {"closed", closed_ ? Json(why_closed_) : Json()},
-               {"progress", {progress_.reports, progress_.cost, progress_.no_better}},
-               {"searcher", parse(searcher_->save(), "a searcher's state")},
-               {"scheduler", parse(scheduler_->save(), "a scheduler's state")}});
 }
 
 }  // namespace troupe::tune

@@ -1,11 +1,14 @@
 #include "output/append_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -68,13 +71,25 @@ bool AppendFile::flush() {
   return kept_.empty() && !is_overflown_;
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view content) {
+std::uintmax_t AppendFile::size() const {
+  struct stat status = {};
+  return ::fstat(fd_, &status) == 0 ? static_cast<std::uintmax_t>(status.st_size) : 0;
+}
+
+bool AppendFile::sync() {
+  if (::fdatasync(fd_) == 0) return true;
+  trouble_ = cannot_write(path_, errno);
+  return false;
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view content, Sync sync) {
   const auto beside = path.string() + ".new";
   std::error_code failed;
   std::filesystem::remove(beside, failed);
   AppendFile file(beside);
   file.append(content);
-  const auto trouble = file.flush() ? std::string() : file.trouble();
+  const bool is_written = file.flush() && (sync == Sync::No || file.sync());
+  const auto trouble = is_written ? std::string() : file.trouble();
   if (trouble.empty()) std::filesystem::rename(beside, path, failed);
   if (trouble.empty() && !failed) return;
   const auto why = trouble.empty()
@@ -82,6 +97,24 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
                        : trouble;
   std::filesystem::remove(beside, failed);
   throw std::runtime_error(why);
+}
+
+bool cut_file(const std::filesystem::path& path, std::uintmax_t bytes) {
+  std::error_code failed;
+  if (!std::filesystem::exists(path)) return bytes == 0;
+  const auto size = std::filesystem::file_size(path, failed);
+  auto end = std::min(bytes, failed ? 0 : size);
+  std::ifstream in(path, std::ios::binary);
+  for (; end > 0; --end) {
+    char last = 0;
+    in.seekg(static_cast<std::streamoff>(end) - 1);
+    if (!in.get(last)) throw std::runtime_error(fmt::format("cannot read {}", path.string()));
+    if (last == '\n') break;
+  }
+  if (!failed && end != size) std::filesystem::resize_file(path, end, failed);
+  if (failed)
+    throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), failed.message()));
+  return end == bytes;
 }
 
 }  // namespace troupe::tune

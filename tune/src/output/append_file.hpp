@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ class AppendFile {
   void append(std::string_view record);
   /// Tries to write what is kept. -> true if nothing is left, and nothing was lost.
   bool flush();
+  /// Returns once the disk has what was written. -> false, with trouble(), where that failed.
+  bool sync();
+  /// Of the file, without what is kept.
+  std::uintmax_t size() const;
   /// What is not written yet.
   const std::string& kept() const { return kept_; }
   /// "cannot write FILE: No space left on device", of the last try; empty while nothing is kept or
@@ -43,7 +48,14 @@ class AppendFile {
 };
 
 /// Writes the file beside itself and renames: a reader sees the old one or the new one, whole.
-/// Throws std::runtime_error with the path and the cause.
-void replace_file(const std::filesystem::path& path, std::string_view content);
+/// With Sync::Yes that holds for a machine that loses power too. Throws std::runtime_error with the
+/// path and the cause.
+enum class Sync : std::uint8_t { No, Yes };
+void replace_file(const std::filesystem::path& path, std::string_view content,
+                  Sync sync = Sync::No);
+
+/// Cuts a file after so many bytes, and after its last whole line within them; one that is not there
+/// stays so. -> false where it had fewer. Throws std::runtime_error with the path and the cause.
+bool cut_file(const std::filesystem::path& path, std::uintmax_t bytes);
 
 }  // namespace troupe::tune

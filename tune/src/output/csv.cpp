@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -20,6 +21,32 @@ std::string content_of(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return std::move(text).str();
+}
+
+/// The fields of the record that begins at `at`, which moves to the next one; none where it has no
+/// end.
+std::optional<std::vector<std::string>> record_at(std::string_view csv, std::size_t& at) {
+  std::vector<std::string> fields(1);
+  bool in_quotes = false, was_quote = false;
+  for (auto i = at; i < csv.size(); ++i) {
+    const char c = csv[i];
+    if (c == '"') {
+      if (!in_quotes && was_quote) fields.back() += c;  // doubled
+      was_quote = in_quotes;
+      in_quotes = !in_quotes;
+      continue;
+    }
+    was_quote = false;
+    if (in_quotes || (c != ',' && c != '\n')) {
+      fields.back() += c;
+    } else if (c == ',') {
+      fields.emplace_back();
+    } else {
+      at = i + 1;
+      return fields;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -51,6 +78,28 @@ CsvFile::CsvFile(std::filesystem::path path, std::vector<std::string> columns)
   file_.append(csv_record(columns_));
 }
 
+CsvFile::CsvFile(std::filesystem::path path, Beginning beginning)
+    : path_{std::move(path)},
+      columns_{std::move(beginning.columns)},
+      rows_{beginning.rows},
+      file_{path_} {}
+
+CsvFile CsvFile::go_on(std::filesystem::path path, std::vector<std::string> columns,
+                       std::uint64_t rows) {
+  const auto text = content_of(path);
+  std::size_t end = 0;
+  auto header = record_at(text, end);
+  if (!header) {
+    std::error_code ignored;  // an empty one, or the begin of a header
+    std::filesystem::remove(path, ignored);
+    return {std::move(path), std::move(columns)};
+  }
+  std::uint64_t found = 0;
+  while (found < rows && record_at(text, end)) ++found;
+  cut_file(path, end);
+  return {std::move(path), Beginning{*std::move(header), found}};
+}
+
 /// Adds the columns of the record that the file lacks. Throws std::runtime_error, and changes
 /// nothing, where it cannot.
 void CsvFile::widen(const std::vector<Cell>& record) {
@@ -76,6 +125,7 @@ void CsvFile::write(const std::vector<Cell>& record) {
     fields[static_cast<std::size_t>(std::ranges::find(columns_, name) - columns_.begin())] = value;
   }
   file_.append(csv_record(fields));
+  ++rows_;
 }
 
 void CsvFile::append(std::vector<Cell> record) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <string>
@@ -28,11 +29,18 @@ class CsvFile {
   using Cell = std::pair<std::string, std::string>;  ///< column, value
 
   CsvFile(std::filesystem::path path, std::vector<std::string> columns);
+  /// Of an earlier run: the file with its own columns and its first `rows` records; where it has
+  /// fewer, those. One that is not there begins with `columns`. Throws std::runtime_error with the
+  /// path and the cause.
+  static CsvFile go_on(std::filesystem::path path, std::vector<std::string> columns,
+                       std::uint64_t rows);
   /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value
   /// counts.
   void append(std::vector<Cell> record);
   /// Tries to write what is kept. -> true if nothing is left.
   bool flush();
+  /// Records that the file has, with what is kept.
+  std::uint64_t rows() const { return rows_; }
   const std::string& trouble() const {
     return wide_trouble_.empty() ? file_.trouble() : wide_trouble_;
   }
@@ -41,8 +49,15 @@ class CsvFile {
   void widen(const std::vector<Cell>& record);
   void write(const std::vector<Cell>& record);
 
+  struct Beginning {  // of a file that is there
+    std::vector<std::string> columns = {};
+    std::uint64_t rows = 0;
+  };
+  CsvFile(std::filesystem::path path, Beginning beginning);
+
   std::filesystem::path path_;
   std::vector<std::string> columns_;
+  std::uint64_t rows_ = 0;
   AppendFile file_;
   std::deque<std::vector<Cell>> waiting_;  // for the file to be written anew with their columns
   std::string wide_trouble_;               // of that

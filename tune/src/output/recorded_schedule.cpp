@@ -1,14 +1,16 @@
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <troupe/tune/replay.hpp>
 
+#include "experiment/trial_json.hpp"
+#include "output/run_folder.hpp"
+#include "run/snapshot.hpp"
 #include "text/json.hpp"
 
 // The schedule of a trial, read back from what its run left (report_files.hpp).
@@ -16,18 +18,12 @@ namespace troupe::tune {
 namespace fs = std::filesystem;
 namespace {
 
-/// Calls `take` with every whole line of the file that starts with `beginning`.
-void for_lines(const fs::path& file, std::string_view beginning,
+/// Calls `take` with every whole line of the file.
+void for_lines(const fs::path& file, std::istream&& in,
                const std::function<void(const Json&)>& take) {
-  std::ifstream in(file);
-  if (!in)
-    throw std::runtime_error(
-        fmt::format("cannot read {}: {}; name the folder of a run, as results/run-1", file.string(),
-                    std::strerror(errno)));
   int number = 0;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     ++number;
-    if (!line.starts_with(beginning)) continue;
     try {
       take(parse(line, "a line of JSON"));
     } catch (const std::exception& broken) {
@@ -52,10 +48,39 @@ void add_takeover(std::vector<Trial>& trials, const Json& line) {
                        .after = configuration_from(line.at("new"))});
 }
 
-/// What the journal says of each trial: its first configuration, and how often it had taken over
-/// when it reported its best.
+/// What the journal, and the snapshot that it may go on from, say of each trial: its first
+/// configuration, and how often it had taken over when it reported its best.
 class Reader {
  public:
+  /// Before the journal.
+  void snapshot(std::string_view text) {
+    const auto snapshot = detail::snapshot_from(text);
+    known_ = snapshot.events;
+    const auto state = parse(snapshot.experiment, "the state of a search");
+    for (const auto& each : state.at("trials")) {
+      auto& trial = trials.emplace_back(trial_from(each));
+      takeovers_.push_back(trial.takeovers.size());
+      if (!trial.takeovers.empty()) trial.config = trial.takeovers.front().before;
+      trial.takeovers.clear();
+    }
+  }
+  void line(const Json& line) {
+    if (line.contains("journal")) {
+      header(line);
+      next_ = line.value("after_events", std::uint64_t{0});
+      return;
+    }
+    if (next_++ < known_) return;
+    const auto kind = line.at("event").get<std::string>();
+    if (kind == "launched") launched(line);
+    if (kind == "reported") reported(line);
+  }
+
+  Objective objective = {};
+  std::uint64_t seed = 0;
+  std::vector<Trial> trials = {};
+
+ private:
   void header(const Json& header) {
     objective = {header.at("metric").get<std::string>(), header.at("mode") == "max" ? Max : Min};
     seed = header.at("seed").get<std::uint64_t>();
@@ -77,31 +102,32 @@ class Reader {
     trial.best_takeovers = takeovers_.at(id);
   }
 
-  Objective objective = {};
-  std::uint64_t seed = 0;
-  std::vector<Trial> trials = {};
-
- private:
   std::vector<std::size_t> takeovers_;  // of each trial's last launch
+  std::uint64_t known_ = 0;             // events that the snapshot holds
+  std::uint64_t next_ = 0;              // event of the run
 };
 
 }  // namespace
 
 RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
+  const auto journal = folder / "journal.jsonl";
+  if (!fs::exists(journal)) {
+    throw std::runtime_error(
+        fmt::format("cannot read {}: it is not there; name the folder of a run, as results/run-1",
+                    journal.string()));
+  }
   Reader reader;
-  for_lines(folder / "journal.jsonl", "{", [&](const Json& line) {
-    const auto kind = line.value("event", "");
-    if (line.contains("journal")) reader.header(line);
-    if (kind == "launched") reader.launched(line);
-    if (kind == "reported") reader.reported(line);
-  });
+  const auto earlier = read_earlier(folder);
+  if (!earlier.snapshot.empty()) reader.snapshot(earlier.snapshot);
+  for_lines(journal, std::istringstream(earlier.journal),
+            [&](const Json& line) { reader.line(line); });
   auto& trials = reader.trials;
   if (trial >= trials.size()) {
     throw std::invalid_argument(fmt::format("{} has {} trials, and none of number {}",
                                             folder.string(), trials.size(), trial));
   }
-  if (fs::exists(folder / "pbt.jsonl"))
-    for_lines(folder / "pbt.jsonl", "{", [&](const Json& line) { add_takeover(trials, line); });
+  const auto lineage = folder / "pbt.jsonl";
+  for_lines(lineage, std::ifstream(lineage), [&](const Json& line) { add_takeover(trials, line); });
   for (auto& each : trials) {
     if (!each.takeovers.empty()) each.config = each.takeovers.back().after;
   }

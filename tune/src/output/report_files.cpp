@@ -37,31 +37,54 @@ std::string metric_column(const std::string& name) {
 
 }  // namespace
 
-ReportFiles::ReportFiles(std::filesystem::path folder, const SearchSpace& space)
+ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
     : folder_{std::move(folder)},
       journal_{folder_ / kJournal},
+      journal_bytes_{journal_.size()},
       lines_{folder_ / kReports},
-      table_{folder_ / kTable, columns(space)} {}
+      table_{std::move(table)} {}
 
 ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,
                                const Json& params, const std::string& header) {
-  ReportFiles files(std::move(folder), space);
+  CsvFile table(folder / kTable, columns(space));
+  ReportFiles files(std::move(folder), std::move(table));
   replace_file(files.folder_ / "params.json",
                params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  files.journal_.append(header + "\n");
+  files.begin_journal(header);
   return files;
 }
 
 ReportFiles ReportFiles::go_on(std::filesystem::path folder, const SearchSpace& space,
-                               std::size_t journal_bytes) {
-  std::error_code failed;
-  for (const auto* name : {kReports, kTable, kLineage})
-    std::filesystem::remove(folder / name, failed);
-  if (!failed) std::filesystem::resize_file(folder / kJournal, journal_bytes, failed);
-  if (failed)
-    throw std::runtime_error(
-        fmt::format("cannot write in {}: {}", folder.string(), failed.message()));
-  return {std::move(folder), space};
+                               std::size_t journal_bytes, const Mark& mark,
+                               const std::vector<Trial>& trials) {
+  const bool has_lines = cut_file(folder / kReports, mark.line_bytes);
+  const bool has_lineage = cut_file(folder / kLineage, mark.lineage_bytes);
+  std::error_code ignored;  // as if they had just been begun, also with another space's columns
+  if (mark.rows == 0) std::filesystem::remove(folder / kTable, ignored);
+  if (mark.lineage_bytes == 0) std::filesystem::remove(folder / kLineage, ignored);
+  auto table = CsvFile::go_on(folder / kTable, columns(space), mark.rows);
+  cut_file(folder / kJournal, journal_bytes);
+  ReportFiles files(std::move(folder), std::move(table));
+  if (!has_lines) files.shortened_.emplace_back(kReports);
+  if (files.table_.rows() < mark.rows) files.shortened_.emplace_back(kTable);
+  if (!has_lineage) files.shortened_.emplace_back(kLineage);
+  for (const auto& trial : trials) {
+    if (const auto& all = trial.takeovers; !all.empty())
+      files.written_[trial.id] = {all.size(), all.back()};
+  }
+  return files;
+}
+
+ReportFiles::Mark ReportFiles::mark() const {
+  std::error_code none;
+  const auto lineage = std::filesystem::file_size(folder_ / kLineage, none);
+  return {lines_.size(), table_.rows(), none ? 0 : lineage};
+}
+
+void ReportFiles::begin_journal(const std::string& header) {
+  replace_file(folder_ / kJournal, header + "\n");
+  journal_ = AppendFile(folder_ / kJournal);
+  journal_bytes_ = journal_.size();
 }
 
 void ReportFiles::write_again(const Event& event, const Trial* trial) {
@@ -71,7 +94,9 @@ void ReportFiles::write_again(const Event& event, const Trial* trial) {
 
 void ReportFiles::write(const Event& event, const Trial* trial) {
   write_again(event, trial);
-  journal_.append(to_line(event) + "\n");
+  const auto line = to_line(event) + "\n";
+  journal_.append(line);
+  journal_bytes_ += line.size();
 }
 
 std::string ReportFiles::flush() {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <troupe/tune/experiment.hpp>
 
@@ -17,7 +19,8 @@ namespace troupe::tune {
 /// What a run leaves in its folder. Owned by the run, used by its thread.
 ///
 ///   params.json    the search, from its beginning
-///   journal.jsonl  every event: the state of the search is a function of it
+///   journal.jsonl  every event, or those since the snapshot: the state of the search is a function of both
+///   snapshot.jsonl once the journal has become long: the state of the search before it (run/snapshot.hpp)
 ///   reports.jsonl  a report a line: trial, t, configuration, metrics, decision and why
 ///   reports.csv    the same as a table; configuration in columns "config/NAME", a metric in a column of its own name
 ///                  ("metric/NAME" where that is another column's), new columns at the right end
@@ -31,16 +34,32 @@ class ReportFiles {
   /// Of a new run. Throws std::runtime_error with the path and the cause.
   static ReportFiles begin(std::filesystem::path folder, const SearchSpace& space,
                            const Json& params, const std::string& header);
-  /// Of an earlier run that goes on: the journal without what follows its first `journal_bytes`,
-  /// and the others empty, for write_again(). Throws likewise.
+  /// How far the files were when a snapshot was taken.
+  struct Mark {
+    std::uintmax_t line_bytes = 0;  ///< of reports.jsonl
+    std::uint64_t rows = 0;         ///< of reports.csv
+    std::uintmax_t lineage_bytes = 0;
+  };
+  /// Of an earlier run that goes on: the journal without what follows its first `journal_bytes`, and
+  /// the others as they were at the mark, for write_again(). `trials` are those of that time. Throws
+  /// likewise.
   static ReportFiles go_on(std::filesystem::path folder, const SearchSpace& space,
-                           std::size_t journal_bytes);
+                           std::size_t journal_bytes, const Mark& mark,
+                           const std::vector<Trial>& trials);
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
   std::string flush();
   /// Appends; the journal last, so that what it says has been written is there. What a full disk
   /// does not take is kept, and follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
+  /// Of go_on: files that lack records from before the mark, which nobody has any more.
+  const std::vector<std::string>& shortened() const { return shortened_; }
+  /// Once flush() says that all is written.
+  Mark mark() const;
+  /// Begins the journal anew with this header: what it had is in a snapshot. Throws
+  /// std::runtime_error with the path and the cause, and the journal is as it was.
+  void begin_journal(const std::string& header);
+  std::uintmax_t journal_bytes() const { return journal_bytes_; }
   /// Everywhere but in the journal, which has the event.
   void write_again(const Event& event, const Trial* trial);
   void write_summary(const Experiment& experiment, Seconds now);
@@ -48,7 +67,7 @@ class ReportFiles {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  ReportFiles(std::filesystem::path folder, const SearchSpace& space);
+  ReportFiles(std::filesystem::path folder, CsvFile table);
 
   /// What the lineage's file has of a trial that has taken over another.
   struct Written {
@@ -62,12 +81,14 @@ class ReportFiles {
 
   std::filesystem::path folder_;
   AppendFile journal_;
+  std::uintmax_t journal_bytes_ = 0;  // with what is kept
   AppendFile lines_;
   CsvFile table_;
   std::map<TrialId, Written> written_;
   std::optional<AppendFile> lineage_;  // from the first takeover on
   std::string lineage_text_;           // while that could not be made
   std::string lineage_trouble_;
+  std::vector<std::string> shortened_;
 };
 
 }  // namespace troupe::tune

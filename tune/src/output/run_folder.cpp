@@ -110,7 +110,12 @@ RunFolder RunFolder::hold(const fs::path& folder) {
   return RunFolder(folder);
 }
 
-std::string read_journal(const fs::path& folder) { return whole_text(folder / kJournalFile); }
+EarlierRun read_earlier(const fs::path& folder) {
+  EarlierRun earlier{.journal = whole_text(folder / kJournalFile)};
+  if (const auto snapshot = folder / kSnapshotFile; fs::exists(snapshot))
+    earlier.snapshot = whole_text(snapshot);
+  return earlier;
+}
 
 fs::path last_unfinished(const fs::path& storage) {
   fs::path last;

@@ -31,8 +31,16 @@ class RunFolder {
   int lock_ = -1;
 };
 
-/// The journal of the run in this folder. Throws std::runtime_error with the path and the cause.
-std::string read_journal(const std::filesystem::path& folder);
+/// What the run in this folder wrote down, as text.
+struct EarlierRun {
+  std::string journal = {};
+  std::string snapshot = {};  ///< empty: there is none
+};
+/// Also of a run that goes on: the snapshot is at least as new as the journal. Throws
+/// std::runtime_error with the path and the cause.
+EarlierRun read_earlier(const std::filesystem::path& folder);
+
+inline constexpr auto* kSnapshotFile = "snapshot.jsonl";
 
 /// The run-N of the storage with the highest N, if it has something left to run; empty: there is
 /// none.

@@ -51,6 +51,27 @@ void CheckpointKeeper::see(const Event& event) {
   kept.erase(gone, last);
 }
 
+Json CheckpointKeeper::save() const {
+  auto kept = Json::array();
+  for (const auto& [trial, all] : kept_) {
+    for (const auto& each : all) kept.push_back({trial, each.checkpoint, to_json(each.score)});
+  }
+  return {{"kept", std::move(kept)}, {"may_go", may_go_}};
+}
+
+void CheckpointKeeper::load(const Json& saved) {
+  if (keep_ == 0) return;
+  std::map<TrialId, std::vector<Kept>> kept;
+  for (const auto& each : saved.at("kept")) {
+    auto checkpoint = each.at(1).get<std::string>();
+    auto path = normal(checkpoint);
+    kept[each.at(0).get<TrialId>()].push_back(
+        {std::move(checkpoint), std::move(path), number_from(each.at(2))});
+  }
+  may_go_ = saved.at("may_go").get<std::vector<std::string>>();
+  kept_ = std::move(kept);
+}
+
 bool CheckpointKeeper::holds_one_that_stays(const std::string& path,
                                             const std::vector<std::string>& pinned) const {
   const auto is_held = [&](const std::string& other) {

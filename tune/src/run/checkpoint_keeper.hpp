@@ -8,6 +8,8 @@
 
 #include <troupe/tune/experiment.hpp>
 
+#include "text/json.hpp"
+
 namespace troupe::tune::detail {
 
 /// Deletes the checkpoints of a run that are neither among the best of their trial nor its last, and
@@ -23,6 +25,10 @@ class CheckpointKeeper {
 
   /// Also the events of an earlier run that this one goes on with.
   void see(const Event& event);
+  Json save() const;
+  /// Takes up what save() wrote: what was kept by then is known. Throws Json::exception or
+  /// std::invalid_argument where it is something else.
+  void load(const Json& saved);
   /// Deletes what may go by now.
   void tidy(const Experiment& experiment);
 

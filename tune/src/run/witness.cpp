@@ -45,7 +45,12 @@ std::filesystem::path folder_to_take_up(const Plan& plan) {
 }  // namespace
 
 Witness::Witness(const Plan& plan, Experiment& experiment)
-    : experiment_{experiment}, space_{plan.space}, display_{display_of(plan.show)} {
+    : experiment_{experiment},
+      space_{plan.space},
+      display_{display_of(plan.show)},
+      header_{header_of(experiment)},
+      snapshot_after_{plan.snapshot_after},
+      snapshot_at_{snapshot_after_} {
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
@@ -53,8 +58,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
   } else if (!plan.storage.empty()) {
     folder_ = RunFolder::make(std::filesystem::absolute(plan.storage));
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
-    files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment),
-                                header_of(experiment));
+    files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment), header_);
   } else {
     return;
   }
@@ -67,26 +71,52 @@ Witness::~Witness() {
   if (!marker_.empty()) std::filesystem::remove(marker_, ignored);
 }
 
+/// What a snapshot holds beside the experiment.
+void Witness::take_up_rest(const Snapshot& snapshot) {
+  try {
+    record_.load(snapshot.record);
+    keeper_->load(snapshot.keeper);
+  } catch (const Json::exception& broken) {
+    throw std::invalid_argument(fmt::format("not a snapshot: {}", broken.what()));
+  }
+}
+
 void Witness::take_up(const Plan& plan, Experiment& experiment) {
-  const auto journal = read_journal(folder());
-  const auto open = std::string_view(journal).substr(0, end_of_open(journal));
+  const auto earlier = read_earlier(folder());
+  const auto open = std::string_view(earlier.journal).substr(0, end_of_open(earlier.journal));
+  Snapshot known;
   std::size_t bytes = 0;
   try {
+    check_header(open, header_);
+    if (!earlier.snapshot.empty()) known = snapshot_from(earlier.snapshot);
+    if (!known.experiment.empty()) experiment.load(known.experiment);
     const auto prepared = prepare(plan, true);
-    bytes = replay(open, *prepared.experiment);
+    if (!known.experiment.empty()) prepared.experiment->load(known.experiment);
+    bytes = apply_events(open, *prepared.experiment, {}, known.events);
+    if (!known.experiment.empty()) take_up_rest(known);
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(
         fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; give the options "
                     "that it was begun with, or begin a new run without .resume",
                     folder().string(), refused.what()));
   }
-  files_ = ReportFiles::go_on(folder(), plan.space, bytes);
-  replay(open.substr(0, bytes), experiment, [&](const Event& event, const Trial* trial) {
+  files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
+  already_ = known.now;
+  events_ = known.events;
+  const auto see_again = [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
     keeper_->see(event);
     record_.see(event, trial);
     already_ = event.now;
-  });
+    ++events_;
+  };
+  apply_events(open.substr(0, bytes), experiment, see_again, known.events);
+  for (const auto& name : files_->shortened()) {
+    note(fmt::format("{} lacks reports that it had: somebody shortened it. The search goes on with "
+                     "all of them",
+                     (folder() / name).string()),
+         already_);
+  }
   const auto running = experiment.in_flight();
   note(fmt::format("goes on with {}: {} begun, {} under way when it ended", folder().string(),
                    counted(experiment.trials().size(), "trial"), running),
@@ -94,6 +124,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
 }
 
 void Witness::see(const Event& event, const Trial* trial) {
+  ++events_;
   if (files_) files_->write(event, trial);
   if (keeper_) keeper_->see(event);
   if (files_) record_.see(event, trial);
@@ -102,8 +133,28 @@ void Witness::see(const Event& event, const Trial* trial) {
 
 void Witness::tick(Seconds now) {
   look_at_files(now);
+  if (files_ && files_->journal_bytes() >= snapshot_at_) take_snapshot(now);
   if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
   display_.tick(experiment_, now);
+}
+
+void Witness::take_snapshot(Seconds now) {
+  if (!trouble_.empty() || experiment_.closed()) return;
+  const auto text = to_text({.events = events_,
+                             .now = now,
+                             .files = files_->mark(),
+                             .record = record_.save(),
+                             .keeper = keeper_->save(),
+                             .experiment = experiment_.save()});
+  // As much again as it takes, so that all snapshots together cost as much as the journal.
+  snapshot_at_ = std::max(snapshot_after_, 2 * text.size());
+  try {
+    replace_file(folder() / kSnapshotFile, text, Sync::Yes);
+    files_->begin_journal(header_after(header_, events_));
+  } catch (const std::runtime_error& failed) {
+    snapshot_at_ += files_->journal_bytes();
+    note(std::string(failed.what()) + ". The journal goes on without it", now);
+  }
 }
 
 void Witness::note(const std::string& notice, Seconds now) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
 #include "run/checkpoint_keeper.hpp"
+#include "run/snapshot.hpp"
 
 namespace troupe::tune::detail {
 
@@ -36,6 +38,8 @@ class Witness {
 
  private:
   void take_up(const Plan& plan, Experiment& experiment);
+  void take_up_rest(const Snapshot& snapshot);
+  void take_snapshot(Seconds now);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
   void write_report(Seconds now);
@@ -48,6 +52,10 @@ class Witness {
   std::optional<ReportFiles> files_;
   std::optional<CheckpointKeeper> keeper_;
   std::filesystem::path marker_;
+  std::string header_;        // of the journal
+  std::uint64_t events_ = 0;  // of the run, seen so far
+  const std::uintmax_t snapshot_after_;
+  std::uintmax_t snapshot_at_;  // bytes of the journal
   Seconds already_{0};
   std::string trouble_;  // with the files, when they were looked at last
   std::vector<std::string> notices_;

@@ -186,8 +186,12 @@ class Experiment {
   const Searcher& searcher() const { return *searcher_; }
   const TrialScheduler& scheduler() const { return *scheduler_; }
 
-  /// The whole state as JSON: two experiments that will decide alike have the same.
+  /// The whole state as JSON: two experiments that will decide alike have the same. Cost:
+  /// proportional to all reports with the metric, some ten bytes for each.
   std::string save() const;
+  /// Takes up what save() wrote, in an experiment without events. Throws std::invalid_argument where
+  /// the text is no state, or one of another search or scheduler; the experiment is of no use then.
+  void load(std::string_view saved);
 
  private:
   Trial& known(TrialId trial);
@@ -215,6 +219,7 @@ class Experiment {
   void drop_paused(Seconds now);
   void drop(Trial& trial, Seconds now);
   void shut(const std::string& why, Seconds now);
+  void take_up(std::string_view saved);
   void apply_launch(const Event& event);
   void apply_report(const Event& event);
   void apply_failure(const Event& event);

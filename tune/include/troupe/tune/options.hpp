@@ -58,6 +58,9 @@ struct Options {
   /// Checkpoints of each trial that stay: the best so many, and its last one; 0: all. The others are
   /// deleted once nobody can go on from them, where they lie in the run's folder.
   std::size_t keep_checkpoints = 0;
+  /// Bytes of the journal after which the whole state of the search is written, and the journal
+  /// begins anew behind it: to go on reads about twice as much, however long the run was.
+  std::size_t snapshot_after = std::size_t{16} << 20;
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   Config config = {};         ///< the fields that are not searched

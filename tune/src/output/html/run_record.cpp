@@ -1,5 +1,8 @@
 #include "output/html/run_record.hpp"
 
+#include <stdexcept>
+#include <utility>
+
 namespace troupe::tune {
 
 void RunRecord::end(TrialId trial, Status status, Seconds now) {
@@ -44,6 +47,35 @@ std::vector<RunRecord::Attempt> RunRecord::attempts(Seconds now) const {
 
 Seconds RunRecord::best_at(TrialId trial) const {
   return trial < best_at_.size() ? best_at_[trial] : Seconds(0);
+}
+
+Json RunRecord::save() const {
+  auto attempts = Json::array();
+  for (const auto& [trial, attempt, begin, end, status] : attempts_) {
+    attempts.push_back(
+        {trial, attempt, begin.count(), end.count(), static_cast<std::size_t>(status)});
+  }
+  auto best_at = Json::array();
+  for (const auto at : best_at_) best_at.push_back(at.count());
+  return {{"attempts", std::move(attempts)}, {"best_at", std::move(best_at)}};
+}
+
+void RunRecord::load(const Json& saved) {
+  RunRecord record;
+  for (const auto& each : saved.at("attempts")) {
+    const auto status = each.at(4).get<std::size_t>();
+    if (status >= kStatuses) throw std::invalid_argument("not a record of attempts");
+    record.attempts_.push_back({.trial = each.at(0).get<TrialId>(),
+                                .attempt = each.at(1).get<int>(),
+                                .begin = Seconds(each.at(2).get<double>()),
+                                .end = Seconds(each.at(3).get<double>()),
+                                .status = static_cast<Status>(status)});
+    const auto& attempt = record.attempts_.back();
+    if (attempt.status == Status::Running)
+      record.running_[attempt.trial] = record.attempts_.size() - 1;
+  }
+  for (const auto& at : saved.at("best_at")) record.best_at_.emplace_back(at.get<double>());
+  *this = std::move(record);
 }
 
 }  // namespace troupe::tune

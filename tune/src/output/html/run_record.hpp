@@ -6,6 +6,8 @@
 
 #include <troupe/tune/experiment.hpp>
 
+#include "text/json.hpp"
+
 namespace troupe::tune {
 
 /// What of a run's events the report needs and its trials do not hold: when each attempt ran, and
@@ -27,6 +29,11 @@ class RunRecord {
   std::vector<Attempt> attempts(Seconds now) const;
   /// When the trial's best value was reported; 0 where it has none.
   Seconds best_at(TrialId trial) const;
+
+  Json save() const;
+  /// Takes up what save() wrote. Throws Json::exception or std::invalid_argument where it is
+  /// something else.
+  void load(const Json& saved);
 
  private:
   void end(TrialId trial, Status status, Seconds now);

@@ -281,7 +281,8 @@ void CmaesSearch::load(std::string_view saved) {
     std::vector<RankedPoint> ended;
     for (const auto& each : json.at("ended")) ended.push_back(ranked_from(each));
     const auto& given = json.at("best_given");
-    auto best_given = given.is_null() ? std::nullopt : std::optional(ranked_from(given));
+    std::optional<RankedPoint> best_given;
+    if (!given.is_null()) best_given.emplace(ranked_from(given));
     const auto has_drawn = json.at("has_drawn").get<bool>();
     auto best_scores = json.at("best_scores").get<std::vector<double>>();
     restarts_ = json.at("restarts").get<std::size_t>();

@@ -93,6 +93,7 @@ struct Plan {
   std::chrono::milliseconds stop_grace{0};
   std::string storage = {};
   std::size_t keep_checkpoints = 0;
+  std::size_t snapshot_after = std::size_t{16} << 20;
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
@@ -128,6 +129,7 @@ Plan plan_of(const Options<Config>& options) {
           .stop_grace = options.stop_grace,
           .storage = options.storage,
           .keep_checkpoints = options.keep_checkpoints,
+          .snapshot_after = options.snapshot_after,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
           .settings = options.each.context,
