@@ -10,14 +10,26 @@
 namespace troupe::tune {
 namespace {
 
-Overview::Row row_of(const Trial& trial, const Objective& objective) {
+/// In the order of `fields`; one that the trial runs without is "-".
+std::vector<std::string> values_of(const Configuration& config,
+                                   const std::vector<std::string>& fields) {
+  std::vector<std::string> values;
+  for (const auto& field : fields) {
+    const auto at = std::ranges::find(config, field, &Configuration::value_type::first);
+    values.push_back(at == config.end() ? "-" : short_text(at->second));
+  }
+  return values;
+}
+
+Overview::Row row_of(const Trial& trial, const Objective& objective,
+                     const std::vector<std::string>& fields) {
   Overview::Row row{.trial = trial.id,
                     .status = trial.status,
                     .t = trial.t,
                     .best = trial.best,
                     .best_t = trial.best_t};
   row.last = objective.value_in(trial.last);
-  for (const auto& [name, value] : trial.config) row.values.push_back(short_text(value));
+  row.values = values_of(trial.config, fields);
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
   if (!trial.over() && !trial.takeovers.empty() && row.note.empty()) {
     const auto& last = trial.takeovers.back();
@@ -54,10 +66,15 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   const auto& objective = experiment.options().objective;
   Overview overview{.objective = objective, .elapsed = now};
   for (const auto& trial : experiment.trials()) {
+    for (const auto& [name, value] : trial.config) {
+      if (std::ranges::count(overview.fields, name) == 0) overview.fields.push_back(name);
+    }
+  }
+  for (const auto& trial : experiment.trials()) {
     ++overview.by_status[static_cast<std::size_t>(trial.status)];
     const bool room = overview.errored.size() < Overview::kMostErrors;
     if (trial.status == Status::Errored && room)
-      overview.errored.push_back(row_of(trial, objective));
+      overview.errored.push_back(row_of(trial, objective, overview.fields));
     const auto is_other = [&](const Takeover& takeover) { return takeover.donor != trial.id; };
     overview.takeovers +=
         static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
@@ -67,19 +84,13 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     overview.restarts += static_cast<std::size_t>(trial.restarts);
     overview.restarted = {trial.id, trial.restart_reason};
   }
-  if (!experiment.trials().empty()) {
-    for (const auto& [name, value] : experiment.trials().front().config)
-      overview.fields.push_back(name);
-  }
   for (const auto* trial : shown(experiment.trials(), most_rows))
-    overview.rows.push_back(row_of(*trial, objective));
+    overview.rows.push_back(row_of(*trial, objective, overview.fields));
   if (const auto* best = experiment.best()) {
-    overview.best = row_of(*best, objective);
+    overview.best = row_of(*best, objective, overview.fields);
     const auto takeovers = std::min(best->best_takeovers, best->takeovers.size());
     // What it has now may be another configuration than the one that its best report came from.
-    overview.best->values.clear();
-    for (const auto& [name, value] : config_of_best(*best))
-      overview.best->values.push_back(short_text(value));
+    overview.best->values = values_of(config_of_best(*best), overview.fields);
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
   overview.notices = experiment.notices();

@@ -90,7 +90,8 @@ std::string best_text(const Overview& overview) {
   std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial,
                                  overview.objective.metric, short_number(*best.best), best.best_t);
   for (std::size_t i = 0; i < overview.fields.size(); ++i) {
-    text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);
+    if (best.values[i] != "-")
+      text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);
   }
   return text;
 }

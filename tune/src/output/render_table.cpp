@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -121,8 +122,10 @@ std::string best_line(const Overview& overview) {
   const auto& best = *overview.best;
   auto line = fmt::format("best: trial {}, {} {} at t={}", best.trial, overview.objective.metric,
                           number_or_dash(best.best), best.best_t);
+  const auto* gap = ": ";
   for (std::size_t i = 0; i < overview.fields.size() && i < best.values.size(); ++i) {
-    line += fmt::format("{}{}={}", i == 0 ? ": " : ", ", overview.fields[i], best.values[i]);
+    if (best.values[i] == "-") continue;  // it runs without
+    line += fmt::format("{}{}={}", std::exchange(gap, ", "), overview.fields[i], best.values[i]);
   }
   return line;
 }

@@ -6,11 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "searchers/completed.hpp"
 #include "searchers/given.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
 namespace {
+
+/// A grid of more points is walked with those that come to the same.
+constexpr std::uint64_t kMostComparedPoints = 1'000'000;
 
 bool has_grid(const SearchSpace& space) {
   return std::ranges::any_of(
@@ -33,7 +37,7 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
   return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
 }
 
-std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
+std::unique_ptr<Searcher> with_given(const Plan& plan) {
   if (plan.first.empty() && plan.known.empty()) return searcher_of(plan, plan.trials);
   if (plan.trials > 0 && plan.first.size() > plan.trials) {
     throw std::invalid_argument(fmt::format("tune: .first has {}, and .trials is {}",
@@ -45,6 +49,25 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
   const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
   return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
                                          plan.trials);
+}
+
+/// Of a grid that is walked once, in a space of nothing else: its points. Else 0.
+std::uint64_t points_of(const Plan& plan, const Searcher& searcher) {
+  const bool is_asked_for_all = plan.trials == 0 && plan.samples == 1 && !plan.searcher;
+  const auto is_drawn = [](const Dimension& dim) {
+    return dim.domain.kind() != Domain::Kind::Grid && dim.domain.kind() != Domain::Kind::Constant;
+  };
+  const bool has_given = !plan.first.empty() || !plan.known.empty();
+  if (!is_asked_for_all || has_given || std::ranges::any_of(plan.space, is_drawn)) return 0;
+  const auto size = searcher.size().value_or(0);
+  return size <= kMostComparedPoints ? size : 0;
+}
+
+std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
+  auto searcher = with_given(plan);
+  if (!plan.completion.complete) return searcher;
+  const auto points = points_of(plan, *searcher);
+  return std::make_unique<CompletedSearcher>(std::move(searcher), plan.completion, points);
 }
 
 void check(const Plan& plan) {
@@ -65,6 +88,14 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
            bool keeps_checkpoints) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
   if (plan.check_fields) plan.check_fields(needs.mutations);
+  if (needs.own_search && plan.completion.complete) {
+    const auto& names =
+        plan.completion.computed.empty() ? plan.completion.conditional : plan.completion.computed;
+    refuse(
+        fmt::format("this .scheduler changes configurations as trials run, which knows nothing "
+                    "of conditions and functions; make a plain domain of field '{}'",
+                    names.front()));
+  }
   if (needs.own_search && plan.searcher) {
     refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
   }

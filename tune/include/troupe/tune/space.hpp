@@ -1,7 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -9,8 +12,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <boost/pfr/core.hpp>
 
 #include <troupe/tune/detail/field_names.hpp>
 #include <troupe/tune/domain.hpp>
@@ -26,6 +27,13 @@ struct Dimension {
 /// What a searcher works on; Space<Config> below is how a program writes it down.
 using SearchSpace = std::vector<Dimension>;
 
+/// What a program's functions make of the fields that a searcher gave values to; see completion_of.
+struct Completion {
+  std::function<Configuration(const Configuration& drawn)> complete = {};  ///< empty: nothing
+  std::vector<std::string> computed = {};                                  ///< fields
+  std::vector<std::string> conditional = {};
+};
+
 namespace detail {
 /// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
 /// configuration.
@@ -33,7 +41,8 @@ inline void the_configuration_has_no_field_of_this_name() {}
 }  // namespace detail
 
 /// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused
-/// by the compiler where Config has no such field, or `&Config::lr`.
+/// by the compiler where Config has no such field, or `&Config::lr`; of a struct in it
+/// `"optimizer.lr"`.
 template <class Config>
 class Key {
  public:
@@ -46,9 +55,11 @@ class Key {
 
   template <class Field>
   Key(Field Config::*member) {
+    static_assert(!detail::is_nested<Field>(),
+                  "this member has fields of its own; name one of those: \"optimizer.lr\"");
     const Config probe{};
     const void* wanted = &(probe.*member);
-    boost::pfr::for_each_field(probe, [&](const auto& field, std::size_t index) {
+    detail::for_each_field(probe, [&](const auto& field, std::size_t index) {
       if (static_cast<const void*>(&field) == wanted) index_ = index;
     });
   }
@@ -60,11 +71,38 @@ class Key {
   std::size_t index_ = 0;
 };
 
-/// `{"lr", loguniform(1e-3, 1.0)}`, `{&Config::lr, uniform(0, 1)}`, `{"epochs", 27}`.
+/// One field of the space, and what it holds in a trial:
+///
+///   {"lr", loguniform(1e-3, 1.0)}        a value of a domain; {&Config::lr, ...} names it too
+///   {"epochs", 27}                       always this
+///   {"warmup", [](const Config& c) { return c.steps / 10; }}    a function of the others
+///   {"momentum", uniform(0.8, 1), [](const Config& c) { return c.optimizer == "sgd"; }}
+///                                        searched under this condition; else it holds Options::config's value
+///
+/// The functions see Options::config with the fields that stand before theirs in the space. They have to be pure: a run
+/// that is gone on with calls them again.
 template <class Config>
 struct Dim {
+  using Condition = std::function<bool(const Config&)>;
+
+  Dim(Key<Config> its_key, Domain its_domain, Condition condition = {})
+      : key{its_key}, domain{std::move(its_domain)}, when{std::move(condition)} {}
+  template <std::invocable<const Config&> Function>
+  requires std::constructible_from<Scalar, std::invoke_result_t<Function, const Config&>> Dim(
+      Key<Config> its_key, Function function, Condition condition = {})
+      : key{its_key},
+        domain{0},
+        when{std::move(condition)},
+        computed{[function = std::move(function)](const Config& config) {
+          return Scalar(function(config));
+        }} {}
+
+  bool is_searched() const { return !computed; }
+
   Key<Config> key;
-  Domain domain;
+  Domain domain;  ///< of a searched field
+  Condition when = {};
+  std::function<Scalar(const Config&)> computed = {};
 };
 template <class Config>
 using Space = std::vector<Dim<Config>>;
@@ -111,7 +149,7 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
 
 template <class Config>
 void assign(Config& config, std::size_t index, const Scalar& value) {
-  boost::pfr::for_each_field(config, [&](auto& field, std::size_t at) {
+  detail::for_each_field(config, [&](auto& field, std::size_t at) {
     if (at == index) assign(field_names<Config>()[index], field, value);
   });
 }
@@ -150,15 +188,23 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
 }
 }  // namespace detail
 
-/// What of `config` the space searches. Throws std::invalid_argument, naming the field, where it
-/// holds a value that is not in its domain.
+/// What of `config` the space searches, with some value of their domains for fields whose condition
+/// does not hold. Throws std::invalid_argument, naming the field, where it holds a value that is not
+/// in its domain.
 template <class Config>
 Configuration searched_part(const Space<Config>& space, const Config& config) {
   Configuration part;
-  for (const auto& [key, domain] : space) {
-    boost::pfr::for_each_field(config, [&, index = key.index(), name = key.name(),
-                                        &domain = domain](const auto& field, std::size_t at) {
-      if (at == index) part.emplace_back(name, detail::value_in(name, domain, field));
+  for (const auto& dim : space) {
+    if (!dim.is_searched()) continue;
+    const auto name = dim.key.name();
+    if (dim.when && !dim.when(config)) {
+      const auto range = dim.domain.range();
+      part.emplace_back(name, range ? dim.domain.nearest(std::isfinite(range->low) ? range->low : 0)
+                                    : dim.domain.values().front());
+      continue;
+    }
+    detail::for_each_field(config, [&](const auto& field, std::size_t at) {
+      if (at == dim.key.index()) part.emplace_back(name, detail::value_in(name, dim.domain, field));
     });
   }
   return part;
@@ -170,15 +216,43 @@ template <class Config>
 SearchSpace checked(const Space<Config>& space) {
   SearchSpace named;
   Config probe{};
-  for (const auto& [key, domain] : space) {
-    auto same_name = [&, name = key.name()](const auto& dimension) {
-      return dimension.name == name;
-    };
-    if (std::ranges::any_of(named, same_name)) detail::refuse_twice(key.name());
-    for (const auto& value : domain.values()) detail::assign(probe, key.index(), value);
-    named.push_back({std::string(key.name()), domain});
+  for (auto dim = space.begin(); dim != space.end(); ++dim) {
+    const auto is_same = [&](const auto& other) { return other.key.index() == dim->key.index(); };
+    if (std::any_of(space.begin(), dim, is_same)) detail::refuse_twice(dim->key.name());
+    if (!dim->is_searched()) continue;
+    for (const auto& value : dim->domain.values()) detail::assign(probe, dim->key.index(), value);
+    named.push_back({std::string(dim->key.name()), dim->domain});
   }
   return named;
+}
+
+/// Of a space with conditions or functions: makes of a value for each searched field what a trial is
+/// to run with. Fields whose condition does not hold are left out, and those that are computed stand
+/// at their place. Empty: the space has neither.
+template <class Config>
+Completion completion_of(const Space<Config>& space, const Config& base) {
+  Completion completion;
+  for (const auto& dim : space) {
+    if (dim.computed) completion.computed.emplace_back(dim.key.name());
+    if (dim.when) completion.conditional.emplace_back(dim.key.name());
+  }
+  if (completion.computed.empty() && completion.conditional.empty()) return completion;
+  completion.complete = [space, base](const Configuration& drawn) {
+    auto config = base;
+    Configuration completed;
+    for (const auto& dim : space) {
+      if (dim.when && !dim.when(config)) continue;
+      const auto name = dim.key.name();
+      const auto is_this = [&](const auto& field) { return field.first == name; };
+      const auto at = std::ranges::find_if(drawn, is_this);
+      if (dim.is_searched() && at == drawn.end()) continue;
+      auto value = dim.is_searched() ? at->second : dim.computed(config);
+      detail::assign(config, dim.key.index(), value);
+      completed.emplace_back(name, std::move(value));
+    }
+    return completed;
+  };
+  return completion;
 }
 
 /// Throws std::invalid_argument where a field is not Config's, or can not take every value of its

@@ -54,25 +54,20 @@ double divergence(const std::vector<double>& best, const std::vector<double>& al
   return sum;
 }
 
-struct Scored {
-  double score = 0;
-  std::vector<double> point = {};
-};
-
-/// Those with a value, the best first.
-std::vector<Scored> scored(const Axes& axes, const Objective& objective,
-                           const std::vector<Trial>& trials) {
-  std::vector<Scored> all;
-  for (const auto& trial : trials) {
-    if (!trial.best) continue;
+/// The coordinates of the trials that have this field, the best trial first.
+std::vector<double> points_of(const Axis& axis, const std::vector<const Trial*>& best_first) {
+  std::vector<double> points;
+  for (const auto* trial : best_first) {
+    const auto& config = config_of_best(*trial);
+    const auto at = std::ranges::find(config, axis.name(), &Configuration::value_type::first);
+    if (at == config.end()) continue;
     try {
-      all.push_back({objective.score(*trial.best), axes.point(config_of_best(trial))});
+      points.push_back(axis.coordinate_of(at->second));
     } catch (const std::invalid_argument&) {
       // A population may have moved it out of the space that it was drawn from.
     }
   }
-  std::ranges::stable_sort(all, std::greater{}, &Scored::score);
-  return all;
+  return points;
 }
 
 }  // namespace
@@ -80,18 +75,23 @@ std::vector<Scored> scored(const Axes& axes, const Objective& objective,
 std::vector<std::pair<std::string, double>> importance(const SearchSpace& space,
                                                        const Objective& objective,
                                                        const std::vector<Trial>& trials) {
-  const Axes axes(space);
-  const auto all = scored(axes, objective, trials);
-  if (all.size() < kLeastTrials) return {};
-  const auto best = static_cast<std::size_t>(std::ceil(kBest * static_cast<double>(all.size())));
+  std::vector<const Trial*> best_first;
+  for (const auto& trial : trials) {
+    if (trial.best) best_first.push_back(&trial);
+  }
+  const auto score = [&](const Trial* trial) { return objective.score(*trial->best); };
+  std::ranges::stable_sort(best_first, std::greater{}, score);
   std::vector<std::pair<std::string, double>> parts;
   double sum = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    std::vector<double> points;
-    for (const auto& trial : all) points.push_back(trial.point[i]);
-    const auto of_all = density(axes[i], points);
-    const auto of_best = density(axes[i], std::span(points).first(best));
-    parts.emplace_back(axes[i].name(), divergence(of_best, of_all));
+  const Axes axes(space);
+  for (const auto& axis : axes) {
+    const auto points = points_of(axis, best_first);
+    if (points.size() < kLeastTrials) continue;
+    const auto best =
+        static_cast<std::size_t>(std::ceil(kBest * static_cast<double>(points.size())));
+    const auto of_all = density(axis, points);
+    const auto of_best = density(axis, std::span(points).first(best));
+    parts.emplace_back(axis.name(), divergence(of_best, of_all));
     sum += parts.back().second;
   }
   for (auto& [name, part] : parts) part = sum > 0 ? part / sum : 0;

@@ -10,8 +10,9 @@ namespace troupe::tune {
 
 /// How much each searched field decides whether a trial is among the best tenth: PED-ANOVA
 /// (Watanabe, Bansal and Hutter, 2023, arXiv 2304.10255, section 4). Of each field the density of
-/// the best trials is compared with that of all: the Pearson divergence of the two. The parts sum to
-/// 1; the largest first. Empty with fewer than 10 trials that have a value. Cost: O(trials * fields *
+/// the best trials is compared with that of all: the Pearson divergence of the two, among the trials
+/// that have the field. The parts sum to 1; the largest first. Without fields that fewer than 10
+/// trials with a value have. Cost: O(trials * fields *
 /// 50).
 std::vector<std::pair<std::string, double>> importance(const SearchSpace& space,
                                                        const Objective& objective,

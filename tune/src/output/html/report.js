@@ -100,8 +100,11 @@ function axes(svg, width, height, xs, ys, names, logs = [false, false]) {
   return [x, y];
 }
 
+// A field whose condition does not hold is not in the trial's configuration.
+function has(trial, field) { return field.name in trial.config; }
+
 function about(trial) {
-  const config = data.fields.map((field) => `${field.name}=${short(trial.config[field.name])}`).join(", ");
+  const config = data.fields.filter((field) => has(trial, field)).map((field) => `${field.name}=${short(trial.config[field.name])}`).join(", ");
   return `trial ${trial.id}, ${trial.status}: ${data.metric} ${short(trial.best)} at t=${trial.best_t}; ${config}`;
 }
 
@@ -189,7 +192,8 @@ function drawParallel() {
   trials.sort((a, b) => (minimise ? b.best - a.best : a.best - b.best));
   for (const trial of trials) {
     const at = (name, index) => `${80 + index * step},${scales[index](index < data.fields.length ? trial.config[name] : trial.best)}`;
-    shape(svg, "polyline", { class: "line", points: names.map(at).join(" "), fill: "none", stroke: colour(trial), "stroke-opacity": 0.55 }, about(trial));
+    const passed = names.map((name, index) => (index === data.fields.length || has(trial, data.fields[index]) ? at(name, index) : ""));
+    shape(svg, "polyline", { class: "line", points: passed.filter((point) => point).join(" "), fill: "none", stroke: colour(trial), "stroke-opacity": 0.55 }, about(trial));
   }
   names.forEach((name, index) => {
     const x = 80 + index * step;
@@ -216,7 +220,7 @@ function drawSlices() {
     for (const [text, at] of ticks) label(svg, at, top + height - 22, text);
     label(svg, left + width / 2 + 20, top + height - 6, field.name);
     for (const trial of data.trials) {
-      if (trial.best === null) continue;
+      if (trial.best === null || !has(trial, field)) continue;
       shape(svg, "circle", { class: "slice-dot", cx: x(trial.config[field.name]), cy: y(trial.best), r: 3, fill: colour(trial), "fill-opacity": 0.75 }, about(trial));
     }
   });
@@ -308,7 +312,7 @@ function drawTrials() {
   const value = (trial) => (trial.best === null ? worst : trial.best);
   const trials = [...data.trials].sort((a, b) => (minimise ? value(a) - value(b) : value(b) - value(a)) || a.id - b.id).slice(0, 200);
   table(parent, ["trial", "status", "t", "best", "at t", ...data.fields.map((field) => field.name), "why"],
-    trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => trial.config[field.name]), trial.error || trial.reason]));
+    trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? trial.config[field.name] : "-")), trial.error || trial.reason]));
 }
 
 for (const draw of [drawHead, drawHistory, drawCurves, drawImportance, drawRungs, drawParallel, drawSlices, drawTimeline, drawPopulation, drawTrials]) draw();

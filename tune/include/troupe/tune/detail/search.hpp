@@ -77,6 +77,7 @@ struct KnownValue {
 /// Everything in Options that does not depend on Config.
 struct Plan {
   SearchSpace space = {};
+  Completion completion = {};
   std::uint64_t trials = 0;
   std::uint64_t samples = 1;
   Objective objective = {};
@@ -113,6 +114,7 @@ Plan plan_of(const Options<Config>& options) {
   for (const auto& [config, value] : options.known)
     known.push_back({searched_part(options.space, config), value});
   return {.space = checked(options.space),
+          .completion = completion_of(options.space, options.config),
           .trials = options.trials,
           .samples = options.samples,
           .objective = {options.metric, options.mode},
