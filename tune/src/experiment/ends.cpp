@@ -132,6 +132,7 @@ Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Secon
   if (fault == Fault::System) {
     trial.restart_reason = why;
     ++trial.restarts;
+    trial.workers = 0;  // there may be no room any more for a gang that has grown
   } else {
     trial.error = why;
     ++trial.failures;

@@ -88,6 +88,7 @@ std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
                                          to_string(trial.status)));
     }
     exploit = resume->exploit;
+    if (resume->workers > 0) known(resume->trial).workers = resume->workers;
     return trial.id;
   }
   const bool is_over = std::holds_alternative<Over>(turn);
@@ -122,12 +123,14 @@ Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, S
                       .checkpoint = trial.checkpoint,
                       .after_t = trial.checkpoint_t,
                       .takeovers = trial.takeovers.size(),
-                      .reconfigured = reconfigured};
+                      .reconfigured = reconfigured,
+                      .workers = trial.workers};
   Event event{.kind = Event::Kind::Launched,
               .trial = trial.id,
               .attempt = trial.attempt,
               .t = launch.after_t,
               .takeovers = launch.takeovers,
+              .workers = launch.workers,
               .config = trial.config,
               .checkpoint = launch.checkpoint,
               .now = now};

@@ -47,6 +47,7 @@ Event parsed(const Json& json) {
     event.checkpoint = json.value("checkpoint", "");
     event.t = json.value("after_t", std::int64_t{0});
     event.takeovers = json.value("takeovers", std::size_t{0});
+    event.workers = json.value("workers", 0);
   }
   if (event.kind == Event::Kind::Dropped) event.text = json.at("why").get<std::string>();
   if (event.kind == Event::Kind::Failed) {
@@ -144,6 +145,7 @@ std::string to_line(const Event& event) {
     if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
     if (event.t > 0) json["after_t"] = event.t;
     if (event.takeovers > 0) json["takeovers"] = event.takeovers;
+    if (event.workers > 0) json["workers"] = event.workers;
     if (is_exploit) json.update(to_json(event.decision));
   }
   if (event.kind == Event::Kind::Dropped) json["why"] = event.text;

@@ -51,7 +51,7 @@ void Experiment::apply_launch(const Event& event) {
   if (launch && launch->trial == event.trial && launch->attempt == event.attempt &&
       launch->config == event.config && launch->checkpoint == event.checkpoint &&
       launch->after_t == event.t && launch->takeovers == event.takeovers &&
-      mine == event.decision) {
+      launch->workers == event.workers && mine == event.decision) {
     return;
   }
   throw std::invalid_argument(fmt::format(

@@ -63,6 +63,7 @@ Json to_json(const Trial& trial) {
   if (!trial.takeovers.empty()) json["best_config"] = to_json(config_of_best(trial));
   for (const auto& takeover : trial.takeovers) json["takeovers"].push_back(to_json(takeover));
   if (trial.in_flight) json["in_flight"] = trial.launch;
+  if (trial.workers > 0) json["workers"] = trial.workers;
   if (trial.stopping) json["stopping"] = true;
   if (trial.replaced) json["replaced"] = true;
   return json;
@@ -114,6 +115,7 @@ Trial trial_from(const Json& state) {
               .restart_reason = state.at("restart_reason").get<std::string>(),
               .checkpoint = state.at("checkpoint").get<std::string>(),
               .checkpoint_t = state.at("checkpoint_t").get<std::int64_t>(),
+              .workers = state.value("workers", 0),
               .launched_from = state.at("launched_from").get<std::string>(),
               .started = Seconds(state.at("started").get<double>()),
               .ended = Seconds(state.at("ended").get<double>())};

@@ -109,6 +109,14 @@ class Driver {
         experiment_.close(event.text, now);
         return end_all();
       case GangEvent::Kind::Impossible:
+        if (experiment_.trials()[event.trial].workers > 0) {
+          forget(event.trial);
+          return experiment_.failed(event.trial, event.text, Fault::System, now);
+        }
+        if (limits_.sizes_differ) {
+          forget(event.trial);
+          return experiment_.failed(event.trial, event.text, Fault::Final, now);
+        }
         impossible_ = event.text;
         experiment_.close(event.text, now);
         experiment_.failed(event.trial, event.text, Fault::Final, now);

@@ -16,6 +16,8 @@ struct DriveLimits {
   Seconds time_budget{0};          ///< no launches after it; 0: none
   /// For a trial to end once it was told to stop, or the run was closed; then it is ended.
   Seconds stop_grace{10};
+  /// Gangs differ in size: one that can never be placed fails its trial alone.
+  bool sizes_differ = false;
 };
 
 struct DriveHooks {
@@ -29,7 +31,7 @@ struct DriveHooks {
 /// Runs the experiment to its end: one gang asked for at any time that there is something to
 /// launch, so that the cluster always has one request more than it has placed and puts it where
 /// resources become free. Throws Impossible, after every gang in flight was ended, where the
-/// cluster can never place such a gang.
+/// cluster can never place such a gang, unless gangs differ in size or the trial's has grown.
 void drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
            const DriveHooks& hooks);
 

@@ -88,6 +88,12 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
            bool keeps_checkpoints) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
   if (plan.check_fields) plan.check_fields(needs.mutations);
+  if (needs.workers > 0 && plan.is_sized)
+    refuse("this .scheduler changes the size of gangs, and so does .sized; leave one of them out");
+  if (needs.workers > 0 && needs.workers != plan.workers) {
+    refuse(fmt::format("this .scheduler says that a trial begins with {}, and .each.workers is {}",
+                       counted(static_cast<std::size_t>(needs.workers), "worker"), plan.workers));
+  }
   if (needs.own_search && plan.completion.complete) {
     const auto& names =
         plan.completion.computed.empty() ? plan.completion.conditional : plan.completion.computed;

@@ -37,7 +37,8 @@ Work work_of(const Launch& launch, const Witness& witness, const Plan& plan) {
                    .seed = Random(plan.seed, launch.trial, "trial").next(),
                    .reconfigured = launch.reconfigured,
                    .settings = plan.settings},
-          .marker = witness.marker().string()};
+          .marker = witness.marker().string(),
+          .workers = launch.workers};
 }
 
 }  // namespace
@@ -113,7 +114,8 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
       .interrupted = [&] { return interrupt.noted(); },
       .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); }};
   try {
-    drive(experiment, *launcher, {plan.max_concurrent, plan.time_budget, plan.stop_grace}, hooks);
+    drive(experiment, *launcher,
+          {plan.max_concurrent, plan.time_budget, plan.stop_grace, plan.is_sized}, hooks);
   } catch (const Impossible&) {
     // The cluster shrank: what was found is shown and kept.
     if (experiment.best()) witness.conclude(launcher->now());

@@ -83,6 +83,7 @@ struct Launch {
   std::int64_t after_t = 0;     ///< the gang's k-th report is the trial's report after_t + k
   std::size_t takeovers = 0;    ///< of the trial, so far
   bool reconfigured = false;    ///< the checkpoint was written with another configuration
+  int workers = 0;              ///< of the gang; 0: as the options say
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 struct Wait {};  ///< nothing to launch until a running trial reports, ends or fails
@@ -111,6 +112,7 @@ struct Event {
   int attempt = 0;
   std::int64_t t = 0;
   std::size_t takeovers = 0;  ///< of Launched: of the trial, by then
+  int workers = 0;            ///< of Launched: as there
   Configuration config = {};  ///< of Reported: what the attempt ran with; not in the journal
   Metrics metrics = {};
   std::string checkpoint = {};

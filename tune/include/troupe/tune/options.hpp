@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,9 @@ struct Options {
   Mode mode = Mode::Min;
   SchedulerFactory scheduler = fifo();
   Each each = {};
+  /// In place of `each`, for trials of different size: the gang of a trial with this configuration.
+  /// One that the cluster can never hold makes its trial Errored, and the others go on. Pure.
+  std::function<Each(const Config&)> sized = {};
   std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
   /// Goes on with the last run in `storage` where that has something left, else begins a new one.
   /// All that decides (space, trials, metric, seed, scheduler, ...) has to be as it was.

@@ -107,7 +107,11 @@ Results<troupe::detail::trainable_config<fn>> run_in(
                                    })
                      : search(plan, [&](const Work& work) -> std::unique_ptr<Workers> {
                          using Gang = GangWorkers<fn, decltype(config_of)>;
-                         return std::make_unique<Gang>(options.each, config_of, work);
+                         auto each =
+                             options.sized ? options.sized(config_of(work.config)) : options.each;
+                         if (options.sized) check(each);
+                         if (work.workers > 0) each.workers = work.workers;
+                         return std::make_unique<Gang>(each, config_of, work);
                        });
   return {std::move(outcome), options.config};
 }

@@ -40,6 +40,7 @@ struct Resume {
   TrialId trial = 0;  ///< a paused one
   /// With it; none: from its own checkpoint with its own configuration.
   std::optional<Exploit> exploit = {};
+  int workers = 0;  ///< that its gang is to have from now on; 0: as many as it has
 };
 struct Nobody {};  ///< until the next event
 struct Over {};    ///< as Nobody; where nothing runs, the paused trials are given up
@@ -55,6 +56,7 @@ struct SchedulerNeeds {
   bool checkpoints = false;         ///< the function reports checkpoints, and the run has storage
   bool own_search = false;          ///< no other searcher beside it
   bool pauses = false;              ///< trials, at its rungs, until others have come there
+  int workers = 0;                  ///< that a trial's gang begins with; 0: it does not matter
   std::uint64_t least_trials = 1;   ///< that make sense
   std::int64_t first_judged_t = 0;  ///< no trial is judged before this report; 0: it does not say
   /// Fields of the configuration that it changes, and what they may become.

@@ -71,6 +71,7 @@ struct Trial {
   /// What its next attempt goes on from: of its last report with one, or of a donor.
   std::string checkpoint = {};
   std::int64_t checkpoint_t = 0;
+  int workers = 0;  ///< of its gang, where a scheduler said so; 0: as the options say
   std::string launched_from = {};  ///< the checkpoint that its last attempt was given
   std::vector<Takeover> takeovers = {};
   Seconds started{0};  ///< first start

@@ -27,6 +27,7 @@ struct Work {
   RunInfo info = {};
   /// A file that the driver has put into the run's folder; empty: there is none.
   std::string marker = {};
+  int workers = 0;  ///< of the gang; 0: as the options say
 };
 
 /// The workers of the gang that a trial's attempts run in, whatever function they run. Every call
@@ -98,6 +99,7 @@ struct Plan {
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
+  bool is_sized = false;          ///< each trial's configuration says how large its gang is
   ContextSettings settings = {};  ///< of each rank's context
   Show show = Show::Auto;
   /// Throws std::invalid_argument where a field is not the configuration's, or can not take every
@@ -134,6 +136,7 @@ Plan plan_of(const Options<Config>& options) {
           .snapshot_after = options.snapshot_after,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
+          .is_sized = bool(options.sized),
           .settings = options.each.context,
           .show = options.show,
           .check_fields = [](const SearchSpace& fields) { check_fields<Config>(fields); }};
