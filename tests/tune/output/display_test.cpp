@@ -109,8 +109,8 @@ TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 
 
   CHECK(text.starts_with("\x1b[Jtune: max accuracy, 0.0 s, 1 trial: 1 running\r\n"));
   std::size_t redrawn = 0;
-  for (auto at = text.find("\x1b[4A\r\x1b[J"); at != std::string::npos;
-       at = text.find("\x1b[4A\r\x1b[J", at + 1))
+  for (auto at = text.find("A\r\x1b[J"); at != std::string::npos;
+       at = text.find("A\r\x1b[J", at + 1))
     ++redrawn;
   CHECK(redrawn == 2);  // after a second, and at the end
   CHECK(text.find("\x1b[1m") == std::string::npos);

@@ -104,6 +104,7 @@ TEST_CASE("the table of a run", "[tune][render]") {
         "tune: max accuracy, 41.3 s, 24 trials: 2 running, 1 pending, 5 terminated, 15 stopped, 1 "
         "errored\n"
         "best: trial 7, accuracy 0.9812 at t=26: lr=0.0312, batch=64\n"
+        "stopped: 13 of 22 at t=1, 2 of 8 at t=3\n"
         "trial  status   t  accuracy  best     lr  batch  why\n"
         "   21  running  3      0.91  0.92    0.2     32\n"
         "   23  pending  0         -     -  0.004    128\n"
@@ -112,11 +113,53 @@ TEST_CASE("the table of a run", "[tune][render]") {
         "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
 }
 
+TEST_CASE("the table says what is under way, what each rung stopped, and what is left",
+          "[tune][render]") {
+  auto overview = sweep();
+  overview.rows.clear();
+  overview.ranks = 8;
+  overview.to_come = 26;
+  overview.left = Seconds(190);
+  overview.rungs = {{.t = 1, .reached = 20, .stopped = 11, .not_finite = 1},
+                    {.rung = 1, .t = 3, .reached = 6, .stopped = 3},
+                    {.rung = 2, .t = 9},
+                    {.bracket = 1, .t = 3, .reached = 3, .stopped = 0}};
+  CHECK_THAT(render_table(overview, {.width = 100}),
+             Catch::EndsWith("\n8 ranks at work; stopped: 12 of 20 at t=1, 3 of 9 at t=3; 26 to "
+                             "come; about 3 min 10 s left\n"));
+}
+
+TEST_CASE("what is left is guessed from the trials that are over", "[tune][render]") {
+  Experiment experiment({.objective = {"loss", Min}},
+                        std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 10),
+                        fifo()({"loss", Min}, 1));
+  const auto runs = [&](TrialId trial, double from) {
+    experiment.next(Seconds(from));
+    experiment.started(trial, Seconds(from));
+    experiment.report(trial, 1, {{"loss", 1.0}}, {}, Seconds(from));
+  };
+  for (TrialId trial = 0; trial < 2; ++trial) {
+    runs(trial, 0);
+    experiment.ended(trial, Seconds(10));
+  }
+  runs(2, 10);
+  runs(3, 10);
+  CHECK_FALSE(overview_of(experiment, Seconds(14), 0, 2).left);  // two are too few
+  experiment.ended(2, Seconds(20));
+  runs(4, 18);
+  const auto overview = overview_of(experiment, Seconds(20), 0, 2);
+  CHECK(overview.ranks == 4);
+  CHECK(overview.to_come == 5);
+  // Ten seconds each: five to come, and 0 and 8 seconds of the two that run, two at once.
+  CHECK(overview.left->count() == Approx(29));
+}
+
 TEST_CASE("a table on a narrow terminal marks that it leaves columns out", "[tune][render]") {
   const auto table = render_table(sweep(), {.width = 46});
   CHECK(table ==
         "tune: max accuracy, 41.3 s, 24 trials: 2 ru...\n"
         "best: trial 7, accuracy 0.9812 at t=26: lr=...\n"
+        "stopped: 13 of 22 at t=1, 2 of 8 at t=3\n"
         "trial  status   t  accuracy  best     lr  >\n"
         "   21  running  3      0.91  0.92    0.2\n"
         "   23  pending  0         -     -  0.004\n"

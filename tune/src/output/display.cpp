@@ -16,7 +16,7 @@ namespace troupe::tune {
 namespace {
 
 constexpr Seconds kBetweenDraws{0.2};
-constexpr std::size_t kLinesAboveRows = 4;
+constexpr std::size_t kLinesAboveRows = 5;
 constexpr std::size_t kMostRows = 40;
 
 struct Size {
@@ -69,7 +69,7 @@ void Display::draw(const Experiment& experiment, Seconds now) {
   // A table as high as the terminal would scroll, and the cursor could not go back to its top.
   const auto most =
       rows > kLinesAboveRows + 2 ? std::min(rows - kLinesAboveRows - 2, kMostRows) : 1;
-  const auto table = render_table(overview_of(experiment, now, most), {columns, colour_});
+  const auto table = render_table(overview_of(experiment, now, most, ranks_), {columns, colour_});
   const auto up = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r", lines_drawn_) : "";
   write(up + "\x1b[J" + table);
   lines_drawn_ = static_cast<std::size_t>(std::ranges::count(table, '\n'));

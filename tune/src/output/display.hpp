@@ -19,6 +19,8 @@ class Display {
   /// NO_COLOR is set.
   static Display for_descriptor(int fd);
 
+  /// Of each trial's gang; 1 unless said.
+  void set_ranks(int ranks) { ranks_ = ranks; }
   void show(const Event& event, const Trial* trial, const Experiment& experiment);
   /// A line of what people should know; beside a table it comes in the summary.
   void note(const std::string& notice, Seconds now);
@@ -34,6 +36,7 @@ class Display {
   Kind kind_;
   int fd_;
   bool colour_;
+  int ranks_ = 1;
   std::size_t lines_drawn_ = 0;
   std::optional<Seconds> last_drawn_;
 };

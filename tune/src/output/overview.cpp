@@ -39,6 +39,36 @@ Overview::Row row_of(const Trial& trial, const Objective& objective,
   return row;
 }
 
+/// What runs, what is to come, and how long that may take.
+void add_progress(Overview& overview, const Experiment& experiment, int ranks) {
+  constexpr std::size_t least = 3;  // trials whose time says something
+  const auto& trials = experiment.trials();
+  Seconds ended{0}, running{0};
+  std::size_t count = 0;
+  for (const auto& trial : trials) {
+    if (trial.over() && trial.has_started) {
+      ended += trial.ended - trial.started;
+      ++count;
+    } else if (trial.status == Status::Running) {
+      overview.ranks += static_cast<std::size_t>(trial.workers > 0 ? trial.workers : ranks);
+    }
+  }
+  const auto size = experiment.searcher().size();
+  if (experiment.closed())
+    overview.to_come = 0;
+  else if (size)
+    overview.to_come = *size - std::min<std::uint64_t>(*size, trials.size());
+  const auto at_once = overview.count(Status::Running);
+  if (count < least || at_once == 0 || !overview.to_come) return;
+  const auto usual = ended / static_cast<double>(count);
+  for (const auto& trial : trials) {
+    if (trial.status == Status::Running)
+      running += std::max(Seconds(0), usual - (overview.elapsed - trial.started));
+  }
+  overview.left =
+      (static_cast<double>(*overview.to_come) * usual + running) / static_cast<double>(at_once);
+}
+
 /// The trials to show, in the order to show them in.
 std::vector<const Trial*> shown(const std::vector<Trial>& trials, std::size_t most) {
   std::vector<const Trial*> chosen;
@@ -62,7 +92,7 @@ std::size_t Overview::trials() const {
   return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0});
 }
 
-Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows) {
+Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows, int ranks) {
   const auto& objective = experiment.options().objective;
   Overview overview{.objective = objective, .elapsed = now};
   for (const auto& trial : experiment.trials()) {
@@ -93,6 +123,7 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     overview.best->values = values_of(config_of_best(*best), overview.fields);
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
+  add_progress(overview, experiment, ranks);
   overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
   overview.ended_early = experiment.why_closed();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,11 @@ struct Overview {
     TrialId trial = 0;
     std::string why = {};
   };
-  Restarted restarted = {};  ///< the last such trial by id
+  Restarted restarted = {};                   ///< the last such trial by id
+  std::size_t ranks = 0;                      ///< of all gangs that run
+  std::optional<std::uint64_t> to_come = {};  ///< trials that were not begun; none: nobody knows
+  /// Until the last trial is over, if the coming ones take as long as those that are over: a guess.
+  std::optional<Seconds> left = {};
   std::vector<RungSummary> rungs = {};
   std::size_t takeovers = 0;  ///< of one trial's checkpoint by another trial
   std::size_t pauses = 0;
@@ -53,7 +58,9 @@ struct Overview {
 };
 
 /// The rows: first the trials that run or wait for their gang, then the ones that ended last, at
-/// most `most_rows`. Cost: O(trials).
-Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows);
+/// most `most_rows`. `ranks`: of a trial's gang, where no scheduler has said another size. Cost:
+/// O(trials).
+Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows,
+                     int ranks = 1);
 
 }  // namespace troupe::tune

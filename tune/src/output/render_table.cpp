@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "output/render.hpp"
 #include "text/format.hpp"
@@ -117,6 +119,30 @@ std::string head_line(const Overview& overview) {
   return line + counts;
 }
 
+/// What is under way, how many each rung stopped, and what is left; empty: nothing of it is known.
+std::string progress_line(const Overview& overview) {
+  std::vector<std::string> parts;
+  const auto running = overview.count(Status::Running);
+  if (running > 0 && overview.ranks > running)
+    parts.push_back(counted(overview.ranks, "rank") + " at work");
+  std::map<std::int64_t, std::pair<std::size_t, std::size_t>> rungs;  // of all brackets
+  for (const auto& rung : overview.rungs) {
+    rungs[rung.t].first += rung.stopped + rung.not_finite;
+    rungs[rung.t].second += rung.reached;
+  }
+  std::string stopped;
+  for (const auto& [t, counts] : rungs) {
+    if (counts.second > 0)
+      stopped += fmt::format("{}{} of {} at t={}", stopped.empty() ? "stopped: " : ", ",
+                             counts.first, counts.second, t);
+  }
+  if (!stopped.empty()) parts.push_back(std::move(stopped));
+  if (overview.to_come.value_or(0) > 0)
+    parts.push_back(fmt::format("{} to come", *overview.to_come));
+  if (overview.left) parts.push_back(fmt::format("about {} left", short_time(*overview.left)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 std::string best_line(const Overview& overview) {
   if (!overview.best) return "best: none yet";
   const auto& best = *overview.best;
@@ -135,6 +161,8 @@ std::string best_line(const Overview& overview) {
 std::string render_table(const Overview& overview, const Look& look) {
   auto text = coloured(clipped(head_line(overview), look.width), Colour::Bold, look.colour) + '\n' +
               clipped(best_line(overview), look.width) + '\n';
+  if (const auto progress = progress_line(overview); !progress.empty())
+    text += coloured(clipped(progress, look.width), Colour::Dim, look.colour) + '\n';
   if (!overview.notices.empty()) {
     const auto notice = "note: " + overview.notices.back();
     text += coloured(clipped(notice, look.width), Colour::Yellow, look.colour) + '\n';

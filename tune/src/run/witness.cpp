@@ -51,6 +51,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       header_{header_of(experiment)},
       snapshot_after_{plan.snapshot_after},
       snapshot_at_{snapshot_after_} {
+  if (!plan.is_sized) display_.set_ranks(plan.workers);
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
