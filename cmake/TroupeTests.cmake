@@ -11,6 +11,16 @@ set(_troupe_test_environment
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
 
+# TROUPE_READERS_PYTHON: the Python with the packages of setup/readers.txt, where `./run setup` puts it.
+if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
+  set(_troupe_readers_cache "$ENV{HOME}/.cache")
+else()
+  set(_troupe_readers_cache "$ENV{XDG_CACHE_HOME}")
+endif()
+file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/setup/readers.txt _troupe_readers_hash)
+string(SUBSTRING ${_troupe_readers_hash} 0 12 _troupe_readers_hash)
+set(TROUPE_READERS_PYTHON ${_troupe_readers_cache}/troupe/readers-${_troupe_readers_hash}/bin/python)
+
 # Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast or checked.
 function(_troupe_test_runner)
   if(NOT TARGET troupe_test_runner)

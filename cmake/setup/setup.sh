@@ -100,6 +100,14 @@ find_python() {
   return 1
 }
 
+# pip_install VENV PIN...
+pip_install() {
+  local venv="$1"
+  shift
+  "$venv/bin/python" -m pip install --no-deps --no-compile --no-cache-dir --no-input --progress-bar off \
+    --disable-pip-version-check "$@" < /dev/null
+}
+
 make_venv() {
   local target="$1" python partial
   python="$(find_python)" || { install_packages python3-venv; python="$(find_python)"; } ||
@@ -108,9 +116,7 @@ make_venv() {
   # Made elsewhere and renamed, so that one that was cut off is never taken for a whole one.
   partial="$target.partial.$$"
   "$python" -m venv "$partial"
-  "$partial/bin/python" -m pip install --no-deps --no-compile --no-cache-dir --no-input --progress-bar off \
-    --disable-pip-version-check $(pins) < /dev/null ||
-    { rm -rf "$partial"; fail "pip could not install the wheels (see above; is a package index reachable?)"; }
+  pip_install "$partial" $(pins) || { rm -rf "$partial"; fail "pip could not install the wheels (see above; is a package index reachable?)"; }
   mv "$partial" "$target"
 }
 
@@ -127,9 +133,35 @@ setup_wheels() {
   ) 9> "$(dirname "$target")/setup.lock"
 }
 
+# --- Python packages that tests ask, in another one
+
+# cmake/TroupeTests.cmake finds it by the same rule.
+readers_path() {
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/troupe/readers-$(sha256sum "$setup_dir/readers.txt" | cut -c 1-12)"
+}
+
+# Tests are skipped without them, so that a machine without a package index runs the others.
+setup_readers() {
+  local target python
+  target="$(readers_path)"
+  [ -d "$target" ] && return 0
+  mkdir -p "$(dirname "$target")"
+  (
+    flock 9  # another clone may be at it
+    rm -rf "$(dirname "$target")"/readers-*.partial.*
+    [ -d "$target" ] && exit 0
+    python="$(find_python)" || { say "no Python for the readers of tests; those that ask them are skipped"; exit 0; }
+    say "installing readers for tests into $target, 100 MB:" $(lines_of "$setup_dir/readers.txt")
+    "$python" -m venv "$target.partial.$$" && pip_install "$target.partial.$$" $(lines_of "$setup_dir/readers.txt") &&
+      mv "$target.partial.$$" "$target" ||
+      say "pip could not install them (see above); the tests that ask them are skipped"
+  ) 9> "$(dirname "$target")/readers.lock"
+}
+
 # setup_for NEED...: the packages of those needs (build, test, lint), and the wheels.
 setup_for() {
   setup_packages "$@"
   check_tools
   setup_wheels
+  if [[ " $* " == *" test "* ]]; then setup_readers; fi
 }

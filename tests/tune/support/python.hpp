@@ -10,9 +10,11 @@ namespace troupe::tune {
 
 /// What a Python program, written into `folder`, prints about the files there; its traceback if it
 /// fails.
-inline std::string python(const std::filesystem::path& folder, const std::string& program) {
+inline std::string python(const std::filesystem::path& folder, const std::string& program,
+                          const std::string& interpreter = "python3") {
   std::ofstream(folder / "judge.py") << program;
-  const auto command = "cd '" + folder.string() + "' && timeout 60 python3 judge.py 2>&1";
+  const auto command =
+      "cd '" + folder.string() + "' && timeout 60 '" + interpreter + "' judge.py 2>&1";
   std::string output;
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return "no shell";

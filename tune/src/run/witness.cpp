@@ -50,7 +50,8 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       display_{display_of(plan.show)},
       header_{header_of(experiment)},
       snapshot_after_{plan.snapshot_after},
-      snapshot_at_{snapshot_after_} {
+      snapshot_at_{snapshot_after_},
+      trackers_{plan} {
   if (!plan.is_sized) display_.set_ranks(plan.workers);
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
@@ -60,7 +61,9 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     folder_ = RunFolder::make(std::filesystem::absolute(plan.storage));
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment), header_);
+    trackers_.open(folder());
   } else {
+    trackers_.open({});
     return;
   }
   marker_ = folder() / fmt::format(".seen-{:016x}", std::random_device()() * 0x9e3779b97f4a7c15u);
@@ -102,12 +105,14 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
                     folder().string(), refused.what()));
   }
   files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
+  trackers_.open(folder());
   already_ = known.now;
   events_ = known.events;
   const auto see_again = [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
     keeper_->see(event);
     record_.see(event, trial);
+    trackers_.see_again(event, trial);
     already_ = event.now;
     ++events_;
   };
@@ -129,6 +134,7 @@ void Witness::see(const Event& event, const Trial* trial) {
   if (files_) files_->write(event, trial);
   if (keeper_) keeper_->see(event);
   if (files_) record_.see(event, trial);
+  trackers_.see(event, trial);
   display_.show(event, trial, experiment_);
 }
 
@@ -136,6 +142,7 @@ void Witness::tick(Seconds now) {
   look_at_files(now);
   if (files_ && files_->journal_bytes() >= snapshot_at_) take_snapshot(now);
   if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
+  trackers_.tick([&](const std::string& notice) { note(notice, now); });
   display_.tick(experiment_, now);
 }
 
@@ -179,6 +186,7 @@ Outcome Witness::conclude(Seconds now) {
   write_summary(now);
   if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
   write_report(now);
+  trackers_.conclude(experiment_, now, [&](const std::string& notice) { note(notice, now); });
   auto overview = overview_of(experiment_, now, 0);
   overview.folder = folder().string();
   overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());

@@ -12,6 +12,7 @@
 #include "output/html/run_record.hpp"
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
+#include "output/trackers/trackers.hpp"
 #include "run/checkpoint_keeper.hpp"
 #include "run/snapshot.hpp"
 
@@ -51,6 +52,7 @@ class Witness {
   RunFolder folder_;
   std::optional<ReportFiles> files_;
   std::optional<CheckpointKeeper> keeper_;
+  Trackers trackers_;
   std::filesystem::path marker_;
   std::string header_;        // of the journal
   std::uint64_t events_ = 0;  // of the run, seen so far

@@ -65,6 +65,9 @@ struct Options {
   /// Bytes of the journal after which the whole state of the search is written, and the journal
   /// begins anew behind it: to go on reads about twice as much, however long the run was.
   std::size_t snapshot_after = std::size_t{16} << 20;
+  /// Event files for `tensorboard --logdir FOLDER`, where FOLDER is the run's: a TensorBoard run for
+  /// each trial with its metrics, and the HPARAMS tab. Needs `storage`.
+  bool tensorboard = false;
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   Config config = {};         ///< the fields that are not searched

@@ -96,6 +96,7 @@ struct Plan {
   std::string storage = {};
   std::size_t keep_checkpoints = 0;
   std::size_t snapshot_after = std::size_t{16} << 20;
+  bool tensorboard = false;
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
@@ -134,6 +135,7 @@ Plan plan_of(const Options<Config>& options) {
           .storage = options.storage,
           .keep_checkpoints = options.keep_checkpoints,
           .snapshot_after = options.snapshot_after,
+          .tensorboard = options.tensorboard,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
           .is_sized = bool(options.sized),

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <troupe/tune/detail/search.hpp>
+
+#include "output/trackers/tracker.hpp"
+
+namespace troupe::tune {
+
+/// The trackers that a plan asks for. Owned by the run, used by its thread.
+class Trackers {
+ public:
+  using Note = std::function<void(const std::string& notice)>;
+
+  /// Throws std::invalid_argument for options that can not be, before anything is made.
+  explicit Trackers(const detail::Plan& plan);
+
+  /// Before the first event. `folder`: of the run, whether it is new or not; empty: there is none.
+  /// Throws std::runtime_error where files of an earlier driver cannot be taken away.
+  void open(const std::filesystem::path& folder);
+  /// An event of a driver before this one.
+  void see_again(const Event& event, const Trial* trial);
+  void see(const Event& event, const Trial* trial);
+  void tick(const Note& note);
+  void conclude(const Experiment& experiment, Seconds now, const Note& note);
+
+ private:
+  void start(Seconds now);
+
+  detail::Plan plan_;
+  std::optional<WallClock> clock_;  // once opened
+  bool is_started_ = false;         // this driver's first event was seen
+  std::vector<std::unique_ptr<Tracker>> trackers_;
+};
+
+}  // namespace troupe::tune
