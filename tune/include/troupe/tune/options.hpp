@@ -10,6 +10,7 @@
 #include <troupe/options.hpp>
 #include <troupe/trainable.hpp>
 #include <troupe/tune/experiment.hpp>
+#include <troupe/tune/mlflow.hpp>
 #include <troupe/tune/schedulers/asha.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/searcher.hpp>
@@ -65,9 +66,11 @@ struct Options {
   /// Bytes of the journal after which the whole state of the search is written, and the journal
   /// begins anew behind it: to go on reads about twice as much, however long the run was.
   std::size_t snapshot_after = std::size_t{16} << 20;
-  /// Event files for `tensorboard --logdir FOLDER`, where FOLDER is the run's: a TensorBoard run for
-  /// each trial with its metrics, and the HPARAMS tab. Needs `storage`.
+  /// Event files for `tensorboard --logdir FOLDER`, where FOLDER is the run's: a TensorBoard run
+  /// for each trial with its metrics, and the HPARAMS tab. Needs `storage`.
   bool tensorboard = false;
+  /// An MLflow server that is told of the search while it goes on, and of each trial.
+  Mlflow mlflow = {};
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   Config config = {};         ///< the fields that are not searched

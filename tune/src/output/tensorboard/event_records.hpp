@@ -10,8 +10,8 @@
 
 #include "output/trackers/wall_clock.hpp"
 
-/// The records of a TensorBoard event file: each a tensorboard.Event (event.proto, summary.proto, and of the HParams plugin
-/// plugin_data.proto and api.proto) in the frame of a TFRecord.
+/// The records of a TensorBoard event file: each a tensorboard.Event (event.proto, summary.proto,
+/// and of the HParams plugin plugin_data.proto and api.proto) in the frame of a TFRecord.
 namespace troupe::tune {
 
 /// How a session of the HParams plugin ended.

@@ -3,11 +3,41 @@
 #include <chrono>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
+#include "output/mlflow/mlflow_tracker.hpp"
 #include "output/tensorboard/event_files.hpp"
 
 namespace troupe::tune {
 
+namespace {
+
+void check(const Mlflow& mlflow) {
+  if (mlflow.url.empty()) return;
+  ServerUrl::parse(mlflow.url);
+  if (mlflow.experiment.empty())
+    throw std::invalid_argument("tune: .mlflow.experiment is empty; name one");
+  if (mlflow.deadline.count() < 0 || mlflow.most_waiting == 0) {
+    throw std::invalid_argument(
+        fmt::format("tune: .mlflow.deadline is {} ms, at least 0, and .most_waiting {}, at least 1",
+                    mlflow.deadline.count(), mlflow.most_waiting));
+  }
+}
+
+/// What an MLflow run of the whole search says of it.
+Texts params_of(const detail::Plan& plan) {
+  Texts params{{"metric", plan.objective.metric},
+               {"mode", plan.objective.mode == Mode::Max ? "max" : "min"},
+               {"seed", std::to_string(plan.seed)}};
+  for (const auto& [name, domain] : plan.space)
+    params.emplace_back("space/" + name, to_string(domain));
+  return params;
+}
+
+}  // namespace
+
 Trackers::Trackers(const detail::Plan& plan) : plan_{plan} {
+  check(plan.mlflow);
   if (plan.tensorboard && plan.storage.empty() && plan.resume_folder.empty()) {
     throw std::invalid_argument(
         "tune: .tensorboard writes into the run's folder, and without .storage there is none; "
@@ -16,15 +46,26 @@ Trackers::Trackers(const detail::Plan& plan) : plan_{plan} {
 }
 
 void Trackers::open(const std::filesystem::path& folder) {
-  if (!plan_.tensorboard) return;
+  const auto& mlflow = plan_.mlflow;
+  if (!plan_.tensorboard && mlflow.url.empty()) return;
   clock_.emplace(folder);
-  const auto title = folder.parent_path().filename() / folder.filename();
-  trackers_.push_back(
-      std::make_unique<EventFiles>(EventFiles::Run{.folder = folder / "tensorboard",
-                                                   .title = title.string(),
-                                                   .driver = clock_->drivers() + 1,
-                                                   .began = std::chrono::system_clock::now()},
-                                   plan_.space, plan_.objective));
+  const auto path = folder.parent_path().filename() / folder.filename();
+  const auto title = folder.empty() ? std::string("search") : path.string();
+  if (plan_.tensorboard) {
+    trackers_.push_back(
+        std::make_unique<EventFiles>(EventFiles::Run{.folder = folder / "tensorboard",
+                                                     .title = title,
+                                                     .driver = clock_->drivers() + 1,
+                                                     .began = std::chrono::system_clock::now()},
+                                     plan_.space, plan_.objective));
+  }
+  if (!mlflow.url.empty()) {
+    trackers_.push_back(std::make_unique<MlflowTracker>(
+        mlflow, MlflowTracker::Run{.folder = folder,
+                                   .name = mlflow.run_name.empty() ? title : mlflow.run_name,
+                                   .params = params_of(plan_),
+                                   .objective = plan_.objective}));
+  }
 }
 
 void Trackers::start(Seconds now) {

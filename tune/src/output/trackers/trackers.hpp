@@ -33,7 +33,7 @@ class Trackers {
  private:
   void start(Seconds now);
 
-  detail::Plan plan_;
+  const detail::Plan& plan_;
   std::optional<WallClock> clock_;  // once opened
   bool is_started_ = false;         // this driver's first event was seen
   std::vector<std::unique_ptr<Tracker>> trackers_;

@@ -13,16 +13,19 @@ namespace {
 
 constexpr auto* kClockFile = "clock.jsonl";
 
-WallTime time_of(const std::filesystem::path& file) {
+/// When the run in this folder began, if there is one.
+WallTime begin_of(const std::filesystem::path& folder) {
   std::error_code failed;
-  const auto written = std::filesystem::last_write_time(file, failed);
+  if (folder.empty()) return std::chrono::system_clock::now();
+  const auto written = std::filesystem::last_write_time(folder / "params.json", failed);
   if (failed) return std::chrono::system_clock::now();
   return std::chrono::file_clock::to_sys(written);
 }
 
 }  // namespace
 
-WallClock::WallClock(std::filesystem::path folder) : folder_{std::move(folder)} {
+WallClock::WallClock(std::filesystem::path folder)
+    : folder_{std::move(folder)}, begin_{begin_of(folder_)} {
   if (folder_.empty()) return;
   std::ifstream file(folder_ / kClockFile);
   for (std::string line; std::getline(file, line);) {
@@ -37,8 +40,6 @@ WallClock::WallClock(std::filesystem::path folder) : folder_{std::move(folder)} 
 }
 
 void WallClock::start(Seconds now, WallTime wall) {
-  if (parts_.empty() && now > Seconds(0))
-    parts_.push_back({Seconds(0), time_of(folder_ / "params.json")});
   parts_.push_back({now, wall});
   if (folder_.empty()) return;
   try {
@@ -51,7 +52,7 @@ void WallClock::start(Seconds now, WallTime wall) {
 }
 
 WallTime WallClock::at(Seconds now) const {
-  Part part{Seconds(0), time_of(folder_ / "params.json")};
+  Part part{Seconds(0), begin_};
   for (const auto& each : parts_) {
     if (each.from <= now) part = each;
   }

@@ -22,8 +22,8 @@ class WallClock {
   /// that left no line, the time at which `params.json` was written counts.
   explicit WallClock(std::filesystem::path folder);
 
-  /// This driver's first event is `now`, and it is `wall` o'clock. Where the line cannot be written, only a later driver
-  /// misses it.
+  /// This driver's first event is `now`, and it is `wall` o'clock. Where the line cannot be
+  /// written, only a later driver misses it.
   void start(Seconds now, WallTime wall);
   WallTime at(Seconds now) const;
   /// Of drivers that were started, this one too.
@@ -36,6 +36,7 @@ class WallClock {
   };
 
   std::filesystem::path folder_;
+  WallTime begin_;  // of the run, where no driver left a line
   std::vector<Part> parts_;
 };
 

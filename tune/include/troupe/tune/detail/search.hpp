@@ -97,6 +97,7 @@ struct Plan {
   std::size_t keep_checkpoints = 0;
   std::size_t snapshot_after = std::size_t{16} << 20;
   bool tensorboard = false;
+  Mlflow mlflow = {};
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
@@ -136,6 +137,7 @@ Plan plan_of(const Options<Config>& options) {
           .keep_checkpoints = options.keep_checkpoints,
           .snapshot_after = options.snapshot_after,
           .tensorboard = options.tensorboard,
+          .mlflow = options.mlflow,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
           .is_sized = bool(options.sized),

@@ -1,0 +1,378 @@
+// Searches that tell an MLflow server: a stub that holds to the documented API, and a real one
+// where there is one.
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune.hpp>
+
+#include "output/mlflow/http_client.hpp"
+#include "output/mlflow/mlflow_tracker.hpp"
+#include "support/mlflow_stub.hpp"
+#include "support/python.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::tune;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Config {
+  double lr = 0.1;
+  std::string kind = "plain";
+};
+
+int reports_to_interrupt = 0;  // 0: none
+std::function<void()> on_report;
+
+void train(tune::Context& ctx, const Config& config) {
+  if (config.kind == "fails") throw std::runtime_error("it fails");
+  for (int t = 1; t <= 9; ++t) {
+    if (on_report) on_report();
+    if (reports_to_interrupt > 0 && --reports_to_interrupt == 0) ::raise(SIGINT);
+    const auto nan = std::numeric_limits<double>::quiet_NaN();
+    if (ctx.report({{"loss", config.lr + 1.0 / t}, {"odd, nan", t % 2 == 0 ? 1.0 : nan}}) ==
+        Verdict::Stop)
+      return;
+  }
+}
+
+tune::Options<Config> options(const std::string& url, const fs::path& storage) {
+  return {.space = {{"lr", tune::loguniform(1e-3, 1.0)},
+                    {"kind", tune::choice({"plain", "plain too", "fails"})}},
+          .trials = 12,
+          .metric = "loss",
+          .scheduler = tune::asha({.max_t = 9, .eta = 3}),
+          .storage = storage.string(),
+          .mlflow = {.url = url, .experiment = "digits"},
+          .seed = 4,
+          .show = tune::Show::None,
+          .in_process = true};
+}
+
+/// Every report of the run, each once and in order, and how each trial ended.
+void check_told(const MlflowStub& server, const tune::Results<Config>& results) {
+  REQUIRE(server.experiments().size() == 1);
+  REQUIRE(server.runs().size() == results.trials().size() + 1);
+  const auto parent = server.run_with(
+      "mlflow.runName", results.folder().parent_path().filename() / results.folder().filename());
+  CHECK(parent.info.at("status") == "FINISHED");
+  CHECK(parent.params.at("metric") == "loss");
+  CHECK(parent.params.at("space/lr") == "loguniform(0.001, 1)");
+  CHECK(parent.tags.at("troupe.best_trial") == std::to_string(results.best().trial.id));
+  CHECK(parent.tags.at("troupe.best_run_id") ==
+        server.run_with("troupe.trial", parent.tags.at("troupe.best_trial")).info.at("run_id"));
+  REQUIRE_FALSE(parent.metrics.empty());
+  CHECK(parent.metrics.back().at("key") == "loss");
+  CHECK(parent.metrics.back().at("value") == results.best().value());
+  for (const auto& [config, trial, text] : results.trials()) {
+    CAPTURE(trial.id);
+    const auto run = server.run_with("troupe.trial", std::to_string(trial.id));
+    CHECK(run.tags.at("mlflow.parentRunId") == parent.info.at("run_id"));
+    CHECK(run.tags.at("mlflow.runName") == "trial " + std::to_string(trial.id));
+    CHECK(run.info.at("status") == (trial.status == Status::Errored ? "FAILED" : "FINISHED"));
+    CHECK(run.info.at("end_time") >= run.info.at("start_time"));
+    CHECK(std::stod(run.params.at("lr")) == config.lr);
+    CHECK(run.params.at("kind") == config.kind);
+    CHECK(run.tags.contains("troupe.error") == (trial.status == Status::Errored));
+    std::vector<Observation> losses;
+    std::int64_t before = 0;
+    for (const auto& metric : run.metrics) {
+      if (metric.at("key") == "odd_ nan" && metric.at("step").get<int>() % 2 == 1)
+        CHECK(metric.at("value") == "NaN");
+      if (metric.at("key") == "loss") losses.push_back({metric.at("step"), metric.at("value")});
+      CHECK(metric.at("timestamp").get<std::int64_t>() >= before);
+      before = metric.at("timestamp");
+    }
+    REQUIRE(losses.size() == trial.history.size());
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CHECK(losses[i].t == trial.history[i].t);
+      CHECK(losses[i].value == trial.history[i].value);
+    }
+  }
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+unsigned short free_port() { return MlflowStub().port(); }
+
+}  // namespace
+
+TEST_CASE("an MLflow server is told of a search and of each trial", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  const MlflowStub server;
+  const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
+  INFO(results.summary());
+  CHECK(count(results.summary(), "MLflow") == 0);
+  check_told(server, results);
+}
+
+TEST_CASE("an MLflow server is told who asks as the environment says", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  const MlflowStub server;
+  ::setenv("MLFLOW_TRACKING_TOKEN", "secret", 1);
+  tune::run<train>(options(server.url(), folder.path()));
+  ::setenv("MLFLOW_TRACKING_USERNAME", "me", 1);
+  ::setenv("MLFLOW_TRACKING_PASSWORD", "secret", 1);
+  tune::run<train>(options(server.url(), folder.path()));
+  for (const auto* name :
+       {"MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"})
+    ::unsetenv(name);
+  CHECK(server.authorizations() == std::set<std::string>{"Basic bWU6c2VjcmV0", "Bearer secret"});
+}
+
+TEST_CASE("a search goes on without its MLflow server, says so once, and tells it later",
+          "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  const auto port = free_port();
+  const auto url = "http://127.0.0.1:" + std::to_string(port);
+  auto wanted = options(url, folder.path() / "sweep");
+  wanted.mlflow.deadline = 100ms;
+  const auto results = tune::run<train>(wanted);
+  CHECK(results.ended_early() == "");
+  const auto& text = results.summary();
+  INFO(text);
+  CHECK(count(text, "MLflow at " + url + ": Connection refused. The search goes on") == 1);
+  CHECK(count(text, "it has not taken all: ") == 1);
+  CHECK(count(text, "and 13 runs are behind. tune::resume on ") == 1);
+  const MlflowStub server(port);
+  const auto again = tune::resume<train>(results.folder(), options(url, ""));
+  CHECK(count(again.summary(), "MLflow") == 0);
+  check_told(server, results);
+}
+
+TEST_CASE("a search does not wait for an MLflow server that does not answer", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  server.hold(true);
+  auto wanted = options(server.url(), folder.path() / "sweep");
+  wanted.mlflow.deadline = 50ms;
+  // Comes back although nothing was answered.
+  const auto results = tune::run<train>(wanted);
+  CHECK(results.ended_early() == "");
+  CHECK(server.requests() > 0);
+  CHECK(server.runs().empty());
+  INFO(results.summary());
+  CHECK(count(results.summary(), "within ") == 1);
+  server.hold(false);
+  tune::resume<train>(results.folder(), options(server.url(), ""));
+  check_told(server, results);
+}
+
+TEST_CASE("a search whose MLflow server comes back tells it all, each report once",
+          "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  int reports = 0;
+  server.answer_with(503);
+  on_report = [&] { server.answer_with(++reports < 20 ? 503 : 0); };
+  const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
+  on_report = {};
+  INFO(results.summary());
+  CHECK(count(results.summary(), "it answers 503 STUBBED: as the test says. The search goes on") ==
+        1);
+  CHECK(count(results.summary(), "it answers again") == 1);
+  check_told(server, results);
+}
+
+TEST_CASE("what an MLflow server refuses is said once, and counted", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  server.answer_with(400, "log-batch");
+  const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
+  INFO(results.summary());
+  std::size_t values = 1;  // the best one
+  for (const auto& trial : results.trials()) values += 2 * trial.trial.history.size();
+  CHECK(count(results.summary(), "it refuses metrics, parameters or tags: it answers 400") == 1);
+  CHECK(count(results.summary(), std::to_string(values) + " values of metrics were refused") == 1);
+  for (const auto& [id, run] : server.runs()) CHECK(run.info.at("status") != "RUNNING");
+}
+
+TEST_CASE("a run that was interrupted goes on in the same MLflow runs", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  reports_to_interrupt = 15;
+  auto wanted = options(server.url(), folder.path() / "sweep");
+  const auto interrupted = tune::run<train>(wanted);
+  REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  const auto before = server.runs();
+  REQUIRE(before.size() > 2);
+  std::size_t killed = 0;
+  for (const auto& [id, run] : before) killed += run.info.at("status") == "KILLED" ? 1 : 0;
+  CHECK(killed == 2);  // the search and the trial that was under way
+  wanted.resume = true;
+  const auto results = tune::run<train>(wanted);
+  REQUIRE(results.folder() == interrupted.folder());
+  for (const auto& [id, run] : before) CHECK(server.runs().contains(id));
+  check_told(server, results);
+}
+
+TEST_CASE("a search that breaks off has failed in MLflow", "[tune][mlflow]") {
+  const MlflowStub server;
+  {
+    MlflowTracker tracker({.url = server.url()}, {.name = "broken", .objective = {"loss", Min}});
+    const Trial trial{.id = 0, .config = {{"lr", 0.5}}, .in_flight = true};
+    tracker.see({.kind = Event::Kind::Launched, .trial = 0}, trial,
+                std::chrono::system_clock::now());
+  }
+  CHECK(server.run_with("mlflow.runName", "broken").info.at("status") == "FAILED");
+  CHECK(server.run_with("mlflow.runName", "trial 0").params.at("lr") == "0.5");
+}
+
+TEST_CASE("a connection that the server closed between two requests is made anew",
+          "[tune][mlflow]") {
+  MlflowStub server;
+  const auto url = ServerUrl::parse("http://localhost:" + std::to_string(server.port()));
+  boost::asio::io_context io;
+  HttpClient client(io, url, "");
+  const auto made = [&](const std::string& name) {
+    unsigned status = 0;
+    client.send("/api/2.0/mlflow/experiments/create", R"({"name":")" + name + "\"}", 10s,
+                [&](const HttpAnswer& answer) { status = answer.status; });
+    io.restart();
+    io.run();
+    return status;
+  };
+  CHECK(made("one") == 200);
+  CHECK(made("two") == 200);
+  server.close_connections();
+  CHECK(made("three") == 200);
+  CHECK(server.experiments().size() == 3);
+}
+
+TEST_CASE("an MLflow server that cannot be is refused before anything is made", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  const auto storage = folder.path() / "sweep";
+  auto wanted = options("https://tracking", storage);
+  CHECK_THROWS_WITH(tune::run<train>(wanted), Catch::Contains("TLS is not spoken"));
+  wanted.mlflow = {.url = "http://tracking", .experiment = ""};
+  CHECK_THROWS_WITH(tune::run<train>(wanted), Catch::Contains(".mlflow.experiment is empty"));
+  wanted.mlflow = {.url = "http://tracking", .most_waiting = 0};
+  CHECK_THROWS_WITH(tune::run<train>(wanted), Catch::Contains(".most_waiting 0, at least 1"));
+  CHECK_FALSE(fs::exists(storage));
+}
+
+namespace {
+
+std::string printed_by(const std::string& command) {
+  std::string output;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> part{};
+  for (std::size_t size = 0; (size = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+    output.append(part.data(), size);
+  pclose(pipe);
+  return output.substr(0, output.find('\n'));
+}
+
+/// `mlflow server` in this folder, until this object goes.
+class RealServer {
+ public:
+  RealServer(const std::string& program, const fs::path& folder, unsigned short port)
+      : url_{"http://127.0.0.1:" + std::to_string(port)} {
+    pid_ = std::stoi(printed_by("cd '" + folder.string() + "' && { setsid '" + program +
+                                "' server --host 127.0.0.1 --port " + std::to_string(port) +
+                                " --workers 1 --backend-store-uri sqlite:///runs.db > server.log "
+                                "2>&1 & echo $!; }"));
+  }
+  ~RealServer() { ::kill(-pid_, SIGKILL); }
+
+  const std::string& url() const { return url_; }
+  bool answers_within(std::chrono::seconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+      boost::asio::io_context io;
+      HttpClient client(io, server_, "");
+      unsigned status = 0;
+      client.send("/health", "", 5s, [&](const HttpAnswer& answer) { status = answer.status; });
+      io.run();
+      if (status == 200) return true;
+      std::this_thread::sleep_for(100ms);
+    }
+    return false;
+  }
+
+ private:
+  std::string url_;
+  ServerUrl server_ = ServerUrl::parse(url_);
+  pid_t pid_ = 0;
+};
+
+constexpr auto* kJudge = R"(
+import json, math, os
+from mlflow.tracking import MlflowClient
+client = MlflowClient(os.environ['URL'])
+experiment = client.get_experiment_by_name('digits')
+runs = {run.data.tags.get('troupe.trial', 'parent'): run for run in client.search_runs([experiment.experiment_id], max_results=1000)}
+summary = json.load(open('summary.json'))
+reports = [json.loads(line) for line in open('reports.jsonl')]
+parent = runs.pop('parent')
+assert parent.info.status == 'FINISHED' and parent.info.run_name == 'sweep/run-1', parent
+assert parent.data.params['space/lr'] == 'loguniform(0.001, 1)', parent.data.params
+assert parent.data.metrics['loss'] == summary['best']['best'], parent.data.metrics
+assert parent.data.tags['troupe.best_trial'] == str(summary['best']['trial'])
+assert parent.data.tags['troupe.best_run_id'] == runs[str(summary['best']['trial'])].info.run_id
+assert len(runs) == len(summary['trials']) == 12
+told = 0
+for trial in summary['trials']:
+    run = runs[str(trial['trial'])]
+    assert run.data.tags['mlflow.parentRunId'] == parent.info.run_id
+    assert run.info.run_name == 'trial %d' % trial['trial']
+    assert run.info.status == ('FAILED' if trial['status'] == 'errored' else 'FINISHED'), run.info
+    assert run.info.end_time >= run.info.start_time
+    assert {name: str(value) for name, value in trial['config'].items() if name != 'lr'} == {'kind': run.data.params['kind']}
+    assert float(run.data.params['lr']) == trial['config']['lr']
+    for name, there in (('loss', 'loss'), ('odd, nan', 'odd_ nan')):
+        own = [(r['t'], float(r['metrics'][name])) for r in reports if r['trial'] == trial['trial']]
+        found = sorted((m.step, m.value) for m in client.get_metric_history(run.info.run_id, there)) if own else []
+        assert len(own) == len(found), (own, found)
+        for (t, value), (step, metric) in zip(own, found):
+            assert t == step and (value == metric or math.isnan(value) and math.isnan(metric)), (own, found)
+        told += len(own)
+print('the same', told > 50)
+)";
+
+}  // namespace
+
+TEST_CASE("a real MLflow server has what a search reported, over an interruption too",
+          "[tune][mlflow]") {
+  const auto program = printed_by("command -v mlflow");
+  if (program.empty()) {
+    std::cout << "skipped: there is no mlflow in PATH; pip install mlflow brings it\n";
+    return;
+  }
+  const TemporaryFolder folder;
+  const RealServer server(program, folder.path(), free_port());
+  REQUIRE(server.answers_within(120s));
+  reports_to_interrupt = 15;
+  auto wanted = options(server.url(), folder.path() / "sweep");
+  wanted.mlflow.deadline = 60s;
+  const auto interrupted = tune::run<train>(wanted);
+  REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  wanted.resume = true;
+  const auto results = tune::run<train>(wanted);
+  INFO(results.summary());
+  CHECK(count(results.summary(), "MLflow") == 0);
+  ::setenv("URL", server.url().c_str(), 1);
+  const auto interpreter = fs::canonical(program).parent_path() / "python";
+  CHECK(python(results.folder(), kJudge, interpreter.string()) == "the same True\n");
+}

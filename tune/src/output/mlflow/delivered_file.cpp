@@ -1,0 +1,42 @@
+#include "output/mlflow/delivered_file.hpp"
+
+#include <fstream>
+#include <stdexcept>
+
+namespace troupe::tune {
+namespace {
+
+constexpr auto* kFile = "mlflow.jsonl";
+
+}  // namespace
+
+DeliveredFile::DeliveredFile(const std::filesystem::path& folder, const std::string& url,
+                             const std::string& experiment)
+    : is_kept_{true} {
+  const Json server{{"url", url}, {"experiment", experiment}};
+  std::ifstream before(folder / kFile);
+  bool is_this = false, is_cut = false;
+  for (std::string text; std::getline(before, text);) {
+    is_cut = before.eof();
+    try {
+      auto line = parse(text, "a line of mlflow.jsonl");
+      if (line.contains("url")) {
+        is_this = line == server;
+      } else if (is_this) {
+        lines_.push_back(std::move(line));
+      }
+    } catch (const std::invalid_argument&) {
+      // The line that was in flight when a driver died.
+    }
+  }
+  file_ = AppendFile(folder / kFile);
+  file_.append((is_cut ? "\n" : "") + dump(server) + "\n");
+}
+
+void DeliveredFile::append(const Json& line) {
+  if (is_kept_) file_.append(dump(line) + "\n");
+}
+
+bool DeliveredFile::flush() { return !is_kept_ || file_.flush(); }
+
+}  // namespace troupe::tune

@@ -1,0 +1,264 @@
+#include "output/mlflow/mlflow_tracker.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "text/format.hpp"
+
+namespace troupe::tune {
+namespace {
+
+constexpr std::size_t kConnections = 4;
+constexpr std::chrono::milliseconds kFirstPause{500};
+constexpr std::chrono::seconds kMostPause{30};
+constexpr std::chrono::seconds kMostPauseAtEnd{1};
+constexpr std::chrono::seconds kLastWords{2};
+
+std::string what_is(Outbox::Request::Kind kind) {
+  using Kind = Outbox::Request::Kind;
+  if (kind == Kind::CreateRun) return "a run";
+  if (kind == Kind::Log) return "metrics, parameters or tags";
+  if (kind == Kind::Update) return "a run's status";
+  return "the experiment";
+}
+
+std::string status_of(const Trial& trial) {
+  if (trial.status == Status::Errored) return "FAILED";
+  // As the experiment says it of a trial that had begun, too.
+  const bool ended_with_run = trial.ended_with_run || trial.reason.starts_with("the run ended: ");
+  return trial.over() && !ended_with_run ? "FINISHED" : "KILLED";
+}
+
+Texts texts_of(const Configuration& configuration) {
+  Texts texts;
+  for (const auto& [name, value] : configuration) texts.emplace_back(name, to_string(value));
+  return texts;
+}
+
+/// Not the client's fault, or one that people can mend while the search goes on.
+bool may_pass(unsigned status) {
+  return status == 0 || status == 401 || status == 403 || status == 408 || status == 429 ||
+         status >= 500;
+}
+
+/// "403 PERMISSION_DENIED: what the server says".
+std::string text_of(const HttpAnswer& http, const Json& content) {
+  if (http.status == 0) return http.error;
+  const auto code = content.value("error_code", "");
+  const auto message = clipped(content.value("message", ""), 300);
+  auto text = fmt::format("it answers {}", http.status);
+  if (!code.empty()) text += fmt::format(" {}: {}", code, message);
+  if (http.status == 401 || http.status == 403)
+    text +=
+        " (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say "
+        "who "
+        "asks)";
+  return text;
+}
+
+/// An empty object where it is none.
+Json content_of(const HttpAnswer& http) {
+  auto content = Json::parse(http.body, nullptr, false);
+  return content.is_object() ? content : Json::object();
+}
+
+}  // namespace
+
+MlflowTracker::MlflowTracker(const Mlflow& options, Run run)
+    : options_{options},
+      server_{ServerUrl::parse(options.url)},
+      run_{std::move(run)},
+      name_{"MLflow at " + options.url},
+      outbox_{options.experiment, options.most_waiting},
+      most_pause_{kMostPause} {
+  if (!run_.folder.empty())
+    delivered_ = DeliveredFile(run_.folder, options.url, options.experiment);
+  for (const auto& line : delivered_.lines()) {
+    try {
+      outbox_.load(line);
+    } catch (const Json::exception&) {
+      note(fmt::format("a line of {}/mlflow.jsonl is left out: {}", run_.folder.string(),
+                       dump(line)));
+    }
+  }
+  for (std::size_t i = 0; i < kConnections; ++i)
+    clients_.push_back(std::make_unique<HttpClient>(io_, server_, mlflow_authorization()));
+}
+
+MlflowTracker::~MlflowTracker() {
+  if (is_concluded_ || !is_begun_) return;
+  try {
+    outbox_.set_status({}, "FAILED", std::chrono::system_clock::now());
+    deliver_until(Clock::now() + kLastWords);
+  } catch (const std::exception&) {
+    // What ended the search counts.
+  }
+}
+
+// ---- what happens -------------------------------------------------------------------------------
+
+void MlflowTracker::see(const Event& event, const Trial& trial, WallTime wall) {
+  if (!std::exchange(is_begun_, true)) outbox_.begin_run({}, run_.name, wall, run_.params, {});
+  if (event.kind == Event::Kind::Launched) {
+    outbox_.begin_run(trial.id, fmt::format("trial {}", trial.id), wall, texts_of(trial.config),
+                      {{"troupe.trial", std::to_string(trial.id)}});
+  } else if (event.kind == Event::Kind::Reported) {
+    ++reports_;
+    outbox_.report(trial.id, ++reports_of_[trial.id], event.t, wall, event.metrics);
+  }
+  if (trial.over()) end(trial, wall);
+}
+
+void MlflowTracker::end(const Trial& trial, WallTime wall) {
+  if (!ended_.insert(trial.id).second) return;
+  Texts tags{{"troupe.status", std::string(to_string(trial.status))}};
+  if (!trial.reason.empty()) tags.emplace_back("troupe.reason", trial.reason);
+  if (!trial.error.empty()) tags.emplace_back("troupe.error", trial.error);
+  outbox_.set_status(trial.id, status_of(trial), wall, std::move(tags));
+}
+
+void MlflowTracker::end_search(const Experiment& experiment, WallTime wall) {
+  for (const auto& trial : experiment.trials()) end(trial, wall);
+  const auto* best = experiment.best();
+  Texts tags;
+  if (best) {
+    outbox_.report({}, reports_, best->best_t, wall,
+                   {{run_.objective.metric.c_str(), *best->best}});
+    tags.emplace_back("troupe.best_trial", std::to_string(best->id));
+    best_ = best->id;
+    if (const auto& id = outbox_.id_of(best->id); !id.empty())
+      tags.emplace_back("troupe.best_run_id", id);
+  }
+  const bool is_cut_short = experiment.closed() && !experiment.ended_as_asked();
+  if (is_cut_short) tags.emplace_back("troupe.ended_early", experiment.why_closed());
+  const bool has_failed = !best && std::ranges::any_of(experiment.trials(), [](const auto& trial) {
+    return trial.status == Status::Errored;
+  });
+  outbox_.set_status({},
+                     is_cut_short ? "KILLED"
+                     : has_failed ? "FAILED"
+                                  : "FINISHED",
+                     wall, std::move(tags));
+}
+
+Tracker::Notices MlflowTracker::tick() {
+  move_on();
+  delivered_.flush();
+  if (outbox_.dropped() > 0 && !std::exchange(has_dropped_, true))
+    note(fmt::format("more than {} values of metrics wait; the oldest are dropped",
+                     options_.most_waiting));
+  return std::exchange(notices_, {});
+}
+
+Tracker::Notices MlflowTracker::conclude(const Experiment& experiment, WallTime wall) {
+  is_concluded_ = true;
+  if (!is_begun_) return {};
+  end_search(experiment, wall);
+  deliver_until(Clock::now() + options_.deadline);
+  sum_up();
+  return tick();
+}
+
+/// What did not get there.
+void MlflowTracker::sum_up() {
+  const auto later =
+      run_.folder.empty() ? "" : fmt::format(". tune::resume on {} sends it", run_.folder.string());
+  if (!outbox_.is_empty())
+    note(fmt::format("within {} it has not taken all: {} of metrics wait, and {} are behind{}",
+                     short_time(options_.deadline), counted(outbox_.waiting(), "value"),
+                     counted(outbox_.runs_behind(), "run"), later));
+  if (outbox_.dropped() > 0)
+    note(fmt::format("{} of metrics did not get there, since {} waited already",
+                     counted(outbox_.dropped(), "value"), options_.most_waiting));
+  if (outbox_.refused() > 0)
+    note(fmt::format("{} of metrics were refused", counted(outbox_.refused(), "value")));
+  if (!delivered_.flush())
+    note("what it has taken could not be written down; a run that goes on may send it again");
+}
+
+// ---- how it gets there --------------------------------------------------------------------------
+
+/// Takes requests as far as they go without waiting, and begins new ones. -> there were some to
+/// begin.
+bool MlflowTracker::move_on() {
+  const auto is_busy = [](const auto& client) { return client->is_busy(); };
+  if (std::ranges::any_of(clients_, is_busy)) {
+    io_.restart();
+    io_.poll();
+  }
+  if (Clock::now() < retry_at_) return false;
+  bool has_begun = false;
+  for (auto& client : clients_) {
+    const bool is_probe_out = pause_.count() > 0 && std::ranges::any_of(clients_, is_busy);
+    if (client->is_busy() || is_probe_out) continue;
+    auto request = outbox_.next();
+    if (!request) break;
+    const auto path = request->path, body = request->body;
+    client->send(path, body, kRequestTime,
+                 [this, request = *std::move(request)](const HttpAnswer& answer) {
+                   on_answer(request, answer);
+                 });
+    has_begun = true;
+  }
+  return has_begun;
+}
+
+void MlflowTracker::deliver_until(Clock::time_point end) {
+  most_pause_ = kMostPauseAtEnd;
+  retry_at_ = std::min(retry_at_, Clock::now());
+  boost::asio::steady_timer timer(io_);
+  while (Clock::now() < end) {
+    if (move_on()) continue;  // an answer may have come
+    if (outbox_.is_empty()) break;
+    const bool is_paused = Clock::now() < retry_at_;
+    timer.expires_at(is_paused ? std::min(retry_at_, end) : end);
+    timer.async_wait([](const auto&) {});
+    io_.restart();
+    io_.run_one();
+    timer.cancel();
+  }
+  most_pause_ = kMostPause;
+}
+
+void MlflowTracker::on_answer(Outbox::Request request, const HttpAnswer& http) {
+  using Answer = Outbox::Answer;
+  using Kind = Outbox::Request::Kind;
+  const auto kind = request.kind;
+  const bool is_of_all = kind == Kind::FindExperiment || kind == Kind::CreateExperiment ||
+                         (kind == Kind::CreateRun && !request.run);
+  Answer answer{.content = content_of(http)};
+  const bool is_taken = http.status >= 200 && http.status < 300;
+  if (is_taken) answer.kind = Answer::Kind::Taken;
+  if (!is_taken && !may_pass(http.status)) {
+    answer.kind = Answer::Kind::Refused;
+    answer.code = answer.content.value("error_code", "");
+  }
+  const bool is_step = answer.code == "RESOURCE_DOES_NOT_EXIST" && kind == Kind::FindExperiment;
+  const bool is_of_best = kind == Kind::CreateRun && request.run && request.run == best_;
+  const auto line = outbox_.answered(std::move(request), answer);
+  if (is_of_best && !line.is_null())
+    outbox_.add_tags({}, {{"troupe.best_run_id", outbox_.id_of(best_)}});
+  if (!line.is_null()) delivered_.append(line);
+  if (answer.kind == Answer::Kind::None ||
+      (answer.kind == Answer::Kind::Refused && is_of_all && !is_step))
+    return on_trouble(text_of(http, answer.content));
+  if (is_taken && line.is_null()) return on_trouble("its answer is not one of MLflow's");
+  if (answer.kind == Answer::Kind::Refused && !is_step && refused_.insert(kind).second)
+    note(fmt::format("it refuses {}: {}", what_is(kind), text_of(http, answer.content)));
+  if (std::exchange(pause_, {}).count() > 0) note("it answers again");
+  retry_at_ = {};
+}
+
+void MlflowTracker::on_trouble(const std::string& why) {
+  if (pause_.count() == 0)
+    note(why + ". The search goes on, and what is not sent follows when the server takes it");
+  pause_ = std::clamp<Clock::duration>(pause_ * 2, kFirstPause, most_pause_);
+  retry_at_ = Clock::now() + pause_;
+}
+
+void MlflowTracker::note(const std::string& text) { notices_.push_back(name_ + ": " + text); }
+
+}  // namespace troupe::tune
