@@ -51,16 +51,22 @@ tune::SchedulerFactory scheduler_of(const std::string& name) {
   if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
   if (name == "hyperband") return tune::hyperband({.max_t = 9, .eta = 3});
   if (name == "given") return tune::median_stopping({.grace = 2});
-  if (name == "pbt")
-    return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
+  if (name == "nsga2") return tune::asha({.max_t = 9, .eta = 3});
   throw std::invalid_argument("no such scheduler: " + name);
 }
 
 /// None: random search.
 tune::SearcherFactory searcher_of(const std::string& name) {
   if (name == "tpe") return tune::tpe({.startup_trials = 3});
+  if (name == "nsga2") return tune::nsga2({.population = 4});
   if (name == "given") return tune::repeated(tune::cmaes({.population = 2}), 2);
   return {};
+}
+
+/// None: the sum alone.
+std::vector<tune::Objective> objectives_of(const std::string& name) {
+  if (name != "nsga2") return {};
+  return {{"sum", tune::Max}, {"step", tune::Min}};
 }
 
 std::vector<Config> first_of(const std::string& name) {
@@ -82,14 +88,16 @@ int main(int argc, char** argv) {
     const std::string storage = argv[1], scheduler = argv[2];
     reports_left = std::stoi(argv[3]);
     const bool has_cluster = argc > 4;
+    const auto objectives = objectives_of(scheduler);
     std::optional<troupe::Cluster> cluster;
     if (has_cluster) cluster.emplace(troupe::init(argc, argv));
     const char* snapshot_after = std::getenv("SNAPSHOT_AFTER");
     const auto results = tune::run<sums>(
         {.space = {{"lr", tune::uniform(0, 1)}},
          .trials = scheduler == "pbt" ? 4u : 14u,
-         .metric = "sum",
-         .mode = tune::Max,
+         .metric = objectives.empty() ? "sum" : "",
+         .mode = objectives.empty() ? tune::Max : tune::Min,
+         .objectives = objectives,
          .scheduler = scheduler_of(scheduler),
          .storage = storage,
          .resume = true,

@@ -66,7 +66,8 @@ std::size_t reports_of(const TemporaryFolder& folder) {
 
 TEST_CASE("a run whose driver is killed at any report decides as one that never was",
           "[tune][resume]") {
-  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given");
+  const std::string scheduler =
+      GENERATE("asha", "promotion", "pbt", "tpe", "nsga2", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -87,7 +88,8 @@ TEST_CASE("a run whose driver is killed at any report decides as one that never 
 }
 
 TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune][resume]") {
-  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given");
+  const std::string scheduler =
+      GENERATE("asha", "promotion", "pbt", "tpe", "nsga2", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);

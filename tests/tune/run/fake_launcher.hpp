@@ -35,6 +35,8 @@ class FakeLauncher final : public Launcher {
     bool deaf = false;         ///< goes on after Stop
     bool impossible = false;
     std::string metric = "accuracy";
+    /// All that is reported with t, in place of `metric` and `value`; empty: those.
+    std::function<Metrics(const Launch&, std::int64_t t)> metrics = {};
     std::optional<double> cluster_ends = {};
   };
 
@@ -151,7 +153,8 @@ class FakeLauncher final : public Launcher {
     if (t > script_.reports)
       return schedule(0, {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
     GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
-    report.metrics = {{script_.metric.c_str(), script_.value(launch, t)}};
+    report.metrics = script_.metrics ? script_.metrics(launch, t)
+                                     : Metrics{{script_.metric.c_str(), script_.value(launch, t)}};
     if (script_.checkpoint) report.checkpoint = script_.checkpoint(launch, t);
     if (script_.checkpoints)
       report.checkpoint = "checkpoints/" + std::to_string(launch.trial) + "/" + std::to_string(t);

@@ -10,6 +10,7 @@
 #include <troupe/tune/searchers/bohb_model.hpp>
 #include <troupe/tune/searchers/cmaes.hpp>
 #include <troupe/tune/searchers/gaussian_process.hpp>
+#include <troupe/tune/searchers/nsga2.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 
@@ -50,6 +51,7 @@ TEST_CASE("every searcher proposes values of every kind of domain", "[tune][sear
       {"univariate tpe", tpe({.multivariate = false})},
       {"cma-es", cmaes({.random_choices = true})},
       {"gaussian process", gaussian_process({.candidates = 64})},
+      {"nsga-ii", nsga2({.population = 10})},
       {"bohb", bohb_model()}};
   for (const auto& [name, factory] : searchers) {
     CAPTURE(name);

@@ -12,6 +12,17 @@
 namespace troupe::tune {
 namespace {
 
+std::string never_whole(const Trial& trial, const std::vector<Objective>& objectives) {
+  std::string names;
+  for (const auto& objective : objectives)
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", objective.metric);
+  return fmt::format(
+      "a trial ended, and none of its reports had all of {}; its last one has {}: it is in no "
+      "Pareto "
+      "front. Report them in one ctx.report",
+      names, names_of(trial.last));
+}
+
 std::string never_reported(const Trial& trial, const std::string& metric) {
   if (trial.t == 0)
     return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
@@ -39,7 +50,8 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
                                .last = last,
                                .t = trial.t,
                                .errored = status == Status::Errored,
-                               .stopped = status == Status::Stopped});
+                               .stopped = status == Status::Stopped,
+                               .values = trial.values});
 }
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {
@@ -67,6 +79,9 @@ void Experiment::ended(TrialId id, Seconds now) {
     trial.error = never_reported(trial, options_.objective.metric);
     trial.outcome = Status::Errored;
   }
+  const bool lacks_objectives = !options_.objectives.empty() && trial.values.empty();
+  if (trial.outcome == Status::Terminated && lacks_objectives)
+    add_notice(never_whole(trial, options_.objectives));
   const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
     add_notice(fmt::format(

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "experiment/stopping.hpp"
+#include "objectives/front.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -206,6 +207,11 @@ void Experiment::note(Trial& trial, const Event& report) {
     }
     trial.checkpoint = report.checkpoint;
     trial.checkpoint_t = report.t;
+  }
+  if (auto values = values_in(options_.objectives, report.metrics); !values.empty()) {
+    trial.values = std::move(values);
+    trial.values_t = report.t;
+    trial.values_takeovers = trial.takeovers.size();
   }
   ++progress_.reports;
   const auto cost = Objective{.metric = options_.stop.cost_metric}.value_in(report.metrics);

@@ -70,6 +70,10 @@ std::string difference(const Json& there, const Json& here, const std::string& n
       if (there.contains(key) && there.at(key) == value) continue;
       return difference(there.value(key, Json()), value, name.empty() ? key : name + "." + key);
     }
+    for (const auto& [key, value] : there.items()) {
+      if (here.contains(key)) continue;
+      return difference(value, Json(), name.empty() ? key : name + "." + key);
+    }
   }
   return fmt::format("{} is {} there, {} here", name.empty() ? "it" : name, dump(there),
                      dump(here));
@@ -113,16 +117,17 @@ Json to_json(const StopWhen& stop) {
 
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler) {
-  const auto& stop = options.stop;
-  return dump({{"journal", kVersion},
-               {"metric", options.objective.metric},
-               {"mode", options.objective.mode == Mode::Max ? "max" : "min"},
-               {"seed", options.seed},
-               {"max_failures", options.max_failures},
-               {"system_retries", options.system_retries},
-               {"stop", to_json(stop)},
-               {"searcher", parse(searcher.save(), "a searcher's state")},
-               {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+  Json json{{"journal", kVersion},
+            {"metric", options.objective.metric},
+            {"mode", options.objective.mode == Mode::Max ? "max" : "min"}};
+  if (!options.objectives.empty()) json["objectives"] = to_json(options.objectives);
+  json.update(Json{{"seed", options.seed},
+                   {"max_failures", options.max_failures},
+                   {"system_retries", options.system_retries},
+                   {"stop", to_json(options.stop)},
+                   {"searcher", parse(searcher.save(), "a searcher's state")},
+                   {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+  return dump(json);
 }
 
 std::string header_after(const std::string& header, std::uint64_t events) {
@@ -184,7 +189,7 @@ void check_header(std::string_view journal, const std::string& header) {
   if (line == header) return;
   auto without = parse(line, "the first line of a journal");
   if (without.is_object()) without.erase(kAfter);
-  if (dump(without) != header) refuse_other(line, header);
+  if (const auto there = dump(without); there != header) refuse_other(there, header);
 }
 
 std::uint64_t events_before(std::string_view journal) {

@@ -20,6 +20,11 @@ const Configuration& config_of_best(const Trial& trial) {
   return config_after(trial, std::min(trial.best_takeovers, trial.takeovers.size()));
 }
 
+const Configuration& config_of_values(const Trial& trial) {
+  if (trial.values.empty()) return trial.config;
+  return config_after(trial, std::min(trial.values_takeovers, trial.takeovers.size()));
+}
+
 std::vector<Segment> schedule_of(const std::vector<Trial>& trials, TrialId trial,
                                  std::size_t takeovers) {
   std::vector<Segment> segments;  // the last one first

@@ -60,6 +60,12 @@ Json to_json(const Trial& trial) {
             {"checkpoint_t", trial.checkpoint_t},
             {"started", trial.started.count()},
             {"ended", trial.ended.count()}};
+  if (!trial.values.empty()) {
+    auto values = Json::array();
+    for (const double value : trial.values) values.push_back(to_json(value));
+    json["values"] = std::move(values);
+    json["values_t"] = trial.values_t;
+  }
   if (!trial.takeovers.empty()) json["best_config"] = to_json(config_of_best(trial));
   for (const auto& takeover : trial.takeovers) json["takeovers"].push_back(to_json(takeover));
   if (trial.in_flight) json["in_flight"] = trial.launch;
@@ -81,6 +87,7 @@ Json state_of(const Trial& trial) {
   json["launched_from"] = trial.launched_from;
   json["retried"] = trial.retried;
   json["best_takeovers"] = trial.best_takeovers;
+  if (!trial.values.empty()) json["values_takeovers"] = trial.values_takeovers;
   auto takeovers = Json::array();
   for (const auto& takeover : trial.takeovers) takeovers.push_back(state_of(takeover));
   json["takeovers"] = std::move(takeovers);
@@ -120,6 +127,11 @@ Trial trial_from(const Json& state) {
               .started = Seconds(state.at("started").get<double>()),
               .ended = Seconds(state.at("ended").get<double>())};
   if (!state.at("best").is_null()) trial.best = number_from(state.at("best"));
+  if (state.contains("values")) {
+    for (const auto& value : state.at("values")) trial.values.push_back(number_from(value));
+    trial.values_t = state.at("values_t").get<std::int64_t>();
+    trial.values_takeovers = state.at("values_takeovers").get<std::size_t>();
+  }
   for (const auto& each : state.at("history"))
     trial.history.push_back({each.at(0).get<std::int64_t>(), number_from(each.at(1))});
   for (const auto& each : state.at("takeovers")) trial.takeovers.push_back(takeover_from(each));

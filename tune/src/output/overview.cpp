@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <troupe/tune/results.hpp>
+
+#include "objectives/front.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -86,6 +89,15 @@ std::vector<const Trial*> shown(const std::vector<Trial>& trials, std::size_t mo
   return chosen;
 }
 
+void show_front(Overview& overview, const Experiment& experiment) {
+  const auto& objectives = experiment.options().objectives;
+  if (objectives.empty()) return;
+  const auto front = pareto_front(experiment.trials(), overview.objective, objectives);
+  overview.front_size = front.size();
+  for (std::size_t i = 0; i < std::min(front.size(), Overview::kMostOfFront); ++i)
+    overview.front.push_back(detail::describe_values(experiment.trials()[front[i]], objectives));
+}
+
 }  // namespace
 
 std::size_t Overview::trials() const {
@@ -124,6 +136,7 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
   add_progress(overview, experiment, ranks);
+  show_front(overview, experiment);
   overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
   overview.ended_early = experiment.why_closed();

@@ -26,6 +26,8 @@ struct Overview {
   };
 
   Objective objective = {};
+  std::size_t front_size = 0;           ///< of a run with several objectives
+  std::vector<std::string> front = {};  ///< its first kMostOfFront members, as text
   Seconds elapsed{0};
   std::array<std::size_t, kStatuses> by_status{};  ///< trials, by Status
   std::vector<std::string> fields = {};            ///< the searched ones
@@ -53,6 +55,7 @@ struct Overview {
   std::string folder = {};                ///< of the results; empty: none
 
   static constexpr std::size_t kMostErrors = 5;
+  static constexpr std::size_t kMostOfFront = 10;
   std::size_t count(Status status) const { return by_status[static_cast<std::size_t>(status)]; }
   std::size_t trials() const;
 };

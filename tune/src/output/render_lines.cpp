@@ -96,6 +96,15 @@ std::string best_text(const Overview& overview) {
   return text;
 }
 
+std::string front_text(const Overview& overview) {
+  auto text = fmt::format("  Pareto front: {} of {}\n", overview.front_size,
+                          counted(overview.trials(), "trial"));
+  for (const auto& member : overview.front) text += fmt::format("    {}\n", member);
+  if (overview.front_size > overview.front.size())
+    text += fmt::format("    and {} more\n", overview.front_size - overview.front.size());
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
@@ -120,6 +129,7 @@ std::string render_summary(const Overview& overview, const Look& look) {
     text += fmt::format("  ended early: {}\n", overview.ended_early);
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
+  if (overview.front_size > 0) text += front_text(overview);
   const auto with_run = overview.ended_with_run == 0
                             ? std::string()
                             : fmt::format(" ({} as the run ended)", overview.ended_with_run);

@@ -11,6 +11,7 @@
 
 #include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
+#include "objectives/front.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -182,7 +183,7 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
   }
   const auto& objective = experiment.options().objective;
   const auto* best = experiment.best();
-  const Json summary{
+  Json summary{
       {"metric", objective.metric},
       {"mode", objective.mode == Mode::Max ? "max" : "min"},
       {"seconds", now.count()},
@@ -193,6 +194,10 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
       {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
       {"rungs", rungs},
       {"trials", trials}};
+  if (const auto& objectives = experiment.options().objectives; !objectives.empty()) {
+    summary["objectives"] = tune::to_json(objectives);
+    summary["pareto"] = pareto_front(experiment.trials(), objective, objectives);
+  }
   replace_file(folder_ / "summary.json",
                summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "searchers/completed.hpp"
+#include "objectives/front.hpp"
 #include "searchers/given.hpp"
 #include "text/format.hpp"
 
@@ -28,13 +29,31 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
                           .objective = plan.objective,
                           .seed = plan.seed,
                           .trials = trials,
-                          .samples = plan.samples});
+                          .samples = plan.samples,
+                          .objectives = plan.objectives});
   if (has_grid(plan.space))
     return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, trials);
   if (trials == 0)
     throw std::invalid_argument(
         "tune: .trials is 0, and the space has no grid that would say how many");
   return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
+}
+
+/// `objectives`: how many, where there are several.
+GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives) {
+  const auto& [config, value, values] = known;
+  if (values.size() != objectives) {
+    throw std::invalid_argument(
+        objectives == 0
+            ? fmt::format("tune: a result of .known has {}, and the run has one objective: give "
+                          ".value",
+                          counted(values.size(), "value"))
+            : fmt::format(
+                  "tune: a result of .known has {}, and .objectives names {}: give .values, "
+                  "one for each",
+                  counted(values.size(), "value"), objectives));
+  }
+  return {config, values.empty() ? value : values.front(), values};
 }
 
 std::unique_ptr<Searcher> with_given(const Plan& plan) {
@@ -45,7 +64,7 @@ std::unique_ptr<Searcher> with_given(const Plan& plan) {
                                             plan.trials));
   }
   std::vector<GivenSearcher::Known> known;
-  for (const auto& [config, value] : plan.known) known.push_back({config, value});
+  for (const auto& each : plan.known) known.push_back(known_of(each, plan.objectives.size()));
   const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
   return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
                                          plan.trials);
@@ -149,6 +168,24 @@ SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
 
 }  // namespace
 
+std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
+                                     const std::vector<Objective>& objectives) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
+  if (objectives.empty()) return {{metric, mode}};
+  if (!metric.empty()) {
+    refuse(fmt::format(".metric is '{}', and .objectives names {}: give one of them", metric,
+                       counted(objectives.size(), "metric")));
+  }
+  if (mode != Mode::Min)
+    refuse(".mode stands beside .metric; each of .objectives has a mode of its own");
+  for (auto each = objectives.begin(); each != objectives.end(); ++each) {
+    if (each->metric.empty()) refuse("one of .objectives has no metric");
+    if (std::ranges::count(objectives.begin(), each, each->metric, &Objective::metric) > 0)
+      refuse(fmt::format("'{}' stands twice in .objectives", each->metric));
+  }
+  return objectives;
+}
+
 Prepared prepare(Plan plan, bool keeps_checkpoints) {
   check(plan);
   auto scheduler = plan.scheduler(plan.objective, plan.seed);
@@ -156,8 +193,8 @@ Prepared prepare(Plan plan, bool keeps_checkpoints) {
   plan.space = with_mutations(std::move(plan.space), needs.mutations);
   auto searcher = searcher_of(plan);
   check(plan, needs, *searcher, keeps_checkpoints);
-  const ExperimentOptions options{plan.objective, plan.seed, plan.max_failures, plan.system_retries,
-                                  plan.stop};
+  const ExperimentOptions options{plan.objective,      plan.seed, plan.max_failures,
+                                  plan.system_retries, plan.stop, plan.objectives};
   auto experiment =
       std::make_unique<Experiment>(options, std::move(searcher), std::move(scheduler));
   return {std::move(plan), std::move(experiment)};
@@ -165,9 +202,13 @@ Prepared prepare(Plan plan, bool keeps_checkpoints) {
 
 Outcome outcome_of(const Experiment& experiment, Seconds now) {
   const auto* best = experiment.best();
-  return {.objective = experiment.options().objective,
+  const auto& objective = experiment.options().objective;
+  const auto& objectives = experiment.options().objectives;
+  return {.objective = objective,
+          .objectives = objectives,
           .trials = experiment.trials(),
           .best = best ? std::optional(best->id) : std::nullopt,
+          .pareto = pareto_front(experiment.trials(), objective, objectives),
           .rungs = experiment.rungs(),
           .ended_early = experiment.why_closed(),
           .summary = {},

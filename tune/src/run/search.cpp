@@ -69,6 +69,16 @@ std::string describe(const Trial& trial, const Objective& objective) {
                      short_number(*trial.best), trial.best_t, config);
 }
 
+std::string describe_values(const Trial& trial, const std::vector<Objective>& objectives) {
+  std::string text;
+  for (std::size_t i = 0; i < trial.values.size(); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", objectives.at(i).metric,
+                        short_number(trial.values[i]));
+  const auto& config = config_of_values(trial);
+  return fmt::format("trial {}: {} at t={}{}", trial.id, text, trial.values_t,
+                     config.empty() ? "" : " with " + short_text(config));
+}
+
 void refuse_best(const Outcome& outcome) {
   std::string why = outcome.trials.empty() ? "there were no trials" : "";
   for (const auto& trial : outcome.trials) {

@@ -9,6 +9,7 @@
 #include "run/drive.hpp"
 #include "run/launch/simulated_launcher.hpp"
 #include "run/prepare.hpp"
+#include "text/format.hpp"
 
 namespace troupe::tune::detail {
 namespace {
@@ -17,7 +18,13 @@ void check(const World& world) {
   const auto refuse = [](const std::string& what) {
     throw std::invalid_argument("tune::simulate: " + what);
   };
-  if (!world.curve) refuse(".curve is empty: give the metric of a configuration at its report t");
+  if (world.metrics.size() > 1 && !world.curves) {
+    refuse(fmt::format(".curves is empty, and the run has {}: give the value of each at report t",
+                       counted(world.metrics.size(), "objective")));
+  }
+  if (!world.curve && !world.curves)
+    refuse(".curve is empty: give the metric of a configuration at its report t");
+  if (world.curve && world.curves) refuse(".curve and .curves are both given");
   if (world.reports < 1) refuse(fmt::format(".reports is {}, at least 1", world.reports));
   if (world.gangs < 1) refuse(".gangs is 0, at least 1");
   if (!(world.launch.count() >= 0))
@@ -34,9 +41,11 @@ void note(Simulated& simulated, const Experiment& experiment, std::uint64_t step
 }  // namespace
 
 Simulated simulate(const Plan& wanted, const World& given) {
-  check(given);
   auto world = given;
-  world.metric = wanted.objective.metric;
+  world.metrics = {wanted.objective.metric};
+  if (!wanted.objectives.empty()) world.metrics.clear();
+  for (const auto& objective : wanted.objectives) world.metrics.push_back(objective.metric);
+  check(world);
   const auto prepared = prepare(wanted, true);
   auto& experiment = *prepared.experiment;
   SimulatedLauncher launcher(world);

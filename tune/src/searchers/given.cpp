@@ -15,8 +15,11 @@ Json given_json(const std::vector<Configuration>& first,
                 const std::vector<GivenSearcher::Known>& known) {
   Json json{{"first", Json::array()}, {"known", Json::array()}};
   for (const auto& config : first) json["first"].push_back(to_json(config));
-  for (const auto& [config, value] : known)
-    json["known"].push_back({to_json(config), to_json(value)});
+  for (const auto& [config, value, values] : known) {
+    Json result{to_json(config), to_json(value)};
+    for (const double each : values) result.push_back(to_json(each));
+    json["known"].push_back(std::move(result));
+  }
   return json;
 }
 
@@ -29,9 +32,9 @@ GivenSearcher::GivenSearcher(std::unique_ptr<Searcher> search, std::vector<Confi
       known_{std::move(known)},
       trials_{trials} {
   for (TrialId at = 0; at < known_.size(); ++at) {
-    const auto& [config, value] = known_[at];
+    const auto& [config, value, values] = known_[at];
     search_->give(at, config);
-    TrialEnd end{.last = value, .t = 1};
+    TrialEnd end{.last = value, .t = 1, .values = values};
     if (std::isfinite(value)) end.best = value;
     search_->on_end(at, end);
   }

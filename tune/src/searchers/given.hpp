@@ -15,6 +15,7 @@ class GivenSearcher final : public Searcher {
   struct Known {
     Configuration config = {};
     double value = 0;
+    std::vector<double> values = {};  ///< of a run with several objectives
   };
 
   /// `trials`: of the run in all; 0: as many as there are first ones, and those of `search`.

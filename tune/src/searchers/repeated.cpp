@@ -24,22 +24,28 @@ Json to_json(const TrialEnd& end) {
   const auto number = [](const std::optional<double>& value) {
     return value ? tune::to_json(*value) : Json();
   };
-  return {{"best", number(end.best)},
-          {"last", number(end.last)},
-          {"t", end.t},
-          {"errored", end.errored},
-          {"stopped", end.stopped}};
+  Json json{{"best", number(end.best)},
+            {"last", number(end.last)},
+            {"t", end.t},
+            {"errored", end.errored},
+            {"stopped", end.stopped}};
+  for (const double value : end.values) json["values"].push_back(tune::to_json(value));
+  return json;
 }
 
 TrialEnd end_from(const Json& json) {
   const auto number = [](const Json& value) {
     return value.is_null() ? std::nullopt : std::optional(number_from(value));
   };
+  std::vector<double> values;
+  for (const auto& value : json.value("values", Json::array()))
+    values.push_back(number_from(value));
   return {.best = number(json.at("best")),
           .last = number(json.at("last")),
           .t = json.at("t").get<std::int64_t>(),
           .errored = json.at("errored").get<bool>(),
-          .stopped = json.at("stopped").get<bool>()};
+          .stopped = json.at("stopped").get<bool>(),
+          .values = std::move(values)};
 }
 
 /// Of those that are finite; none: there is none.
@@ -55,12 +61,30 @@ std::optional<double> mean_of(const std::vector<TrialEnd>& ends,
   return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
 }
 
+/// Of each objective, over the trials of which all are finite; empty: there is none.
+std::vector<double> mean_values(const std::vector<TrialEnd>& ends) {
+  std::vector<double> sums;
+  std::size_t count = 0;
+  for (const auto& end : ends) {
+    const bool is_whole = !end.values.empty() && std::ranges::all_of(end.values, [](double x) {
+      return std::isfinite(x);
+    });
+    if (end.errored || !is_whole) continue;
+    sums.resize(end.values.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += end.values[i];
+    ++count;
+  }
+  for (auto& sum : sums) sum /= static_cast<double>(count);
+  return sums;
+}
+
 TrialEnd mean_end(const std::vector<TrialEnd>& ends) {
   return {.best = mean_of(ends, &TrialEnd::best),
           .last = mean_of(ends, &TrialEnd::last),
           .t = std::ranges::max_element(ends, {}, &TrialEnd::t)->t,
           .errored = std::ranges::all_of(ends, &TrialEnd::errored),
-          .stopped = std::ranges::any_of(ends, &TrialEnd::stopped)};
+          .stopped = std::ranges::any_of(ends, &TrialEnd::stopped),
+          .values = mean_values(ends)};
 }
 
 class RepeatedSearcher final : public Searcher {

@@ -7,12 +7,14 @@
 namespace troupe::tune {
 
 Json search_identity(std::string_view searcher, const SearchSetup& setup) {
-  return {{"searcher", searcher},
-          {"seed", setup.seed},
-          {"trials", setup.trials},
-          {"metric", setup.objective.metric},
-          {"mode", setup.objective.mode == Mode::Max ? "max" : "min"},
-          {"space", to_json(setup.space)}};
+  Json json{{"searcher", searcher},
+            {"seed", setup.seed},
+            {"trials", setup.trials},
+            {"metric", setup.objective.metric},
+            {"mode", setup.objective.mode == Mode::Max ? "max" : "min"}};
+  if (!setup.objectives.empty()) json["objectives"] = to_json(setup.objectives);
+  json["space"] = to_json(setup.space);
+  return json;
 }
 
 Json parse_saved_search(std::string_view saved, const Json& identity) {

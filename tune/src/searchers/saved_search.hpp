@@ -11,8 +11,8 @@
 
 namespace troupe::tune {
 
-/// What tells a search from others: {"searcher", "seed", "trials", "metric", "mode", "space"}. A
-/// searcher adds its options to it, and its state behind them.
+/// What tells a search from others: {"searcher", "seed", "trials", "metric", "mode", "space"}, and
+/// "objectives" where there are several. A searcher adds its options to it, and its state behind them.
 Json search_identity(std::string_view searcher, const SearchSetup& setup);
 
 /// The parsed state. Throws std::invalid_argument, naming the first value that differs, unless it

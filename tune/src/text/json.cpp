@@ -42,6 +42,13 @@ Json to_json(const SearchSpace& space) {
   return json;
 }
 
+Json to_json(const std::vector<Objective>& objectives) {
+  auto json = Json::array();
+  for (const auto& [metric, mode] : objectives)
+    json.push_back(Json{{"metric", metric}, {"mode", mode == Mode::Max ? "max" : "min"}});
+  return json;
+}
+
 double number_from(const Json& json) {
   if (json.is_number()) return json.get<double>();
   if (json == "nan") return std::numeric_limits<double>::quiet_NaN();

@@ -17,6 +17,8 @@ Json to_json(const Scalar& scalar);
 Json to_json(const Configuration& configuration);
 Json to_json(const Metrics& metrics);
 Json to_json(const SearchSpace& space);
+/// [{"metric": "loss", "mode": "min"}, ...]
+Json to_json(const std::vector<Objective>& objectives);
 
 /// These throw std::invalid_argument, naming the text, where it is something else.
 double number_from(const Json& json);

@@ -72,6 +72,8 @@ struct ExperimentOptions {
       /// failures.
       3;
   StopWhen stop = {};
+  /// Of a run with several objectives all of them, `objective` first; else empty.
+  std::vector<Objective> objectives = {};
 };
 
 /// What to run in a gang next.

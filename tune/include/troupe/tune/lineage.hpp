@@ -47,6 +47,10 @@ const Configuration& config_after(const Trial& trial, std::size_t takeovers);
 /// is none.
 const Configuration& config_of_best(const Trial& trial);
 
+/// The configuration of the attempt that made the trial's last report with all objectives; of the
+/// last one where there is none.
+const Configuration& config_of_values(const Trial& trial);
+
 /// The configurations that led to what `trial` has after its first `takeovers` takeovers, from its
 /// first step through its donors, in the order of training. A donor's part ends where its
 /// checkpoint was taken over. Never empty. Cost: O(length).

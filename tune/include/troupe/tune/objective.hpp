@@ -23,6 +23,7 @@ struct Objective {
   double score(double value) const;
   /// True if `value` is strictly better than `than`.
   bool better(double value, double than) const { return score(value) > score(than); }
+  friend bool operator==(const Objective&, const Objective&) = default;
 };
 
 }  // namespace troupe::tune

@@ -41,6 +41,8 @@ template <class Config>
 struct KnownResult {
   Config config = {};
   double value = 0;  ///< of the metric; what is not finite is the worst
+  /// In place of `value`, of a run with several objectives: one for each, in their order.
+  std::vector<double> values = {};
 };
 
 /// Of tune::run. Views in it (labels, custom resources) need to live until run returns.
@@ -51,6 +53,11 @@ struct Options {
   std::uint64_t trials = 0;
   std::string metric = {};  ///< reported by the function
   Mode mode = Mode::Min;
+  /// In place of `metric` and `mode`, several metrics that the function reports together: {{"loss",
+  /// tune::Min}, {"latency", tune::Min}}. Results::pareto_front() has the trials that none is better
+  /// than in all of them, and nsga2() searches for those. All else (the scheduler, best(), `stop`,
+  /// `keep_checkpoints`, the other searchers) goes by the first.
+  std::vector<Objective> objectives = {};
   SchedulerFactory scheduler = fifo();
   Each each = {};
   /// In place of `each`, for trials of different size: the gang of a trial with this configuration.

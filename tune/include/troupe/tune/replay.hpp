@@ -51,7 +51,7 @@ Results<troupe::detail::trainable_config<fn>> replay(
         "tune: a replay has no .space, .trials, .first, .known or .searcher: the earlier run's "
         "schedule says it");
   for (const auto& segment : recorded.segments) configured(options.config, segment.config);
-  if (options.metric.empty()) {
+  if (options.metric.empty() && options.objectives.empty()) {
     options.metric = recorded.objective.metric;
     options.mode = recorded.objective.mode;
   }

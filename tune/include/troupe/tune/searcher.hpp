@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <troupe/tune/decision.hpp>
 #include <troupe/tune/objective.hpp>
@@ -26,6 +27,9 @@ struct TrialEnd {
   std::int64_t t = 0;               ///< reports that it made
   bool errored = false;
   bool stopped = false;  ///< by the scheduler or with the run, before its function returned
+  /// Of a run with several objectives: the value of each in the trial's last report that has them
+  /// all, in the order of SearchSetup::objectives, also where not finite; else empty.
+  std::vector<double> values = {};
 };
 
 /// Proposes configurations. Pure: no clock, no file, no random source but its seed. Lives in the
@@ -109,6 +113,8 @@ struct SearchSetup {
   std::uint64_t seed = 0;
   std::uint64_t trials = 0;   ///< that it may suggest in all; 0: the options name none
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
+  /// Of a run with several objectives all of them, `objective` first; else empty.
+  std::vector<Objective> objectives = {};
 };
 
 /// Makes the searcher of a run. Throws std::invalid_argument, naming the field, for a space that the

@@ -16,8 +16,10 @@ namespace troupe::tune {
 template <class Config>
 struct Simulation {
   /// The metric that a trial with this configuration reports as its report t, from 1; a function,
-  /// or a table of learning curves. Has to be given.
+  /// or a table of learning curves. Has to be given where `curves` is not.
   std::function<double(const Config&, std::int64_t t)> curve = {};
+  /// In place of `curve`, of a run with several objectives: the value of each, in their order.
+  std::function<std::vector<double>(const Config&, std::int64_t t)> curves = {};
   /// How long a trial trains for one report; empty: a second.
   std::function<Seconds(const Config&)> step = {};
   /// After which a trial's function returns, where nothing ends it before.
@@ -62,6 +64,11 @@ Preview<Config> simulate(const Options<Config>& options, const Simulation<Config
   if (simulation.curve) {
     world.curve = [&](const Configuration& values, std::int64_t t) {
       return simulation.curve(config_of(values), t);
+    };
+  }
+  if (simulation.curves) {
+    world.curves = [&](const Configuration& values, std::int64_t t) {
+      return simulation.curves(config_of(values), t);
     };
   }
   if (simulation.step)

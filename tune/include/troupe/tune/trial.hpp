@@ -64,10 +64,15 @@ struct Trial {
   /// Value of the metric among its reports; a value that is not finite is none.
   std::optional<double> best = {};
   std::int64_t best_t = 0;
-  std::size_t best_takeovers = 0;   ///< how many of its takeovers came before its best report
-  std::string reason = {};          ///< why it was stopped, paused or finished by the scheduler
-  std::string error = {};           ///< of the last failure
-  std::string restart_reason = {};  ///< of the last restart: what the cluster lost
+  std::size_t best_takeovers = 0;  ///< how many of its takeovers came before its best report
+  /// Of a run with several objectives: the value of each in its last report that has them all, which
+  /// may be not finite; empty: no report had.
+  std::vector<double> values = {};
+  std::int64_t values_t = 0;
+  std::size_t values_takeovers = 0;  ///< how many of its takeovers came before that report
+  std::string reason = {};           ///< why it was stopped, paused or finished by the scheduler
+  std::string error = {};            ///< of the last failure
+  std::string restart_reason = {};   ///< of the last restart: what the cluster lost
   /// What its next attempt goes on from: of its last report with one, or of a donor.
   std::string checkpoint = {};
   std::int64_t checkpoint_t = 0;

@@ -9,6 +9,7 @@
 #include <troupe/tune/lineage.hpp>
 
 #include "experiment/decision_json.hpp"
+#include "objectives/front.hpp"
 #include "output/html/importance.hpp"
 #include "output/html/parts.hpp"
 
@@ -54,6 +55,12 @@ Json takeovers_json(const Trial& trial) {
   return all;
 }
 
+Json values_json(const Trial& trial) {
+  Json values = Json::array();
+  for (const double value : trial.values) values.push_back(number(value));
+  return values;
+}
+
 Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points) {
   return {{"id", trial.id},
           {"status", to_string(trial.status)},
@@ -65,6 +72,7 @@ Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_po
           {"reason", trial.reason},
           {"error", trial.error},
           {"curve", curve_json(trial, most_points)},
+          {"values", values_json(trial)},
           {"takeovers", takeovers_json(trial)}};
 }
 
@@ -131,10 +139,16 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"attempts", attempts_json(record, now)},
             {"rungs", rungs_json(experiment)},
             {"importance", importance(space, objective, trials)},
+            {"objectives", Json::array()},
+            {"pareto", Json::array()},
             {"schedule", Json::array()}};
   for (const auto& field : space) {
     const bool is_searched = field.domain.range() || field.domain.values().size() > 1;
     if (is_searched) json["fields"].push_back(field_json(field));
+  }
+  if (const auto& objectives = experiment.options().objectives; !objectives.empty()) {
+    json["objectives"] = to_json(objectives);
+    json["pareto"] = pareto_front(trials, objective, objectives);
   }
   const auto most_points = kMostPoints / std::max<std::size_t>(trials.size(), 1);
   for (const auto& trial : trials) json["trials"].push_back(trial_json(trial, record, most_points));

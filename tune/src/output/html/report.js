@@ -145,6 +145,23 @@ function drawHistory() {
   shape(svg, "polyline", { class: "best-so-far", points: line.join(" ") });
 }
 
+// The first two objectives of each trial's last report with all of them; who is in the front is marked.
+function drawPareto() {
+  if (data.objectives.length < 2) return;
+  const names = data.objectives.map((objective) => objective.metric);
+  const parent = section("pareto", "Pareto front", `The last values of ${names[0]} and ${names[1]} of each trial; the marked ones no other trial is better than in all of ${names.join(", ")}.`);
+  const svg = plot(parent, 560, 300);
+  const trials = data.trials.filter((trial) => trial.values.length > 1 && finite(trial.values.slice(0, 2)).length === 2);
+  const along = [0, 1].map((index) => trials.map((trial) => trial.values[index]));
+  const [x, y] = axes(svg, 560, 300, extent(along[0]), extent(along[1]), names, along.map(wantsLog));
+  const front = new Set(data.pareto);
+  for (const trial of [...trials].sort((a, b) => front.has(a.id) - front.has(b.id))) {
+    const values = names.map((name, index) => `${name} ${short(trial.values[index])}`).join(", ");
+    shape(svg, "circle", { class: front.has(trial.id) ? "pareto-dot is-front" : "pareto-dot", cx: x(trial.values[0]), cy: y(trial.values[1]), r: front.has(trial.id) ? 4 : 3 },
+      `${values}; ${about(trial)}`);
+  }
+}
+
 function drawCurves() {
   const svg = plot(section("curves", "Learning curves", "What each trial reported, coloured by how it ended; the best one is thick."), 560, 300);
   const points = data.trials.flatMap((trial) => trial.curve);
@@ -315,5 +332,5 @@ function drawTrials() {
     trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? trial.config[field.name] : "-")), trial.error || trial.reason]));
 }
 
-for (const draw of [drawHead, drawHistory, drawCurves, drawImportance, drawRungs, drawParallel, drawSlices, drawTimeline, drawPopulation, drawTrials]) draw();
+for (const draw of [drawHead, drawHistory, drawPareto, drawCurves, drawImportance, drawRungs, drawParallel, drawSlices, drawTimeline, drawPopulation, drawTrials]) draw();
 document.body.dataset.drawn = "true";

@@ -1,6 +1,10 @@
 #include "run/launch/simulated_launcher.hpp"
 
+#include <stdexcept>
+
 #include <fmt/format.h>
+
+#include "text/format.hpp"
 
 namespace troupe::tune {
 
@@ -25,6 +29,20 @@ void SimulatedLauncher::begin(const Launch& launch) {
   schedule(world_.launch, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
 }
 
+Metrics SimulatedLauncher::metrics_at(const Configuration& config, std::int64_t t) const {
+  const auto values =
+      world_.curves ? world_.curves(config, t) : std::vector{world_.curve(config, t)};
+  if (values.size() != world_.metrics.size()) {
+    throw std::invalid_argument(fmt::format("tune::simulate: .curves gave {}, and the run has {}",
+                                            counted(values.size(), "value"),
+                                            counted(world_.metrics.size(), "objective")));
+  }
+  Metrics metrics;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    metrics.emplace_back(world_.metrics[i].c_str(), values[i]);
+  return metrics;
+}
+
 void SimulatedLauncher::step(Gang& gang) {
   const auto& launch = gang.launch;
   const auto t = launch.after_t + ++gang.k;
@@ -33,7 +51,7 @@ void SimulatedLauncher::step(Gang& gang) {
   const auto lasts = world_.step ? world_.step(launch.config) : Seconds(1);
   trained_ += lasts;
   GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
-  report.metrics = {{world_.metric.c_str(), world_.curve(launch.config, t)}};
+  report.metrics = metrics_at(launch.config, t);
   report.checkpoint = fmt::format("trial {}, t={}", launch.trial, t);
   schedule(lasts, std::move(report));
 }

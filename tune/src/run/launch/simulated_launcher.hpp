@@ -34,6 +34,7 @@ class SimulatedLauncher final : public Launcher {
     std::int64_t k = 0;
   };
 
+  Metrics metrics_at(const Configuration& config, std::int64_t t) const;
   void schedule(Seconds delay, GangEvent event);
   void place();
   void begin(const Launch& launch);

@@ -73,6 +73,7 @@ using RunHere = std::function<void(const Work& work, LocalAttempt& attempt)>;
 struct KnownValue {
   Configuration config = {};
   double value = 0;
+  std::vector<double> values = {};  ///< of a run with several objectives
 };
 
 /// Everything in Options that does not depend on Config.
@@ -82,6 +83,7 @@ struct Plan {
   std::uint64_t trials = 0;
   std::uint64_t samples = 1;
   Objective objective = {};
+  std::vector<Objective> objectives = {};  ///< all of them, where there are several; else empty
   std::uint64_t seed = 0;
   SchedulerFactory scheduler = {};
   std::vector<Configuration> first = {};
@@ -109,19 +111,28 @@ struct Plan {
   std::function<void(const SearchSpace&)> check_fields = {};
 };
 
-/// Throws std::invalid_argument for a space that can not be.
+/// What a run searches for: its objectives, or `metric` as the only one. Throws
+/// std::invalid_argument where both are given, and for objectives without a name or named twice.
+std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
+                                     const std::vector<Objective>& objectives);
+
+/// Throws std::invalid_argument for a space or objectives that can not be.
 template <class Config>
 Plan plan_of(const Options<Config>& options) {
   std::vector<Configuration> first;
   for (const auto& config : options.first) first.push_back(searched_part(options.space, config));
   std::vector<KnownValue> known;
-  for (const auto& [config, value] : options.known)
-    known.push_back({searched_part(options.space, config), value});
+  for (const auto& [config, value, values] : options.known)
+    known.push_back({searched_part(options.space, config), value, values});
+  auto objectives = objectives_of(options.metric, options.mode, options.objectives);
+  const auto first_objective = objectives.front();
+  if (objectives.size() == 1) objectives.clear();
   return {.space = checked(options.space),
           .completion = completion_of(options.space, options.config),
           .trials = options.trials,
           .samples = options.samples,
-          .objective = {options.metric, options.mode},
+          .objective = first_objective,
+          .objectives = std::move(objectives),
           .seed = options.seed,
           .scheduler = options.scheduler,
           .first = std::move(first),

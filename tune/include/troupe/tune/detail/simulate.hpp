@@ -10,8 +10,10 @@
 namespace troupe::tune::detail {
 
 struct World {
-  std::string metric = {};
+  std::vector<std::string> metrics = {};
   std::function<double(const Configuration&, std::int64_t t)> curve = {};
+  /// In its place: of each metric.
+  std::function<std::vector<double>(const Configuration&, std::int64_t t)> curves = {};
   std::function<Seconds(const Configuration&)> step = {};
   std::int64_t reports = 0;
   std::size_t gangs = 1;

@@ -11,8 +11,8 @@ namespace troupe::tune {
 /// `.searcher = repeated(tpe(), 3)`, `.trials = 60` searches 20 configurations; trials that are left
 /// over are not run.
 ///
-///   Told     is the searcher once all of a configuration's trials are over: the means of their best and of their last
-///            values, of those that are finite; errored, where all are. It is told no reports while they run.
+///   Told     is the searcher once all of a configuration's trials are over: the means of their best, of their last and of all
+///            objectives' values, of those that are finite; errored, where all are. It is told no reports while they run.
 ///   Given    configurations (Options::first) run once each.
 ///
 /// A scheduler judges each trial by itself. Throws std::invalid_argument unless times >= 1, and an
