@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include <troupe/tune/schedulers/pb2.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 
 #include "experiment/journal.hpp"
@@ -28,6 +29,7 @@ struct Shape {
   std::uint64_t failures_in_1000 = 0;  ///< of reports
   std::uint64_t losses_in_1000 = 0;    ///< of events: somebody deletes a checkpoint that is needed
   std::uint64_t checkpoints_in_10 = 10;
+  bool is_bandit = false;  ///< pb2, not pbt
 };
 
 Shape random_shape(std::uint64_t seed) {
@@ -39,7 +41,8 @@ Shape random_shape(std::uint64_t seed) {
           .reports = 6 + static_cast<std::int64_t>(random.below(20)),
           .failures_in_1000 = random.below(3) * 20,
           .losses_in_1000 = random.below(3) * 10,
-          .checkpoints_in_10 = random.below(4) == 0 ? random.below(10) : 10};
+          .checkpoints_in_10 = random.below(4) == 0 ? random.below(10) : 10,
+          .is_bandit = seed % 4 == 2};
 }
 
 Experiment population_of(const Shape& shape) {
@@ -55,8 +58,14 @@ Experiment population_of(const Shape& shape) {
       .quantile = random.below(2) == 0 ? 0.25 : 0.5,
       .synchronous = shape.synchronous,
       .mutate = {{"lr", loguniform(1e-3, 1)}, {"batch", choice({8, 16, 32})}}};
+  const auto scheduler = shape.is_bandit ? pb2({.interval = interval,
+                                                .burn_in = burn_in,
+                                                .quantile = pbt_options.quantile,
+                                                .synchronous = shape.synchronous,
+                                                .mutate = pbt_options.mutate})
+                                         : pbt(pbt_options);
   return {options, std::make_unique<RandomSearcher>(space, shape.seed, shape.members),
-          pbt(pbt_options)(options.objective, shape.seed)};
+          scheduler(options.objective, shape.seed)};
 }
 
 std::string checkpoint_name(TrialId trial, int attempt, std::int64_t t) {

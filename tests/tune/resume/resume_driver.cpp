@@ -52,6 +52,10 @@ tune::SchedulerFactory scheduler_of(const std::string& name) {
   if (name == "hyperband") return tune::hyperband({.max_t = 9, .eta = 3});
   if (name == "given") return tune::median_stopping({.grace = 2});
   if (name == "nsga2") return tune::asha({.max_t = 9, .eta = 3});
+  if (name == "pb2")
+    return tune::pb2({.interval = 2, .max_t = 13, .mutate = {{"lr", tune::uniform(0, 1)}}});
+  if (name == "pbt")
+    return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
   throw std::invalid_argument("no such scheduler: " + name);
 }
 
@@ -94,7 +98,7 @@ int main(int argc, char** argv) {
     const char* snapshot_after = std::getenv("SNAPSHOT_AFTER");
     const auto results = tune::run<sums>(
         {.space = {{"lr", tune::uniform(0, 1)}},
-         .trials = scheduler == "pbt" ? 4u : 14u,
+         .trials = scheduler.starts_with("pb") ? 4u : 14u,
          .metric = objectives.empty() ? "sum" : "",
          .mode = objectives.empty() ? tune::Max : tune::Min,
          .objectives = objectives,

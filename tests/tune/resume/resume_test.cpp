@@ -67,7 +67,7 @@ std::size_t reports_of(const TemporaryFolder& folder) {
 TEST_CASE("a run whose driver is killed at any report decides as one that never was",
           "[tune][resume]") {
   const std::string scheduler =
-      GENERATE("asha", "promotion", "pbt", "tpe", "nsga2", "hyperband", "given");
+      GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -89,7 +89,7 @@ TEST_CASE("a run whose driver is killed at any report decides as one that never 
 
 TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune][resume]") {
   const std::string scheduler =
-      GENERATE("asha", "promotion", "pbt", "tpe", "nsga2", "hyperband", "given");
+      GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2", "hyperband", "given");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);

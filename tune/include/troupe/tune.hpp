@@ -10,6 +10,7 @@
 #include <troupe/tune/schedulers/asha.hpp>
 #include <troupe/tune/schedulers/hyperband.hpp>
 #include <troupe/tune/schedulers/median_stopping.hpp>
+#include <troupe/tune/schedulers/pb2.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 #include <troupe/tune/schedulers/resource_changing.hpp>
 #include <troupe/tune/searcher.hpp>

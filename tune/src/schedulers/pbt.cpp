@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "schedulers/explore.hpp"
+#include "schedulers/explorer.hpp"
 #include "schedulers/truncation.hpp"
 #include "text/format.hpp"
 
@@ -16,12 +16,25 @@ namespace troupe::tune {
 namespace {
 
 constexpr std::string_view kNoCheckpoint =
-    "pbt: the first report has no checkpoint; nobody can take over a trial that has none at its "
+    ": the first report has no checkpoint; nobody can take over a trial that has none at its "
     "interval. Report it with ctx.report({...}, ctx.checkpoint(model, optimizer)), or under "
     "tune::Context with the directory that was written";
 
-void check(const PbtOptions& options) {
-  const auto refuse = [](const std::string& what) { throw std::invalid_argument("pbt: " + what); };
+/// Whether a trial other than `self` is further behind than `t` and has no place.
+bool is_somebody_behind(const Population& population, TrialId self, std::int64_t t) {
+  if (population.to_come > 0) return true;
+  return std::ranges::any_of(population.trials, [&](const Trial& trial) {
+    const bool waits = trial.status == Status::Pending || trial.status == Status::Paused;
+    return waits && trial.id != self && trial.t < t;
+  });
+}
+
+}  // namespace
+
+void check(const PbtOptions& options, std::string_view scheduler) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: {}", scheduler, what));
+  };
   if (options.interval < 1)
     refuse(fmt::format("interval is {}: give the reports between two judgements, at least 1",
                        options.interval));
@@ -53,24 +66,20 @@ void check(const PbtOptions& options) {
   }
 }
 
-/// Whether a trial other than `self` is further behind than `t` and has no place.
-bool is_somebody_behind(const Population& population, TrialId self, std::int64_t t) {
-  if (population.to_come > 0) return true;
-  return std::ranges::any_of(population.trials, [&](const Trial& trial) {
-    const bool waits = trial.status == Status::Pending || trial.status == Status::Paused;
-    return waits && trial.id != self && trial.t < t;
-  });
-}
-
-}  // namespace
-
 Pbt::Pbt(PbtOptions options, Objective objective, std::uint64_t seed)
+    : Pbt{options, std::move(objective), seed, factor_explorer(options, seed)} {}
+
+Pbt::Pbt(PbtOptions options, Objective objective, std::uint64_t seed,
+         std::unique_ptr<Explorer> explorer)
     : options_{std::move(options)},
       objective_{std::move(objective)},
       seed_{seed},
+      explorer_{std::move(explorer)},
       sync_t_{std::max(options_.interval, options_.burn_in)} {
-  check(options_);
+  check(options_, explorer_->name());
 }
+
+Pbt::~Pbt() = default;
 
 SchedulerNeeds Pbt::needs() const {
   return {.checkpoints = true,
@@ -92,6 +101,7 @@ void Pbt::judge(const Trial& trial, Member& member, double value) {
   member.checkpoint = gone_.contains(trial.checkpoint) ? "" : trial.checkpoint;
   member.checkpoint_t = trial.checkpoint_t;
   member.takeovers = trial.takeovers.size();
+  explorer_->on_judged(trial.id, trial.config, trial.t, objective_.score(value));
 }
 
 Decision Pbt::on_report(const Trial& trial, const Population& population) {
@@ -100,10 +110,11 @@ Decision Pbt::on_report(const Trial& trial, const Population& population) {
   if (trial.checkpoint_t == trial.t) gone_.erase(trial.checkpoint);  // written again
   if (options_.max_t > 0 && trial.t >= options_.max_t)
     return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  const auto value = objective_.value_in(trial.last);
   auto decision = [&]() -> Decision {
     if (member.due)
       return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
-    const auto value = objective_.value_in(trial.last);
+    if (value) explorer_->on_report(trial.id, trial.t, objective_.score(*value));
     if (value && is_due(trial, member)) {
       judge(trial, member, *value);
       return options_.synchronous ? judged_together(trial, population)
@@ -120,7 +131,7 @@ Decision Pbt::on_report(const Trial& trial, const Population& population) {
   if (auto* go_on = std::get_if<GoOn>(&decision);
       go_on && trial.checkpoint.empty() && !told_checkpoint_is_missing_) {
     told_checkpoint_is_missing_ = true;
-    go_on->notice = kNoCheckpoint;
+    go_on->notice = fmt::format("{}{}", explorer_->name(), kNoCheckpoint);
   }
   return decision;
 }
@@ -148,7 +159,6 @@ bool Pbt::can_donate(TrialId trial) const {
 
 Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
   const auto& from = members_.at(donor);
-  const Explore how{options_.mutate, options_.resample, options_.factors};
   const auto& own = members_[trial];
   const auto why = fmt::format("{} {} at t={}, trial {} has {} at t={}", objective_.metric,
                                own.value ? short_number(*own.value) : "unknown", own.noted_t, donor,
@@ -157,7 +167,8 @@ Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
           .checkpoint = from.checkpoint,
           .checkpoint_t = from.checkpoint_t,
           .donor_takeovers = from.takeovers,
-          .config = explored(from.config, how, seed_, draws_++),
+          .config = explorer_->explored(
+              trial, {from.config, from.noted_t, objective_.score(*from.value)}, draws_++),
           .why = why};
 }
 
@@ -248,6 +259,7 @@ Decision Pbt::judged_together(const Trial& trial, const Population& population) 
 
 void Pbt::on_end(TrialId trial, const Population& population) {
   members_.erase(trial);
+  explorer_->forget(trial);
   go_on_without(population);
 }
 
@@ -287,9 +299,12 @@ std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::st
   for (auto& [id, member] : members_) {
     if (member.checkpoint == gone) member.checkpoint.clear();
   }
+  explorer_->forget(trial.id);
   const auto found = quantiles();
   for (auto& [id, member] : members_) {
-    if (member.due && member.due->checkpoint == gone) member.due = draw_exploit(id, found);
+    if (!member.due || member.due->checkpoint != gone) continue;
+    explorer_->forget(id);
+    member.due = draw_exploit(id, found);
   }
   const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(), [&](TrialId each) {
     return each != trial.id && can_donate(each);

@@ -29,17 +29,17 @@ GpParameters unpacked(const Vector& raw) {
   return {raw.head(d).array().exp(), std::exp(raw[d]), kLeastNoise + std::exp(raw[d + 1])};
 }
 
-double add_priors(const GpParameters& parameters, Vector& gradient) {
+}  // namespace
+
+double log_prior(const GpParameters& parameters, double least_noise, Vector& gradient) {
   const auto lengths = parameters.inverse_squared_lengths.array();
   const auto d = lengths.size();
   gradient.head(d).array() += 0.1 / lengths - 0.1 * lengths;
   gradient[d] += 1 - parameters.scale;
-  gradient[d + 1] += (0.1 / parameters.noise - 30) * (parameters.noise - kLeastNoise);
+  gradient[d + 1] += (0.1 / parameters.noise - 30) * (parameters.noise - least_noise);
   return -(0.1 / lengths + 0.1 * lengths).sum() + std::log(parameters.scale) - parameters.scale +
          0.1 * std::log(parameters.noise) - 30 * parameters.noise;
 }
-
-}  // namespace
 
 GpParameters default_parameters(Eigen::Index dimensions) {
   return {Vector::Ones(dimensions), 1, 1};
@@ -72,7 +72,7 @@ double log_posterior(const GpData& data, const GpParameters& parameters, Vector&
         squared_distances_along(j, data.x, data.x, data.is_category[static_cast<std::size_t>(j)]);
     gradient[j] = parameters.inverse_squared_lengths[j] * pull.cwiseProduct(along).sum();
   }
-  return likelihood + add_priors(parameters, gradient);
+  return likelihood + log_prior(parameters, kLeastNoise, gradient);
 }
 
 GpParameters fitted(const GpData& data, const std::vector<GpParameters>& starts) {

@@ -17,6 +17,10 @@ struct GpData {
 /// what a search still has to learn near the optimum of a function without noise.
 inline constexpr double kLeastNoise = 1e-10;
 
+/// Log of the priors below, up to a constant; its derivatives by the logarithms of the inverse squared
+/// lengths, of the scale, and of the noise above `least_noise`, are added to `gradient`.
+double log_prior(const GpParameters& parameters, double least_noise, Eigen::VectorXd& gradient);
+
 /// Log of the marginal likelihood of the data (Rasmussen and Williams, 2006, equation 5.8) plus log
 /// of the priors, up to a constant, and its gradient (equation 5.9) by the logarithms of the
 /// inverse squared lengths, of the scale, and of the noise above kLeastNoise. Minus infinity where

@@ -37,4 +37,12 @@ Eigen::MatrixXd squared_distances(const Eigen::MatrixXd& rows, const Eigen::Matr
   return sum;
 }
 
+Eigen::MatrixXd cholesky(Eigen::MatrixXd covariance) {
+  for (double more = 1e-10;; more *= 10) {
+    const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
+    if (factor.info() == Eigen::Success) return factor.matrixL();
+    covariance.diagonal().array() += more;
+  }
+}
+
 }  // namespace troupe::tune

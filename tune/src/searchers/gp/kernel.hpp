@@ -31,4 +31,8 @@ Eigen::MatrixXd squared_distances(const Eigen::MatrixXd& rows, const Eigen::Matr
                                   const Eigen::VectorXd& inverse_squared_lengths,
                                   const std::vector<bool>& is_category);
 
+/// The lower Cholesky factor of a covariance with noise on its diagonal; with more of it where
+/// rounding made the covariance indefinite.
+Eigen::MatrixXd cholesky(Eigen::MatrixXd covariance);
+
 }  // namespace troupe::tune

@@ -9,15 +9,6 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// Of a covariance with `noise` on its diagonal; with more where rounding made it indefinite.
-Matrix cholesky(Matrix covariance) {
-  for (double more = 1e-10;; more *= 10) {
-    const Eigen::LLT<Matrix> factor(covariance);
-    if (factor.info() == Eigen::Success) return factor.matrixL();
-    covariance.diagonal().array() += more;
-  }
-}
-
 }  // namespace
 
 GpPosterior::GpPosterior(GpData data, const Matrix& awaited, GpParameters parameters)

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 
 #include <troupe/tune/scheduler.hpp>
 
 namespace troupe::tune {
+
+class Explorer;
 
 /// Of population-based training. t is the number of a trial's reports, counted through its donors.
 struct PbtOptions {
@@ -67,6 +70,10 @@ class Pbt final : public TrialScheduler {
   /// 0 or above interval and burn_in, 0 <= quantile <= 0.5, 0 <= resample <= 1, there are factors,
   /// all positive and finite, and `mutate` has a field and none twice.
   Pbt(PbtOptions options, Objective objective, std::uint64_t seed);
+  /// With another way to explore than that of rule 4. Not null.
+  Pbt(PbtOptions options, Objective objective, std::uint64_t seed,
+      std::unique_ptr<Explorer> explorer);
+  ~Pbt() override;
 
   Decision on_report(const Trial& trial, const Population& population) override;
   void on_end(TrialId trial, const Population& population) override;
@@ -120,6 +127,7 @@ class Pbt final : public TrialScheduler {
   PbtOptions options_;
   Objective objective_;
   std::uint64_t seed_;
+  std::unique_ptr<Explorer> explorer_;
   std::int64_t sync_t_;
   std::uint64_t draws_ = 0;  // of donors and of configurations: each has a random stream of its own
   bool told_checkpoint_is_missing_ = false;
