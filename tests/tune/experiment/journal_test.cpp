@@ -177,6 +177,22 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
                     Catch::Contains("is in no gang at this place of the journal"));
 }
 
+TEST_CASE("the header of a run with one objective names no others", "[tune][journal]") {
+  const auto header_of = [](const Experiment& experiment) {
+    return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  };
+  CHECK_THAT(
+      header_of(search(5)),
+      Catch::StartsWith(
+          R"({"journal":3,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
+          R"("system_retries":3,"stop":{"reports":0,"reaches":null},"searcher":{"searcher":"random",)"
+          R"x("seed":5,"trials":25,"space":{"quality":"uniform(0, 1)"}},"scheduler":{)x"));
+  CHECK_THAT(header_of(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
+             Catch::StartsWith(
+                 R"({"journal":3,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
+                 R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
+}
+
 TEST_CASE("an event reads back as it was written", "[tune][journal]") {
   Event report{.kind = Event::Kind::Reported, .trial = 3, .attempt = 2, .t = 9};
   report.metrics = {{"a \"b\"", std::numeric_limits<double>::infinity()}, {"c", 0.1}};

@@ -39,6 +39,12 @@ void train(tune::Context& ctx, const Config& config) {
   }
 }
 
+void train_for_two(tune::Context& ctx, const Config& config) {
+  const double accuracy =
+      config.kind == "nan" ? std::numeric_limits<double>::quiet_NaN() : config.lr * config.lr;
+  ctx.report({{"loss", std::abs(config.lr - 0.2)}, {"accuracy", accuracy}});
+}
+
 std::string text_of(const fs::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
@@ -85,6 +91,25 @@ std::string printed_by(const std::string& command) {
   return text;
 }
 
+/// What of the page the script drew. Fails where the script did not come to its end.
+std::string drawn_by_browser(const tune::TemporaryFolder& folder,
+                             const tune::Results<Config>& results) {
+  const auto dom = printed_by("cd " + folder.path().string() +
+                              " && timeout 60 chromium --headless --no-sandbox --disable-gpu "
+                              "--user-data-dir=browser --dump-dom file://" +
+                              (results.folder() / "report.html").string() + " 2>browser.log");
+  const auto from = std::min(dom.find("<header>"), dom.size());
+  INFO(text_of(folder.path() / "browser.log"));
+  REQUIRE_THAT(dom, Catch::Contains(R"(data-drawn="true")"));
+  return dom.substr(from, dom.find(R"(<script type="application/json")", from) - from);
+}
+
+bool has_browser() {
+  if (!printed_by("command -v chromium").empty()) return true;
+  std::cout << "skipped: there is no chromium here; ./run setup installs it\n";
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("the report holds what the run came to", "[tune][report]") {
@@ -123,20 +148,10 @@ TEST_CASE("the report holds what the run came to", "[tune][report]") {
 }
 
 TEST_CASE("a browser draws the report", "[tune][report]") {
-  if (printed_by("command -v chromium").empty()) {
-    std::cout << "skipped: there is no chromium here; ./run setup installs it\n";
-    return;
-  }
+  if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results = run_in(folder);
-  const auto dom = printed_by("cd " + folder.path().string() +
-                              " && timeout 60 chromium --headless --no-sandbox --disable-gpu "
-                              "--user-data-dir=browser --dump-dom file://" +
-                              (results.folder() / "report.html").string() + " 2>browser.log");
-  const auto from = std::min(dom.find("<header>"), dom.size());
-  const auto drawn = dom.substr(from, dom.find(R"(<script type="application/json")", from) - from);
-  INFO(text_of(folder.path() / "browser.log"));
-  REQUIRE_THAT(dom, Catch::Contains(R"(data-drawn="true")"));  // the script came to its end
+  const auto drawn = drawn_by_browser(folder, results);
   for (const std::string section :
        {"history", "curves", "importance", "rungs", "parallel", "slices", "timeline", "trials"})
     CHECK_THAT(drawn, Catch::Contains("<section id=\"" + section + "\""));
@@ -151,4 +166,27 @@ TEST_CASE("a browser draws the report", "[tune][report]") {
   // A text of the user's is a text.
   CHECK(count(drawn, "<b>not markup</b>") == 0);
   CHECK(count(drawn, "&lt;b&gt;not markup&lt;/b&gt;") > 0);
+}
+
+TEST_CASE("a browser draws the Pareto front of a run with several objectives", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  const auto results = tune::run<train_for_two>(
+      {.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"kind", tune::choice({"plain", "nan"})}},
+       .trials = 24,
+       .objectives = {{"loss", tune::Min}, {"accuracy", tune::Max}},
+       .storage = folder.path().string(),
+       .seed = 2,
+       .show = tune::Show::None,
+       .in_process = true});
+  const auto data = data_of(page_of(results));
+  CHECK(data.at("pareto").size() == results.pareto_front().size());
+  CHECK(data.at("objectives").at(1) == nlohmann::json({{"metric", "accuracy"}, {"mode", "max"}}));
+  if (!has_browser()) return;
+  const auto drawn = drawn_by_browser(folder, results);
+  CHECK_THAT(drawn, Catch::Contains("<section id=\"pareto\""));
+  std::size_t finite = 0;
+  for (const auto& each : results.trials()) finite += each.config.kind == "plain" ? 1 : 0;
+  CHECK(count(drawn, "class=\"pareto-dot") == finite);
+  CHECK(count(drawn, "class=\"pareto-dot is-front\"") == results.pareto_front().size());
+  CHECK(count(drawn, "NaN") == 0);
 }

@@ -19,6 +19,9 @@ namespace {
 void check(const ExperimentOptions& options) {
   if (options.objective.metric.empty())
     throw std::invalid_argument("tune: .metric has to name the metric to look at");
+  const auto& all = options.objectives;
+  if (!all.empty() && (all.size() < 2 || all.front() != options.objective))
+    throw std::invalid_argument("tune: .objectives are several or none, the objective the first");
   if (options.max_failures < 0) {
     throw std::invalid_argument(
         fmt::format("tune: max_failures is {}, at least 0", options.max_failures));
