@@ -15,10 +15,13 @@ from concurrent.futures import ProcessPoolExecutor
 import optuna
 
 REGRETS_AT = (25, 50, 100, 200)
+FRONTS_AT = (200, 500, 1000)
+REFERENCE = (1.1, 1.1)
 
 # The algorithms of bench/tune/algorithms.cpp: how a sampler is made, and the trials after which it is timed.
 SAMPLERS = {
     "random": (lambda seed: optuna.samplers.RandomSampler(seed=seed), 1000),
+    "nsga2": (lambda seed: optuna.samplers.NSGAIISampler(seed=seed), 1000),
     "sobol": (lambda seed: optuna.samplers.QMCSampler(qmc_type="sobol", scramble=True, seed=seed), 1000),
     "halton": (lambda seed: optuna.samplers.QMCSampler(qmc_type="halton", scramble=True, seed=seed), 1000),
     "tpe": (lambda seed: optuna.samplers.TPESampler(multivariate=False, seed=seed), 1000),
@@ -63,6 +66,28 @@ FUNCTIONS = {
 }
 
 
+def zdt(convex):
+    def values(x):
+        g = 1 + 9 * sum(x[1:]) / (len(x) - 1)
+        part = x[0] / g
+        return x[0], g * (1 - (math.sqrt(part) if convex else part * part))
+    return values
+
+
+# With the hypervolume of the best front below the reference.
+FRONTS = {"zdt1": (zdt(True), 0.21 + 2 / 3), "zdt2": (zdt(False), 0.21 + 1 / 3)}
+FIND_FRONTS = ("random", "nsga2")
+
+
+def hypervolume(points):
+    area, lowest = 0, REFERENCE[1]
+    for first, second in sorted(points):
+        if first < REFERENCE[0] and second < lowest:
+            area += (REFERENCE[0] - first) * (lowest - second)
+            lowest = second
+    return area
+
+
 def values_of(sampler, function, ranges, trials):
     """The value of each trial, and the seconds of each suggestion with the end of its trial."""
     study = optuna.create_study(sampler=sampler)
@@ -93,6 +118,25 @@ def search(algorithm, name, seed):
     return values_of(SAMPLERS[algorithm][0](seed), function, ranges, REGRETS_AT[-1])[0]
 
 
+def search_front(algorithm, name, seed):
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=SAMPLERS[algorithm][0](seed))
+    values = []
+    for _ in range(FRONTS_AT[-1]):
+        trial = study.ask()
+        values.append(FRONTS[name][0]([trial.suggest_float(f"x{i}", 0, 1) for i in range(5)]))
+        study.tell(trial, values[-1])
+    return values
+
+
+def measure_fronts(algorithm, seeds, pool):
+    for name, (_, best) in FRONTS.items():
+        print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
+        searches = list(pool.map(search_front, [algorithm] * seeds, [name] * seeds, range(seeds)))
+        for at in FRONTS_AT:
+            lacking = statistics.median(best - hypervolume(values[:at]) for values in searches)
+            say(f"{name}/{algorithm}@{at}", lacking, "hypervolume")
+
+
 def measure(algorithm, seeds, pool):
     for name, (_, _, optimum) in FUNCTIONS.items():
         print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
@@ -114,6 +158,8 @@ def main():
                 continue
             try:
                 measure(algorithm, seeds, pool)
+                if algorithm in FIND_FRONTS:
+                    measure_fronts(algorithm, seeds, pool)
             except ImportError as missing:
                 print(f"skipped: Optuna's {algorithm}: {missing}", file=sys.stderr)
 

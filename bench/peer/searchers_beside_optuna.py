@@ -48,11 +48,15 @@ def print_table(ours, peer):
     for name in ours:
         what, algorithm, at = re.fullmatch(r"([^/]+)/([^@]+)@(\d+)", name).groups()
         rows.setdefault((what, algorithm), []).append((int(at), ours[name][0], peer.get(name, (None, ""))[0]))
-    at_most = {}
-    print(f"{'median regret: Troupe / Optuna':<34}" + "".join(f"{'@' + str(at):>22}" for at, _, _ in next(iter(rows.values()))))
-    for (what, algorithm), cells in rows.items():
+    at_most, heads = {}, None
+    fronts = {name.split("/")[0] for name, (_, unit) in ours.items() if unit == "hypervolume"}
+    for (what, algorithm), cells in sorted(rows.items(), key=lambda row: row[0][0] in fronts):
         if what == "suggestion":
             continue
+        if heads != [at for at, _, _ in cells]:
+            heads = [at for at, _, _ in cells]
+            head = "hypervolume that is lacking" if what in fronts else "median regret: Troupe / Optuna"
+            print(f"{head:<34}" + "".join(f"{'@' + str(at):>22}" for at in heads))
         print(f"{what + ', ' + algorithm:<34}" + "".join(f"{readable(our) + ' / ' + readable(their):>22}" for _, our, their in cells))
         wins = at_most.setdefault(algorithm, [0, 0])
         wins[0] += sum(our <= their for _, our, their in cells if their is not None)
@@ -61,7 +65,7 @@ def print_table(ours, peer):
         if what == "suggestion":
             at, our, their = cells[0]
             print(f"{algorithm}: a suggestion after {at} trials {readable(our)} ms, Optuna {readable(their)} ms; "
-                  f"median regret at most Optuna's in {at_most[algorithm][0]} of {at_most[algorithm][1]} cells")
+                  f"median at most Optuna's in {at_most[algorithm][0]} of {at_most[algorithm][1]} cells")
 
 
 def main():

@@ -12,6 +12,7 @@ struct Algorithm {
   std::string name = {};
   tune::SearcherFactory factory = {};
   std::uint64_t timed_after = 1000;  ///< trials that are over when its suggestions are timed
+  bool finds_fronts = false;         ///< is measured with two objectives too
 };
 
 /// All of them, random search first.

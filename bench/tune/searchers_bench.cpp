@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <span>
 #include <string>
@@ -8,11 +9,12 @@
 
 #include "arguments.hpp"
 #include "core/harness.hpp"
-#include "support/search_runs.hpp"
+#include "support/several_objectives.hpp"
 #include "tune/algorithms.hpp"
 
 /// How near to the optimum each searcher comes, one trial after the other: the median regret, over
-/// seeds, on five functions; and how long it takes for a suggestion and the end of its trial.
+/// seeds, on five functions; of those for several objectives, what part of the best front's hypervolume
+/// they lack on two; and how long it takes for a suggestion and the end of its trial.
 ///
 ///   searchers_bench [--json] [--smoke] [--seeds N] [--only ALGORITHM,...]
 namespace {
@@ -31,6 +33,36 @@ void regrets(const Report& report, const Algorithm& algorithm, std::uint64_t see
       report.print(fmt::format("{}/{}@{}", function.name, algorithm.name, tune::kRegretsAt[i]),
                    medians[i], "regret", i + 1 == medians.size() ? note : "");
     }
+  }
+}
+
+/// What the hypervolume below (1.1, 1.1) lacks of the best front's, on ZDT1 and ZDT2 with five fields.
+void fronts(const Report& report, const Algorithm& algorithm, std::uint64_t seeds) {
+  struct Problem {
+    std::string name;
+    tune::TwoValues (*values)(const std::vector<double>& x);
+    double best;
+  };
+  constexpr tune::TwoValues reference{1.1, 1.1};
+  constexpr std::array<std::size_t, 3> kFrontsAt{200, 500, 1000};
+  for (const auto& [name, values, best] :
+       {Problem{"zdt1", tune::zdt1, 0.21 + 2.0 / 3}, {"zdt2", tune::zdt2, 0.21 + 1.0 / 3}}) {
+    std::array<std::vector<double>, kFrontsAt.size()> lacking;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const auto all = tune::searched(
+          algorithm.factory, tune::cube(5, 0, 1),
+          [&](const auto& each) { return values(tune::numbers_of(each)); },
+          report.smoke() ? kFrontsAt.front() : kFrontsAt.back(), seed);
+      for (std::size_t i = 0; i < kFrontsAt.size(); ++i) {
+        const auto count = std::min(kFrontsAt[i], all.size());
+        const std::vector first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+        lacking[i].push_back(best - tune::hypervolume(first, reference));
+      }
+    }
+    for (std::size_t i = 0; i < kFrontsAt.size(); ++i)
+      report.print(fmt::format("{}/{}@{}", name, algorithm.name, kFrontsAt[i]),
+                   tune::median(lacking[i]), "hypervolume",
+                   i + 1 == kFrontsAt.size() ? fmt::format("lacking of {:.3f}", best) : "");
   }
 }
 
@@ -74,7 +106,9 @@ int main(int argc, char** argv) {
   const Report report(options);
   for (const auto& algorithm : algorithms()) {
     if (!report.wants(algorithm.name)) continue;
-    regrets(report, algorithm, options.smoke ? 1 : static_cast<std::uint64_t>(std::max(1, seeds)));
+    const auto searches = options.smoke ? 1 : static_cast<std::uint64_t>(std::max(1, seeds));
+    regrets(report, algorithm, searches);
+    if (algorithm.finds_fronts) fronts(report, algorithm, searches);
     times(report, algorithm);
   }
   if (const auto names = report.unmatched(); !names.empty()) {
