@@ -194,7 +194,7 @@ Vector BanditExplorer::chosen(TrialId trial, std::int64_t t, std::uint64_t draw)
   const auto y = improvements();
   parameters_ = fitted(points, y, parameters_);
   const TimeVaryingPosterior posterior(points, y, awaited(trial), parameters_);
-  const double beta = 0.2 + std::log(0.4 * static_cast<double>(intervals_.size()));
+  const double beta = 0.2 * std::log(0.4 * static_cast<double>(intervals_.size()));
   return highest_upper_bound(posterior, time_of(t), std::sqrt(std::max(0.0, beta)), points.x,
                              random);
 }

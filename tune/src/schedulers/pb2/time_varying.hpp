@@ -25,7 +25,8 @@ TimeVaryingParameters default_time_varying(Eigen::Index dimensions);
 inline constexpr double kLeastImprovementNoise = 1e-4;
 
 /// scale * exp(-d2 / 2) * (1 - omega)^(|t - t'| / 2), d2 the sum over the coordinates of
-/// inverse_squared_length * distance^2 (Parker-Holder et al., 2020, section 3.3).
+/// inverse_squared_length * distance^2 (Bogunovic, Scarlett and Cevher, 2016, as Parker-Holder et
+/// al., 2020, take it over).
 Eigen::MatrixXd time_varying_kernel(const TimedPoints& rows, const TimedPoints& columns,
                                     const TimeVaryingParameters& parameters);
 
