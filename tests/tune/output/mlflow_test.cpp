@@ -209,10 +209,13 @@ TEST_CASE("what an MLflow server refuses is said once, and counted", "[tune][mlf
 }
 
 TEST_CASE("a run that was interrupted goes on in the same MLflow runs", "[tune][mlflow]") {
+  const std::size_t snapshot_after = GENERATE(1, 2500, 1'000'000);
+  CAPTURE(snapshot_after);
   const TemporaryFolder folder;
   MlflowStub server;
   reports_to_interrupt = 15;
   auto wanted = options(server.url(), folder.path() / "sweep");
+  wanted.snapshot_after = snapshot_after;
   const auto interrupted = tune::run<train>(wanted);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
   const auto before = server.runs();

@@ -81,7 +81,8 @@ void train(tune::Context& ctx, const Config& config) {
   }
 }
 
-auto sweep(const fs::path& storage, bool resume = false) {
+auto sweep(const fs::path& storage, bool resume = false,
+           std::size_t snapshot_after = std::size_t{16} << 20) {
   return tune::run<train>({.space = {{"lr", tune::loguniform(1e-3, 1.0)},
                                      {"batch", tune::integer(8, 64)},
                                      {"nesterov", tune::choice({true, false})},
@@ -92,6 +93,7 @@ auto sweep(const fs::path& storage, bool resume = false) {
                            .scheduler = tune::asha({.max_t = 9, .eta = 3}),
                            .storage = storage.string(),
                            .resume = resume,
+                           .snapshot_after = snapshot_after,
                            .tensorboard = true,
                            .seed = 4,
                            .show = tune::Show::None,
@@ -173,14 +175,17 @@ TEST_CASE("TensorBoard reads each trial's scalars and hyperparameters", "[tune][
 TEST_CASE("TensorBoard reads each step once of a run that was interrupted and taken up",
           "[tune][tensorboard]") {
   if (!has_readers()) return;
+  const std::size_t snapshot_after = GENERATE(1, 2500, 1'000'000);
+  CAPTURE(snapshot_after);
   const TemporaryFolder folder;
   reports_to_interrupt = 15;
-  const auto interrupted = sweep(folder.path());
+  const auto interrupted = sweep(folder.path(), false, snapshot_after);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
   const auto first = interrupted.folder() / "tensorboard" / "trial-0";
   const auto copy = folder.path() / "before";
   fs::copy(first, copy);
-  const auto results = sweep(folder.path(), true);
+  CHECK(fs::exists(interrupted.folder() / "snapshot.jsonl") == (snapshot_after < 1'000'000));
+  const auto results = sweep(folder.path(), true, snapshot_after);
   REQUIRE(results.ended_early() == "");
   REQUIRE(results.folder() == interrupted.folder());
   CHECK(judged(results.folder(), kSameAsReports) == "True True True\n");

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "searchers/completed.hpp"
 #include "objectives/front.hpp"
+#include "searchers/completed.hpp"
 #include "searchers/given.hpp"
 #include "text/format.hpp"
 

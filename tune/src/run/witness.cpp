@@ -106,6 +106,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   }
   files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
   trackers_.open(folder());
+  trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
   already_ = known.now;
   events_ = known.events;
   const auto see_again = [&](const Event& event, const Trial* trial) {

@@ -7,6 +7,7 @@
 
 #include "output/mlflow/mlflow_tracker.hpp"
 #include "output/tensorboard/event_files.hpp"
+#include "output/trackers/earlier_reports.hpp"
 
 namespace troupe::tune {
 
@@ -72,6 +73,14 @@ void Trackers::start(Seconds now) {
   if (is_started_ || !clock_) return;
   clock_->start(now, std::chrono::system_clock::now());
   is_started_ = true;
+}
+
+void Trackers::see_before_snapshot(const std::filesystem::path& folder, std::uintmax_t bytes,
+                                   const std::vector<Trial>& trials) {
+  if (trackers_.empty()) return;
+  tell_earlier_reports(folder, bytes, trials, [&](const Event& event, const Trial& trial) {
+    for (const auto& tracker : trackers_) tracker->see(event, trial, clock_->at(event.now));
+  });
 }
 
 void Trackers::see_again(const Event& event, const Trial* trial) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -24,6 +25,9 @@ class Trackers {
   /// Before the first event. `folder`: of the run, whether it is new or not; empty: there is none.
   /// Throws std::runtime_error where files of an earlier driver cannot be taken away.
   void open(const std::filesystem::path& folder);
+  /// What earlier drivers did before a snapshot, whose first `bytes` of reports.jsonl say it.
+  void see_before_snapshot(const std::filesystem::path& folder, std::uintmax_t bytes,
+                           const std::vector<Trial>& trials);
   /// An event of a driver before this one.
   void see_again(const Event& event, const Trial* trial);
   void see(const Event& event, const Trial* trial);
