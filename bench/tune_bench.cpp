@@ -20,11 +20,12 @@
 
 #include "arguments.hpp"
 #include "core/harness.hpp"
+#include "tune/many_trials.hpp"
 
 /// What a search costs beside its training, on a private cluster of this machine: a takeover in
 /// population-based training, from the decision to the first report of the new attempt; a paused
 /// trial resumed, from its launch to its first report; trivial trials, each in a process of its
-/// own; reports, with all files written.
+/// own; reports, with all files written; one-second trials on 16 places; the driver's memory.
 ///
 ///   tune_bench [--json] [--smoke]
 namespace {
@@ -155,18 +156,8 @@ void takeovers(const troupe::bench::Report& report, const fs::path& folder) {
               "the same with LibTorch");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  troupe::bench::Options options;
-  troupe::bench::Arguments arguments("What a search costs beside its training, on this machine.");
-  arguments.flag("--json", options.json, "a JSON line for each figure");
-  arguments.flag("--smoke", options.smoke, "a few of each: shows that it runs, not how fast");
-  arguments.parse(argc, argv);
+void search_costs(const troupe::bench::Report& report, const fs::path& folder) {
   const auto cluster = troupe::init({.cpus = 4});
-  const fs::path folder =
-      fs::temp_directory_path() / fmt::format("troupe-tune-bench-{}", ::getpid());
-  const troupe::bench::Report report(options);
   takeovers(report, folder);
   report.print("trials_50_s", seconds_for<trivial>(50, 1, {}), "s",
                "50 trivial trials, a process each");
@@ -177,5 +168,20 @@ int main(int argc, char** argv) {
   report.print("reports_per_s",
                4 * each / seconds_for<reports>(4, each, (folder / "reports").string()), "/s",
                "of four trials at once, all files on");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  troupe::bench::Options options;
+  troupe::bench::Arguments arguments("What a search costs beside its training, on this machine.");
+  arguments.flag("--json", options.json, "a JSON line for each figure");
+  arguments.flag("--smoke", options.smoke, "a few of each: shows that it runs, not how fast");
+  arguments.parse(argc, argv);
+  const fs::path folder =
+      fs::temp_directory_path() / fmt::format("troupe-tune-bench-{}", ::getpid());
+  const troupe::bench::Report report(options);
+  search_costs(report, folder);
+  troupe::bench::many_trials(report);
   fs::remove_all(folder);
 }
