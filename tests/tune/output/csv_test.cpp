@@ -28,6 +28,7 @@ TEST_CASE("Python reads back what was written, columns that came late included",
   file.append({{"trial", "1"}, {"reason", "a, \"b\"\nc"}, {"loss", "0.5"}});
   file.append({{"trial", "2"}, {"loss", "nan"}, {"acc, top-1", "1"}});
   file.append({{"reason", "no trial"}});
+  CHECK(file.flush());
 
   const auto said = python(folder.path(), R"(
 import csv, json

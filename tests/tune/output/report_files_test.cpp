@@ -50,6 +50,7 @@ TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the sa
   auto experiment = search();
   auto files = ReportFiles::begin(folder.path(), kSpace, {{"seed", 1}}, "{}");
   run(experiment, files);
+  CHECK(files.flush().empty());
   files.write_summary(experiment, Seconds(5));
 
   const auto said = python(folder.path(), R"(
@@ -131,6 +132,7 @@ TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][
   experiment.started(0, Seconds(2));
   experiment.report(0, 2, {{"accuracy", 0.75}}, {}, Seconds(3));
   for (TrialId trial = 0; trial < 2; ++trial) experiment.ended(trial, Seconds(3));
+  CHECK(files.flush().empty());
   files.write_summary(experiment, Seconds(4));
 
   CHECK(python(folder.path(), R"(

@@ -221,10 +221,16 @@ TEST_CASE("TensorBoard reads what a trial reported after it took over another",
   experiment.relaunch(0, Seconds(4));
   experiment.started(0, Seconds(4));
   experiment.report(0, 2, {{"accuracy", 0.75}}, {}, Seconds(5));
+  // A retry goes on from the donor's checkpoint: what was reported since stays.
+  experiment.failed(0, "lost", Fault::System, Seconds(5));
+  experiment.next(Seconds(5));
+  experiment.started(0, Seconds(5));
+  experiment.report(0, 3, {{"accuracy", 0.5}}, {}, Seconds(6));
   for (TrialId trial = 0; trial < 2; ++trial) experiment.ended(trial, Seconds(6));
   CHECK(files.conclude(experiment, WallTime(Seconds(6))).empty());
   CHECK(judged(folder.path(), "print(scalars('trial-0'), scalars('trial-1'))") ==
-        "{'accuracy': [(1, 0.25, 1.0), (2, 0.75, 5.0)]} {'accuracy': [(1, 0.25, 1.0)]}\n");
+        "{'accuracy': [(1, 0.25, 1.0), (2, 0.75, 5.0), (3, 0.5, 6.0)]} {'accuracy': [(1, 0.25, "
+        "1.0)]}\n");
 }
 
 TEST_CASE("event files that a full disk did not take are whole once there is room",

@@ -74,27 +74,26 @@ TEST_CASE("nobody grows while a trial is to come, and by less than a factor",
   CHECK(why_of(decision) == "grows from 2 to 4 workers, which are free");  // a multiple of two
 }
 
-TEST_CASE("a trial whose larger gang cannot be had goes on in its first size, and stays so",
+TEST_CASE("a trial whose larger gang cannot be had goes on in its first size, however often",
           "[tune][resource_changing]") {
-  auto experiment = search(1, {.total = 4});
+  auto experiment = search(1, {.total = 64});
   launched(experiment);
-  CHECK(std::holds_alternative<Pause>(reported(experiment, 0, 1)));
-  experiment.ended(0, Seconds(1));
-  CHECK(launched(experiment).workers == 4);
-  experiment.failed(0, "no node has 4 CPUs", Fault::System, Seconds(2));
-  const auto again = launched(experiment);
-  CHECK(again.workers == 0);
-  CHECK(again.checkpoint == "some");
-  const auto decision = reported(experiment, 0, 2);
-  CHECK(why_of(decision) == "grows from 1 to 3 workers, which are free");  // less than what failed
-  experiment.ended(0, Seconds(3));
-  CHECK(launched(experiment).workers == 3);
-  experiment.failed(0, "no node has 3 CPUs", Fault::System, Seconds(2));
-  launched(experiment);
-  CHECK(std::holds_alternative<Pause>(reported(experiment, 0, 3)));
-  experiment.ended(0, Seconds(3));
-  CHECK(launched(experiment).workers == 2);
-  CHECK(experiment.trials()[0].failures == 0);
+  std::int64_t t = 0;
+  for (int size = 64; size >= 2; size /= 2) {
+    CAPTURE(size);
+    CHECK(std::holds_alternative<Pause>(reported(experiment, 0, ++t)));
+    experiment.ended(0, Seconds(1));
+    CHECK(launched(experiment).workers == size);
+    experiment.failed(0, "there is no room", Fault::System, Seconds(2));
+    const auto again = launched(experiment);
+    CHECK(again.workers == 0);
+    CHECK(again.checkpoint == "some");
+  }
+  CHECK(std::holds_alternative<GoOn>(reported(experiment, 0, ++t)));
+  const auto& trial = experiment.trials()[0];
+  CHECK(trial.failures == 0);
+  CHECK(trial.restarts == 0);
+  CHECK(trial.restart_reason == "there is no room");
 }
 
 TEST_CASE("a search whose trials grow is replayed, and goes on, at any place",

@@ -155,3 +155,15 @@ TEST_CASE("a population's scheduler refuses conditions and functions", "[tune][s
   CHECK_THROWS_WITH(tune::run<reports_loss>(wanted),
                     Catch::Contains("make a plain domain of field 'warmup'"));
 }
+
+TEST_CASE("a function of the configuration that gives nothing of use is refused by its field",
+          "[tune][space]") {
+  auto wanted = options(4);
+  wanted.space = {{"steps", 0}, {"lr", [](const Config& config) { return 1.0 / config.steps; }}};
+  CHECK_THROWS_WITH(tune::run<reports_loss>(wanted),
+                    Catch::Contains("computes field 'lr' cannot be used with steps=0: it is not "
+                                    "finite"));
+  wanted.space = {{"lr", [](const Config&) -> double { throw std::runtime_error("a typo"); }}};
+  CHECK_THROWS_WITH(tune::run<reports_loss>(wanted),
+                    Catch::Contains("field 'lr'") && Catch::Contains("a typo"));
+}

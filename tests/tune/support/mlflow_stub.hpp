@@ -57,6 +57,8 @@ class MlflowStub {
     status_ = status;
     failing_path_ = path;
   }
+  /// Requests that were answered with another status than 200.
+  int refused() const { return refused_; }
   /// As a server does with connections that are idle.
   void close_connections() {
     const std::lock_guard lock(connections_mutex_);
@@ -132,7 +134,10 @@ class MlflowStub {
         response.body() = dump(answer(request));
       } catch (const Refusal& refusal) {
         response.result(refusal.status);
-        response.body() = dump({{"error_code", refusal.code}, {"message", refusal.message}});
+        response.body() = refusal.status == 502  // of a gateway before it
+                              ? R"({"error_code":502,"message":null})"
+                              : dump({{"error_code", refusal.code}, {"message", refusal.message}});
+        ++refused_;
       } catch (const std::exception& wrong) {
         response.result(400);
         response.body() =
@@ -267,6 +272,7 @@ class MlflowStub {
   std::list<Connection> connections_;
   std::thread acceptor_thread_;
   std::atomic<std::size_t> requests_{0};
+  std::atomic<int> refused_ = 0;
   mutable std::mutex mutex_;  // of all below
   std::condition_variable let_go_;
   bool is_held_ = false;

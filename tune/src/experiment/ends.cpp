@@ -143,11 +143,14 @@ void Experiment::go_back(Trial& trial) {
 
 /// Counts a failure of a trial that was not told to end. -> what it counts as.
 Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Seconds now) {
-  if (fault == Fault::System && trial.restarts >= options_.system_retries) fault = Fault::Trial;
+  const bool has_grown = trial.workers > 0;
+  const bool is_used_up = !has_grown && trial.restarts >= options_.system_retries;
+  if (fault == Fault::System && is_used_up) fault = Fault::Trial;
   if (fault == Fault::System) {
     trial.restart_reason = why;
-    ++trial.restarts;
-    trial.workers = 0;  // there may be no room any more for a gang that has grown
+    // A larger gang was a favour, for which there may be no room any more.
+    if (!has_grown) ++trial.restarts;
+    trial.workers = 0;
   } else {
     trial.error = why;
     ++trial.failures;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "experiment/decision_json.hpp"
+#include "text/json_line.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -136,7 +137,32 @@ std::string header_after(const std::string& header, std::uint64_t events) {
   return dump(json);
 }
 
+namespace {
+
+/// Of which there are most.
+std::string reported_line(const Event& event) {
+  JsonLine line;
+  line.add("event", name_in(kEvents, event.kind))
+      .add("now", event.now.count())
+      .add("trial", event.trial)
+      .add("attempt", event.attempt)
+      .add("t", event.t)
+      .add("metrics", event.metrics);
+  if (!event.checkpoint.empty()) line.add("checkpoint", event.checkpoint);
+  const auto& decision = event.decision;
+  line.add("decision", name_of(decision));
+  if (const auto* exploit = std::get_if<Exploit>(&decision))
+    return line.add_json("exploit", dump(to_json(*exploit))).end();
+  if (!why_of(decision).empty()) line.add("reason", why_of(decision));
+  if (const auto rung = rung_of(decision)) line.add("rung", *rung);
+  if (!notice_of(decision).empty()) line.add("notice", notice_of(decision));
+  return line.end();
+}
+
+}  // namespace
+
 std::string to_line(const Event& event) {
+  if (event.kind == Event::Kind::Reported) return reported_line(event);
   Json json{{"event", name_in(kEvents, event.kind)}, {"now", event.now.count()}};
   if (event.kind == Event::Kind::Closed) {
     json["why"] = event.text;
@@ -158,12 +184,6 @@ std::string to_line(const Event& event) {
     json["why"] = event.text;
     json["fault"] = name_in(kFaults, event.fault);
     if (event.fault == Fault::Checkpoint) json.update(to_json(event.decision));
-  }
-  if (event.kind == Event::Kind::Reported) {
-    json["t"] = event.t;
-    json["metrics"] = to_json(event.metrics);
-    if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
-    json.update(to_json(event.decision));
   }
   return dump(json);
 }

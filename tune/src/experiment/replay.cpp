@@ -38,6 +38,19 @@ void Experiment::requeue_running(Seconds now) {
   for (const auto id : running) requeue(id, now);
 }
 
+namespace {
+
+std::string launch_text(TrialId trial, int attempt, std::int64_t after_t, std::size_t takeovers,
+                        int workers, const std::string& checkpoint, const Configuration& config) {
+  auto text = fmt::format("trial {} (attempt {}, after t={}", trial, attempt, after_t);
+  if (takeovers > 0) text += fmt::format(", takeover {}", takeovers);
+  if (workers > 0) text += fmt::format(", {} workers", workers);
+  if (!checkpoint.empty()) text += ", from " + checkpoint;
+  return text + ") with " + to_string(config);
+}
+
+}  // namespace
+
 void Experiment::apply_launch(const Event& event) {
   const bool is_replaced = event.trial < trials_.size() && trials_[event.trial].replaced;
   Decision mine;
@@ -55,11 +68,12 @@ void Experiment::apply_launch(const Event& event) {
     return;
   }
   throw std::invalid_argument(fmt::format(
-      "the journal launched trial {} (attempt {}, after t={}) with {}; this search {}", event.trial,
-      event.attempt, event.t, to_string(event.config),
-      launch ? fmt::format("launches trial {} (attempt {}, after t={}) with {}", launch->trial,
-                           launch->attempt, launch->after_t, to_string(launch->config))
-             : "launches nothing"));
+      "the journal launched {}; this search launches {}",
+      launch_text(event.trial, event.attempt, event.t, event.takeovers, event.workers,
+                  event.checkpoint, event.config),
+      launch ? launch_text(launch->trial, launch->attempt, launch->after_t, launch->takeovers,
+                           launch->workers, launch->checkpoint, launch->config)
+             : "nothing"));
 }
 
 void Experiment::apply_report(const Event& event) {

@@ -28,7 +28,9 @@ AppendFile::AppendFile(std::filesystem::path path) : path_{std::move(path)} {
 }
 
 AppendFile::~AppendFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  if (!kept_.empty()) write(kept_);
+  ::close(fd_);
 }
 
 AppendFile::AppendFile(AppendFile&& other) noexcept { *this = std::move(other); }
@@ -61,6 +63,19 @@ void AppendFile::append(std::string_view record) {
   if (!is_overflown_) kept_ += record;
 }
 
+void AppendFile::rename(std::filesystem::path path) {
+  std::error_code failed;
+  std::filesystem::rename(path_, path, failed);
+  if (failed)
+    throw std::runtime_error(fmt::format("cannot write {}: {}", path.string(), failed.message()));
+  path_ = std::move(path);
+}
+
+void AppendFile::append_later(std::string_view record) {
+  if (!trouble_.empty() || kept_.size() + record.size() > kMostLater) return append(record);
+  kept_ += record;
+}
+
 bool AppendFile::flush() {
   if (!kept_.empty()) kept_.erase(0, write(kept_));
   if (is_overflown_ && trouble_.empty()) {
@@ -74,6 +89,14 @@ bool AppendFile::flush() {
 std::uintmax_t AppendFile::size() const {
   struct stat status = {};
   return ::fstat(fd_, &status) == 0 ? static_cast<std::uintmax_t>(status.st_size) : 0;
+}
+
+/// So that a name in it outlives a machine without power. What cannot be synced is not.
+void sync_folder(const std::filesystem::path& file) {
+  const int folder = ::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
 }
 
 bool AppendFile::sync() {
@@ -91,7 +114,10 @@ void replace_file(const std::filesystem::path& path, std::string_view content, S
   const bool is_written = file.flush() && (sync == Sync::No || file.sync());
   const auto trouble = is_written ? std::string() : file.trouble();
   if (trouble.empty()) std::filesystem::rename(beside, path, failed);
-  if (trouble.empty() && !failed) return;
+  if (trouble.empty() && !failed) {
+    if (sync == Sync::Yes) sync_folder(path);
+    return;
+  }
   const auto why = trouble.empty()
                        ? fmt::format("cannot write {}: {}", path.string(), failed.message())
                        : trouble;

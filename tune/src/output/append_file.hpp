@@ -17,14 +17,23 @@ class AppendFile {
   /// no gap.
   static constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
+  /// Of what is to be written later.
+  static constexpr std::size_t kMostLater = std::size_t{64} << 10;
+
   AppendFile() = default;
   /// Makes or continues the file. Throws std::runtime_error with the path and the cause.
   explicit AppendFile(std::filesystem::path path);
+  /// Tries once more to write what is kept.
   ~AppendFile();
   AppendFile(AppendFile&& other) noexcept;
   AppendFile& operator=(AppendFile&& other) noexcept;
 
   void append(std::string_view record);
+  /// Gives the file another name. Throws std::runtime_error with the path and the cause.
+  void rename(std::filesystem::path path);
+  /// Writes it with the next append or flush, or once there are kMostLater bytes: for records that
+  /// can be had again.
+  void append_later(std::string_view record);
   /// Tries to write what is kept. -> true if nothing is left, and nothing was lost.
   bool flush();
   /// Returns once the disk has what was written. -> false, with trouble(), where that failed.
@@ -53,6 +62,9 @@ class AppendFile {
 enum class Sync : std::uint8_t { No, Yes };
 void replace_file(const std::filesystem::path& path, std::string_view content,
                   Sync sync = Sync::No);
+
+/// Returns once the disk knows the names in the file's folder, as far as it can be told.
+void sync_folder(const std::filesystem::path& file);
 
 /// Cuts a file after so many bytes, and after its last whole line within them; one that is not there
 /// stays so. -> false where it had fewer. Throws std::runtime_error with the path and the cause.

@@ -1,11 +1,15 @@
 #include "output/csv.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace troupe::tune {
 namespace {
@@ -18,8 +22,13 @@ std::string quoted(const std::string& field) {
 }
 
 std::string content_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in && std::filesystem::exists(path)) {
+    throw std::runtime_error(
+        fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)));
+  }
   std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
+  if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
   return std::move(text).str();
 }
 
@@ -124,16 +133,16 @@ void CsvFile::write(const std::vector<Cell>& record) {
   for (const auto& [name, value] : record) {
     fields[static_cast<std::size_t>(std::ranges::find(columns_, name) - columns_.begin())] = value;
   }
-  file_.append(csv_record(fields));
+  file_.append_later(csv_record(fields));
   ++rows_;
 }
 
 void CsvFile::append(std::vector<Cell> record) {
   waiting_.push_back(std::move(record));
-  flush();
+  write_waiting();
 }
 
-bool CsvFile::flush() {
+void CsvFile::write_waiting() {
   wide_trouble_.clear();
   while (!waiting_.empty() && wide_trouble_.empty()) {
     try {
@@ -143,6 +152,10 @@ bool CsvFile::flush() {
       wide_trouble_ = failed.what();
     }
   }
+}
+
+bool CsvFile::flush() {
+  write_waiting();
   return file_.flush() && waiting_.empty();
 }
 

@@ -36,6 +36,7 @@ class CsvFile {
                        std::uint64_t rows);
   /// Columns that the record lacks stay empty; of a column that stands in it twice, the last value
   /// counts.
+  /// It is in the file after the next flush() at the latest.
   void append(std::vector<Cell> record);
   /// Tries to write what is kept. -> true if nothing is left.
   bool flush();
@@ -46,6 +47,7 @@ class CsvFile {
   }
 
  private:
+  void write_waiting();
   void widen(const std::vector<Cell>& record);
   void write(const std::vector<Cell>& record);
 

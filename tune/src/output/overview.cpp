@@ -136,7 +136,7 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
   add_progress(overview, experiment, ranks);
-  show_front(overview, experiment);
+  if (most_rows == 0) show_front(overview, experiment);  // a table, drawn again and again, has none
   overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
   overview.ended_early = experiment.why_closed();

@@ -12,6 +12,7 @@
 #include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
 #include "objectives/front.hpp"
+#include "text/json_line.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -83,8 +84,19 @@ ReportFiles::Mark ReportFiles::mark() const {
 }
 
 void ReportFiles::begin_journal(const std::string& header) {
-  replace_file(folder_ / kJournal, header + "\n");
-  journal_ = AppendFile(folder_ / kJournal);
+  const auto beside = folder_ / (std::string(kJournal) + ".new");
+  std::error_code ignored;
+  std::filesystem::remove(beside, ignored);
+  AppendFile journal(beside);
+  journal.append(header + "\n");
+  if (!journal.flush() || !journal.sync()) {
+    const auto why = journal.trouble();
+    std::filesystem::remove(beside, ignored);
+    throw std::runtime_error(why);
+  }
+  journal.rename(folder_ / kJournal);
+  sync_folder(folder_ / kJournal);
+  journal_ = std::move(journal);
   journal_bytes_ = journal_.size();
 }
 
@@ -143,28 +155,29 @@ void ReportFiles::append_lineage() {
 void ReportFiles::write_report(const Event& event) {
   const auto action = name_of(event.decision);
   const auto& why = why_of(event.decision);
-  Json line{{"trial", event.trial},
-            {"attempt", event.attempt},
-            {"t", event.t},
-            {"time_s", event.now.count()},
-            {"config", tune::to_json(event.config)},
-            {"metrics", to_json(event.metrics)},
-            {"decision", action}};
+  JsonLine line;
+  line.add("trial", event.trial)
+      .add("attempt", event.attempt)
+      .add("t", event.t)
+      .add("time_s", event.now.count())
+      .add("config", event.config)
+      .add("metrics", event.metrics)
+      .add("decision", action);
   std::vector<CsvFile::Cell> cells{
       {"trial", std::to_string(event.trial)}, {"attempt", std::to_string(event.attempt)},
       {"t", std::to_string(event.t)},         {"time_s", to_string(event.now.count())},
       {"decision", std::string(action)},      {"reason", why}};
   if (const auto rung = rung_of(event.decision)) {
-    line["rung"] = *rung;
+    line.add("rung", *rung);
     cells.emplace_back("rung", std::to_string(*rung));
   }
-  if (!why.empty()) line["reason"] = why;
-  if (!event.checkpoint.empty()) line["checkpoint"] = event.checkpoint;
+  if (!why.empty()) line.add("reason", why);
+  if (!event.checkpoint.empty()) line.add("checkpoint", event.checkpoint);
   for (const auto& [name, value] : event.config)
     cells.emplace_back("config/" + name, to_string(value));
   for (const auto& metric : event.metrics)
     cells.emplace_back(metric_column(metric.name), to_string(metric.value));
-  lines_.append(dump(line) + "\n");
+  lines_.append_later(line.end() + "\n");
   table_.append(std::move(cells));
 }
 

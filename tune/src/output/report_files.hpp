@@ -49,8 +49,9 @@ class ReportFiles {
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
   std::string flush();
-  /// Appends; the journal last, so that what it says has been written is there. What a full disk
-  /// does not take is kept, and follows with what is written later, or with flush().
+  /// Appends: to the journal at once, to the others with flush() at the latest; a driver that dies
+  /// in between has the journal to make them from. What a full disk does not take is kept, and
+  /// follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
   /// Of go_on: files that lack records from before the mark, which nobody has any more.
   const std::vector<std::string>& shortened() const { return shortened_; }

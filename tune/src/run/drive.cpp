@@ -13,6 +13,7 @@ namespace troupe::tune {
 namespace {
 
 constexpr Seconds kTick{0.25};
+constexpr Seconds kPatienceToGrow{30};
 
 class Driver {
  public:
@@ -43,6 +44,7 @@ class Driver {
     if (std::holds_alternative<Done>(next)) return false;
     if (const auto* launch = std::get_if<Launch>(&next)) {
       unplaced_ = launch->trial;
+      asked_at_ = launcher_.now();
       after_t_[launch->trial] = launch->after_t;
       launcher_.launch(*launch);
     }
@@ -61,6 +63,7 @@ class Driver {
           fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
     }
     end_deaf_trials(now);
+    give_up_growth(now);
     if (!experiment_.closed()) return;
     if (!closed_at_) {
       closed_at_ = now;
@@ -77,6 +80,14 @@ class Driver {
       since = Seconds::max();
       if (replaced_.contains(trial)) deaf_.insert(trial);
     }
+  }
+
+  /// There may be no room for a gang that was to grow: its trial has been training, and goes on.
+  void give_up_growth(Seconds now) {
+    if (!unplaced_ || no_room_ || now - asked_at_ < kPatienceToGrow) return;
+    if (experiment_.trials()[*unplaced_].workers == 0) return;
+    no_room_ = unplaced_;
+    launcher_.end(*unplaced_);
   }
 
   void end_all() {
@@ -125,6 +136,14 @@ class Driver {
   }
 
   void fail(const GangEvent& event, Seconds now) {
+    const bool had_no_room = no_room_ == event.trial;
+    if (had_no_room) no_room_.reset();
+    if (had_no_room && !experiment_.closed()) {
+      forget(event.trial);
+      const auto why = fmt::format("there was no room for its larger gang within {}",
+                                   short_time(kPatienceToGrow));
+      return experiment_.failed(event.trial, why, Fault::System, now);
+    }
     const bool was_deaf = deaf_.contains(event.trial);
     forget(event.trial);
     if (!was_deaf) return experiment_.failed(event.trial, event.text, event.fault, now);
@@ -160,6 +179,8 @@ class Driver {
   const DriveLimits& limits_;
   const DriveHooks& hooks_;
   std::optional<TrialId> unplaced_;
+  Seconds asked_at_{0};             // for it
+  std::optional<TrialId> no_room_;  // was told to end, as its larger gang had not been placed
   std::map<TrialId, std::int64_t> after_t_;
   std::map<TrialId, Seconds> told_to_stop_;
   // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or,

@@ -109,7 +109,12 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
   if (plan.check_fields) plan.check_fields(needs.mutations);
   if (needs.workers > 0 && plan.is_sized)
     refuse("this .scheduler changes the size of gangs, and so does .sized; leave one of them out");
-  if (needs.workers > 0 && needs.workers != plan.workers) {
+  if (needs.own_search && plan.is_sized) {
+    refuse(
+        "this .scheduler changes configurations in gangs that run, whose size .sized takes from "
+        "them; leave it out, and give .each.workers");
+  }
+  if (needs.workers > 0 && needs.workers != plan.workers && !plan.is_in_process) {
     refuse(fmt::format("this .scheduler says that a trial begins with {}, and .each.workers is {}",
                        counted(static_cast<std::size_t>(needs.workers), "worker"), plan.workers));
   }

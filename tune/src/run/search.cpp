@@ -51,6 +51,16 @@ void check(const Each& each) {
   }
 }
 
+void check_sized(const Each& each) {
+  check(each);
+  if (each.workers < 1)
+    throw std::invalid_argument(
+        fmt::format("tune: .sized asks for {} workers, at least 1", each.workers));
+  if (each.context.type.empty()) return;
+  throw std::invalid_argument(
+      "tune: .sized gives a .context, which is the same for all trials: give it in .each.context");
+}
+
 void refuse_settings(const ContextSettings& settings) {
   if (settings.type.empty()) return;
   throw std::invalid_argument(fmt::format(

@@ -16,6 +16,9 @@
 namespace troupe::tune::detail {
 namespace {
 
+/// At the files, where event follows event: one write has the lines of many reports.
+constexpr Seconds kBetweenLooks{0.01};
+
 std::string header_of(const Experiment& experiment) {
   return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
 }
@@ -105,6 +108,10 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
                     folder().string(), refused.what()));
   }
   files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
+  // A machine that lost power may have lost the end of a journal that the snapshot knows.
+  const auto lines = std::ranges::count(open.substr(0, bytes), '\n');
+  const auto has = lines == 0 ? 0 : events_before(open) + static_cast<std::uint64_t>(lines) - 1;
+  if (lines == 0 || has < known.events) begin_journal(known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
   already_ = known.now;
@@ -140,14 +147,20 @@ void Witness::see(const Event& event, const Trial* trial) {
 }
 
 void Witness::tick(Seconds now) {
-  look_at_files(now);
-  if (files_ && files_->journal_bytes() >= snapshot_at_) take_snapshot(now);
+  if (now - looked_at_ >= kBetweenLooks || now < looked_at_) look_at_files(now);
+  const bool is_long = snapshot_after_ > 0 && files_ && files_->journal_bytes() >= snapshot_at_;
+  if (is_long) take_snapshot(now);
   if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
   trackers_.tick([&](const std::string& notice) { note(notice, now); });
   display_.tick(experiment_, now);
 }
 
+void Witness::begin_journal(std::uint64_t events) {
+  files_->begin_journal(events == 0 ? header_ : header_after(header_, events));
+}
+
 void Witness::take_snapshot(Seconds now) {
+  look_at_files(now);
   if (!trouble_.empty() || experiment_.closed()) return;
   const auto text = to_text({.events = events_,
                              .now = now,
@@ -159,7 +172,7 @@ void Witness::take_snapshot(Seconds now) {
   snapshot_at_ = std::max(snapshot_after_, 2 * text.size());
   try {
     replace_file(folder() / kSnapshotFile, text, Sync::Yes);
-    files_->begin_journal(header_after(header_, events_));
+    begin_journal(events_);
   } catch (const std::runtime_error& failed) {
     snapshot_at_ += files_->journal_bytes();
     note(std::string(failed.what()) + ". The journal goes on without it", now);
@@ -200,6 +213,7 @@ Outcome Witness::conclude(Seconds now) {
 
 /// Says once that a disk is full, and once that it is no more.
 void Witness::look_at_files(Seconds now) {
+  looked_at_ = now;
   if (!files_) return;
   const auto trouble = files_->flush();
   if (!trouble.empty() && trouble_.empty())

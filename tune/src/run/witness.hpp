@@ -40,6 +40,7 @@ class Witness {
  private:
   void take_up(const Plan& plan, Experiment& experiment);
   void take_up_rest(const Snapshot& snapshot);
+  void begin_journal(std::uint64_t events);
   void take_snapshot(Seconds now);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
@@ -52,13 +53,14 @@ class Witness {
   RunFolder folder_;
   std::optional<ReportFiles> files_;
   std::optional<CheckpointKeeper> keeper_;
-  Trackers trackers_;
   std::filesystem::path marker_;
   std::string header_;        // of the journal
   std::uint64_t events_ = 0;  // of the run, seen so far
   const std::uintmax_t snapshot_after_;
   std::uintmax_t snapshot_at_;  // bytes of the journal
+  Trackers trackers_;
   Seconds already_{0};
+  Seconds looked_at_{-1};
   std::string trouble_;  // with the files, when they were looked at last
   std::vector<std::string> notices_;
 };

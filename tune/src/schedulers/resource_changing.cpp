@@ -73,7 +73,7 @@ int ResourceChanging::share_of(const Trial& trial, const Population& population)
   }
   const auto most = options_.most == 0 ? options_.total : options_.most;
   const auto limit = limit_.find(trial.id);
-  const auto below = limit == limit_.end() ? std::numeric_limits<int>::max() : limit->second - 1;
+  const auto below = limit == limit_.end() ? std::numeric_limits<int>::max() : limit->second / 2;
   const auto share = std::min({options_.total / std::max(live, 1), most, below});
   return share / options_.first * options_.first;
 }

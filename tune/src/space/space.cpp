@@ -29,4 +29,10 @@ void refuse_twice(std::string_view field) {
   throw std::invalid_argument(fmt::format("field '{}' stands twice in the search space", field));
 }
 
+void refuse_computed(std::string_view field, const Configuration& so_far, std::string_view why) {
+  throw std::invalid_argument(
+      fmt::format("tune: the function that computes field '{}' cannot be used with {}: {}", field,
+                  so_far.empty() ? "no field before it" : to_string(so_far), why));
+}
+
 }  // namespace troupe::tune::detail

@@ -109,7 +109,7 @@ Results<troupe::detail::trainable_config<fn>> run_in(
                          using Gang = GangWorkers<fn, decltype(config_of)>;
                          auto each =
                              options.sized ? options.sized(config_of(work.config)) : options.each;
-                         if (options.sized) check(each);
+                         if (options.sized) check_sized(each);
                          if (work.workers > 0) each.workers = work.workers;
                          return std::make_unique<Gang>(each, config_of, work);
                        });

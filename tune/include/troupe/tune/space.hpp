@@ -226,6 +226,27 @@ SearchSpace checked(const Space<Config>& space) {
   return named;
 }
 
+namespace detail {
+/// Throws std::invalid_argument, naming field and configuration, where the function throws or returns
+/// a number that is not finite.
+[[noreturn]] void refuse_computed(std::string_view field, const Configuration& so_far,
+                                  std::string_view why);
+
+template <class Config>
+Scalar computed(const Dim<Config>& dim, const Config& config, const Configuration& so_far) {
+  try {
+    auto value = dim.computed(config);
+    const auto* real = std::get_if<double>(&value.value());
+    if (!real || std::isfinite(*real)) return value;
+    refuse_computed(dim.key.name(), so_far, "it is not finite");
+  } catch (const std::invalid_argument&) {
+    throw;
+  } catch (const std::exception& thrown) {
+    refuse_computed(dim.key.name(), so_far, thrown.what());
+  }
+}
+}  // namespace detail
+
 /// Of a space with conditions or functions: makes of a value for each searched field what a trial is
 /// to run with. Fields whose condition does not hold are left out, and those that are computed stand
 /// at their place. Empty: the space has neither.
@@ -246,7 +267,7 @@ Completion completion_of(const Space<Config>& space, const Config& base) {
       const auto is_this = [&](const auto& field) { return field.first == name; };
       const auto at = std::ranges::find_if(drawn, is_this);
       if (dim.is_searched() && at == drawn.end()) continue;
-      auto value = dim.is_searched() ? at->second : dim.computed(config);
+      auto value = dim.is_searched() ? at->second : detail::computed(dim, config, completed);
       detail::assign(config, dim.key.index(), value);
       completed.emplace_back(name, std::move(value));
     }

@@ -71,6 +71,7 @@ void HttpClient::connect(const Endpoints& endpoints) {
 }
 
 void HttpClient::write() {
+  parser_.reset();  // of the answer before
   http::async_write(stream_, request_, [this](Error error, std::size_t) {
     if (error) return fail(error);
     read();

@@ -44,11 +44,17 @@ bool may_pass(unsigned status) {
          status >= 500;
 }
 
+/// Empty where there is none: a gateway's answer may have anything.
+std::string text_in(const Json& content, const char* key) {
+  const auto at = content.find(key);
+  return at != content.end() && at->is_string() ? at->get<std::string>() : std::string();
+}
+
 /// "403 PERMISSION_DENIED: what the server says".
 std::string text_of(const HttpAnswer& http, const Json& content) {
   if (http.status == 0) return http.error;
-  const auto code = content.value("error_code", "");
-  const auto message = clipped(content.value("message", ""), 300);
+  const auto code = text_in(content, "error_code");
+  const auto message = clipped(text_in(content, "message"), 300);
   auto text = fmt::format("it answers {}", http.status);
   if (!code.empty()) text += fmt::format(" {}: {}", code, message);
   if (http.status == 401 || http.status == 403)
@@ -185,10 +191,8 @@ void MlflowTracker::sum_up() {
 /// begin.
 bool MlflowTracker::move_on() {
   const auto is_busy = [](const auto& client) { return client->is_busy(); };
-  if (std::ranges::any_of(clients_, is_busy)) {
-    io_.restart();
-    io_.poll();
-  }
+  io_.restart();
+  io_.poll();
   if (Clock::now() < retry_at_) return false;
   bool has_begun = false;
   for (auto& client : clients_) {
@@ -234,7 +238,7 @@ void MlflowTracker::on_answer(Outbox::Request request, const HttpAnswer& http) {
   if (is_taken) answer.kind = Answer::Kind::Taken;
   if (!is_taken && !may_pass(http.status)) {
     answer.kind = Answer::Kind::Refused;
-    answer.code = answer.content.value("error_code", "");
+    answer.code = text_in(answer.content, "error_code");
   }
   const bool is_step = answer.code == "RESOURCE_DOES_NOT_EXIST" && kind == Kind::FindExperiment;
   const bool is_of_best = kind == Kind::CreateRun && request.run && request.run == best_;

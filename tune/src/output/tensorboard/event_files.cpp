@@ -53,7 +53,9 @@ void EventFiles::see(const Event& event, const Trial& trial, WallTime wall) {
   switch (event.kind) {
     case Event::Kind::Launched:
       begin(trial, wall);
-      if (event.takeovers > 0) append(name_of(trial.id), restart_record(wall, event.t + 1), wall);
+      // A retry goes on after reports that a reader is to keep.
+      if (std::exchange(takeovers_[trial.id], event.takeovers) != event.takeovers)
+        append(name_of(trial.id), restart_record(wall, event.t + 1), wall);
       break;
     case Event::Kind::Reported:
       describe_experiment(event.metrics, wall);

@@ -75,6 +75,7 @@ class EventFiles final : public Tracker {
   std::set<Name> made_;         // that have their first records
   std::set<Name> behind_;       // that are not whole
   std::set<TrialId> ended_;
+  std::map<TrialId, std::size_t> takeovers_;  // of the trial's last launch
   bool is_described_ = false;
   bool is_overflown_ = false;  // from then on nothing more is written
   std::string trouble_;        // when tick() looked last

@@ -18,9 +18,11 @@ void check(const Mlflow& mlflow) {
   ServerUrl::parse(mlflow.url);
   if (mlflow.experiment.empty())
     throw std::invalid_argument("tune: .mlflow.experiment is empty; name one");
-  if (mlflow.deadline.count() < 0 || mlflow.most_waiting == 0) {
+  constexpr std::chrono::hours most{24};
+  if (mlflow.deadline.count() < 0 || mlflow.deadline > most || mlflow.most_waiting == 0) {
     throw std::invalid_argument(
-        fmt::format("tune: .mlflow.deadline is {} ms, at least 0, and .most_waiting {}, at least 1",
+        fmt::format("tune: .mlflow.deadline is {} ms, 0 to 24 hours, and .most_waiting {}, at "
+                    "least 1",
                     mlflow.deadline.count(), mlflow.most_waiting));
   }
 }

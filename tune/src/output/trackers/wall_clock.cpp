@@ -43,9 +43,10 @@ void WallClock::start(Seconds now, WallTime wall) {
   parts_.push_back({now, wall});
   if (folder_.empty()) return;
   try {
-    AppendFile(folder_ / kClockFile)
-        .append(dump({{"time_s", now.count()}, {"unix_s", wall.time_since_epoch().count()}}) +
-                "\n");
+    const auto path = folder_ / kClockFile;
+    if (std::filesystem::exists(path)) cut_file(path, std::filesystem::file_size(path));
+    AppendFile(path).append(
+        dump({{"time_s", now.count()}, {"unix_s", wall.time_since_epoch().count()}}) + "\n");
   } catch (const std::runtime_error&) {
     // The folder's other files say that it cannot be written.
   }

@@ -103,6 +103,7 @@ struct Plan {
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
   int workers = 1;
+  bool is_in_process = false;
   bool is_sized = false;          ///< each trial's configuration says how large its gang is
   ContextSettings settings = {};  ///< of each rank's context
   Show show = Show::Auto;
@@ -151,6 +152,7 @@ Plan plan_of(const Options<Config>& options) {
           .mlflow = options.mlflow,
           .resume = options.resume,
           .workers = options.in_process ? 1 : options.each.workers,
+          .is_in_process = options.in_process,
           .is_sized = bool(options.sized),
           .settings = options.each.context,
           .show = options.show,
@@ -159,6 +161,8 @@ Plan plan_of(const Options<Config>& options) {
 
 /// Throws std::invalid_argument where no gang can ever be asked for with these options.
 void check(const Each& each);
+/// Of what `.sized` returns; likewise, and where it has a context.
+void check_sized(const Each& each);
 /// For a function that takes a tune::Context. Throws std::invalid_argument where there are any.
 void refuse_settings(const ContextSettings& settings);
 

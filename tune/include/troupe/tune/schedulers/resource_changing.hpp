@@ -21,8 +21,8 @@ struct ResourceChangingOptions {
 /// `base` paused waits, the `total` workers are shared evenly among the trials that are not over. One
 /// that can have `factor` times as many as it has is paused at its next checkpoint, and goes on from
 /// that with its larger gang at once. All else is as `base` says. After a failure of the cluster, and
-/// where it has no room after all, a trial goes on in its first size, and is not given again the one
-/// that it lost.
+/// where it has no room after all, a trial goes on in its first size, which counts neither as a
+/// failure nor as a restart, and is offered at most half of what it lost from then on.
 ///
 /// A function like `base`, of the number of trials besides. The function that is trained has to take
 /// up a checkpoint that fewer ranks wrote.
@@ -53,7 +53,7 @@ class ResourceChanging final : public TrialScheduler {
   ResourceChangingOptions options_;
   std::map<TrialId, int> growing_;  // paused, or about to be: to so many workers
   std::map<TrialId, int> grown_;    // that they have
-  std::map<TrialId, int> limit_;    // of trials that lost a gang of so many: fewer than those
+  std::map<TrialId, int> limit_;    // of trials that lost a gang of so many
 };
 
 /// `.scheduler = tune::resource_changing(tune::asha({.max_t = 81}), {.total = 16})`. Throws like the
