@@ -195,6 +195,21 @@ TEST_CASE("a run that has just begun has a table too", "[tune][render]") {
         "tune: min loss, 0.0 s, 0 trials\nbest: none yet\n");
 }
 
+TEST_CASE("a trial that was under way when its run was killed has a line of its own",
+          "[tune][render]") {
+  Trial trial{.id = 3, .attempt = 1, .t = 6};
+  CHECK(line_about(Event::Kind::Requeued, trial, nullptr) ==
+        "[  3.2 s] trial 3 was under way at t=6, and begins again: it has no checkpoint\n");
+  trial.checkpoint = "trials/3/4";
+  trial.checkpoint_t = 4;
+  CHECK(line_about(Event::Kind::Requeued, trial, nullptr) ==
+        "[  3.2 s] trial 3 was under way at t=6, and goes on from its checkpoint of t=4\n");
+  trial.status = Status::Stopped;
+  trial.reason = "the run ended: ended by the user (SIGINT)";
+  CHECK(line_about(Event::Kind::Ended, trial, nullptr) ==
+        "[  3.2 s] trial 3 ended with the run: ended by the user (SIGINT). No best yet.\n");
+}
+
 TEST_CASE("lines where there is no terminal", "[tune][render]") {
   auto trial = trial_seven();
   Trial best{.id = 3};

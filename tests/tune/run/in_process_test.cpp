@@ -225,3 +225,13 @@ TEST_CASE("where no trial has a value, asking for the best says why", "[tune][ru
       Catch::Contains("no best trial: none reported a finite 'accuracy'; trial 0 is errored:") &&
           Catch::Contains("batch too large"));
 }
+
+TEST_CASE("going on needs a folder to go on in", "[tune][run]") {
+  CHECK_THROWS_WITH(tune::run<train>({.trials = 1,
+                                      .metric = "accuracy",
+                                      .resume = true,
+                                      .show = tune::Show::None,
+                                      .in_process = true}),
+                    Catch::Contains(".resume goes on with the last run in .storage") &&
+                        Catch::Contains("name a folder"));
+}

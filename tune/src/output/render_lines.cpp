@@ -14,7 +14,9 @@ std::string best_so_far(const Trial* best, const Objective& objective) {
 
 std::string how_it_ended(const Trial& trial, const Objective& objective) {
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
+  constexpr std::string_view with_run = "the run ended: ";
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
+  if (text.starts_with(with_run)) text = "ended with the run: " + text.substr(with_run.size());
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
     text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best),
@@ -28,6 +30,12 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best,
   if (event.kind == Kind::Started) {
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
     return fmt::format("started{}: {}", attempt, short_text(trial.config));
+  }
+  if (event.kind == Kind::Requeued && !trial.over()) {
+    return fmt::format("was under way at t={}, and {}", trial.t,
+                       trial.checkpoint.empty() ? std::string("begins again: it has no checkpoint")
+                                                : fmt::format("goes on from its checkpoint of t={}",
+                                                              trial.checkpoint_t));
   }
   if (event.kind == Kind::Failed && event.fault == Fault::System && !trial.over()) {
     return fmt::format("was lost by the cluster (attempt {}), will be started again: {}",

@@ -41,6 +41,9 @@ Display display_of(Show show) {
 /// Of the run to go on with; empty: a new one is to begin.
 std::filesystem::path folder_to_take_up(const Plan& plan) {
   if (!plan.resume_folder.empty()) return std::filesystem::absolute(plan.resume_folder);
+  if (plan.resume && plan.storage.empty())
+    throw std::invalid_argument(
+        "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
   return plan.resume ? last_unfinished(std::filesystem::absolute(plan.storage))
                      : std::filesystem::path();
 }
