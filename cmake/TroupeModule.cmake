@@ -15,11 +15,12 @@ add_custom_target(troupe_installed)
 #   [DEPENDENCIES <targets>...]           what its public headers use
 #   [PRIVATE_DEPENDENCIES <targets>...]   what only its sources use
 #   [PRECOMPILED <header>]                what most of its sources include of other libraries
-#   [INTERNALS <modules>...])             modules whose private headers its sources may use
+#   [INTERNALS <modules>...]              modules whose private headers its sources may use
+#   [PRIVATE])                            a part of this tree's programs: no public headers, not installed
 # makes the static library troupe_<name>, also called troupe::<name>, and its part of the package: collective, train and
 # tune are components of their own, what lies below them is component runtime.
 function(troupe_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "PRIVATE" "PRECOMPILED"
     "HEADERS;SOURCES;CAPNP;DEPENDENCIES;PRIVATE_DEPENDENCIES;INTERNALS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -39,9 +40,11 @@ function(troupe_module name)
   endif()
 
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_include_directories(${target}
-    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    PRIVATE ${private_dirs})
+  if(NOT arg_PRIVATE)
+    target_include_directories(${target}
+      PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  endif()
+  target_include_directories(${target} PRIVATE ${private_dirs})
   target_link_libraries(${target} PUBLIC ${arg_DEPENDENCIES} PRIVATE ${arg_PRIVATE_DEPENDENCIES})
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}
@@ -53,6 +56,9 @@ function(troupe_module name)
     target_precompile_headers(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PRECOMPILED})
   endif()
 
+  if(arg_PRIVATE)
+    return()
+  endif()
   install(TARGETS ${target} EXPORT troupe_${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT ${component})
   _troupe_strip_archive(${target} ${component})
@@ -73,6 +79,9 @@ function(troupe_program name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDENCIES})
   troupe_use_internals(${name} ${arg_INTERNALS})
   _troupe_compile_in_batches(${name})
+  if("troupe::train" IN_LIST arg_DEPENDENCIES)
+    troupe_precompile_torch(${name})
+  endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/src)
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
   endif()
@@ -80,6 +89,28 @@ function(troupe_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
     add_dependencies(troupe_installed ${name})
   endif()
+endfunction()
+
+# Has a program that uses LibTorch take what such programs include of it from one precompiled header: parsing that is most
+# of the time that one source takes.
+function(troupe_precompile_torch target)
+  if(NOT TROUPE_UNITY)
+    return()
+  endif()
+  if(NOT TARGET troupe_torch_headers)
+    set(source ${PROJECT_BINARY_DIR}/cmake/troupe_torch_headers.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+    add_executable(troupe_torch_headers ${source})
+    target_link_libraries(troupe_torch_headers PRIVATE troupe::train)
+    target_precompile_headers(troupe_torch_headers PRIVATE
+      <torch/nn/functional/loss.h>
+      <torch/nn/modules/activation.h>
+      <torch/nn/modules/container/sequential.h>
+      <torch/nn/modules/linear.h>
+      <torch/optim/sgd.h>
+      <torch/utils.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM troupe_torch_headers)
 endfunction()
 
 # Lets a target of this tree include the private headers of modules: tests, `troupe` itself, the module above.
@@ -131,6 +162,6 @@ endfunction()
 
 function(_troupe_compile_in_batches target)
   if(TROUPE_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
 endfunction()

@@ -11,15 +11,20 @@ set(_troupe_test_environment
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
 
-# TROUPE_READERS_PYTHON: the Python with the packages of setup/readers.txt, where `./run setup` puts it.
+# TROUPE_READERS_PYTHON, TROUPE_PACKAGE_PYTHON: the Pythons with the packages of setup/readers.txt and setup/python.txt, where
+# `./run setup` puts them.
 if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
-  set(_troupe_readers_cache "$ENV{HOME}/.cache")
+  set(_troupe_packages_cache "$ENV{HOME}/.cache")
 else()
-  set(_troupe_readers_cache "$ENV{XDG_CACHE_HOME}")
+  set(_troupe_packages_cache "$ENV{XDG_CACHE_HOME}")
 endif()
-file(SHA256 ${CMAKE_CURRENT_LIST_DIR}/setup/readers.txt _troupe_readers_hash)
-string(SUBSTRING ${_troupe_readers_hash} 0 12 _troupe_readers_hash)
-set(TROUPE_READERS_PYTHON ${_troupe_readers_cache}/troupe/readers-${_troupe_readers_hash}/bin/python)
+function(_troupe_find_packages name variable)
+  file(SHA256 ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/setup/${name}.txt hash)
+  string(SUBSTRING ${hash} 0 12 hash)
+  set(${variable} ${_troupe_packages_cache}/troupe/${name}-${hash}/bin/python PARENT_SCOPE)
+endfunction()
+_troupe_find_packages(readers TROUPE_READERS_PYTHON)
+_troupe_find_packages(python TROUPE_PACKAGE_PYTHON)
 
 # Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast or checked.
 function(_troupe_test_runner)
@@ -34,17 +39,23 @@ function(_troupe_test_runner)
   endif()
 endfunction()
 
-# What nearly every test includes is parsed once; a test's own code need not be fast, only what it tests.
-set(_troupe_test_options $<$<CONFIG:RelWithDebInfo>:-O1>)
-function(_troupe_precompile_for target)
-  if(NOT TARGET troupe_test_headers)
-    add_executable(troupe_test_headers ${_troupe_test_support}/precompiled.cpp)
-    target_link_libraries(troupe_test_headers PRIVATE Catch2::Catch2)
-    target_compile_options(troupe_test_headers PRIVATE ${_troupe_test_options})
-    target_precompile_headers(troupe_test_headers PRIVATE ${_troupe_test_support}/precompiled.hpp)
+# What nearly every test includes is parsed once, for tests whose own code is optimised and for the others: it need not be
+# fast where it does little, and is compiled in two thirds of the time.
+function(_troupe_precompile_for target is_optimised)
+  set(headers troupe_test_headers)
+  set(options $<$<CONFIG:RelWithDebInfo>:-O0>)
+  if(is_optimised)
+    set(headers troupe_optimised_test_headers)
+    set(options $<$<CONFIG:RelWithDebInfo>:-O1>)
   endif()
-  target_compile_options(${target} PRIVATE ${_troupe_test_options})
-  target_precompile_headers(${target} REUSE_FROM troupe_test_headers)
+  if(NOT TARGET ${headers})
+    add_executable(${headers} ${_troupe_test_support}/precompiled.cpp)
+    target_link_libraries(${headers} PRIVATE Catch2::Catch2)
+    target_compile_options(${headers} PRIVATE ${options})
+    target_precompile_headers(${headers} PRIVATE ${_troupe_test_support}/precompiled.hpp)
+  endif()
+  target_compile_options(${target} PRIVATE ${options})
+  target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()
 
 # troupe_tests(<module>
@@ -56,10 +67,11 @@ endfunction()
 #   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
 #   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
+#   [OPTIMISED]                 its own code computes for seconds
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
     "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -73,12 +85,14 @@ function(troupe_tests module)
 
   set(target test_${arg_NAME})
   add_executable(${target} ${arg_SOURCES})
-  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${_troupe_test_support})
   if(TROUPE_UNITY AND NOT arg_ALONE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
   endif()
-  if(NOT module STREQUAL train)  # LibTorch has a CHECK of its own, and must come before Catch2
-    _troupe_precompile_for(${target})
+  if(module STREQUAL train)  # LibTorch has a CHECK of its own, and must come before Catch2
+    troupe_precompile_torch(${target})
+  else()
+    _troupe_precompile_for(${target} "${arg_OPTIMISED}")
   endif()
   if(TARGET troupe_${module})
     target_link_libraries(${target} PRIVATE troupe_${module})
@@ -117,4 +131,21 @@ else()
 endif()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include_file})
+endfunction()
+
+# troupe_test_paths(<target> [<NAME> <path>]...)
+# NAME in the sources is that path. What is in this clone, or beside it, is named as seen from where it is built
+# (tests/support/built.hpp), so that the sources of all clones are compiled alike.
+function(troupe_test_paths target)
+  cmake_path(GET PROJECT_SOURCE_DIR PARENT_PATH around)
+  math(EXPR last "${ARGC} - 1")
+  foreach(at RANGE 1 ${last} 2)
+    math(EXPR next "${at} + 1")
+    set(path "${ARGV${next}}")
+    cmake_path(IS_PREFIX around "${path}" NORMALIZE is_near)
+    if(path MATCHES "^[$]<" OR is_near)
+      set(path "$<PATH:RELATIVE_PATH,${path},${PROJECT_BINARY_DIR}>")
+    endif()
+    target_compile_definitions(${target} PRIVATE "${ARGV${at}}=::troupe::test::built(\"${path}\")")
+  endforeach()
 endfunction()

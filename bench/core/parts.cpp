@@ -1,16 +1,20 @@
 // Where the time of one call goes: each step of it alone, on one thread, without its other process.
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <troupe/detail/call.hpp>
 #include <troupe/troupe.hpp>
 
 #include "calls/channel/in_channel.hpp"
 #include "calls/channel/out_channel.hpp"
+#include "calls/timeline/call_history.hpp"
 #include "cases.hpp"
 #include "counter.hpp"
 #include "objects/object.hpp"
+#include "os/ticks.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -76,6 +80,17 @@ class Parts {
 
 detail::CallSpec packed(int x) { return detail::make_method_call<Counter, &Counter::add>(x); }
 
+/// What `troupe timeline` costs where a call runs, with two readings of the clock.
+void note_call(const Parts& parts, const detail::Function& function) {
+  std::vector<std::uint64_t> memory(runtime::CallHistory::bytes() / sizeof(std::uint64_t) + 1);
+  runtime::CallHistory history(memory.data());
+  parts.time("note_in_history", [&](int) {
+    history.begin(runtime::CallHistory::Kind::Method, &function, function.key.label, {},
+                  os::ticks());
+    history.end(os::ticks(), false);
+  });
+}
+
 }  // namespace
 
 void call_parts(const Report& report) {
@@ -132,6 +147,7 @@ void call_parts(const Report& report) {
   std::vector<detail::Payload> arguments{std::get<detail::Payload>(call.arguments[0])};
   parts.time("decode_invoke_encode", [&](int) { add->invoke(&counter, arguments); });
   both.out->stop_waiting();
+  note_call(parts, *add);
 }
 
 }  // namespace troupe::bench

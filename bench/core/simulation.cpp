@@ -216,7 +216,7 @@ void Simulation::note(const LeaseLost& e) {
   to_ask_again_.push_back(e.requester);
 }
 
-void Simulation::note(const Refused& e) {
+void Simulation::note(const scheduler::Refused& e) {
   throw std::runtime_error(fmt::format("seed {}: refused: {}", seed_, e.reason));
 }
 

@@ -10,12 +10,12 @@
 namespace troupe::bench {
 namespace {
 
-int small(int x) { return x; }
+int returned(int x) { return x; }
 
 std::vector<Ref<int>> submit(int count) {
   std::vector<Ref<int>> refs;
   refs.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) refs.push_back(task<small>(1));
+  for (int i = 0; i < count; ++i) refs.push_back(task<returned>(1));
   return refs;
 }
 
@@ -35,7 +35,7 @@ double settled_rss_bytes() {
 }  // namespace
 
 void tasks(const Report& report) {
-  report.latency("task_sync", sized(report, 300, 20), [] { task<small>(1).get(); });
+  report.latency("task_sync", sized(report, 300, 20), [] { task<returned>(1).get(); });
   const int calls = sized(report, 1000, 50);
   report.rate("task_async", "1/s", calls, [&] {
     for (const auto& ref : submit(calls)) ref.get();

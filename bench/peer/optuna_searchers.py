@@ -128,6 +128,13 @@ def search_front(algorithm, name, seed):
     return values
 
 
+def error_of_median(ordered):
+    """Half of the distance between the values that stand sqrt(n)/2 places below and above the median."""
+    n = len(ordered)
+    below, above = max(0, math.floor((n - math.sqrt(n)) / 2)), min(n - 1, math.ceil((n + math.sqrt(n)) / 2))
+    return (ordered[above] - ordered[below]) / 2
+
+
 def measure_fronts(algorithm, seeds, pool):
     for name, (_, best) in FRONTS.items():
         print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
@@ -142,7 +149,9 @@ def measure(algorithm, seeds, pool):
         print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
         searches = list(pool.map(search, [algorithm] * seeds, [name] * seeds, range(seeds)))
         for at in REGRETS_AT:
-            say(f"{name}/{algorithm}@{at}", statistics.median(min(values[:at]) for values in searches) - optimum, "regret")
+            regrets = sorted(min(values[:at]) - optimum for values in searches)
+            say(f"{name}/{algorithm}@{at}", statistics.median(regrets), "regret")
+            say(f"{name}/{algorithm}@{at}/error", error_of_median(regrets), "regret")
     make, timed_after = SAMPLERS[algorithm]
     function, ranges, _ = FUNCTIONS["hartmann6"]
     seconds = values_of(make(0), function, ranges, timed_after + 51)[1]  # alone, the pool has nothing to do

@@ -44,6 +44,14 @@ def trivial(config):
     tune.report({"score": config["x"]})
 
 
+REPORTS = 1000  # of each of four trials
+
+
+def reports(config):
+    for _ in range(REPORTS):
+        tune.report({"score": config["x"]})
+
+
 def sleeps(config):
     time.sleep(1)
     tune.report({"score": config["x"]})
@@ -68,6 +76,15 @@ def takeovers():
     return seconds
 
 
+def print_figure(name, value, unit):
+    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+
+
+def many(function, trials, name):
+    """-> the seconds of so many trials that differ in nothing."""
+    return fit(function, {"x": tune.grid_search(list(range(trials)))}, tune.TuneConfig(reuse_actors=True), name)
+
+
 def main():
     ray.init(num_cpus=4, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     scheduler = PopulationBasedTraining(time_attr="training_iteration", perturbation_interval=2, metric="score", mode="max",
@@ -76,15 +93,14 @@ def main():
         tune.TuneConfig(num_samples=2, scheduler=scheduler, reuse_actors=True), "pbt")
     seconds = takeovers()
     if seconds:
-        print(json.dumps({"name": "takeover_ms", "value": 1e3 * statistics.median(seconds), "unit": "ms"}), flush=True)
-    space = {"x": tune.grid_search(list(range(50)))}
-    print(json.dumps({"name": "trials_50_s", "value": fit(trivial, space, tune.TuneConfig(reuse_actors=True), "trials"),
-                      "unit": "s"}), flush=True)
+        print_figure("takeover_ms", 1e3 * statistics.median(seconds), "ms")
+    print_figure("trials_50_s", many(trivial, 50, "trials"), "s")
+    print_figure("trials_1000_s", many(trivial, 1000, "trials_1000"), "s")
+    print_figure("reports_per_s", 4 * REPORTS / many(reports, 4, "many_reports"), "/s")
     ray.shutdown()
     ray.init(num_cpus=16, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-    space = {"x": tune.grid_search(list(range(64)))}
-    print(json.dumps({"name": "one_second_trials_64_s", "value": fit(sleeps, space, tune.TuneConfig(reuse_actors=True), "sleeps"),
-                      "unit": "s"}), flush=True)
+    print_figure("one_second_trials_64_s", many(sleeps, 64, "sleeps"), "s")
+    print_figure("one_second_trials_1000_s", many(sleeps, 1000, "sleeps_1000"), "s")
 
 
 if __name__ == "__main__":

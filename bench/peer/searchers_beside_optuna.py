@@ -7,7 +7,9 @@ Optuna is installed into a virtual environment in the cache, outside the tree. W
 ends with success: there is no peer to compare with.
 """
 import argparse
+import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -17,9 +19,9 @@ from pathlib import Path
 
 from beside_ray import NoPeer, cached, checked
 
-# GPSampler needs PyTorch too, which is too large to install for one row: without it that row has no peer.
 PINS = ["optuna==5.0.0", "scipy", "cmaes==0.13.1"]
 SOURCE = Path(__file__).resolve().parent / "optuna_searchers.py"
+TORCH = SOURCE.parents[2] / "cmake/setup/frameworks_torch.txt"
 
 
 def install(folder):
@@ -29,9 +31,20 @@ def install(folder):
              "--disable-pip-version-check", *PINS], "pip cannot install Optuna")
 
 
-def figures_of(command):
+def with_torch():
+    """The environment for Optuna's GPSampler, which needs PyTorch: the one that `./run test frameworks -- torch` has
+    installed, as 4 GB are too much for one row. Where it is not there, that row has no peer."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "troupe"
+    folder = cache / f"frameworks_torch-{hashlib.sha256(TORCH.read_bytes()).hexdigest()[:12]}"
+    packages = next(folder.glob("lib/python3*/site-packages"), None)
+    # A thread each, as seeds run in processes of their own.
+    return {**os.environ, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(packages)} if packages else {})}
+
+
+def figures_of(command, environment=None):
     """name -> (value, unit)."""
-    run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                         env=environment)
     if run.returncode != 0:
         raise NoPeer(f"{command[0]} ended with {run.returncode}")
     lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
@@ -42,13 +55,26 @@ def readable(value):
     return f"{value:.3g}" if value is not None else "-"
 
 
+def above_beyond_error(ours, peer):
+    """algorithm -> in how many cells our median is above the peer's by more than twice the standard error of their difference."""
+    count = {}
+    for name, (our, _) in ours.items():
+        error = f"{name}/error"
+        if error not in ours or error not in peer:
+            continue
+        algorithm = re.search(r"/([^@]+)@", name).group(1)
+        count[algorithm] = count.get(algorithm, 0) + (our - peer[name][0] > 2 * math.hypot(ours[error][0], peer[error][0]))
+    return count
+
+
 def print_table(ours, peer):
     """A row for each function and algorithm: ours and the peer's at each number of trials; then the times."""
     rows = {}
-    for name in ours:
+    for name in (name for name in ours if not name.endswith("/error")):
         what, algorithm, at = re.fullmatch(r"([^/]+)/([^@]+)@(\d+)", name).groups()
         rows.setdefault((what, algorithm), []).append((int(at), ours[name][0], peer.get(name, (None, ""))[0]))
     at_most, heads = {}, None
+    above = above_beyond_error(ours, peer)
     fronts = {name.split("/")[0] for name, (_, unit) in ours.items() if unit == "hypervolume"}
     for (what, algorithm), cells in sorted(rows.items(), key=lambda row: row[0][0] in fronts):
         if what == "suggestion":
@@ -65,7 +91,8 @@ def print_table(ours, peer):
         if what == "suggestion":
             at, our, their = cells[0]
             print(f"{algorithm}: a suggestion after {at} trials {readable(our)} ms, Optuna {readable(their)} ms; "
-                  f"median at most Optuna's in {at_most[algorithm][0]} of {at_most[algorithm][1]} cells")
+                  f"median at most Optuna's in {at_most[algorithm][0]} of {at_most[algorithm][1]} cells, "
+                  f"above it by more than twice the standard error in {above.get(algorithm, 0)}")
 
 
 def main():
@@ -79,7 +106,7 @@ def main():
     try:
         venv = cached("peer-optuna", PINS, install)
         ours = figures_of([arguments.program, "--json", "--seeds", arguments.seeds, "--only", arguments.only])
-        peer = figures_of([venv / "bin/python", SOURCE, arguments.seeds, arguments.only])
+        peer = figures_of([venv / "bin/python", SOURCE, arguments.seeds, arguments.only], with_torch())
     except NoPeer as why:
         print(f"skipped: no comparison with Optuna: {why}")
         return

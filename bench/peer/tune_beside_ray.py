@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parent / "ray_tune.py"
 def lines_of(command):
     try:
         run = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=600, env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"})
+                             timeout=1200, env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"})
     except subprocess.TimeoutExpired as late:
         raise NoPeer(str(late)) from late
     finally:

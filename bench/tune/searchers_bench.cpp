@@ -13,7 +13,7 @@
 #include "tune/algorithms.hpp"
 
 /// How near to the optimum each searcher comes, one trial after the other: the median regret, over
-/// seeds, on five functions; of those for several objectives, what part of the best front's hypervolume
+/// seeds, on five functions, with its standard error; of those for several objectives, what part of the best front's hypervolume
 /// they lack on two; and how long it takes for a suggestion and the end of its trial.
 ///
 ///   searchers_bench [--json] [--smoke] [--seeds N] [--only ALGORITHM,...]
@@ -26,12 +26,13 @@ void regrets(const Report& report, const Algorithm& algorithm, std::uint64_t see
   const auto functions = std::span(tune::test_functions());
   for (const auto& function : functions.first(report.smoke() ? 1 : functions.size())) {
     const auto start = Clock::now();
-    const auto medians = tune::median_regrets(algorithm.factory, function, seeds);
+    const auto found = tune::regrets_of(algorithm.factory, function, seeds);
     const auto note = fmt::format("seeds: {}; {:.3f} s a search", seeds,
                                   seconds_since(start) / static_cast<double>(seeds));
-    for (std::size_t i = 0; i < medians.size(); ++i) {
-      report.print(fmt::format("{}/{}@{}", function.name, algorithm.name, tune::kRegretsAt[i]),
-                   medians[i], "regret", i + 1 == medians.size() ? note : "");
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto name = fmt::format("{}/{}@{}", function.name, algorithm.name, tune::kRegretsAt[i]);
+      report.print(name, tune::median(found[i]), "regret", i + 1 == found.size() ? note : "");
+      report.print(name + "/error", tune::error_of_median(found[i]), "regret");
     }
   }
 }

@@ -6,17 +6,13 @@
 //
 // FOLDER holds <table>.csv.gz and reference.csv; without it CMake's TROUPE_DATA_DIR.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <troupe/tune/schedulers/asha.hpp>
 
 #include "arguments.hpp"
 #include "support/taskset.hpp"
@@ -26,46 +22,6 @@ namespace {
 using namespace troupe::tune;
 using namespace troupe::tune::taskset;
 namespace fs = std::filesystem;
-
-struct Reference {
-  std::string task, algorithm;
-  std::size_t workers = 0;
-  int time = 0, eta = 0;
-  double mean = 0;
-};
-
-std::vector<Reference> references(const fs::path& file) {
-  std::vector<Reference> all;
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  while (std::getline(in, line)) {
-    std::ranges::replace(line, ',', ' ');
-    Reference row;
-    std::istringstream(line) >> row.task >> row.workers >> row.time >> row.algorithm >> row.eta >>
-        row.mean;
-    all.push_back(std::move(row));
-  }
-  return all;
-}
-
-SchedulerFactory scheduler_of(const std::string& algorithm, int eta) {
-  if (algorithm == "random") return fifo();
-  return asha({.max_t = kSteps, .eta = eta, .promote = algorithm == "prom"});
-}
-
-struct Mean {
-  double value = 0;
-  double error = 0;  // standard
-};
-
-Mean mean_of(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
-  return {sum / n, std::sqrt(squares / (n - 1) / n)};
-}
 
 /// -> the part of the rows at or below the reference, within twice the error of the difference.
 void regrets(const fs::path& folder, int seeds, bool json) {
@@ -84,10 +40,9 @@ void regrets(const fs::path& folder, int seeds, bool json) {
                           .regret());
     }
     const auto mean = mean_of(found);
-    // The reference's own error, of as many seeds, is taken for as large.
-    const bool is_met = mean.value <= row.mean + 2 * std::sqrt(2.0) * mean.error;
+    const bool met_here = is_met(mean, row);
     ++rows;
-    met += is_met ? 1 : 0;
+    met += met_here ? 1 : 0;
     const auto place = fmt::format("{}, {} workers, eta {}", row.task, row.workers, row.eta);
     if (row.algorithm == "prom") promotion[place] = mean.value;
     if (const auto at = promotion.find(place); row.algorithm == "stop" && at != promotion.end()) {
@@ -98,10 +53,10 @@ void regrets(const fs::path& folder, int seeds, bool json) {
     if (json) {
       fmt::print(R"({{"name":"{}","value":{:.5f},"error":{:.5f},"reference":{:.4f},"met":{}}})"
                  "\n",
-                 name, mean.value, mean.error, row.mean, is_met);
+                 name, mean.value, mean.error, row.mean, met_here);
     } else {
       fmt::print("{:60} {:.5f} +- {:.5f}   reference {:.4f}   {}\n", name, mean.value, mean.error,
-                 row.mean, is_met ? "met" : "ABOVE");
+                 row.mean, met_here ? "met" : "ABOVE");
     }
   }
   if (json) return;
@@ -124,11 +79,7 @@ void speedup(const fs::path& folder, int seeds) {
         const auto found =
             search(curves, best, asha({.max_t = kSteps, .eta = 4, .promote = promote}),
                    static_cast<std::uint64_t>(seed), workers, std::chrono::seconds(20'000));
-        for (const auto& step : found.preview.improvements) {
-          if (step.value - best > goal) continue;
-          sum += step.now.count();
-          break;
-        }
+        sum += time_to(goal, found).value_or(0);
       }
       const auto mean = sum / seeds;
       if (workers == 1) one = mean;

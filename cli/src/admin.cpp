@@ -40,7 +40,10 @@ class Session {
           opened(std::move(open), request);
         },
         [this](const transport::Denied& denied) {
-          closed_ = denied.why + (denied.refused ? "" : head_.advice());
+          // Somebody has taken the connection: the file may be right.
+          closed_ = denied.why + (denied.refused       ? ""
+                                  : denied.may_be_busy ? head_.origin()
+                                                       : head_.advice());
         });
   }
   ~Session() {
@@ -92,7 +95,44 @@ class Session {
   std::optional<std::string> closed_;
 };
 
+/// As a caller with another token is refused: who listens there speaks Troupe. One attempt.
+bool speaks_troupe(const transport::Endpoint& at, const config::Secret& key) {
+  boost::asio::io_context loop{1};
+  transport::ClientOptions client;
+  client.self.role = wire::Role::ADMIN;
+  client.key = key;
+  bool speaks = false, is_done = false;
+  transport::connect(
+      loop, at, client,
+      [&](transport::ConnectionPtr open, const transport::Accepted&) {
+        speaks = is_done = true;
+        open->close();
+      },
+      [&](const transport::Denied& denied) {
+        speaks = denied.refused;
+        is_done = true;
+      });
+  const auto deadline = Clock::now() + std::chrono::seconds(2);
+  while (!is_done && Clock::now() < deadline) loop.run_one_until(deadline);
+  return speaks;
+}
+
 }  // namespace
+
+std::optional<Neighbour> troupe_at(const transport::Endpoint& at, const config::FoundToken* token) {
+  if (!speaks_troupe(at, token ? token->secret : config::random_token())) return std::nullopt;
+  const Neighbour other{.what = "a head or a worker of Troupe with another token"};
+  if (!token) return other;
+  try {
+    const auto status = ask_head({.at = at, .file = {}}, *token, {{"do", "status"}});
+    return Neighbour{.what = fmt::format("the head of cluster {}, up {:.0f} s",
+                                         status.at("cluster").get<std::string>(),
+                                         status.at("up_seconds").get<double>()),
+                     .has_our_token = true};
+  } catch (const Error&) {
+    return other;
+  }
+}
 
 nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
                         const nlohmann::json& request) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -17,5 +18,14 @@ nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
 /// Asks the head to stop and waits until its process is gone (it holds this connection to its end).
 /// -> its answer. Throws Disconnected; TimedOut where it answered and is still there after 10 s.
 nlohmann::json stop_head(const FoundHead& head, const config::FoundToken& token);
+
+struct Neighbour {
+  std::string what;            ///< for people: "the head of cluster 3f2a, up 12 s"
+  bool has_our_token = false;  ///< so that commands here can use it
+};
+/// What of Troupe listens there. Nothing: nobody does, or another program, or one that says nothing.
+/// `token`: null where there is none. Blocks for a second or two, and for five more where a head
+/// accepts and does not answer.
+std::optional<Neighbour> troupe_at(const transport::Endpoint& at, const config::FoundToken* token);
 
 }  // namespace troupe::cli

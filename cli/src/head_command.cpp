@@ -2,6 +2,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,13 +10,18 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <troupe/errors.hpp>
+
+#include "admin.hpp"
 #include "commands.hpp"
 #include "config/token.hpp"
 #include "head/head.hpp"
 #include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "output.hpp"
+#include "transport/find_token.hpp"
 #include "transport/socket/socket.hpp"
+#include "workdir/workdir.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -27,7 +33,7 @@ std::string reached_at(const std::string& host) {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : host;
 }
 
-/// `before`: the head that commands without an address meant; empty: none, or this one.
+/// `before`: what there is to say of the head that commands without an address meant; may be empty.
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file,
            const std::string& before) {
   const auto listens = transport::format_endpoint(arguments.host, head.port());
@@ -38,13 +44,12 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
       "  run a program:  TROUPE_ADDRESS={} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
       kVersion, head.cluster(), listens, address, address, token_file);
-  if (!before.empty()) {
-    text += fmt::format(
-        "  note:           commands here without --address meant the head at {} until now, and "
-        "mean this one now\n",
-        before);
-  }
-  if (!transport::is_loopback(arguments.host)) {
+  if (!before.empty()) text += fmt::format("  note:           {}\n", before);
+  if (transport::is_loopback(arguments.host)) {
+    text +=
+        "  reach:          this machine alone; --host with an address of this machine lets others "
+        "in\n";
+  } else {
     text += fmt::format(
         "  warning:        {} is not loopback, and what crosses it is authenticated but not "
         "encrypted: use a trusted network\n",
@@ -53,34 +58,116 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
   say(stdout, text);
 }
 
+/// Beside address_file(), which scripts read: the address once more, and the process of that head.
+std::string process_file() { return address_file() + ".process"; }
+
+/// The head that address_file() names.
+struct Named {
+  std::string address;  // empty: none
+  std::string process;  // "pid 1234"; empty: not known
+
+  static Named read() {
+    Named named;
+    std::string of;
+    std::ifstream address(address_file()), process(process_file());
+    std::getline(address, named.address);
+    if (std::getline(process, of) && of == named.address) std::getline(process, named.process);
+    return named;
+  }
+  void write() const {
+    std::ofstream(process_file()) << address << '\n' << process << '\n';
+    std::ofstream(address_file()) << address << '\n';
+  }
+  static void remove() {
+    std::error_code ignored;
+    std::filesystem::remove(address_file(), ignored);
+    std::filesystem::remove(process_file(), ignored);
+  }
+};
+
+bool is_listening(const std::string& address) {
+  try {
+    return !transport::why_nobody_listens(transport::parse_endpoint(address));
+  } catch (const Error&) {
+    return false;  // it is no address
+  }
+}
+
 /// Names this head to `troupe status` and its siblings on this machine, as long as it lives and no
-/// later one takes its place.
+/// later one takes its place. Then the one before it has its place again, if that lives.
 class AddressFile {
  public:
-  explicit AddressFile(const std::string& address) : address_(address), before_(named()) {
+  explicit AddressFile(const std::string& address)
+      : own_{address, fmt::format("pid {}", ::getpid())}, before_(Named::read()) {
+    if (before_.address == address) before_ = {};
+    lives_ = !before_.address.empty() && is_listening(before_.address);
     std::filesystem::create_directories(config::state_directory());
-    std::ofstream(address_file()) << address_ << '\n';
+    own_.write();
   }
   ~AddressFile() {
-    if (named() == address_) std::filesystem::remove(address_file());
+    if (Named::read().address != own_.address) return;
+    if (lives_ && is_listening(before_.address))
+      before_.write();
+    else
+      Named::remove();
   }
   AddressFile(const AddressFile&) = delete;
   AddressFile& operator=(const AddressFile&) = delete;
 
-  /// The head whose place this one took, which may live on; empty: none.
-  std::string other() const { return before_ == address_ ? std::string() : before_; }
-
- private:
-  static std::string named() {
-    std::string line;
-    std::ifstream in(address_file());
-    std::getline(in, line);
-    return line;
+  /// What there is to say of the head whose place this one took; empty: there was none.
+  std::string about_other() const {
+    const auto& [address, process] = before_;
+    if (address.empty()) return {};
+    if (!lives_) {
+      return fmt::format(
+          "{} named the head at {}, which has ended without removing that: it names "
+          "this one now",
+          address_file(), address);
+    }
+    return fmt::format(
+        "another head runs here: commands here without --address meant the head at {} until now, "
+        "and mean this one now, as long as it runs; --address {} means the other one{}",
+        address, address, process.empty() ? "" : fmt::format(" ({})", process));
   }
 
-  const std::string address_;
-  const std::string before_;
+ private:
+  const Named own_;
+  Named before_;
+  bool lives_ = false;
 };
+
+/// " (pid 1234)" of the head that this machine's commands mean, if it is the one on this port.
+std::string process_on(std::uint16_t port) {
+  const auto named = Named::read();
+  const bool is_it = named.address.ends_with(fmt::format(":{}", port));
+  return is_it && !named.process.empty() ? fmt::format(" ({})", named.process) : "";
+}
+
+/// Throws what keeps it from listening, and where that is another head of this cluster's token, how
+/// to end it.
+std::unique_ptr<head::Head> make_head(boost::asio::io_context& loop,
+                                      const head::HeadOptions& options,
+                                      const config::FoundToken& token) {
+  try {
+    return std::make_unique<head::Head>(loop, options);
+  } catch (const Refused& refused) {
+    const std::string why = refused.what();
+    if (options.port == 0 || why.find("troupe stop") != std::string::npos) throw;
+    const auto host = options.host == "0.0.0.0" ? "127.0.0.1" : options.host;
+    const transport::Endpoint at{.host = host, .port = options.port, .unix_name = {}};
+    const auto there = troupe_at(at, &token);
+    if (!there) throw refused;
+    const auto address = transport::format_endpoint(host, options.port);
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format(
+               "{}; what listens there is {}{}{}", why, there->what, process_on(options.port),
+               there->has_our_token
+                   ? fmt::format(": use it with --address {0}, or end it with `troupe stop --head "
+                                 "{0}`",
+                                 address)
+                   : "")});
+  }
+}
 
 }  // namespace
 
@@ -100,7 +187,9 @@ int run_head(const HeadArguments& arguments) {
   options.rejoin_patience =
       std::chrono::milliseconds(std::llround(1000 * arguments.rejoin_patience));
   options.log = [](const std::string& line) { say(stderr, line + '\n'); };
-  head::Head head(loop, options);
+  const config::FoundToken token{.secret = options.token, .from = "token file " + token_file};
+  const auto made = make_head(loop, options, token);
+  auto& head = *made;
   std::optional<node::Node> node;
   int exit_code = 0;
   bool stopping = false;
@@ -114,10 +203,10 @@ int run_head(const HeadArguments& arguments) {
     head.stop(why, one_stopped);
   };
   if (!arguments.no_node) {
-    auto offer =
-        node_options(arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}},
-                     {.secret = options.token, .from = "token file " + token_file});
+    auto offer = node_options(
+        arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}}, token);
     offer.guardian = guardian.release();
+    note_missing_gpus(arguments.node);
     node.emplace(loop, std::move(offer));
     node->start([](runtime::NodeId) {},
                 [&](const std::string& why, bool failed) {
@@ -135,8 +224,9 @@ int run_head(const HeadArguments& arguments) {
   });
   head.on_stop_asked([&] { stop("asked by `troupe stop`"); });
   const AddressFile file(transport::format_endpoint(arguments.host, head.port()));
-  greet(head, arguments, token_file, file.other());
+  greet(head, arguments, token_file, file.about_other());
   loop.run();
+  if (node) launch::remove_left_of_programs();
   return exit_code;
 }
 

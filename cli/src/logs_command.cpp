@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -12,9 +13,11 @@
 
 #include "admin.hpp"
 #include "commands.hpp"
-#include "config/token.hpp"
+#include "config/name.hpp"
+#include "job/job.hpp"
 #include "output.hpp"
 #include "store/types.hpp"
+#include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -70,15 +73,46 @@ class Printer {
   std::map<std::string, std::uint64_t> places_;  // by process
 };
 
-}  // namespace
+/// Whether this is the name of a job of `troupe job`, which detached actors hold.
+bool is_submitted_job(const json& status, const std::string& name) {
+  for (const char* rows : {"actors", "lost_actors"}) {
+    for (const auto& actor : status.value(rows, json::array())) {
+      const auto held = actor.value("name", "");
+      if (held == launch::actor_name(name) || held == launch::keeper_name(name)) return true;
+    }
+  }
+  return false;
+}
 
-int run_logs(const LogsArguments& arguments) {
-  auto head = find_head(arguments.head);
-  const auto token = config::find_token(arguments.token_file);
+[[noreturn]] void raise_error(const LogsArguments& arguments, std::string error,
+                              const FoundHead& head, const config::FoundToken& token) {
+  if (!arguments.job.empty()) {
+    error = fmt::format("there is no job '{}' in this cluster: `troupe job list` has all",
+                        config::printable(arguments.job));
+  } else if (is_submitted_job(ask_head(head, token, {{"do", "status"}}), arguments.which)) {
+    error = fmt::format("'{0}' is a job of `troupe job`: `troupe job logs {0}` has what it printed",
+                        config::printable(arguments.which));
+  }
+  raise({.kind = Failure::Kind::Refused, .message = std::move(error)});
+}
+
+/// None of the processes has printed anything, and all of them are asked for from their beginning.
+bool has_no_text(const json& answer) {
+  return std::ranges::all_of(answer.at("parts"), [](const json& part) {
+    return part.at("text").get_ref<const std::string&>().empty() &&
+           part.at("next").get<std::uint64_t>() == 0;
+  });
+}
+
+int print_logs(const LogsArguments& arguments, FoundHead head, const config::FoundToken& token) {
   Printer printer(arguments.what == "job");
+  const auto name = arguments.job.empty() ? fmt::format("{} {}", arguments.what, arguments.which)
+                                          : "job " + arguments.job;
   auto what = arguments.what;
   auto which = arguments.which;
+  bool was_over = false;
   for (bool first = true;; first = false) {
+    const bool job_is_over = arguments.follow && arguments.job_is_over && arguments.job_is_over();
     const auto answer = ask_head(head, token,
                                  {{"do", "logs"},
                                   {what, which},
@@ -86,7 +120,7 @@ int run_logs(const LogsArguments& arguments) {
                                   {"follows", arguments.follow},
                                   {"most", kMostBytes}});
     if (answer.contains("error"))
-      raise({.kind = Failure::Kind::Refused, .message = answer.at("error").get<std::string>()});
+      raise_error(arguments, answer.at("error").get<std::string>(), head, token);
     head.file.clear();  // it was there: that it is gone later says nothing of the file
     const bool more = printer.print(answer);
     // The name of an actor is its own while it lives; its last words come after that.
@@ -97,17 +131,99 @@ int run_logs(const LogsArguments& arguments) {
     for (const auto& node : answer.at("silent"))
       say(stderr, fmt::format("troupe: node {} has not answered\n", node.get<std::string>()));
     if (first && answer.at("parts").empty()) {
-      say(stderr, fmt::format("troupe: no node that is there has a log of {} {}\n", arguments.what,
-                              arguments.which));
+      say(stderr, fmt::format("troupe: no node that is there has a log of {}: `troupe logs` "
+                              "lists what there is\n",
+                              name));
       if (!arguments.follow) return 1;
+    } else if (first && has_no_text(answer) && answer.at("silent").empty()) {
+      const bool is_over =
+          answer.at("over").get<bool>() || (arguments.job_is_over && arguments.job_is_over());
+      say(stderr,
+          fmt::format("troupe: {} has printed nothing{}\n", name, is_over ? "" : " so far"));
     }
     if (!arguments.follow) return 0;
-    if (answer.at("over").get<bool>() && !answer.at("parts").empty() && !more) {
-      say(stderr, fmt::format("troupe: {} {} has ended\n", arguments.what, arguments.which));
+    // What a job has printed last may come to its log a moment after its end.
+    const bool over = was_over || (answer.at("over").get<bool>() && !answer.at("parts").empty());
+    if (over && !more) {
+      if (arguments.job.empty()) say(stderr, fmt::format("troupe: {} has ended\n", name));
       return 0;
     }
+    was_over = job_is_over;
     if (!more) std::this_thread::sleep_for(kLook);
   }
+}
+
+void list_line(const std::string& words, const std::string& about) {
+  fmt::print("  troupe logs {:<20} {}\n", words, about);
+}
+
+/// What there is that has printed, each as the words that print its log.
+void list(const json& status) {
+  fmt::print("`troupe logs` prints what one of these has printed (-f: and goes on):\n");
+  for (const auto& job : status.at("jobs")) {
+    list_line(fmt::format("job {}", job.at("job").get<std::uint64_t>()),
+              job.at("name").get<std::string>());
+  }
+  for (const auto& actor : status.at("actors")) {
+    const auto name = actor.at("name").get<std::string>();
+    const auto number = std::to_string(actor.at("actor").get<std::uint64_t>());
+    list_line("actor " + (name.empty() ? number : name),
+              fmt::format("{} of job {}", actor.at("type").get<std::string>(),
+                          actor.at("job").get<std::uint64_t>()));
+  }
+  for (const auto& process : status.at("processes")) {
+    if (process.at("state") == "driver") continue;  // it prints for itself
+    list_line(fmt::format("process {}", process.at("process").get<std::uint64_t>()),
+              fmt::format("of job {}, on node {}", process.at("job").get<std::uint64_t>(),
+                          process.at("node").get<std::uint64_t>()));
+  }
+  fmt::print(
+      "Jobs and processes that have ended are known by their numbers, as in `troupe logs job "
+      "1`, for as long\nas their files are there:\n");
+  for (const auto& node : status.at("nodes")) {
+    if (!node.contains("logs")) continue;
+    fmt::print("  {}/job-JOB-process-PROCESS.log on node {} ({})\n",
+               node.at("logs").get<std::string>(), node.at("node").get<std::uint64_t>(),
+               node.at("name").get<std::string>());
+  }
+  flush_output();
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+/// A number alone is a job's, and a word that is none of the three an actor's name. -> why the
+/// arguments mean nothing; empty: they do.
+std::string complete(LogsArguments& arguments) {
+  const auto& what = arguments.what;
+  if (what == "job" || what == "actor" || what == "process") {
+    return arguments.which.empty() ? fmt::format("which {}? `troupe logs` lists them", what) : "";
+  }
+  if (!arguments.which.empty())
+    return fmt::format("there are logs of a job, an actor and a process, and not of a '{}'{}",
+                       config::printable(what),
+                       launch::nearest_in_words(what, {"job", "actor", "process"}));
+  arguments.which = what;
+  arguments.what = is_number(arguments.which) ? "job" : "actor";
+  return "";
+}
+
+}  // namespace
+
+int run_logs(const LogsArguments& given) {
+  auto arguments = given;
+  const bool lists = arguments.what.empty();
+  if (const auto why = lists ? std::string() : complete(arguments); !why.empty()) {
+    say(stderr, fmt::format("troupe: {}\n", why));
+    return 2;
+  }
+  const auto head = find_head(arguments.head);
+  const auto token = find_token(head, arguments.token_file);
+  if (!lists) return print_logs(arguments, head, token);
+  list(ask_head(head, token, {{"do", "status"}}));
+  return 0;
 }
 
 }  // namespace troupe::cli

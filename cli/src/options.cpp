@@ -1,8 +1,10 @@
 #include "options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -13,7 +15,10 @@
 
 #include "config/name.hpp"
 #include "config/token.hpp"
+#include "node/limits/gpus.hpp"
+#include "output.hpp"
 #include "store/memory/spill.hpp"
+#include "transport/find_token.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -38,7 +43,7 @@ std::pair<std::string, std::string> split(const std::string& text, const char* o
 double amount(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (*end != '\0' || !(value >= 0)) {
+  if (*end != '\0' || !(value >= 0) || !std::isfinite(value)) {
     raise({.kind = Failure::Kind::Refused,
            .message =
                fmt::format("'{}' is not an amount: give a number that is not negative", text)});
@@ -109,10 +114,7 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
     const auto [name, units] = split(resource, "--resource", "NAME=AMOUNT");
     add(options.resources, "--resource", name, amount(units));
   }
-  for (const auto& label : arguments.labels) {
-    const auto [key, value] = split(label, "--label", "KEY=VALUE");
-    add(options.labels, "--label", key, value);
-  }
+  options.labels = labels_of(arguments.labels);
   const auto state = config::state_directory();
   options.log_directory = arguments.log_directory;
   if (options.log_directory.empty()) {
@@ -128,19 +130,83 @@ node::NodeOptions node_options(const NodeArguments& arguments, const transport::
   return options;
 }
 
+void note_missing_gpus(const NodeArguments& arguments) {
+  const auto offered = static_cast<std::size_t>(std::max(0, arguments.gpus.value_or(0)));
+  if (offered == 0) return;
+  const auto found = node::find_gpus(std::getenv("CUDA_VISIBLE_DEVICES")).size();
+  if (offered <= found) return;
+  say(stderr,
+      fmt::format(
+          "note: --gpus {} offers more than NVIDIA's driver finds here, which is {}: what is "
+          "placed on the others is told a number of a GPU that is not there\n",
+          offered, found == 0 ? "none" : std::to_string(found)));
+}
+
+std::vector<std::pair<std::string, std::string>> labels_of(const std::vector<std::string>& given) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  for (const auto& label : given) {
+    const auto [key, value] = split(label, "--label", "KEY=VALUE");
+    add(labels, "--label", key, value);
+  }
+  return labels;
+}
+
+std::vector<std::pair<std::string, std::string>> variables_of(
+    const std::vector<std::string>& given) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const auto& text : given) {
+    const auto equals = text.find('=');
+    const auto name = text.substr(0, equals);
+    const char* own = equals == std::string::npos ? std::getenv(name.c_str()) : nullptr;
+    if (name.empty() || (equals == std::string::npos && own == nullptr)) {
+      raise({.kind = Failure::Kind::Refused,
+             .message = fmt::format("--env '{}' is neither NAME=VALUE nor a variable that is set "
+                                    "here",
+                                    config::printable(text))});
+    }
+    variables.emplace_back(name, equals == std::string::npos ? own : text.substr(equals + 1));
+  }
+  return variables;
+}
+
+std::string working_directory() {
+  std::error_code failed;
+  auto directory = std::filesystem::current_path(failed).string();
+  if (!failed) return directory;
+  raise(
+      {.kind = Failure::Kind::Refused,
+       .message = fmt::format("the working directory of this command cannot be found ({}): it may "
+                              "have been removed; cd to one that is there",
+                              failed.message())});
+}
+
 std::string address_file() { return config::state_directory() + "/address"; }
+
+std::string FoundHead::origin() const {
+  return file.empty() ? "" : fmt::format("; the address is from {}", file);
+}
 
 std::string FoundHead::advice() const {
   if (file.empty()) return {};
-  return fmt::format(
-      "; the address is from {}, which a head that was killed leaves behind: start one with "
-      "`troupe head`, or give --head HOST:PORT, or remove that file",
-      file);
+  return origin() +
+         ", which a head that was killed leaves behind: start one with `troupe head`, or give "
+         "--head HOST:PORT, or remove that file";
 }
 
+namespace {
+
+/// That is given, else TROUPE_ADDRESS; empty: neither.
+std::string named_address(const std::string& given) {
+  const char* address = std::getenv("TROUPE_ADDRESS");
+  return given.empty() && address ? address : given;
+}
+
+}  // namespace
+
+bool is_private(const std::string& given) { return named_address(given).empty(); }
+
 FoundHead find_head(const std::string& given) {
-  if (!given.empty()) return {transport::parse_endpoint(given), {}};
-  if (const char* address = std::getenv("TROUPE_ADDRESS"); address && *address)
+  if (const auto address = named_address(given); !address.empty())
     return {transport::parse_endpoint(address), {}};
   std::string line;
   if (std::ifstream in(address_file()); std::getline(in, line))
@@ -149,6 +215,14 @@ FoundHead find_head(const std::string& given) {
          .message = fmt::format("no head is known here: give --head HOST:PORT, or set "
                                 "TROUPE_ADDRESS, or start one with `troupe head` (it writes {})",
                                 address_file())});
+}
+
+config::FoundToken find_token(const FoundHead& head, const std::string& file) {
+  try {
+    return transport::find_token(head.at, file);
+  } catch (const Disconnected& nobody) {
+    raise({.kind = Failure::Kind::Disconnected, .message = nobody.what() + head.advice()});
+  }
 }
 
 }  // namespace troupe::cli

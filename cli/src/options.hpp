@@ -41,6 +41,21 @@ struct NodeArguments {
 node::NodeOptions node_options(const NodeArguments& arguments, const transport::Endpoint& head,
                                const config::FoundToken& token);
 
+/// Where --gpus offers more GPUs than this machine has, says so on stderr, once for a start.
+void note_missing_gpus(const NodeArguments& arguments);
+
+/// KEY=VALUE each, as --label takes them. Throws Refused where one is malformed, or a key is given
+/// twice.
+std::vector<std::pair<std::string, std::string>> labels_of(const std::vector<std::string>& given);
+
+/// As --env takes them: "NAME=VALUE" sets a variable, "NAME" is what this process has. Throws Refused
+/// for one that is neither.
+std::vector<std::pair<std::string, std::string>> variables_of(
+    const std::vector<std::string>& given);
+
+/// Of this process. Throws Refused where it was removed.
+std::string working_directory();
+
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();
 /// A head's address, and where it came from.
@@ -48,12 +63,19 @@ struct FoundHead {
   transport::Endpoint at;
   std::string file;  // that it was read from; empty: it was given, or TROUPE_ADDRESS
 
-  /// For a message that nobody was found there: a killed head leaves its file behind. Empty, or ";
-  /// the address is ...".
+  /// Empty, or "; the address is from FILE".
+  std::string origin() const;
+  /// For a message that nobody was found there: a killed head leaves its file behind. Empty, or
+  /// origin() and what to do.
   std::string advice() const;
 };
+/// Whether a driver that is given this has a private cluster: neither that nor TROUPE_ADDRESS names
+/// a head.
+bool is_private(const std::string& given);
 /// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming
 /// all three.
 FoundHead find_head(const std::string& given);
+/// As transport::find_token, with FoundHead::advice() where nobody listens.
+config::FoundToken find_token(const FoundHead& head, const std::string& file);
 
 }  // namespace troupe::cli

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
+#include <iosfwd>
+#include <string>
 #include <string_view>
 
 /// How a command writes to its standard output and error.
@@ -15,8 +18,19 @@ void keep_standard_descriptors();
 /// the pipe), the text is lost and the command goes on.
 void say(std::FILE* to, std::string_view text);
 
+/// Writes what a command was asked for: the whole of it, else throws as flush_output.
+void say_all(std::string_view text);
+
 /// What the command was asked for has been printed to the standard output: throws
 /// std::runtime_error where a part of that could not be written.
 void flush_output();
+
+/// A manual page: man(1) shows it on a terminal, with its pager, if it is there. Elsewhere, or where man
+/// fails, the page is printed as it is.
+void show_page(const std::string& page);
+/// Writes a file through `write`, beside it first and then in its place: where that fails, as on a
+/// full disk, the file has what it had before. What is no regular file (a pipe, /dev/stdout) is
+/// written to as it is. Throws std::runtime_error with the path and the cause.
+void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 }  // namespace troupe::cli

@@ -3,7 +3,6 @@
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/json.hpp"
-#include "config/token.hpp"
 #include "output.hpp"
 #include "store/types.hpp"
 #include "transport/socket/socket.hpp"
@@ -13,12 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-std::string amounts(const json& resources) {
+/// Of each resource that `total` names, what `resources` has of it, none too.
+std::string amounts(const json& resources, const json& total) {
   std::string text;
-  for (const auto& [name, units] : resources.items()) {
+  for (const auto& [name, all] : total.items()) {
+    const auto units = resources.value(name, 0.0);
     text += text.empty() ? "" : ", ";
-    text += name == "memory" ? fmt::format("memory {:.1f} GB", units.get<double>())
-                             : fmt::format("{} {:g}", name, units.get<double>());
+    text += name == "memory" ? fmt::format("memory {:.1f} GB", units)
+                             : fmt::format("{} {:g}", name, units);
   }
   return text.empty() ? "nothing" : text;
 }
@@ -41,7 +42,11 @@ void print_nodes(const json& nodes) {
   for (const auto& node : nodes) {
     fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(),
                node.at("name").get<std::string>(), node.at("state").get<std::string>(),
-               amounts(node.at("free")), amounts(node.at("total")), store_usage(node));
+               amounts(node.at("free"), node.at("total")),
+               amounts(node.at("total"), node.at("total")), store_usage(node));
+    // Busy or not, what they hold is nobody else's: why a task waits on a machine without load.
+    if (const auto reserved = node.value("reserved", json::object()); !reserved.empty())
+      fmt::print("      actors and gangs hold {}\n", amounts(reserved, reserved));
     if (node.contains("logs")) fmt::print("      logs {}\n", node.at("logs").get<std::string>());
   }
 }
@@ -69,8 +74,12 @@ void print_rows(const json& status) {
                gang.at("state").get<std::string>());
   }
   for (const auto& pending : status.at("pending")) {
-    fmt::print("waiting {:.1f} s: {}: {}\n", pending.at("seconds").get<double>(),
-               pending.at("what").get<std::string>(), pending.at("reason").get<std::string>());
+    const auto type = pending.value("type", "");
+    fmt::print("waiting {:.1f} s: {}{} for job {} ({}): {}\n", pending.at("seconds").get<double>(),
+               pending.at("what").get<std::string>(),
+               type.empty() ? "" : fmt::format(" [{}]", type),
+               pending.at("job").get<std::uint64_t>(), pending.value("name", ""),
+               pending.at("reason").get<std::string>());
   }
 }
 
@@ -78,7 +87,7 @@ void print_rows(const json& status) {
 
 int run_status(const StatusArguments& arguments) {
   const auto head = find_head(arguments.head);
-  const auto status = ask_head(head, config::find_token(arguments.token_file), {{"do", "status"}});
+  const auto status = ask_head(head, find_token(head, arguments.token_file), {{"do", "status"}});
   if (arguments.as_json) {
     fmt::print("{}\n", config::to_text(status, 2));
     flush_output();

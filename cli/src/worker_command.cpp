@@ -9,6 +9,7 @@
 #include "node/node.hpp"
 #include "output.hpp"
 #include "transport/socket/socket.hpp"
+#include "workdir/workdir.hpp"
 
 namespace troupe::cli {
 
@@ -17,9 +18,10 @@ int run_worker(const WorkerArguments& arguments) {
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto head = find_head(arguments.head);
-  auto options = node_options(arguments.node, head.at, config::find_token(arguments.token_file));
+  auto options = node_options(arguments.node, head.at, find_token(head, arguments.token_file));
   options.guardian = guardian.release();
   options.head_advice = head.advice();
+  note_missing_gpus(arguments.node);
   const auto logs = options.log_directory;
   node::Node node(loop, std::move(options));
   int exit_code = 0;
@@ -39,6 +41,7 @@ int run_worker(const WorkerArguments& arguments) {
     if (!error) node.stop(number == SIGINT ? "interrupted" : "terminated");
   });
   loop.run();
+  launch::remove_left_of_programs();
   return exit_code;
 }
 

@@ -19,7 +19,7 @@ as_root() {
 
 # --- Debian packages
 
-# missing_packages NEED...
+# missing_packages NEED...: each once, also where several of these need it.
 missing_packages() {
   local installed need package command
   installed=" $(lines_of "$setup_dir/debian_packages.txt" | awk '{ print $2 }' |
@@ -29,7 +29,7 @@ missing_packages() {
     [[ "$installed" == *" installed:$package "* ]] && continue
     [ -n "$command" ] && command -v "$command" > /dev/null && continue
     echo "$package"
-  done < <(lines_of "$setup_dir/debian_packages.txt")
+  done < <(lines_of "$setup_dir/debian_packages.txt") | awk '!seen[$0]++'
 }
 
 install_packages() {
@@ -133,32 +133,40 @@ setup_wheels() {
   ) 9> "$(dirname "$target")/setup.lock"
 }
 
-# --- Python packages that tests ask, in another one
+# --- Python packages that tests ask, in others: one for each list cmake/setup/<name>.txt
 
 # cmake/TroupeTests.cmake finds it by the same rule.
-readers_path() {
-  echo "${XDG_CACHE_HOME:-$HOME/.cache}/troupe/readers-$(sha256sum "$setup_dir/readers.txt" | cut -c 1-12)"
+packages_path() {
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/troupe/$1-$(sha256sum "$setup_dir/$1.txt" | cut -c 1-12)"
 }
 
-# Tests are skipped without them, so that a machine without a package index runs the others.
-setup_readers() {
-  local target python
-  target="$(readers_path)"
+# install_list NAME SIZE: the packages of cmake/setup/NAME.txt. Fails, and says why, where they cannot be installed.
+install_list() {
+  local name="$1" size="$2" target python
+  target="$(packages_path "$name")"
   [ -d "$target" ] && return 0
   mkdir -p "$(dirname "$target")"
   (
     flock 9  # another clone may be at it
-    rm -rf "$(dirname "$target")"/readers-*.partial.*
+    rm -rf "$(dirname "$target")/$name"-????????????.partial.*
     [ -d "$target" ] && exit 0
-    python="$(find_python)" || { say "no Python for the readers of tests; those that ask them are skipped"; exit 0; }
-    say "installing readers for tests into $target, 100 MB:" $(lines_of "$setup_dir/readers.txt")
-    "$python" -m venv "$target.partial.$$" && pip_install "$target.partial.$$" $(lines_of "$setup_dir/readers.txt") &&
-      mv "$target.partial.$$" "$target" ||
-      say "pip could not install them (see above); the tests that ask them are skipped"
-  ) 9> "$(dirname "$target")/readers.lock"
+    python="$(find_python)" || { say "no Python between 3.10 and 3.14 with the venv module for $name"; exit 1; }
+    say "installing the packages of $name for tests into $target, $size:" $(lines_of "$setup_dir/$name.txt")
+    "$python" -m venv "$target.partial.$$" && pip_install "$target.partial.$$" $(lines_of "$setup_dir/$name.txt") &&
+      mv "$target.partial.$$" "$target" && exit 0
+    rm -rf "$target.partial.$$"
+    say "pip could not install them (see above; is a package index reachable?)"
+    exit 1
+  ) 9> "$(dirname "$target")/$name.lock"
 }
 
-# setup_for NEED...: the packages of those needs (build, test, lint), and the wheels.
+# Tests are skipped without them, so that a machine without a package index runs the others.
+setup_readers() {
+  install_list readers "100 MB" || say "the tests that ask the readers are skipped"
+  install_list python "20 MB" || say "the tests of the Python package are skipped"
+}
+
+# setup_for NEED...: the packages of those needs (build, bench, test, lint), and the wheels.
 setup_for() {
   setup_packages "$@"
   check_tools

@@ -36,7 +36,7 @@ std::size_t nearest(const Centres& centres, double value) {
   return static_cast<std::size_t>(found - centres.begin());
 }
 
-/// One rank: an actor that is made together with the others.
+/// One rank: an actor that is made together with the others, which this_gang() knows.
 class Rank {
  public:
   Rank() : communicator_(train::make_host_communicator(*troupe::this_gang())) {

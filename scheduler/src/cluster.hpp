@@ -145,6 +145,7 @@ class Cluster {
   // blocking.cpp
   void on(const ProcessBlocked& event);
   void on(const ProcessUnblocked& event);
+  void on(const ResourcesReturned& event);
   void serve_waiting_for_cpu(Node& node);
   void end_wait(Process& process);
   void recall_for_cpu(Node& node);
@@ -181,6 +182,7 @@ class Cluster {
   // sharing.cpp
   void measure_jobs();
   void review_shares();
+  void review_turns();
   /// Whether some job is to give way to the request.
   bool is_owed(const Request& request) const;
   /// What the process holds is used by its job, or is not any more.
@@ -188,7 +190,10 @@ class Cluster {
   void set_cpu(Process& process, Amount amount);
 
   // timeouts.cpp, reserving.cpp, recalling.cpp
-  void on(const Tick&) { review_shares(); }
+  void on(const Tick&) {
+    review_shares();
+    review_turns();
+  }
   void pass_time(bool is_tick);
   void stop_idle();
   void refuse_unmet();
@@ -196,7 +201,7 @@ class Cluster {
   bool only_bounded(const ShapeKey& shape) const;
   void review_reservations(bool is_tick);
   void reserve(Request& request);
-  Capacity room_in(const Node& node, bool around_actors) const;
+  Capacity room_in(const Node& node, const Request& request, bool around_actors) const;
   std::optional<std::vector<NodeId>> plan(const Request& request, bool around_actors) const;
   void drain(const Request& request);
   bool may_be_drained(const Lease& lease, const Request& request) const;
@@ -205,6 +210,7 @@ class Cluster {
   void recall_overdue();
   void tell_who_waits();
   static std::string kept_by_actors(const Job& job);
+  static std::string kept_until_ended(const Job& job);
   bool lacks_cpu(const Request& request) const;
   bool halves_itself(const Job& job) const;
   std::string hint(const Job& job) const;

@@ -54,6 +54,9 @@ std::string text(const ProcessBlocked& e) { return fmt::format("process blocked:
 std::string text(const ProcessUnblocked& e) {
   return fmt::format("process unblocked: {}", e.process);
 }
+std::string text(const ResourcesReturned& e) {
+  return fmt::format("resources returned: by process {}", e.process);
+}
 std::string text(const RequestWithdrawn& e) {
   return fmt::format("request withdrawn: {} by process {}", e.request, e.by);
 }

@@ -265,7 +265,7 @@ std::optional<std::string> Cluster::broken_order(const Shape& shape) const {
     if (!shape.jobs.contains(job.job) || !std::ranges::is_sorted(job.lines, ByFirst{})) {
       return fmt::format("lines of job {} are not in the order of their first requests", job.job);
     }
-    if (job.earliest != Place{job.of->share.rank(), job.first().sequence})
+    if (job.earliest != job.place_of(job.first().sequence))
       return fmt::format("job {}: its turn is another's", job.job);
     lines += job.lines.size();
     std::size_t waiting = 0;

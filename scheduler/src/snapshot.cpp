@@ -72,6 +72,8 @@ std::vector<NodeView> Cluster::nodes() const {
       if (process.role == Role::Actor) ++view.actors;
       if (process.role == Role::Rank) ++view.ranks;
       if (process.loan.wait() == Wait::Blocked) ++view.blocked;
+      if (process.role == Role::Actor || process.role == Role::Rank)
+        view.reserved += process.held.resources;
     }
     view.state = node->claims.empty()
                      ? "ready"

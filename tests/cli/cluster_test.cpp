@@ -1,6 +1,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <sstream>
 
@@ -98,7 +99,7 @@ TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they sta
   CHECK(eventually([&] {
     return !is_alive(actor) && !is_alive(sleeper) && !is_alive(daemon) && !is_alive(agent);
   }));
-  driver.wait_for_output("failed: actor");
+  driver.wait_for_output(": actor ");
   const auto status = driver.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 3);
@@ -183,6 +184,49 @@ TEST_CASE(
   CHECK(named().empty());
 }
 
+TEST_CASE("the end of a second head gives its place back to the first one, if that lives",
+          "[cli][cluster]") {
+  TestCluster first(0);
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + first.folder(),
+                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  const auto named = [&] {
+    std::string address;
+    std::ifstream(first.folder() + "/troupe/address") >> address;
+    return address;
+  };
+  const auto start = [&](const std::string& state) {
+    Child head(
+        {TROUPE_PROGRAM, "head", "--port", "0", "--no-node", "--state-dir", first.folder() + state},
+        environment);
+    head.wait_for_output("token file:");
+    return head;
+  };
+  auto second = start("/second");
+  second.wait_for_output("means the other one (pid ");
+  CHECK_THAT(second.output(),
+             Catch::Contains("another head runs here") &&
+                 Catch::Contains("--address " + first.address() + " means the other one (pid " +
+                                 std::to_string(first.head().pid()) + ")"));
+  CHECK(named() != first.address());
+  std::ifstream for_scripts(first.folder() + "/troupe/address");
+  CHECK(std::string(std::istreambuf_iterator<char>(for_scripts), {}) == named() + "\n");
+  second.signal(SIGTERM);
+  CHECK(second.wait());
+  CHECK(named() == first.address());
+  CHECK(run({TROUPE_PROGRAM, "status"}, environment).exit_code == 0);
+
+  auto killed = start("/killed");
+  const auto stale = named();
+  killed.signal(SIGKILL);
+  CHECK(killed.wait());
+  auto third = start("/third");
+  CHECK_THAT(third.output(), Catch::Contains("named the head at " + stale + ", which has ended") &&
+                                 !Catch::Contains("another head runs here"));
+  third.signal(SIGTERM);
+  CHECK(third.wait());
+  CHECK(named().empty());
+}
+
 TEST_CASE("the token is made on the first start with mode 0600, and never printed",
           "[cli][cluster][security]") {
   TestCluster cluster(0);
@@ -206,6 +250,45 @@ TEST_CASE(
   CHECK(driver.exit_code == 0);
   CHECK(number_after(driver.output, "own files") == 5000);
   CHECK_THAT(driver.output, Catch::Contains("\nfiles 100\n") || Catch::StartsWith("files 100\n"));
+}
+
+TEST_CASE(
+    "a program with a thread before troupe::init has a private cluster, and is told what it costs",
+    "[cli][cluster]") {
+#if defined(__SANITIZE_THREAD__)
+  std::cout << "skipped: ThreadSanitizer makes no threads in the fork of a program with threads\n";
+  return;
+#endif
+  const std::vector<std::string> alone{"TROUPE_ADDRESS=", "TROUPE_TOKEN="};
+  auto with_thread = alone;
+  with_thread.push_back("DRIVER_THREAD=1");
+  for (const std::string what : {"task", "stored"}) {
+    INFO(what);
+    const auto driver = run({TROUPE_TEST_DRIVER, what}, with_thread);
+    INFO(driver.output);
+    CHECK(driver.exit_code == 0);
+    CHECK_THAT(driver.output,
+               Catch::StartsWith("troupe: troupe::init was called with 2 threads (") &&
+                   Catch::Contains("worker processes cannot be forked from this one") &&
+                   Catch::Contains("Call troupe::init first in main().\n"));
+    // Once: the program that is started anew, and its worker processes, do not repeat it.
+    CHECK(driver.output.find("troupe: ") == driver.output.rfind("troupe: "));
+    CHECK(number_after(driver.output, what == "task" ? "\ntask" : "\nbytes") > 0);
+  }
+  CHECK_THAT(run({TROUPE_TEST_DRIVER, "task"}, alone).output, Catch::StartsWith("task "));
+}
+
+TEST_CASE("a program that is executed anew and ends before troupe::init is told so at once",
+          "[cli][cluster]") {
+  const auto driver =
+      run({TROUPE_TEST_DRIVER, "leaves"}, {"TROUPE_ADDRESS=", "TROUPE_TOKEN=", "DRIVER_THREAD=1"});
+  INFO(driver.output);
+  CHECK(driver.exit_code == 1);
+  CHECK_THAT(
+      driver.output,
+      Catch::Contains("driver: Refused: the private cluster ended with exit code 0 before it "
+                      "had started; it is this program, executed anew") &&
+          Catch::Contains("call troupe::init there too"));
 }
 
 TEST_CASE(
@@ -267,7 +350,9 @@ TEST_CASE("status names what waits and why, and so does its driver after a while
            !status["pending"][0]["reason"].get<std::string>().empty();
   }));
   CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output,
-             Catch::Contains("waiting"));
+             Catch::Contains("waiting ") &&
+                 Catch::Contains(" s: lease of cpu 1 for job 2 (test_driver): ") &&
+                 Catch::Contains(" cpu 0, memory ") && Catch::Contains(" / cpu 1, memory "));
   waiting.wait_for_output("lease of cpu 1 has waited for ", std::chrono::seconds(20));
 }
 
@@ -279,6 +364,26 @@ TEST_CASE("a second node of a machine is told that it offers the cores again", "
   cluster.worker(2).wait_for_output("node 1 (part) is on the same machine");
   for (const int other : {0, 1})
     CHECK_THAT(cluster.worker(other).output(), !Catch::Contains("on the same machine"));
+  CHECK_THAT(cluster.worker(2).output(), Catch::Contains("start this node with its part of them"));
+}
+
+TEST_CASE("a node that was given its part is not told to be given it", "[cli][cluster]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--name", "all"});
+  cluster.add_worker({"--cpus", "1", "--name", "part"});
+  cluster.worker(1).wait_for_output("start node 1 with its part of them");
+}
+
+TEST_CASE("a head whose port another head has says how to end that one", "[cli][cluster]") {
+  TestCluster cluster(0);
+  const auto port = cluster.address().substr(cluster.address().rfind(':') + 1);
+  const auto second =
+      run({TROUPE_PROGRAM, "head", "--port", port, "--no-node", "--state-dir",
+           cluster.folder() + "/second"},
+          {"XDG_STATE_HOME=" + cluster.folder(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
+  CHECK(second.exit_code == 1);
+  CHECK_THAT(second.output, Catch::Contains("port " + port + " is in use") &&
+                                Catch::Contains("`troupe stop --head " + cluster.address() + "`"));
 }
 
 TEST_CASE("status lists the gangs that run", "[cli][cluster]") {

@@ -6,6 +6,7 @@
 
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "support/cluster.hpp"
 
@@ -36,6 +37,25 @@ TEST_CASE("a killed process is reported as killed, also where its node was held 
   REQUIRE(driver.wait());
   CHECK_THAT(driver.output(), Catch::Contains("was killed by signal 9"));
   CHECK_THAT(driver.output(), !Catch::Contains("says that it runs"));
+}
+
+TEST_CASE("a node that stood still says so, to its head too, and what became of it",
+          "[cli][cluster][failure]") {
+  TestCluster cluster(1);
+  const auto agent = cluster.worker(0).agent();
+  const auto nodes = [&] { return nlohmann::json::parse(cluster.status()).at("nodes"); };
+  ::kill(agent, SIGSTOP);
+  REQUIRE(eventually([&] { return nodes().at(0).at("silent_seconds").get<double>() > 5; }, 30s));
+  ::kill(agent, SIGCONT);
+  cluster.head().wait_for_output("node 1 (w1) stood still for ");
+  cluster.worker(0).wait_for_output("this node stood still for ");
+
+  ::kill(agent, SIGSTOP);
+  REQUIRE(eventually([&] { return nodes().empty(); }, 60s));
+  ::kill(agent, SIGCONT);
+  cluster.head().wait_for_output("but its machine answers: the node stands still");
+  cluster.worker(0).wait_for_output("so the head has probably taken it for lost: start it again");
+  REQUIRE(cluster.worker(0).wait());
 }
 
 TEST_CASE("after troupe stop a driver says that the cluster was stopped", "[cli][cluster][stop]") {

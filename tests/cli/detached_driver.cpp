@@ -280,6 +280,16 @@ void see_it_die() {
 
 const std::map<std::string, void (*)()> kThings{
     {"make", make},
+    {"make two",
+     [] {
+       made(kName, 0);
+       made("tests/other", 0);
+     }},
+    {"find",
+     [] {
+       say("find", [] { return troupe::find<Ledger>(kName, 500ms), 0; });
+       say("look", [] { return troupe::find<Ledger>(kName, 0ms), 0; });
+     }},
     {"make at 0", [] { made(kName, 0); }},
     {"make and wait", make_and_wait},
     {"find or make", find_or_make},

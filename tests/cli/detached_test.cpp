@@ -16,7 +16,8 @@ using Catch::Contains;
 
 namespace {
 
-std::string run_program(const char* program, const TestCluster& cluster, const std::string& what) {
+std::string run_program(const std::string& program, const TestCluster& cluster,
+                        const std::string& what) {
   const auto done = run({program, what}, cluster.environment());
   INFO(done.output);
   REQUIRE(done.exit_code == 0);
@@ -59,7 +60,7 @@ TEST_CASE("a detached actor outlives its program and is called by others", "[cli
   TestCluster cluster(2);
   CHECK(run_one(cluster, "make") == "add: 101\n");
   REQUIRE(actors_of(cluster).size() == 1);
-  for (const auto* program : {TROUPE_TEST_DETACHED_DRIVER, TROUPE_TEST_OTHER_DETACHED_DRIVER}) {
+  for (const auto& program : {TROUPE_TEST_DETACHED_DRIVER, TROUPE_TEST_OTHER_DETACHED_DRIVER}) {
     INFO(program);
     const auto used = run_program(program, cluster, "use");
     INFO(used);
@@ -177,7 +178,9 @@ TEST_CASE("a detached actor that cannot be made leaves nothing behind", "[cli][c
   const auto failed = run_one(cluster, "fail to make");
   INFO(failed);
   CHECK_THAT(failed, Contains("constructor: failed: ") && Contains("begins at 0 or above"));
-  CHECK_THAT(failed, Contains("taken: Refused: the name 'tests/ledger' is taken by actor"));
+  CHECK_THAT(failed,
+             Contains("taken: Refused: the name 'tests/ledger' is taken by actor") &&
+                 Contains(", which is detached and outlives its program: find() returns it"));
   CHECK_THAT(failed,
              Contains("no namespace: failed: Options::detached") && Contains("\"shared/counter\""));
   CHECK_THAT(failed, Contains("argument: failed: ") && Contains("no number"));
@@ -211,8 +214,8 @@ TEST_CASE("programs whose types differ are told where", "[cli][cluster]") {
              Contains("method: failed: ") &&
                  Contains("has no function 'Ledger::subtract' that the runtime knows of"));
   CHECK_THAT(mistaken, Contains("signature: failed: ") &&
-                           Contains("has a 'Ledger::scale' with another signature, "
-                                    "int (int); the caller's differs"));
+                           Contains("has a 'Ledger::scale' with another signature, int (int): ") &&
+                           Contains("; the caller's 'Ledger::scale' is int (long)\n"));
   run_one(cluster, "kill");
 }
 
@@ -224,7 +227,70 @@ TEST_CASE("whoever has a handle of a detached actor is told of its death", "[cli
   CHECK_THAT(seen, Contains("die: failed: ") && Contains("killed by signal 9"));
   CHECK_THAT(seen, Contains("after: failed: ") && Contains("find: TimedOut: "));
   CHECK(cluster.all_is_free());
+  // Who comes later is told too.
+  for (const auto& told : {seen, run_one(cluster, "find")}) {
+    INFO(told);
+    CHECK_THAT(told, Contains("within 500 ms: there is no actor 'tests/ledger' that can be called "
+                              "now; the detached actor of that name ended at 20") &&
+                         Contains(" s ago: ") && Contains("killed by signal 9") &&
+                         Contains(". No program has made it again since\n"));
+  }
   // The name is free again.
   run_one(cluster, "make");
   run_one(cluster, "kill");
+}
+
+TEST_CASE("who looks for a detached actor that was killed by its handle is told so",
+          "[cli][cluster]") {
+  TestCluster cluster(1);
+  CHECK_THAT(run_one(cluster, "find"), !Contains("ended at"));
+  run_one(cluster, "make");
+  run_one(cluster, "kill");
+  REQUIRE(eventually([&] { return actors_of(cluster).empty(); }));
+  const auto told = run_one(cluster, "find");
+  INFO(told);
+  CHECK_THAT(told,
+             Contains("find: TimedOut: no actor 'tests/ledger' could be called within 500 ms: "
+                      "there is no actor 'tests/ledger' that can be called now; the detached "
+                      "actor of that name ended at 20"));
+  CHECK_THAT(told, Contains("look: TimedOut: there is no actor 'tests/ledger' that can be called "
+                            "now; the detached actor of that name ended at 20"));
+  CHECK_THAT(told, Contains("it was killed through a handle. No program has made it again since"));
+  // Nobody lost it.
+  CHECK(nlohmann::json::parse(cluster.status()).at("lost_actors").empty());
+  run_one(cluster, "make");
+  CHECK_THAT(run_one(cluster, "find"), Contains("find: 0\n"));
+  run_one(cluster, "kill");
+}
+
+TEST_CASE("a detached actor of a private cluster ends with it, which is said once",
+          "[cli][cluster]") {
+  const auto made = run({TROUPE_TEST_DETACHED_DRIVER, "make two"}, {"TROUPE_ADDRESS="});
+  INFO(made.output);
+  CHECK(made.exit_code == 0);
+  const std::string warning =
+      "a detached actor of this program ends with the program, because its cluster is private: for "
+      "the actor to stay, start `troupe head` and give the program --address HOST:PORT";
+  const auto at = made.output.find(warning);
+  REQUIRE(at != std::string::npos);
+  CHECK(made.output.find(warning, at + 1) == std::string::npos);
+
+  TestCluster cluster(1);
+  CHECK(run_one(cluster, "make two").empty());
+}
+
+TEST_CASE("troupe stop says which programs and detached actors end with the cluster",
+          "[cli][cluster][stop]") {
+  TestCluster cluster(1);
+  run_one(cluster, "make two");
+  auto driver = cluster.driver("hold");
+  driver.wait_for_output("holding");
+  const auto stopped = run({TROUPE_PROGRAM, "stop"}, cluster.environment());
+  INFO(stopped.output);
+  CHECK(stopped.exit_code == 0);
+  CHECK_THAT(stopped.output, Contains(" (1 node)\n  ended 1 program: test_driver\n"
+                                      "  ended 2 detached actors: tests/ledger and tests/other\n"));
+  REQUIRE(driver.wait());
+  REQUIRE(cluster.worker(0).wait());
+  REQUIRE(cluster.head().wait());
 }

@@ -1,9 +1,10 @@
 // A driver for the tests of real clusters: does what its argument says, and prints what came of it.
-#include <condition_variable>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
-#include <mutex>
+#include <latch>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -182,19 +183,29 @@ int task(troupe::Cluster&) {
   return 0;
 }
 
-/// A thread that runs at troupe::init: worker processes are executed, not forked.
-void sleep_until_stopped(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any().wait(lock, stop, [] { return false; });
+/// A thread that runs at troupe::init: worker processes are executed, not forked. Once it has begun
+/// it allocates nothing, as a sanitizer's allocator that it held would stay locked in a fork.
+void sleep_until_stopped(const std::stop_token& stop, std::latch& begun) {
+  std::atomic<bool> stopped{false};
+  const std::stop_callback wake(stop, [&stopped] {
+    stopped = true;
+    stopped.notify_all();
+  });
+  begun.count_down();
+  stopped.wait(false);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
+  std::latch begun(1);
   std::jthread sleeper;
-  if (std::getenv("DRIVER_THREAD")) sleeper = std::jthread(sleep_until_stopped);
+  if (std::getenv("DRIVER_THREAD")) {
+    sleeper = std::jthread(sleep_until_stopped, std::ref(begun));
+    begun.wait();
+  }
+  if (what == "leaves" && std::getenv("TROUPE_BOOT")) return 0;
   try {
     auto cluster = troupe::init(argc, argv);
     if (what == "use_all") return use_all(cluster);

@@ -65,7 +65,7 @@ TEST_CASE(
     return std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
                                                                  std::chrono::steady_clock::now());
   };
-  near.wait_for_output("called: actor", left());
+  near.wait_for_output("called: {anonymous}::Far::sleeps got no answer: actor", left());
   near.wait_for_output("got: the value went with its owner: process", left());
   CHECK_THAT(near.output(), Catch::Contains("was lost with node 2"));
   far.wait_for_output("failed: ", left());
@@ -90,8 +90,8 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   driver.wait_for_output("waiting");
   const Stopped far({cluster.worker(1).agent(), number_after(driver.output(), "far")});
   driver.wait_for_output("got: the value went with its owner: process", 20s);
-  CHECK_THAT(driver.output(),
-             Catch::Contains("called: actor") && Catch::Contains("was lost with node 2"));
+  CHECK_THAT(driver.output(), Catch::Contains("Far::sleeps got no answer: actor") &&
+                                  Catch::Contains("was lost with node 2 (w2 at 127.0.0.1)"));
   const auto status = driver.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 0);

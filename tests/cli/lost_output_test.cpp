@@ -86,8 +86,9 @@ TEST_CASE("a command whose output is lost fails and says why", "[cli][cluster]")
   REQUIRE(run({TROUPE_TEST_OUTPUT_DRIVER, "speaks"}, cluster.environment()).exit_code >= 0);
   for (const std::string command :
        {"status >/dev/full", "status >&-", "status --json >/dev/full", "status --json >&-",
-        "logs job 1 >/dev/full", "logs job 1 >&-", "--help >/dev/full", "logs --help >&-",
-        "--version >/dev/full"}) {
+        "logs job 1 >/dev/full", "logs job 1 >&-", "list nodes >/dev/full", "list nodes --json >&-",
+        "doctor >/dev/full", "completion bash >/dev/full", "man >&-", "--help >/dev/full",
+        "logs --help >&-", "--version >/dev/full"}) {
     INFO(command);
     auto child = start_troupe(command, cluster.environment());
     CHECK(exit_code(child) == 1);

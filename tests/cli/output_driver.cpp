@@ -26,13 +26,6 @@ int greets(int node) {
   return getpid();
 }
 
-/// The same line in each process, and one of its own.
-int repeats() {
-  std::cout << "the same line" << std::endl;
-  std::cout << "line of " << getpid() << std::endl;
-  return 0;
-}
-
 int floods(int lines) {
   for (int i = 0; i < lines; ++i) std::printf("line %d of a flood that nobody reads\n", i);
   return lines;
@@ -58,6 +51,16 @@ struct Speaker {
   void says(const std::string& line) { std::cout << line << std::endl; }
   void speaks() { std::cerr << "an actor speaks" << std::endl; }
   void counts() { std::cout << "rank " << troupe::this_gang()->rank() << " counts" << std::endl; }
+  /// The same line in each process, and one of its own, once all ranks are there.
+  void repeats() {
+    auto& gang = *troupe::this_gang();
+    auto& keys = gang.rendezvous();
+    keys.set(std::to_string(gang.rank()), "is there");
+    for (int rank = 0; rank < gang.size(); ++rank)
+      keys.get(std::to_string(rank), std::chrono::seconds(20));
+    std::cout << "the same line" << std::endl;
+    std::cout << "line of " << getpid() << std::endl;
+  }
   int dies(int by) { return prints_and_dies(by); }
   /// A line with a pause in it.
   void hesitates() {
@@ -104,10 +107,8 @@ int speaks(troupe::Cluster&) {
 }
 
 int four_repeat(troupe::Cluster&) {
-  std::vector<troupe::Ref<int>> done;
-  const auto apart = troupe::with({.resources = {{"seat", 1}}});
-  for (int i = 0; i < 4; ++i) done.push_back(apart.task<repeats>());
-  troupe::get(done);
+  const auto ranks = troupe::gang<Speaker>({.size = 4});
+  troupe::get(ranks.all<&Speaker::repeats>(), std::chrono::seconds(30));
   return 0;
 }
 
@@ -178,10 +179,10 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "parted" || what == "stops_parted") std::ios::sync_with_stdio(false);
   std::signal(SIGUSR1, [](int) { signals = signals + 1; });
-  auto cluster = troupe::init(argc, argv);
+  auto cluster = troupe::init(argc, argv, {.worker_output = what != "speaks_unheard"});
   if (what == "dies" || what == "parted") return dies(cluster);
   if (what == "actor_dies") return actor_dies(cluster);
-  if (what == "speaks") return speaks(cluster);
+  if (what == "speaks" || what == "speaks_unheard") return speaks(cluster);
   if (what == "four_repeat") return four_repeat(cluster);
   if (what == "flood") return flood(cluster);
   if (what == "changes") return changes(cluster);

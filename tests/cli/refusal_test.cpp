@@ -224,7 +224,15 @@ TEST_CASE("a second head on the same port or state is refused with the way out",
   const auto port = cluster.address().substr(cluster.address().rfind(':') + 1);
   const auto same_port = run({TROUPE_PROGRAM, "head", "--port", port}, cluster.environment());
   CHECK(same_port.exit_code == 1);
-  CHECK_THAT(same_port.output, Catch::Contains(port) && Catch::Contains("in use"));
+  CHECK_THAT(same_port.output,
+             Catch::Contains(port) && Catch::Contains("in use") &&
+                 Catch::Contains("what listens there is the head of cluster ") &&
+                 Catch::Contains(" (pid " + std::to_string(cluster.head().pid()) + ")") &&
+                 Catch::Contains("--address " + cluster.address()) &&
+                 Catch::Contains("`troupe stop --head " + cluster.address() + "`"));
+  const auto status = run({TROUPE_PROGRAM, "status"}, {"XDG_STATE_HOME=" + cluster.folder(),
+                                                       "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
+  CHECK(status.exit_code == 0);  // its address is still there
   CHECK_FALSE(std::filesystem::exists(cluster.folder() + "/troupe/head-" + port));
   const auto same_state = run({TROUPE_PROGRAM, "head", "--port", "0"}, cluster.environment());
   CHECK(same_state.exit_code == 1);
@@ -342,6 +350,15 @@ TEST_CASE(
   CHECK(processes_with("XDG_STATE_HOME=" + folder.path()).empty());
 }
 
+TEST_CASE("a node that offers more GPUs than its machine has says so once", "[cli]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--gpus", "1000"});
+  const auto& output = cluster.worker(0).output();
+  CHECK_THAT(output, Catch::Contains("note: --gpus 1000 offers more than NVIDIA's driver finds"));
+  cluster.add_worker({"--gpus", "0"});
+  CHECK_THAT(cluster.worker(1).output(), !Catch::Contains("note: --gpus"));
+}
+
 TEST_CASE("a head that listens on every address says by which name others reach it", "[cli]") {
   TemporaryFolder folder;
   const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
@@ -351,6 +368,16 @@ TEST_CASE("a head that listens on every address says by which name others reach 
   head.wait_for_output("token file:");
   CHECK_THAT(head.output(),
              Catch::Contains("listens on 0.0.0.0:") && !Catch::Contains("--head 0.0.0.0"));
+  CHECK(run({TROUPE_PROGRAM, "stop"}, environment).exit_code == 0);
+  CHECK(head.wait());
+}
+
+TEST_CASE("a head on loopback says that no other machine reaches it", "[cli]") {
+  TemporaryFolder folder;
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
+                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  Child head({TROUPE_PROGRAM, "head", "--port", "0", "--no-node"}, environment);
+  head.wait_for_output("this machine alone; --host with an address");
   CHECK(run({TROUPE_PROGRAM, "stop"}, environment).exit_code == 0);
   CHECK(head.wait());
 }

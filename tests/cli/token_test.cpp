@@ -1,7 +1,14 @@
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <thread>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <catch2/catch.hpp>
 
 #include "support/cluster.hpp"
@@ -26,6 +33,19 @@ struct Fresh {
     fs::permissions(file, mode);
   }
 };
+
+/// This thread, and each process that it starts, ends where it would have a file reach the disk.
+void kill_at_fsync() {
+  sock_filter rules[]{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_fsync, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = static_cast<unsigned short>(std::size(rules)), .filter = rules};
+  CHECK(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
 
 }  // namespace
 
@@ -69,9 +89,14 @@ TEST_CASE("a file that holds no token is not to be closed to others", "[cli][tok
 TEST_CASE("a head that dies while it writes its token leaves none, and the next one makes it",
           "[cli][token]") {
   const Fresh fresh;
-  std::string command = "ulimit -c 0; ulimit -f 0; exec";  // SIGXFSZ at the first byte of a file
+  std::string command = "ulimit -c 0; exec";
   for (const auto& argument : fresh.head) command += " '" + argument + "'";
-  CHECK(run({"/bin/sh", "-c", command}, fresh.environment).exit_code == 128 + SIGXFSZ);
+  Finished died;
+  std::thread([&] {
+    kill_at_fsync();
+    died = run({"/bin/sh", "-c", command}, fresh.environment);
+  }).join();
+  CHECK(died.exit_code == 128 + SIGSYS);
   CHECK_FALSE(fs::exists(fresh.file));
 
   Child head(fresh.head, fresh.environment);
@@ -81,4 +106,47 @@ TEST_CASE("a head that dies while it writes its token leaves none, and the next 
   CHECK(run({TROUPE_PROGRAM, "stop", "--token-file", fresh.file}, fresh.environment).exit_code ==
         0);
   CHECK(head.wait());
+}
+
+TEST_CASE("a token that exceeds the limit of file sizes is refused as on a full disk",
+          "[cli][token][refusal]") {
+  const Fresh fresh;
+  std::string command = "ulimit -f 0; exec";
+  for (const auto& argument : fresh.head) command += " '" + argument + "'";
+  const auto head = run({"/bin/sh", "-c", command}, fresh.environment);
+  CHECK(head.exit_code == 1);
+  CHECK_THAT(head.output, Catch::Contains("cannot be written: File too large"));
+  CHECK_FALSE(fs::exists(fresh.file));
+}
+
+TEST_CASE("where nothing listens, that is said before a token that is not there",
+          "[cli][token][refusal]") {
+  TestCluster cluster(0);
+  const TemporaryFolder folder;  // without a token
+  for (const std::string address : {std::string("127.0.0.1:1"), cluster.address()}) {
+    const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
+                                               "TROUPE_TOKEN=", "TROUPE_ADDRESS=" + address};
+    for (const auto& words :
+         {std::vector<std::string>{TROUPE_TEST_DRIVER, "task"},
+          std::vector<std::string>{TROUPE_PROGRAM, "status"},
+          std::vector<std::string>{TROUPE_PROGRAM, "worker", "--head", address}}) {
+      const auto finished = run(words, environment);
+      INFO(words[0] << " " << words[1] << " at " << address << ": " << finished.output);
+      CHECK(finished.exit_code == 1);
+      const bool nobody = address != cluster.address();
+      CHECK((finished.output.find("nothing listens on 127.0.0.1:1") != std::string::npos) ==
+            nobody);
+      CHECK((finished.output.find("no token: copy") != std::string::npos) == !nobody);
+    }
+  }
+}
+
+TEST_CASE("an argument that is nearly --address is asked about, and left to the program",
+          "[cli][refusal]") {
+  const auto driver =
+      run({TROUPE_TEST_DRIVER, "task", "--adress", "127.0.0.1:1"}, {"TROUPE_ADDRESS="});
+  INFO(driver.output);
+  CHECK(driver.exit_code == 0);  // in a private cluster
+  CHECK_THAT(driver.output, Catch::Contains("'--adress' is no option of troupe::init") &&
+                                Catch::Contains("was --address meant?"));
 }

@@ -3,9 +3,9 @@
 
 usage: compilers_test.py g++ | clang++ | nvcc --root TREE --build BUILD --scratch FOLDER
 
-clang++ is the newest that is there, from version 16 on; it also builds examples/cmake_project with the libraries of BUILD,
-and runs it. nvcc goes as far as the host's pass. A compiler that is not there is skipped. The examples are not compiled once
-more with the compiler that BUILD itself uses.
+All versions that are there are tried, g++ from 12 and clang++ from 16 on, but for the one that BUILD itself uses, which compiles
+the same. With each, examples/cmake_project and a search whose space has strings for keys are built with the libraries of BUILD, and
+run. nvcc goes as far as the host's pass. A compiler that is not there is skipped.
 """
 import argparse
 import os
@@ -20,30 +20,34 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lint"))
 from checks.commands import compile_commands, public_flags  # noqa: E402
 from checks.tree import git_tree  # noqa: E402
 
-OLDEST_CLANG = 16
+OLDEST = {"g++": 12, "clang++": 16}
 
 
 class Failed(Exception):
     """Its text is what the compiler, or the program, said."""
 
 
-def run(*words, cwd=None):
-    done = subprocess.run([str(word) for word in words], cwd=cwd, capture_output=True, text=True, timeout=500)
+def run(*words, env=None):
+    done = subprocess.run([str(word) for word in words], env=env, capture_output=True, text=True, timeout=500)
     if done.returncode != 0 or "warning:" in done.stderr:
         raise Failed(f"{' '.join(str(word) for word in words)}\n{done.stdout[-2000:]}{done.stderr[-8000:]}")
     return done.stdout
 
 
-def clang_version(path):
-    found = re.search(r"clang version (\d+)", subprocess.run([path, "--version"], capture_output=True, text=True).stdout)
-    return int(found.group(1)) if found else 0
+def version_of(compiler):
+    """The first number of its version; 0 where it tells none."""
+    told = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True).stdout
+    found = re.match(r"\d+", told)
+    return int(found.group()) if found else 0
 
 
-def newest_clang():
-    names = {path.name for folder in os.get_exec_path() for path in Path(folder).glob("clang++*")}
-    found = [shutil.which(name) for name in sorted(names) if re.fullmatch(r"clang\+\+(-\d+)?", name)]
-    versions = [(clang_version(path), path) for path in found if path]
-    return max([each for each in versions if each[0] >= OLDEST_CLANG], default=(0, None))[1]
+def installed(name):
+    """The paths of a compiler's versions that are there, from the oldest that is supported on, each once under whatever names."""
+    names = {path.name for folder in os.get_exec_path() for path in Path(folder).glob(f"{name}*")}
+    paths = [shutil.which(each) for each in sorted(names) if re.fullmatch(re.escape(name) + r"(-\d+)?", each)]
+    files = {os.path.realpath(path): path for path in paths if path}
+    versions = sorted((version_of(path), path) for path in files.values())
+    return [path for version, path in versions if version >= OLDEST[name]]
 
 
 def find_nvcc():
@@ -83,56 +87,74 @@ class Programs:
 def write_headers(programs, scratch):
     """One file that includes all: LibTorch's headers are the dear ones, and are parsed once."""
     file = scratch / "every_header.hpp"
-    file.write_text("#pragma once\n" + "".join(f"#include <{name}>\n" for name in programs.headers()), encoding="utf-8")
+    file.write_text("".join(f"#include <{name}>\n" for name in programs.headers()), encoding="utf-8")
     return file
 
 
 def compiles_examples(compiler, flags, programs, scratch):
+    """clang++ parses the headers once for all; to g++ they are a part of each source."""
     everything = write_headers(programs, scratch)
-    precompiled = scratch / "every_header.hpp.pch"
+    precompiled = scratch / f"every_header.hpp.{'pch' if 'clang' in Path(compiler).name else 'gch'}"
     flags = [*flags, "-Wall", "-Wextra"]
     run(compiler, *flags, "-x", "c++-header", everything, "-o", precompiled)
+    include = ["-include-pch", precompiled] if precompiled.suffix == ".pch" else ["-include", everything]
     try:
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda source: run(compiler, *flags, "-include-pch", precompiled, "-fsyntax-only", source),
-                          programs.examples))
+            list(pool.map(lambda source: run(compiler, *flags, *include, "-fsyntax-only", source), programs.examples))
     finally:
         precompiled.unlink()
 
 
-def compiles_project(compiler, programs, scratch):
+PROJECT = """cmake_minimum_required(VERSION 3.24)
+project(first_sweep LANGUAGES CXX)
+find_package(troupe REQUIRED COMPONENTS tune)
+add_executable(first_sweep {source})
+target_link_libraries(first_sweep PRIVATE troupe::tune)
+"""
+
+
+def prints(compiler, programs, project, folder, program, promised):
     """Another compiler's program is linked with the libraries that this build has made, and runs."""
-    folder = scratch / "project"
     shutil.rmtree(folder, ignore_errors=True)
-    run("cmake", "-S", programs.root / "examples/cmake_project", "-B", folder, "-G", "Ninja", f"-Dtroupe_DIR={programs.build}",
-        f"-DCMAKE_CXX_COMPILER={compiler}")
+    run("cmake", "-S", project, "-B", folder, "-G", "Ninja", f"-Dtroupe_DIR={programs.build}", f"-DCMAKE_CXX_COMPILER={compiler}")
     run("cmake", "--build", folder)
-    printed = run(folder / "my_program")
-    if printed.split() != ["0", "1", "4", "9", "16"]:
-        raise Failed(f"the program that {compiler} compiled printed {printed!r}")
+    printed = run(folder / program, env={**os.environ, "TROUPE_ADDRESS": ""})
+    if printed.split() != promised.split():
+        raise Failed(f"{program}, as {compiler} compiled it, printed {printed!r} and not {promised!r}")
     shutil.rmtree(folder)
 
 
-def check_gcc(programs, scratch):
-    compiler = shutil.which("g++")
-    if not compiler:
-        return "skipped: there is no g++"
-    everything = write_headers(programs, scratch)
-    run(compiler, *programs.flags, "-Wall", "-Wextra", "-fsyntax-only", "-x", "c++", "-include", everything, os.devnull)
-    if "clang" in programs.compiler:
-        for source in programs.examples:
-            run(compiler, *programs.flags, "-Wall", "-Wextra", "-fsyntax-only", source)
+def builds_programs(compiler, programs, scratch):
+    prints(compiler, programs, programs.root / "examples/cmake_project", scratch / "project", "my_program", "0 1 4 9 16")
+    if not (programs.build / "examples/tune/first_sweep").exists():
+        return  # the build has no sweeps
+    search = scratch / "search"
+    search.mkdir(exist_ok=True)
+    source = programs.root / "examples/tune/first_sweep.cpp"
+    if '{{"lr", tune::' not in source.read_text(encoding="utf-8"):
+        raise Failed(f"{source} has no string for a key: which example has one now?")
+    (search / "CMakeLists.txt").write_text(PROJECT.format(source=source), encoding="utf-8")
+    prints(compiler, programs, search, scratch / "search_build", "first_sweep", "the best of 20 learning rates is 1.2")
+
+
+def check_host_compiler(name, programs, scratch):
+    own = os.path.realpath(shutil.which(programs.compiler) or programs.compiler)
+    compilers = [path for path in installed(name) if os.path.realpath(path) != own]
+    if not compilers:
+        return f"skipped: there is no {name} of version {OLDEST[name]} or later besides the one that the build uses"
+    for compiler in compilers:
+        print(f"with {compiler}", flush=True)
+        compiles_examples(compiler, programs.flags, programs, scratch)
+        builds_programs(compiler, programs, scratch)
     return None
+
+
+def check_gcc(programs, scratch):
+    return check_host_compiler("g++", programs, scratch)
 
 
 def check_clang(programs, scratch):
-    compiler = newest_clang()
-    if not compiler:
-        return f"skipped: there is no clang++ of version {OLDEST_CLANG} or later"
-    print(f"with {compiler}")
-    compiles_examples(compiler, programs.flags, programs, scratch)
-    compiles_project(compiler, programs, scratch)
-    return None
+    return check_host_compiler("clang++", programs, scratch)
 
 
 def nvcc_flags(flags):

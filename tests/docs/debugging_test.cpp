@@ -1,5 +1,7 @@
 // docs/debugging.md names these tests; its program is debugging.cpp.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,18 @@ bool can_debug() {
   const bool can = tried.output.find("exited normally") != std::string::npos;
   if (!can) WARN("skipped: gdb is missing, or may not trace processes here");
   return can;
+}
+
+/// Why no core file would come into the folder of a process that dies; empty: one would.
+std::string why_no_core_file() {
+  std::ifstream file("/proc/sys/kernel/core_pattern");
+  std::string pattern;
+  if (!std::getline(file, pattern) || pattern.empty()) return "the kernel writes no core files";
+  if (pattern.starts_with('|')) return "the kernel hands core files to a program: " + pattern;
+  if (pattern.find('/') != std::string::npos) return "core files go elsewhere: " + pattern;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_CORE, &limit);
+  return limit.rlim_max == RLIM_INFINITY ? "" : "core files have a hard limit here";
 }
 
 /// The limit that children of this process have, until the end of the object.
@@ -77,6 +91,33 @@ TEST_CASE("gdb attaches to a worker process by the number that it prints", "[doc
   CHECK_THAT(attached.output, Contains("hit Breakpoint 1"));
   CHECK(driver.wait() == 0);
   CHECK_THAT(driver.output(), Contains("\n3\n"));
+}
+
+TEST_CASE("gdb opens the core file of a worker process, in the folder of its driver",
+          "[docs][debugging]") {
+  if (!can_debug()) return;
+  if (const auto why = why_no_core_file(); !why.empty()) {
+    WARN("skipped: " << why);
+    return;
+  }
+  const TemporaryFolder folder;
+  const auto died = run({"sh", "-c", R"(cd "$1" && ulimit -c unlimited && exec "$2" crash)", "sh",
+                         folder.path(), TROUPE_DEBUGGING},
+                        kPrivate);
+  INFO(died.output);
+  CHECK(died.exit_code == 1);
+  CHECK_THAT(died.output, Contains("Assertion `!values.empty()' failed") &&
+                              Contains("was killed by signal 6 (Aborted)"));
+  std::vector<std::string> cores;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    cores.push_back(entry.path());
+  REQUIRE(cores.size() == 1);
+  auto command = gdb({"backtrace"});
+  command.insert(command.end(), {TROUPE_DEBUGGING, cores.front()});
+  const auto opened = run(std::move(command), kPrivate, std::chrono::seconds(60));
+  INFO(opened.output);
+  CHECK_THAT(opened.output, Contains("terminated with signal SIGABRT") &&
+                                Contains("mean (values=") && Contains("run_worker"));
 }
 
 TEST_CASE("worker processes have the limit for core files of their driver, or of their node",

@@ -11,7 +11,7 @@ TEST_CASE("guest_book prints what it says, privately and on a cluster", "[exampl
 
 TEST_CASE("two programs share the guest book", "[examples][core]") {
   TestCluster cluster(2);
-  const std::string program = TROUPE_EXAMPLES_BUILT "/core/guest_book";
+  const std::string program = TROUPE_EXAMPLES_BUILT + "/core/guest_book";
   CHECK(run({program, "--stay"}, cluster.environment()).output == "1 guest has signed\n");
   CHECK(run({program}, cluster.environment()).output == "2 guests have signed\n");
   CHECK(run({program}, cluster.environment()).output == "1 guest has signed\n");
@@ -27,7 +27,7 @@ TEST_CASE("parameter_server prints what it says, privately and on a cluster", "[
 }
 
 TEST_CASE("word_count prints what it says, privately and on a cluster", "[examples][core]") {
-  check_example({.name = "core/word_count", .input = TROUPE_EXAMPLES "/core/jabberwocky.txt"});
+  check_example({.name = "core/word_count", .input = TROUPE_EXAMPLES + "/core/jabberwocky.txt"});
 }
 
 TEST_CASE("pipeline prints what it says, privately and on a cluster", "[examples][core]") {

@@ -25,7 +25,7 @@ std::string run_with(const Example& example, std::vector<std::string> more,
                      {"EXAMPLE_INPUT=" + example.input, "EXAMPLE_ERRORS=" + errors});
   std::vector<std::string> command{"sh", "-c",
                                    R"(exec "$@" < "$EXAMPLE_INPUT" 2> "$EXAMPLE_ERRORS")", "sh",
-                                   TROUPE_EXAMPLES_BUILT "/" + example.name};
+                                   TROUPE_EXAMPLES_BUILT + "/" + example.name};
   command.insert(command.end(), example.arguments.begin(), example.arguments.end());
   command.insert(command.end(), more.begin(), more.end());
   const auto done = run(std::move(command), environment, std::chrono::seconds(100));
@@ -55,7 +55,7 @@ std::string run_on_cluster(const Example& example) {
 
 std::string promised_output(const Example& example) {
   const std::string mark = "//   ";
-  std::ifstream source(TROUPE_EXAMPLES "/" + example.name + ".cpp");
+  std::ifstream source(TROUPE_EXAMPLES + "/" + example.name + ".cpp");
   std::string promised;
   bool is_output = false;
   for (std::string line; std::getline(source, line) && line.starts_with("//");) {

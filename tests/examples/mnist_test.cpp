@@ -79,7 +79,7 @@ TEST_CASE("mnist names the file that is missing or is no IDX file", "[examples][
   write_data_set(folder.path(), "t10k", 10);
   const auto refusal = [&] {
     const auto done =
-        run({TROUPE_EXAMPLES_BUILT "/train/mnist", "--data", folder.path()}, {"TROUPE_ADDRESS="});
+        run({TROUPE_EXAMPLES_BUILT + "/train/mnist", "--data", folder.path()}, {"TROUPE_ADDRESS="});
     CHECK(done.exit_code == 1);
     return done.output;
   };
@@ -93,7 +93,7 @@ TEST_CASE("mnist names the file that is missing or is no IDX file", "[examples][
 }
 
 TEST_CASE("mnist reaches on MNIST what its first lines say", "[examples][train]") {
-  const std::string folder = TROUPE_DATA_DIR "/mnist";
+  const std::string folder = TROUPE_DATA_DIR + "/mnist";
   if (!std::filesystem::exists(folder)) {
     std::cout << "skipped: no MNIST in '" << folder << "' (CMake's TROUPE_DATA_DIR)\n";
     return;

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, promises, sizes, snippets, tidy, words
+from checks import arrows, floors, headers, layout, links, promises, python_blocks, sizes, snippets, tidy, words
 from checks.tree import git_tree
 
 
@@ -28,6 +28,8 @@ def main():
         "words": lambda: words.check(tree),
         "promises": lambda: promises.check(tree),
         "snippets": lambda: snippets.check(tree),
+        "python": lambda: python_blocks.check(tree),
+        "links": lambda: links.check(tree),
         "headers": lambda: headers.check(tree, options.build.resolve()),
         "tidy": lambda: tidy.check(tree, options.build.resolve()),
     }

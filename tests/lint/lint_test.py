@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, promises, sizes, snippets, words
+from checks import arrows, floors, headers, layout, links, promises, python_blocks, sizes, snippets, words
 from checks.tree import Tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -83,6 +83,51 @@ class Snippets(LintTest):
         self.assert_problems(
             snippets.check(self.tree({"README.md": "<!-- from x/a.cpp: two -->\n```cpp\nint b;\n```\n", "x/a.cpp": self.SOURCE})),
             "README.md:2: no CMakeLists.txt builds x/a.cpp")
+
+
+class Links(LintTest):
+    PAGES = {
+        "README.md": "# A program\n## What it does, and why\n## Twice\n## Twice\n",
+        "docs/a.md": "# A\n[the page](../README.md) [its part](../README.md#what-it-does-and-why) [the second](../README.md#twice-1)\n"
+                     "[here](#a) [a folder](../x) [a source](../x/a.cpp) [elsewhere](https://example.org/a)\n"
+                     "`[](int x)` is code, and so is:\n```cpp\nauto f = [](Missing x) {};\n```\n",
+        "x/a.cpp": "",
+    }
+
+    def test_links_to_files_folders_and_headings_are_allowed_and_code_is_no_link(self):
+        self.assert_problems(links.check(self.tree(self.PAGES)))
+
+    def test_links_that_lead_nowhere_are_found(self):
+        page = "# B\n\n[gone](../x/b.cpp)\n[outside](../../b.md) [no part](a.md#b)\n[nor here](#a)\n[twice](../README.md#twice-2)\n"
+        self.assert_problems(
+            links.check(self.tree({**self.PAGES, "docs/b.md": page})),
+            "docs/b.md:3: the link leads to x/b.cpp, which is not there", "docs/b.md:4: the link leads to ../b.md, which is not there",
+            "docs/b.md:4: the link leads to #b, and docs/a.md has no such heading",
+            "docs/b.md:5: the link leads to #a, and docs/b.md has no such heading",
+            "docs/b.md:6: the link leads to #twice-2, and README.md has no such heading")
+
+
+class PythonBlocks(LintTest):
+    PACKAGE = {
+        "python/troupe/__init__.py": "from ._a import Options, Runner, report\n__all__ = [\"Options\", \"Runner\", \"report\"]\n",
+        "python/troupe/_a.py": "class Options:\n    env: dict\n\n\nclass Runner:\n    def __init__(self, size=1, *, options=None):\n        pass\n\n\n"
+                               "def report(metrics=None, **more):\n    pass\n",
+    }
+
+    def problems(self, code):
+        page = f"# A\n```python\n{code}```\n```cpp\nint a;\n```\n"
+        return python_blocks.check(self.tree({**self.PACKAGE, "python/README.md": page}))
+
+    def test_a_block_that_uses_the_package_as_it_is_is_allowed(self):
+        self.assert_problems(self.problems(
+            "import troupe\nfrom troupe import Runner as R, Runner\nRunner(size=2, options=troupe.Options(env={})).run(loud=True)\n"
+            "troupe.report(loss=1)\ndef train():\n    ...\n"))
+
+    def test_names_and_parameters_that_the_package_lacks_and_what_is_no_python_are_found(self):
+        self.assert_problems(self.problems("def train(:\n"), "python/README.md:2: the block is no Python")
+        self.assert_problems(
+            self.problems("import troupe\nfrom troupe import Walker, Runner\ntroupe.tell()\nRunner(ranks=2)\ntroupe.Options(envs={})\n"),
+            "has no Walker", "has no tell", "Runner of the package troupe has no parameter ranks", "has no parameter envs")
 
 
 class Arrows(LintTest):

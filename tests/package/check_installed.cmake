@@ -35,6 +35,12 @@ if(found)
 endif()
 
 check_step("troupe" ${SCRATCH}/prefix/bin/troupe --version)
+foreach(text IN ITEMS man/man1/troupe.1 man/man1/troupe-run.1 man/man1/troupe-job-submit.1 bash-completion/completions/troupe zsh/site-functions/_troupe
+                      fish/vendor_completions.d/troupe.fish)
+  if(NOT EXISTS ${SCRATCH}/prefix/share/${text})
+    message(FATAL_ERROR "share/${text} was not installed, which `troupe` writes of itself")
+  endif()
+endforeach()
 check_step("configure" ${CMAKE_COMMAND} -S ${PROJECT} -B ${SCRATCH}/build -G Ninja -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
 check_step("build" ${CMAKE_COMMAND} --build ${SCRATCH}/build)
@@ -42,5 +48,14 @@ check_step("run" ${SCRATCH}/build/my_program)
 string(STRIP "${output}" output)
 if(NOT output STREQUAL PROMISED)
   message(FATAL_ERROR "the program printed '${output}', not '${PROMISED}'")
+endif()
+
+file(WRITE ${SCRATCH}/wrong/CMakeLists.txt
+  "cmake_minimum_required(VERSION 3.24)\nproject(wrong LANGUAGES CXX)\nfind_package(troupe REQUIRED COMPONENTS tuner)\n")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SCRATCH}/wrong -B ${SCRATCH}/wrong/build -G Ninja
+  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${CXX} OUTPUT_QUIET ERROR_VARIABLE output TIMEOUT 240)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+if(NOT output MATCHES "has no component 'tuner'; it has collective, runtime")
+  message(FATAL_ERROR "a component that is not there was not refused with those that are: ${output}")
 endif()
 file(REMOVE_RECURSE ${SCRATCH})

@@ -19,6 +19,9 @@ endif()
 
 check_step("configure" ${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -G Ninja ${where} -DCOMPONENT=${COMPONENT}
   -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+if(output MATCHES "Checking for module[^\n]*|Looking for[^\n]*|Found [A-Za-z][^\n]*")
+  message(FATAL_ERROR "find_package(troupe) told of what it stands on: '${CMAKE_MATCH_0}' in\n${output}")
+endif()
 file(STRINGS ${SCRATCH}/build/CMakeCache.txt met REGEX "LibTorch|CudaRuntime|Nccl")
 if(met AND NOT COMPONENT STREQUAL "train")
   message(FATAL_ERROR "a user of ${COMPONENT} met LibTorch or CUDA:\n${met}")

@@ -90,6 +90,56 @@ TEST_CASE("only the CPU is given back while a process waits", "[scheduler][block
   CHECK(world.resumed.contains(process));
 }
 
+TEST_CASE("an actor that returns its resources lives on, and others get all of them",
+          "[scheduler][blocking]") {
+  World world;
+  const auto node = world.join("a", {{"cpu", 2}, {"memory", 8}}, 1);
+  const auto driver = world.start_job(1_job);
+  const Need need{{{"cpu", 2}, {"gpu", 1}, {"memory", 5}}, {}, false};
+  const auto all = world.node(node).free;
+  world.ask_actor(1_actor, driver, need, "first");
+  const auto process = world.actors.at(1_actor).process;
+  world.ask_actor(2_actor, driver, need);
+  CHECK_FALSE(world.actors.contains(2_actor));
+  world.step(ResourcesReturned{process});
+  CHECK(world.actors.contains(2_actor));
+  CHECK(world.state.actor_named(1_job, "first"));
+  world.step(ResourcesReturned{process});
+  world.release_actor(2_actor);
+  CHECK(world.node(node).free == all);
+  world.release_actor(1_actor);
+  CHECK(world.is_idle());
+}
+
+TEST_CASE("an actor that returns its resources as it waits for its CPU goes on without it",
+          "[scheduler][blocking]") {
+  World world;
+  world.join("a", {{"cpu", 1}});
+  const auto driver = world.start_job(1_job);
+  world.ask_actor(1_actor, driver, cpus(1));
+  const auto process = world.actors.at(1_actor).process;
+  world.step(ProcessBlocked{process});
+  world.ask_actor(2_actor, driver, cpus(1));
+  world.step(ProcessUnblocked{process});
+  CHECK_FALSE(world.resumed.contains(process));
+  world.step(ResourcesReturned{process});
+  CHECK(world.resumed.contains(process));
+  world.release_actor(2_actor);
+  CHECK(world.is_idle());
+  world.step(ProcessBlocked{process});
+  world.step(ProcessUnblocked{process});
+  CHECK(world.is_idle());
+}
+
+TEST_CASE("only an actor returns its resources for good", "[scheduler][blocking]") {
+  World world;
+  const auto node = world.join("a", {{"cpu", 1}});
+  const auto driver = world.start_job(1_job);
+  const auto lease = *world.lease_of(world.ask_lease(driver, cpus(1)));
+  for (const auto process : {lease.process, driver}) world.step(ResourcesReturned{process});
+  CHECK(world.node(node).free.empty());
+}
+
 TEST_CASE("chains are bounded, the bound is the reason, and after a while it refuses",
           "[scheduler][blocking]") {
   Options options;

@@ -135,6 +135,30 @@ TEST_CASE("the driver is told of a gang that it stands still for, behind one of 
   CHECK_THAT(told[0].what + told[1].what, Catch::Contains("gang 3"));
   CHECK_THAT(told[0].reason + told[1].reason,
              Catch::Contains("; this program's own gangs hold 2 of the cluster's 2 CPUs"));
+  const auto& of_gang = told[told[0].what.starts_with("gang") ? 0 : 1];
+  CHECK_THAT(
+      of_gang.reason,
+      Catch::EndsWith("; if it is to replace a gang of this program, it waits for the former "
+                      "ranks to end: kill() the former gang, or let its last handle go, "
+                      "before this one is made"));
+}
+
+TEST_CASE("the driver is told that a gang waits for former ranks that do not end",
+          "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.start_job(1_job);
+  world.ask_gang(1_gang, driver, 2, cpus(1), Strategy::Pack);
+  world.apply(GangReleased{1_gang, driver, "done"});  // its ranks do not end
+  world.apply(GangAsked{world.next_request(), 2_gang, 1_job, driver, 2, cpus(1), Strategy::Pack});
+  world.now += Options{}.notice_after;
+  world.apply(Tick{});
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 1);
+  CHECK_THAT(
+      told[0].reason,
+      Catch::EndsWith("; it waits for 2 former worker processes of this job, which were told "
+                      "to end and still hold a place"));
 }
 
 TEST_CASE("the driver is told of tasks and gangs that wait while the job has none",
@@ -171,6 +195,30 @@ TEST_CASE(
                              "with({.cpus = 0}) gives an actor none"));
   world.wait(Options{}.notice_after);
   CHECK(world.seen<StillWaits>().empty());
+}
+
+TEST_CASE("whoever is at a command line is told what is held, and nothing about C++",
+          "[scheduler][notice]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  const auto driver = world.state.new_process_id();
+  world.step(JobStarted{.job = 1_job, .driver = driver, .at_command_line = true});
+  world.ask_gang(1_gang, driver, 1, cpus(1), Strategy::Pack);
+  world.ask_actor(1_actor, driver, cpus(1));
+  world.ask_lease(driver, cpus(1));
+  world.step(
+      GangAsked{world.next_request(), 2_gang, 1_job, driver, 2, cpus(1), Strategy::Pack, true});
+  world.wait(Options{}.notice_after);
+  const auto told = world.seen<StillWaits>();
+  REQUIRE(told.size() == 2);
+  for (const auto& one : told) {
+    INFO(one.reason);
+    CHECK_THAT(
+        one.reason,
+        Catch::EndsWith("; this program's own actors hold 1 of the cluster's 2 CPUs, and its "
+                        "gangs 1"));
+    CHECK_THAT(one.reason, !Catch::Contains("kill()") && !Catch::Contains("handle"));
+  }
 }
 
 TEST_CASE("of gangs and actors that hold half of the CPUs together both are named",

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <random>
 
+#include "../support/rounds.hpp"
 #include "picture.hpp"
 #include "world.hpp"
 
@@ -110,7 +111,7 @@ class Storm {
     return need;
   }
   void one_event() {
-    switch (pick(24)) {
+    switch (pick(25)) {
       case 0:
         return node_event();
       case 1:
@@ -147,6 +148,8 @@ class Storm {
         return stranger();
       case 21:
         return void(world_.apply(ValuesHeld{any_process(), pick(2) == 0}));
+      case 22:
+        return void(world_.apply(ResourcesReturned{any_process()}));
       default:
         return void(world_.apply(Tick{}));
     }
@@ -275,7 +278,7 @@ TEST_CASE(
     "whatever happens in whatever order, the invariants hold and in the end everything is free",
     "[scheduler][property]") {
   const unsigned first = std::random_device{}() % 1'000'000;
-  for (unsigned seed = first; seed < first + 150; ++seed) {
+  for (unsigned seed = first; seed < first + troupe::test::rounds(150); ++seed) {
     CAPTURE(seed);
     Storm storm{seed};
     storm.run(600);
@@ -286,7 +289,7 @@ TEST_CASE(
 TEST_CASE("the same events at the same times make the same effects in the same order",
           "[scheduler][property]") {
   const unsigned first = std::random_device{}() % 1'000'000;
-  for (unsigned seed = first; seed < first + 20; ++seed) {
+  for (unsigned seed = first; seed < first + troupe::test::rounds(20); ++seed) {
     CAPTURE(seed);
     Storm one{seed};
     one.run(600);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <random>
 
+#include "../support/rounds.hpp"
 #include "world.hpp"
 
 using namespace troupe::scheduler;
@@ -203,6 +204,42 @@ std::vector<double> fair_shares(const std::vector<Taker>& takers) {
   return shares;
 }
 
+/// Each half second a job comes that makes an actor of one CPU, for 3 s: more than four CPUs can hold.
+class Newcomers {
+ public:
+  explicit Newcomers(World& world) : world_{world} {}
+  void go_on() {
+    world_.wait(100ms);
+    if (world_.now >= next_) {
+      next_ = world_.now + 500ms;
+      const auto driver = world_.state.new_process_id();
+      world_.step(JobStarted{++job_, driver});
+      world_.ask_actor(++actor_, driver, cpus(1), {}, job_);
+      waiting_.push_back(actor_);
+    }
+    std::erase_if(waiting_, [this](ActorId actor) {
+      if (!world_.actors.contains(actor)) return false;
+      ends_.emplace_back(actor, world_.now + 3s);
+      ++served;
+      return true;
+    });
+    std::erase_if(ends_, [this](const auto& end) {
+      if (end.second > world_.now) return false;
+      world_.release_actor(end.first);
+      return true;
+    });
+  }
+  int served = 0;
+
+ private:
+  World& world_;
+  TimePoint next_{};
+  JobId job_ = 100_job;
+  ActorId actor_ = 100_actor;
+  std::vector<ActorId> waiting_;
+  std::vector<std::pair<ActorId, TimePoint>> ends_;
+};
+
 }  // namespace
 
 TEST_CASE("a stream of small tasks and a sweep of gangs each do much of what they do alone",
@@ -223,7 +260,7 @@ TEST_CASE(
     "[scheduler][fairness][sharing][property]") {
   // Always the same ones: what a job gets in a while is a matter of chance too, and is promised of
   // long ones.
-  for (unsigned seed = 1; seed <= 40; ++seed) {
+  for (unsigned seed = 1; seed <= troupe::test::rounds(40); ++seed) {
     CAPTURE(seed);
     std::mt19937 random{seed};
     const auto pick = [&](unsigned below) {
@@ -312,6 +349,34 @@ TEST_CASE(
   REQUIRE(world.recalled.size() == 2);
   for (const auto lease : std::set{world.recalled}) world.give_back(lease);
   CHECK(world.gangs.contains(1_gang));
+}
+
+TEST_CASE("a gang whose job has had much waits for its patience at most behind later jobs",
+          "[scheduler][fairness][sharing]") {
+  World world;
+  world.join("a", {{"cpu", 2}});
+  world.join("b", {{"cpu", 2}});
+  const auto driver = world.start_job(1_job);
+  world.ask_gang(1_gang, driver, 4, cpus(1), Strategy::Pack);
+  for (int i = 0; i < 600; ++i) world.wait(100ms);
+  world.release_gang(1_gang);
+  Newcomers newcomers(world);
+  while (newcomers.served < 4) newcomers.go_on();
+
+  world.ask_gang(2_gang, driver, 4, cpus(1), Strategy::Pack);
+  const auto asked = world.now;
+  const auto patience = Options{}.turn_patience;
+  while (!world.gangs.contains(2_gang) && world.now < asked + 2 * patience) newcomers.go_on();
+  CHECK(world.gangs.contains(2_gang));
+  CHECK(world.now > asked + 10s);  // who has had less goes first, for a while
+  CHECK(world.now < asked + patience + 5s);
+
+  // It was one turn: another gang waits anew, behind all that have come meanwhile.
+  world.ask_gang(3_gang, driver, 4, cpus(1), Strategy::Pack);
+  world.release_gang(2_gang);
+  const auto before = newcomers.served;
+  while (newcomers.served < before + 20 && !world.gangs.contains(3_gang)) newcomers.go_on();
+  CHECK(newcomers.served >= before + 20);
 }
 
 TEST_CASE("a job of twice the weight has twice as much", "[scheduler][fairness][sharing]") {

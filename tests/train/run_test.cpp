@@ -214,12 +214,15 @@ TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
   }
 }
 
-TEST_CASE("a killed rank ends the run with its signal", "[train][run][failure]") {
+TEST_CASE("a killed rank ends the run with its signal, its number and the user's function",
+          "[train][run][failure]") {
   try {
     train::run<fit_line>(Config{.mishap = "die", .at_rank = 1}, two_here());
     FAIL("the run came to an end");
   } catch (const ActorDied& error) {
     CHECK(error.signal() == SIGKILL);
+    CHECK_THAT(error.what(), Contains("rank 1 of ") && Contains("fit_line") &&
+                                 !Contains("TrainableWorker") && !Contains("finish"));
   }
 }
 

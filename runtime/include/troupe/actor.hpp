@@ -36,17 +36,16 @@ CallSpec make_method_call(A&&... arguments) {
 }
 }  // namespace detail
 
-/// A handle on an object of class T that lives in a process of its own somewhere in the cluster.
-/// Its methods run there one at a time, those of one caller in the order of its calls. Handles are
-/// cheap to copy and travel inside arguments and results.
+/// A handle on an object of class T that lives in its own process somewhere in the cluster. Its
+/// methods run there one at a time, and the calls of one caller run in order. Handles are cheap to
+/// copy and travel inside arguments and results. Any thread of the process may use one.
 ///
-/// The actor ends with the last handle in the process that made it, unless it has a name or a
-/// handle has travelled: then it lives until its job ends, or kill(). Any thread of the process may
-/// use a handle.
+/// The actor ends with the last handle in the process that made it. An actor that has a name, or of
+/// which a handle has travelled to another process, lives until its job ends or kill() is called.
 template <class T>
 class Actor {
  public:
-  /// A handle on nothing; only assignment makes use of it.
+  /// An empty handle, which can only be assigned to.
   Actor() = default;
 
   /// Calls a method: a member function of T or of a base of it, or a function or captureless lambda
@@ -62,9 +61,9 @@ class Actor {
   /// ActorDied.
   Ref<void> ready() const { return detail::ref_to<void>(detail::actor_ready(state())); }
 
-  /// Ends its process, whatever it does; returns at once. Calls under way fail with ActorDied, and so
-  /// do later ones, but for those that arrive in the moments (most often under a millisecond) until
-  /// the process is gone.
+  /// Ends the actor's process, whatever it is doing, and returns at once. Calls under way and later
+  /// calls fail with ActorDied, except calls that arrive before the process is gone (usually within
+  /// a millisecond).
   void kill() const { detail::kill_actor(state()); }
 
   explicit operator bool() const { return state_ != nullptr; }
@@ -103,18 +102,17 @@ Actor<T> start_actor(const RequestOptions& options, A&&... arguments) {
 }
 }  // namespace detail
 
-/// Makes a T(arguments...) in a process of its own, for which no core is set aside: see
-/// Options::cpus. Returns at once; calls may be made before it is
-/// there. Refs among the arguments are resolved first.
+/// Makes a T(arguments...) in its own process, which reserves no CPU: see Options::cpus. Returns at
+/// once; calls may be made before the actor exists. Refs among the arguments are resolved first.
 template <class T, class... A>
 Actor<T> spawn(A&&... arguments) {
   return detail::start_actor<T>(detail::default_actor_options(), std::forward<A>(arguments)...);
 }
 
-/// The actor of that name (Options::name): of this job, or of the cluster where the name has a
-/// namespace. Waits until it can be called; with a timeout of 0 it looks once. Throws TimedOut if
-/// there is none in time, Refused if it is no T, if it is another job's and not detached, or if no
-/// actor can have that name.
+/// Finds the actor of that name (Options::name) in this job, or in the cluster if the name has a
+/// namespace. Waits until the actor can be called; with a timeout of 0 it looks once. Throws
+/// TimedOut if there is no such actor in time, Refused if the actor is not a T, if it belongs to
+/// another job and is not detached, or if no actor can have that name.
 template <class T>
 Actor<T> find(std::string_view name, std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   return detail::actor_of<T>(detail::find_actor(name, detail::type_name<T>, timeout));

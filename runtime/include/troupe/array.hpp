@@ -16,14 +16,15 @@
 namespace troupe {
 
 /// A read-only array of plain values (numbers, enums, aggregates of them without padding) that is
-/// not copied where that can be avoided: one of 100 KiB and more lies once in the memory of each
-/// node that uses it, and every process there looks at the same bytes. As an argument, a result, or
-/// a member of either.
+/// not copied if that can be avoided: an array of 100 KiB or more is stored once in the memory of
+/// each node that uses it, and every process there reads the same bytes. Use it as an argument, a
+/// result, or a member of either.
 ///
-/// A copy shares the values and costs nothing; the memory stays as long as any copy in this process
-/// lives, also after the ref that it came from is gone. Immutable, any thread. Writing through a
-/// const_cast is a mistake: of an array that lies in the object store (100 KiB or more) it ends the
-/// process with SIGSEGV, whose error says so; of a smaller one it changes this process's own copy.
+/// A copy shares the values and costs nothing. The memory stays as long as any copy in this process
+/// lives, also after the ref that it came from is gone. Immutable; any thread may use it. Writing
+/// through a const_cast is a mistake: if the array is in the object store (100 KiB or more), the
+/// process ends with SIGSEGV, and the error says why; if it is smaller, this process's own copy
+/// changes.
 ///
 ///   troupe::Ref<troupe::Array<float>> pixels = troupe::put(troupe::Array<float>(load()));
 ///   troupe::Array<float> view = pixels.get();   // no copy, whatever its size
@@ -37,7 +38,7 @@ class Array {
   using value_type = T;
 
   Array() = default;
-  /// Takes the values over: no copy.
+  /// Takes over the values without a copy.
   explicit Array(std::vector<T> values) {
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     values_ = *owner;
@@ -55,7 +56,7 @@ class Array {
   auto end() const { return values_.end(); }
   std::span<const T> span() const { return values_; }
   operator std::span<const T>() const { return values_; }
-  /// What keeps the values where they are, for views of other libraries that outlive this.
+  /// Keeps the values in place, for views of other libraries that outlive this array.
   const std::shared_ptr<const void>& keep() const { return keep_; }
 
   void save(detail::OutArchive& archive) const {
@@ -87,7 +88,7 @@ class Array {
   std::shared_ptr<const void> keep_;
 };
 
-/// An array that is written where it will lie: put() then copies nothing. One thread at a time.
+/// An array that is written in its final place, so that put() copies nothing. One thread at a time.
 ///
 ///   troupe::NewArray<float> pixels(count);
 ///   render_into(pixels.values());
@@ -98,7 +99,7 @@ class NewArray {
                 "troupe: an Array holds plain values without padding or pointers");
 
  public:
-  /// Memory for that many values, which are not cleared. Blocks while the object store makes room.
+  /// Memory for `count` values, which is not cleared. Blocks while the object store makes room.
   /// Throws StoreFull.
   explicit NewArray(std::size_t count) : count_(count) {
     if (count > (std::numeric_limits<std::size_t>::max() - kHead) / sizeof(T)) {
@@ -128,7 +129,7 @@ class NewArray {
   detail::Payload payload_;
 };
 
-/// The array as a value for others. It cannot be written any more.
+/// Makes the array a value for other processes. It cannot be written any more.
 template <class T>
 Ref<Array<T>> put(NewArray<T>&& array) {
   auto payload = std::move(array.payload_);

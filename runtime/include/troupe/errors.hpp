@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// Why a call, a request or a connection failed. A value: copies, serializes, crosses processes.
+/// Why a call, a request or a connection failed. A value that copies, serializes and travels.
 struct Failure {
   enum class Kind : std::uint16_t {
     Unknown,
@@ -30,12 +30,12 @@ struct Failure {
   std::string message = {};
   std::string type = {};   ///< of the user's exception, demangled; else empty
   std::string where = {};  ///< function, process and node in which it happened; may be empty
-  int signal = 0;          ///< that ended the process; 0: none
-  /// Of the process where no signal ended it; -1: it was lost with its node.
+  int signal = 0;          ///< the signal that ended the process; 0: none
+  /// The exit code of the process if no signal ended it; -1: the process was lost with its node.
   int exit_code = 0;
 };
 
-/// The base of everything that Troupe throws for what can happen in a cluster.
+/// The base of all exceptions for failures that can happen in a cluster.
 class Error : public std::runtime_error {
  public:
   explicit Error(Failure failure);
@@ -45,7 +45,7 @@ class Error : public std::runtime_error {
   Failure failure_;
 };
 
-/// User code threw on the other side.
+/// User code threw in the process that ran the call.
 struct TaskError : Error {
   using Error::Error;
   const std::string& type() const { return failure().type; }  ///< e.g. "std::out_of_range"
@@ -83,7 +83,7 @@ struct Impossible : Error {
 struct Refused : Error {
   using Error::Error;
 };
-/// Another actor has the name that one was to be given.
+/// Another actor has the name that was asked for.
 struct NameTaken : Refused {
   using Refused::Refused;
 };
@@ -96,8 +96,8 @@ struct ProgramError : Error {
 struct TooLarge : Error {
   using Error::Error;
 };
-/// The object store of a node has no room: what() says how much is held by what, and which limit it
-/// is.
+/// The object store of a node has no room: what() says how much is held by what, and which limit
+/// was reached.
 struct StoreFull : Error {
   using Error::Error;
 };

@@ -21,13 +21,13 @@ struct GangOptions {
   int size = 1;       ///< ranks
   Options each = {};  ///< what each rank needs
   Strategy strategy = Strategy::Pack;
-  /// For its placement; none: as long as it takes.
+  /// For the gang's placement; none: as long as it takes.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 static_assert(std::is_trivially_destructible_v<GangOptions>);
 
-/// A gang but for what each rank needs, which stands before it: `with({.gpus =
-/// 1}).gang<T>({.size = 4})`. The fields are those of GangOptions.
+/// GangOptions without what each rank needs, which `with` has: `with({.gpus = 1}).gang<T>({.size =
+/// 4})`.
 struct GangShape {
   int size = 1;
   Strategy strategy = Strategy::Pack;
@@ -35,12 +35,17 @@ struct GangShape {
 };
 
 /// n actors of class T that were placed together: ranks 0 .. size()-1, which know each other
-/// through this_gang(). When one of them dies the gang is broken: the others leave their
-/// collectives with GangBroken, and calls of the dead rank fail with ActorDied, which names it. The
-/// others answer on, so that what they have can be saved. The gang, with all it holds, ends with
-/// the last copy of this and the calls that were made on it: a rank that is in a collective, which
-/// a rank that threw will not come to, keeps it for as long as the collective waits. kill() ends it
-/// at once.
+/// through this_gang().
+///
+/// When a rank dies, the gang is broken: the others leave their collectives with GangBroken, and
+/// calls on the dead rank fail with ActorDied, which names it. The others still answer calls, so
+/// that their state can be saved.
+///
+/// A rank whose call fails, for example by an exception, leaves its communicators: ranks that wait
+/// for it there get GangBroken. All ranks can be called again, and make new communicators.
+///
+/// The gang and its resources end with the last copy of this object and the calls made on it.
+/// kill() ends the gang at once.
 template <class T>
 class Gang {
  public:
@@ -76,18 +81,17 @@ class Gang {
   std::vector<Actor<T>> ranks_;
 };
 
-/// A gang that was asked for and may not be placed yet. The request has a place in the head's
-/// queue, which it keeps until the gang is placed: asking the handle whether it is, however often,
-/// changes nothing about that.
+/// A gang that was requested and may not be placed yet. The request keeps its place in the head's
+/// queue until the gang is placed, however often the handle is asked for its state.
 ///
 ///   [pending] --placed--> [placed] --get()--> a Gang
 ///       |                    |
 ///       +--- cancel(), or the end of this handle ---> the request is taken back, or the gang ends: nothing is left of it
 ///       +--- GangOptions::timeout, a refusal by the head ---> failed
 ///
-/// Costs one message to the head, and no thread. The handle is used by one thread at a time; the
-/// ref that placed() returns, by any: its cancel() takes the request back too, as long as the gang
-/// is not placed.
+/// Costs one message to the head, and no thread. One thread at a time may use the handle; any
+/// thread may use the ref that placed() returns. The ref's cancel() takes the request back too, as
+/// long as the gang is not placed.
 template <class T>
 class PendingGang {
  public:
@@ -104,21 +108,20 @@ class PendingGang {
   }
   ~PendingGang() { cancel(); }
 
-  /// Ready once the gang is placed, or once it is sure that it will not be: it then fails as get()
-  /// throws. Can be waited for together with other refs, so that one thread can wait for many gangs
-  /// and for the calls on them.
+  /// A ref that is ready once the gang is placed, or fails with what get() throws once it is
+  /// certain that the gang will not be placed. One thread can wait for it together with other refs,
+  /// and so for many gangs and the calls on them.
   Ref<void> placed() const {
     if (!placement_.placed)
       throw std::logic_error("troupe: an empty PendingGang stands for no gang");
     return detail::ref_to<void>(placement_.placed);
   }
-  /// Waits until placed() is ready, at most so long. -> whether it is
+  /// Waits until placed() is ready, at most for `timeout`. -> whether it is ready
   bool wait_for(std::chrono::milliseconds timeout) const { return placed().wait_for(timeout); }
 
-  /// Waits until the gang is placed, and hands it out: the handle is empty from then on. Throws
-  /// Impossible (naming what is missing) where no such gang can ever be placed, TimedOut once
-  /// GangOptions::timeout is over, Cancelled after cancel(), Disconnected where the cluster has
-  /// ended.
+  /// Waits until the gang is placed and returns it; the handle is empty from then on. Throws
+  /// Impossible (naming what is missing) if no such gang can ever be placed, TimedOut once
+  /// GangOptions::timeout is over, Cancelled after cancel(), Disconnected if the cluster has ended.
   Gang<T> get() {
     placed().get();
     std::vector<Actor<T>> ranks;
@@ -128,8 +131,8 @@ class PendingGang {
     return Gang<T>(std::move(ranks));
   }
 
-  /// Takes the request back, or ends the gang where it has been placed meanwhile and nobody has
-  /// taken it. Returns at once. After get(), and on an empty handle, it does nothing.
+  /// Takes the request back, or ends the gang if it has been placed meanwhile and get() was not
+  /// called. Returns at once. After get(), and on an empty handle, it does nothing.
   void cancel() {
     if (placement_.placed) detail::withdraw_gang(placement_);
   }
@@ -153,9 +156,9 @@ PendingGang<T> place_ranks(const GangShape& shape, const RequestOptions& each, b
 }
 }  // namespace detail
 
-/// Asks for `options.size` actors T(arguments...) that are placed together, or none of them.
-/// Returns at once. Throws std::invalid_argument for bad options, Refused where this process is in
-/// no cluster.
+/// Requests `options.size` actors T(arguments...), placed together or not at all, and returns at
+/// once. Throws std::invalid_argument for invalid options, Refused if this process is in no
+/// cluster.
 template <class T, class... A>
 PendingGang<T> place(const GangOptions& options, A&&... arguments) {
   return detail::place_ranks<T>({options.size, options.strategy, options.timeout},
@@ -163,8 +166,8 @@ PendingGang<T> place(const GangOptions& options, A&&... arguments) {
 }
 
 /// Places `options.size` actors T(arguments...) together, or none of them, and waits until they are
-/// placed: place(), then PendingGang::get(), and throws what they throw. Where it has waited 5 s, the
-/// program says on standard error for what.
+/// placed: place(), then PendingGang::get(), with their errors. Once it has waited 5 s, the program
+/// says on standard error what it waits for.
 template <class T, class... A>
 Gang<T> gang(const GangOptions& options, A&&... arguments) {
   return detail::place_ranks<T>({options.size, options.strategy, options.timeout},

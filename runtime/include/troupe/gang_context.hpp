@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// What one rank of a gang knows of its gang. One per actor that was made by troupe::gang; lives as
-/// long as it. Any thread of the process may call.
+/// What one rank of a gang knows about its gang. Each actor made by troupe::gang has one, which
+/// lives as long as the actor. Any thread of the process may call.
 class GangContext {
  public:
   virtual ~GangContext() = default;
@@ -37,21 +37,21 @@ class GangContext {
 
   virtual Rendezvous& rendezvous() = 0;
 
-  /// Not 0 once a rank of the gang has died or the gang is being ended: leave every wait at once,
-  /// by why_broken(). A word that a spinning or sleeping collective can poll. Stays valid as long
-  /// as the context.
+  /// Not 0 once a rank of the gang has died or the gang is being ended. Every wait then has to end
+  /// at once, with why_broken(). A spinning or sleeping collective can poll this word. It stays
+  /// valid as long as the context.
   virtual const std::atomic<std::uint32_t>& broken() const = 0;
   /// What broke the gang, e.g. "rank 1 (pid 42 on node 2) was killed by signal 9". Empty while
   /// broken() is 0.
   virtual Failure why_broken() const = 0;
   /// For waits that can be woken: `then` is called once, when the gang breaks, on a thread that
-  /// must not be held up; at once and on this thread where the gang is broken already. With the end
-  /// of the result it is not called any more, and does not run. The context outlives the result.
-  /// nullptr where the gang can not break.
+  /// must not be blocked; if the gang is already broken, at once and on this thread. Once the
+  /// result is destroyed, `then` is neither called nor running. The context outlives the result.
+  /// nullptr if the gang cannot break.
   [[nodiscard]] virtual std::shared_ptr<void> on_broken(std::function<void()> then) = 0;
 };
 
-/// What this_gang() gives: a pointer, of which `*` and `->` throw std::logic_error where there is no
+/// The result of this_gang(): a pointer whose `*` and `->` throw std::logic_error if there is no
 /// gang, rather than end the process.
 class ThisGang {
  public:
@@ -62,7 +62,7 @@ class ThisGang {
     return *context_;
   }
   GangContext* operator->() const { return &**this; }
-  operator GangContext*() const { return context_; }  ///< nullptr where there is no gang
+  operator GangContext*() const { return context_; }  ///< nullptr if there is no gang
 
  private:
   [[noreturn]] static void refuse();
@@ -70,8 +70,8 @@ class ThisGang {
   GangContext* context_;
 };
 
-/// The context of the actor that is running (or being constructed) on this thread; one of nothing
-/// if it is not a gang's rank.
+/// The context of the actor that is running (or being constructed) on this thread; empty if the
+/// actor is not a rank of a gang.
 ThisGang this_gang();
 
 }  // namespace troupe

@@ -29,24 +29,25 @@ using NamedLabel = std::pair<std::string_view, std::string_view>;
 /// twice in a co_await expression); `with` copies at once, so views need to live only until it
 /// returns.
 struct Options {
-  /// Cores; a fraction shares one. -1: 1 for a task and for each rank of a gang, none for an actor,
-  /// which then costs a process and goes to the node that has the fewest such for its cores.
+  /// CPUs to reserve; a fraction shares one. -1: 1 for a task and for each rank of a gang, none for
+  /// an actor, which then goes to the node with the fewest such actors for its CPUs.
   double cpus = -1;
   double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
   double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
-  /// How often a task that had begun in a process that died runs again; -1: 3 times; 0: never.
-  /// Actors: never.
+  /// How often a task runs again if its process died after it had begun; -1: 3 times; 0: never.
+  /// Actors are never restarted.
   int retries = -1;
-  /// Of an actor, for troupe::find; no task or rank has one. A plain name is unique in its job and
-  /// found there; one with a namespace before it, as "shared/counter", is unique in its cluster.
+  /// The name of an actor, for troupe::find; tasks and ranks have none. A plain name is unique in
+  /// its job and found only there. A name with a namespace, such as "shared/counter", is unique in
+  /// its cluster.
   std::string_view name = {};
-  /// An actor that lives until kill(), or until its cluster ends, and that programs find by its
-  /// name, which has a namespace. It is a job of its own: see docs/detached.md.
+  /// The actor lives until kill() or until its cluster ends, and any program finds it by its name,
+  /// which must have a namespace. It has a job of its own: see docs/detached.md.
   bool detached = false;
   bool spread = false;                                ///< prefer the emptiest node to the fullest
   std::initializer_list<NamedAmount> resources = {};  ///< custom resources by name
-  /// Only on nodes that carry all of these. Each node carries troupe.node=<its number>, besides
-  /// those that it was given.
+  /// Only on nodes that have all these labels. Each node has troupe.node=<its number>, besides the
+  /// labels that it was given.
   std::initializer_list<NamedLabel> labels = {};
 };
 static_assert(std::is_trivially_destructible_v<Options>);

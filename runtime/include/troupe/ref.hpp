@@ -38,13 +38,13 @@ template <class T>
 inline constexpr bool is_ref<Ref<T>> = true;
 }  // namespace detail
 
-/// A value of type T that is here, elsewhere, or not there yet. It is owned by the process that
-/// made the call (or put the value); refs to it are cheap to copy and travel inside arguments and
-/// results. Any thread of the process may use one.
+/// A handle on a value of type T, which is here, in another process, or not computed yet. The
+/// process that made the call (or put the value) owns the value. Refs are cheap to copy and travel
+/// inside arguments and results. Any thread of the process may use one.
 ///
-/// get() throws what became of the call instead of a value: TaskError (user code threw), ActorDied,
-/// ProcessDied, Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in
-/// get() gives its CPU back meanwhile.
+/// If there is no value, get() throws why: TaskError (user code threw), ActorDied, ProcessDied,
+/// Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in get() lends
+/// its CPU to others meanwhile.
 template <class T>
 class Ref {
  public:
@@ -53,36 +53,36 @@ class Ref {
   /// Refers to nothing; only assignment makes use of it.
   Ref() = default;
 
-  /// Waits for the value and decodes a copy of it: keep the result where it is needed twice. Throws
-  /// std::logic_error where a method of an actor would wait for a call of that very actor, which
+  /// Waits for the value and decodes a copy of it: keep the result if you need it twice. Throws
+  /// std::logic_error if a method of an actor would wait for a call of that same actor, which
   /// begins only once the method has returned.
   T get() const { return take(std::nullopt); }
-  /// Likewise; throws TimedOut if it is not there in time. The call goes on.
+  /// Like get(), but throws TimedOut if the value is not there in time. The call continues.
   T get(std::chrono::milliseconds timeout) const { return take(timeout); }
 
-  /// The value if the call has given one; nothing if it has not yet, or has failed, which failure()
-  /// tells apart. Brings a large value here, as get() does.
+  /// The value if the call has returned one; nothing if it has not ended yet or has failed, which
+  /// failure() tells apart. Brings a large value here, as get() does.
   std::optional<T> try_get() const requires(!std::is_void_v<T>) {
     if (!ready() || failure()) return std::nullopt;
     return get();
   }
-  /// Why there will never be a value; nothing if there is one, or while nobody knows.
+  /// Why there will never be a value; nothing if there is one, or if the call has not ended.
   std::optional<Failure> failure() const {
     if (!ready()) return std::nullopt;
     return detail::failure_of(*detail::object_of(*this));
   }
 
-  /// True once the call has ended, with a value or with a failure to throw. A value of 100 KiB and
-  /// more may then still lie on another node, or on the disk: get() brings it.
+  /// True once the call has ended, with a value or with a failure. A value of 100 KiB or more may
+  /// then still be on another node, or on the disk: get() brings it.
   bool ready() const { return detail::is_ready(*detail::object_of(*this)); }
-  /// Waits until ready(), at most so long; -> ready().
+  /// Waits until ready(), at most for `timeout`. -> ready()
   bool wait_for(std::chrono::milliseconds timeout) const {
     const auto& object = detail::object_of(*this);
     return detail::wait_objects({&object, 1}, 1, timeout) == 1;
   }
 
-  /// Asks that the call be dropped if it has not begun. The ref then fails with Cancelled; a value
-  /// that is there stays.
+  /// Drops the call if it has not begun: the ref then fails with Cancelled. A value that is there
+  /// stays.
   void cancel() const { detail::cancel_object(detail::object_of(*this)); }
 
   /// False if it refers to nothing.
@@ -133,14 +133,14 @@ Ref<detail::Returned<T>> put(const T& value) {
 /// A literal is stored as a std::string.
 inline Ref<std::string> put(const char* text) { return put(std::string(text)); }
 
-/// A ref of any type, for waiting on refs of several types together. What it refers to is asked of
-/// the ref that it was made of, which it equals. Any thread of the process may use one.
+/// A ref of any type, for waiting on refs of several types together. It has no get(): use the ref
+/// that it was made of, which it equals. Any thread of the process may use one.
 class AnyRef {
  public:
   template <class T>
   AnyRef(const Ref<T>& ref) : object_(detail::object_of(ref)) {}  // NOLINT: a ref is one
 
-  /// As of the ref that it was made of.
+  /// These do the same as those of the ref that it was made of.
   bool ready() const { return detail::is_ready(*object_); }
   std::optional<Failure> failure() const {
     return ready() ? detail::failure_of(*object_) : std::nullopt;
@@ -168,7 +168,7 @@ std::vector<ObjectPtr> objects_of(const std::vector<R>& refs) {
 }
 }  // namespace detail
 
-/// What wait() found, in the order given: each ref stands in one of the two.
+/// What wait() found: each ref is in one of the two, in the order given.
 template <class R>
 struct Waited {
   std::vector<R> ready;
@@ -187,7 +187,7 @@ Waited<R> wait_for_some(const std::vector<R>& refs, std::size_t count,
   return found;
 }
 
-/// Throws as soon as one of them has failed, also while others are not ready.
+/// Throws as soon as one of the refs has failed, also while others are not ready.
 template <class T>
 void require_all(const std::vector<Ref<T>>& refs,
                  std::optional<std::chrono::milliseconds> timeout) {
@@ -216,41 +216,44 @@ std::vector<T> get_all(const std::vector<Ref<T>>& refs,
 }
 }  // namespace detail
 
-/// Waits until `count` of the refs are ready (with a value or a failure) or the time is over. Never
-/// throws what a call failed with. `ready` has at most `count` refs, the first ones in the order
-/// given; others that are ready too are in `unready`, where the next wait finds them at once.
+/// Waits until `count` of the refs are ready (with a value or a failure) or the timeout is over.
+/// Never throws the failure of a call. `ready` has at most `count` refs, the first ones in the
+/// order given. Other refs that are ready too are in `unready`, where the next wait finds them at
+/// once.
 template <class T>
 Waited<Ref<T>> wait(const std::vector<Ref<T>>& refs, std::size_t count = 1,
                     std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
   return detail::wait_for_some(refs, count, timeout);
 }
-/// The same of refs of several types: wait({first, second}).
+/// The same for refs of several types: wait({first, second}).
 inline Waited<AnyRef> wait(const std::vector<AnyRef>& refs, std::size_t count = 1,
                            std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
   return detail::wait_for_some(refs, count, timeout);
 }
 
-/// All the values, in the order given. Throws as soon as any of them fails, what it failed with: of
-/// several that have failed, the first in the order given. The others go on.
+/// Returns all the values, in the order given. If a call fails, throws its failure at once; if
+/// several have failed, that of the first in the order given. GangBroken, with which a rank ends
+/// because another rank failed, is replaced by that rank's failure, for which get() waits up to
+/// two seconds. The other calls continue.
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs) {
   return detail::get_all(refs, std::nullopt);
 }
-/// The same; throws TimedOut, which says how many are missing, where they are not all there in time.
-/// The calls go on.
+/// The same, but throws TimedOut, which says how many values are missing, if they are not all there
+/// in time. The calls continue.
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(const std::vector<Ref<T>>& refs,
                                                 std::chrono::milliseconds timeout) {
   return detail::get_all(refs, timeout);
 }
-/// The same of refs in braces: get({first, second}).
+/// The same for refs in braces: get({first, second}).
 template <class T>
 requires(!std::is_void_v<T>) std::vector<T> get(
     std::initializer_list<Ref<T>> refs,
     std::optional<std::chrono::milliseconds> timeout = std::nullopt) {
   return detail::get_all(std::vector<Ref<T>>(refs), timeout);
 }
-/// Waits for all. Throws as soon as any of them fails, as the above.
+/// Waits for all calls. Throws as soon as any of them fails, as get() of values does.
 inline void get(const std::vector<Ref<void>>& refs) { detail::require_all(refs, std::nullopt); }
 inline void get(const std::vector<Ref<void>>& refs, std::chrono::milliseconds timeout) {
   detail::require_all(refs, timeout);

@@ -8,8 +8,8 @@
 namespace troupe {
 
 /// Where the ranks of one gang exchange small facts (an address, an NCCL id) before they can talk
-/// directly. Keys are written once. Any thread of the process may call. Behind it in a cluster: a
-/// table in rank 0's process.
+/// directly. Keys are written once. Any thread of the process may call. In a cluster it is a table
+/// in rank 0's process.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -17,24 +17,23 @@ class Rendezvous {
   /// Publishes `value`, at most 64 KiB. Throws Refused if the key was set to another value before.
   virtual void set(std::string_view key, std::string_view value) = 0;
 
-  /// Waits until somebody has set `key`. Throws TimedOut (naming the key) at the deadline and
-  /// GangBroken as soon as the gang is.
+  /// Waits until a rank has set `key`. Throws TimedOut (naming the key) at the deadline, and
+  /// GangBroken as soon as the gang is broken.
   virtual std::string get(std::string_view key, std::chrono::milliseconds timeout) = 0;
 
-  /// Brings a counter, which only grows, to `count`, with a note (at most 64 KiB) on this step: of
-  /// a thing that happens again and again, in place of a key for each time. Throws Refused if the
-  /// counter is beyond it already.
+  /// Raises a counter to `count`, with a note (at most 64 KiB) on this step. Use it for repeated
+  /// events, in place of a key for each. Throws Refused if the counter is already higher.
   virtual void advance(std::string_view counter, std::uint64_t count, std::string_view note) {
     set(step(counter, count), note);
   }
-  /// Waits until the counter is at `count` or beyond. -> the note of that step; empty where the
-  /// counter may be beyond it. Throws as get() does.
+  /// Waits until the counter is at least `count`. -> the note of that step; empty if the counter
+  /// may be higher. Throws as get() does.
   virtual std::string await(std::string_view counter, std::uint64_t count,
                             std::chrono::milliseconds timeout) {
     return get(step(counter, count), timeout);
   }
 
-  /// What begins with `prefix` is not asked for any more, by any rank.
+  /// Says that no rank will ask any more for keys that begin with `prefix`.
   virtual void forget(std::string_view /*prefix*/) {}
 
  private:

@@ -21,9 +21,9 @@ TaskRef<F> start_task(const RequestOptions& options, A&&... arguments) {
 }
 }  // namespace detail
 
-/// Runs F somewhere in the cluster: a function, a static member function or a lambda without
-/// captures, named as a template argument. Returns at once. An argument is a value that converts to
-/// its parameter, or a Ref to exactly that type, whose value is put in its place before the call is
+/// Runs F somewhere in the cluster and returns at once. F is a function, a static member function
+/// or a lambda without captures, named as a template argument. An argument is a value that converts
+/// to its parameter, or a Ref to exactly that type, whose value replaces it before the call is
 /// sent; a parameter that is a Ref receives the ref. Arguments and result travel by value: plain
 /// aggregates, standard types, types with a cereal serialize().
 ///
@@ -34,7 +34,7 @@ detail::TaskRef<F> task(A&&... arguments) {
   return detail::start_task<F>(detail::default_task_options(), std::forward<A>(arguments)...);
 }
 
-/// For task(f, ...), which people write who come from std::async: says what to write instead.
+/// For task(f, ...), which users of std::async write: the compiler says what to write instead.
 template <class F, class... A>
 void task(F&&, A&&...) {
   static_assert(!std::is_same_v<F, F>,

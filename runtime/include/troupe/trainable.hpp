@@ -27,12 +27,12 @@ struct Metric {
 };
 using Metrics = std::vector<Metric>;
 
-/// What becomes of a trainable after a report.
+/// What a trainable has to do after a report.
 enum class Verdict : std::uint8_t { Continue, Stop };
 
-/// Options for the context of a trainable, as they travel from the driver to each rank. The module of
-/// the context makes them and reads them (train::ContextOptions converts to this); the runtime and
-/// tune pass them on unread.
+/// Options for the context of a trainable, as they travel from the driver to each rank. The module
+/// of the context makes them and reads them (train::ContextOptions converts to this); the runtime
+/// and tune pass them on unread.
 struct ContextSettings {
   std::string type = {};   ///< of the options, for errors; empty: none were given
   std::string bytes = {};  ///< as that module encodes them
@@ -44,17 +44,17 @@ struct ContextSettings {
 class Member {
  public:
   virtual ~Member() = default;
-  virtual GangContext& gang() = 0;  ///< of a run without a cluster: a gang of one
+  virtual GangContext& gang() = 0;  ///< in a run without a cluster: a gang of one
   /// Every rank calls it equally often. Blocks until the k-th report of rank 0 is judged; all ranks
   /// get the same verdict for report k. Metrics and checkpoint (a directory; empty: none) count on
-  /// rank 0 and are ignored elsewhere. Throws GangBroken once a rank has died, and where rank 0 has
+  /// rank 0 and are ignored elsewhere. Throws GangBroken once a rank has died, and if rank 0 has
   /// ended before its k-th report.
   virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
-  /// Directory of this run for checkpoints; empty: none was asked for.
+  /// Directory of this run for checkpoints; empty: the run has none.
   virtual const std::string& storage() const = 0;
   /// Whether that checkpoint was written with another configuration than this run has.
   virtual bool reconfigured() const = 0;
-  /// Checkpoint directory to go on from; empty: start anew.
+  /// Checkpoint directory to continue from; empty: start anew.
   virtual const std::string& restore_from() const = 0;
   virtual std::uint64_t seed() const = 0;  ///< of this run, the same on every rank
   /// What the driver wants the context to be made with, the same on every rank; none by default.

@@ -11,26 +11,26 @@
 
 namespace troupe {
 
-/// Options, ready to start something with: `with({.gpus = 1, .name = "a"}).spawn<Counter>(10)`. A
-/// value; may be kept.
+/// Options to start a task, an actor or a gang with: `with({.gpus = 1, .name =
+/// "a"}).spawn<Counter>(10)`. A value; may be kept.
 class With {
  public:
   explicit With(const Options& options) : options_(detail::own(options)) {}
 
-  /// Throws std::invalid_argument where there is a name: only an actor can be found by one.
+  /// Throws std::invalid_argument if the options have a name: only an actor can be found by one.
   template <auto F, class... A>
   detail::TaskRef<F> task(A&&... arguments) const {
     return detail::start_task<F>(detail::for_task(options_), std::forward<A>(arguments)...);
   }
-  /// Throws std::invalid_argument where there are retries: an actor is not started again.
+  /// Throws std::invalid_argument if the options have retries: an actor is not restarted.
   template <class T, class... A>
   Actor<T> spawn(A&&... arguments) const {
     return detail::start_actor<T>(detail::for_actor(options_), std::forward<A>(arguments)...);
   }
-  /// The actor of that name if there is one, else a new one, also where several programs ask for it
-  /// at the same time. Waits until the actor is constructed, for as long as that takes; the
-  /// arguments may be used several times. Throws what find() throws but for TimedOut, and what a
-  /// constructor does.
+  /// Returns the actor of that name if there is one, else makes one, also when several programs ask
+  /// for it at the same time. Waits until the actor is constructed, however long that takes; the
+  /// arguments may be used several times. Throws what find() throws, except TimedOut, and what the
+  /// constructor throws.
   template <class T, class... A>
   Actor<T> find_or_spawn(const A&... arguments) const {
     for (auto patience = std::chrono::milliseconds(0);; patience = std::chrono::seconds(10)) {
@@ -46,13 +46,13 @@ class With {
       }
     }
   }
-  /// A gang whose ranks each get these options: troupe::gang, and what it throws;
-  /// std::invalid_argument where there is a name or there are retries, which no rank can have.
+  /// Like troupe::gang, with these options for each rank. Also throws std::invalid_argument if the
+  /// options have a name or retries, which a rank cannot have.
   template <class T, class... A>
   Gang<T> gang(const GangShape& shape, A&&... arguments) const {
     return detail::place_ranks<T>(shape, options_, true, std::forward<A>(arguments)...).get();
   }
-  /// The same without waiting until it is placed: troupe::place.
+  /// Like troupe::place, with these options for each rank: does not wait until the gang is placed.
   template <class T, class... A>
   PendingGang<T> place(const GangShape& shape, A&&... arguments) const {
     return detail::place_ranks<T>(shape, options_, false, std::forward<A>(arguments)...);
@@ -62,7 +62,7 @@ class With {
   detail::RequestOptions options_;
 };
 
-/// Throws std::invalid_argument, naming the option, for an amount that cannot be.
+/// Throws std::invalid_argument, naming the option, for an invalid amount.
 inline With with(const Options& options) { return With(options); }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include "config/audience.hpp"
 #include "wire/codec.hpp"
 
 namespace troupe::runtime {
@@ -17,12 +18,43 @@ Failure cancelled(const detail::ActorState::Call& call) {
           .message = fmt::format("{} was cancelled before it was sent", call.out.function.label)};
 }
 
+/// Of a call that its actor's process took with it: which one it was. The calls of a trainable's
+/// ranks are Troupe's own, not methods of what the user has named.
+Failure of_call(const detail::ActorState& actor, std::string_view label, Progress progress,
+                Failure how) {
+  if (config::audience() != config::Audience::Api || !label.starts_with(actor.type)) return how;
+  const auto state = [progress] {
+    switch (progress) {
+      case Progress::NotBegun:
+        return "had not begun";
+      case Progress::UnderWay:
+        return "had not returned";
+      case Progress::Finished:
+        return "had returned, and its result was lost";
+      case Progress::Unknown:
+        break;
+    }
+    return "got no answer";
+  }();
+  how.message = fmt::format("{} {}: {}", label, state, how.message);
+  return how;
+}
+
+/// As the head refused it.
+Failure of_actor(const detail::ActorState& actor, const std::string& name, Failure why) {
+  if (why.kind != Failure::Kind::Impossible || config::audience() != config::Audience::Api)
+    return why;
+  why.message = fmt::format("actor {}{} can never be placed: {}", actor.type,
+                            name.empty() ? "" : fmt::format(" '{}'", name), why.message);
+  return why;
+}
+
 }  // namespace
 
 void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
                     const detail::RequestOptions& options) {
   note(actor);
-  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed);
+  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed, os::ticks());
   std::weak_ptr weak = actor;
   head_.request(
       [&](wire::HeadRequest::Builder ask) {
@@ -36,14 +68,14 @@ void Actors::create(const ActorPtr& actor, detail::CallSpec constructor,
       [this, weak](wire::HeadNotice::Reader tell) {
         if (auto actor = weak.lock()) placed(actor, read_grant(tell.getActor()));
       },
-      [this, weak](const Failure& refused) {
-        if (auto actor = weak.lock()) die(actor, refused);
+      [this, weak, name = options.name](const Failure& refused) {
+        if (auto actor = weak.lock()) die(actor, of_actor(*actor, name, refused));
       });
 }
 
 void Actors::construct(const ActorPtr& actor, AddressPtr process, detail::CallSpec constructor,
                        std::function<void(wire::GangInfo::Builder)> gang) {
-  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed,
+  enqueue(actor, Work::Kind::Constructor, std::move(constructor), actor->constructed, os::ticks(),
           std::move(gang));
   placed(actor, std::move(process));
 }
@@ -67,19 +99,26 @@ void Actors::locate(const ActorPtr& actor) {
 // ---- calls --------------------------------------------------------------------------------------
 
 void Actors::call(const ActorPtr& actor, detail::CallSpec call, const detail::ObjectPtr& result) {
+  result->source.label = call.function.label;
+  if (actor->gang) result->source.rank = static_cast<int>(actor->rank);
   if (send_directly(actor, call, result, *this)) return;
+  result->source.actor = actor;
   actor->behind_loop.fetch_add(1, std::memory_order_relaxed);
-  boost::asio::post(loop_, [this, actor, call = std::move(call), result]() mutable {
-    enqueue(actor, Work::Kind::Method, std::move(call), result);
-  });
+  boost::asio::post(loop_,
+                    [this, actor, call = std::move(call), result, called = os::ticks()]() mutable {
+                      enqueue(actor, Work::Kind::Method, std::move(call), result, called);
+                    });
 }
 
 bool Actors::send_directly(const ActorPtr& actor, const detail::CallSpec& call,
                            const detail::ObjectPtr& result, CallReceiver& receiver) {
   auto* channel = actor->channel.load(std::memory_order_acquire);
   if (!channel || actor->behind_loop.load(std::memory_order_relaxed) != 0) return false;
-  PendingCall direct{
-      .result = result, .receiver = &receiver, .context = actor, .label = call.function.label};
+  PendingCall direct{.result = result,
+                     .receiver = &receiver,
+                     .context = actor,
+                     .label = call.function.label,
+                     .called = os::ticks()};
   result->source.channel = actor->channel_kept;
   const auto id = channel->send(Work::Kind::Method, call.function, call.arguments, direct);
   if (id) {
@@ -98,10 +137,12 @@ void Actors::leave(detail::ActorState& actor, const Call& call) {
 }
 
 void Actors::enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec spec,
-                     detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang) {
+                     detail::ObjectPtr result, os::Ticks called,
+                     std::function<void(wire::GangInfo::Builder)> gang) {
   auto call = std::make_shared<Call>();
   call->out.kind = kind;
   call->out.function = spec.function;
+  call->out.called = called;
   call->out.gang = std::move(gang);
   call->result = std::move(result);
   const auto number = ++actor->last_call;
@@ -226,11 +267,12 @@ void Actors::answered(PendingCall call, Outcome outcome, std::chrono::nanosecond
   call.result->complete(std::move(outcome));
 }
 
-void Actors::lost(PendingCall call, Progress, const Failure& how) {
+void Actors::lost(PendingCall call, Progress progress, const Failure& how) {
   const auto actor = std::static_pointer_cast<detail::ActorState>(call.context);
-  const auto death = how.kind == Failure::Kind::ProcessDied ? as_actor_death(*actor, how) : how;
-  if (how.kind == Failure::Kind::ProcessDied) die(actor, death);
-  call.result->complete(death);
+  const bool died = how.kind == Failure::Kind::ProcessDied;
+  const auto death = died ? as_actor_death(*actor, how) : how;
+  if (died) die(actor, death);
+  call.result->complete(died ? of_call(*actor, call.label, progress, death) : death);
 }
 
 void Actors::Constructors::answered(PendingCall call, Outcome outcome, std::chrono::nanoseconds) {

@@ -117,7 +117,8 @@ class Actors : public CallReceiver {
 
   void note(const ActorPtr& actor);
   void enqueue(const ActorPtr& actor, Work::Kind kind, detail::CallSpec call,
-               detail::ObjectPtr result, std::function<void(wire::GangInfo::Builder)> gang = {});
+               detail::ObjectPtr result, os::Ticks called,
+               std::function<void(wire::GangInfo::Builder)> gang = {});
   void placed(const ActorPtr& actor, AddressPtr process);
   void cannot_construct(const ActorPtr& actor, Incarnation::Number number, const Failure& why);
   void perform(const ActorPtr& actor, const Incarnation::Effects& effects);

@@ -1,3 +1,5 @@
+#include "api/signature.hpp"
+
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -111,14 +113,20 @@ std::string why_no_function(std::string_view label) {
   for (const auto& [name, function] : table()) {
     if (function.key.label != label) continue;
     return fmt::format(
-        "the program of that process has a '{}' with another signature, {}; the caller's differs "
-        "in its arguments, its result or const: give both programs the same",
+        "the program of that process has a '{}' with another signature, {}: give both programs the "
+        "same arguments, result and const",
         label, signature_in(function.mangled_tag));
   }
   return fmt::format(
       "the program of that process has no function '{}' that the runtime knows of: only what it "
-      "names itself, in a call of its own, can be called from another program",
+      "names itself, in a call of its own, can be called from another program. Compile a source "
+      "with such a call, which need not run, into both programs",
       label);
+}
+
+std::string signature_of(const FunctionKey& function) {
+  const auto* known = find_function(function.name, function.offset);
+  return known ? signature_in(known->mangled_tag) : std::string();
 }
 
 void require_arguments(std::string_view function, std::size_t expected, std::size_t got) {

@@ -57,7 +57,8 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
             .stage = std::make_shared<std::atomic<Work::Stage>>(Work::Stage::Waiting),
             .done = reply,
             .by_value = call.getByValue(),
-            .number = id};
+            .number = id,
+            .called = call.getCalled()};
   for (auto argument : call.getArgs()) {
     work.arguments.push_back(exports_.read(argument));
     if (const auto& stored = work.arguments.back().stored) store_.prefetch(stored->place());

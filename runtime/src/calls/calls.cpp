@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/signature.hpp"
 #include "calls/resolver.hpp"
 #include "ids/session.hpp"
 #include "objects/stored.hpp"
@@ -18,12 +19,27 @@ std::size_t size_of(const std::vector<detail::Argument>& arguments) {
   return bytes;
 }
 
+/// Another machine counts other ticks.
+std::uint64_t unix_ns_of(os::Ticks called) {
+  const auto ago = os::duration_of(os::ticks() - called);
+  return os::unix_ns() - static_cast<std::uint64_t>(ago.count());
+}
+
 std::shared_ptr<void> hold_stored(const std::vector<detail::Argument>& arguments) {
   auto held = std::make_shared<std::vector<detail::Argument>>();
   for (const auto& argument : arguments) {
     if (Resolver::value_of(argument).stored) held->push_back(argument);
   }
   return held->empty() ? nullptr : held;
+}
+
+/// Of a function that the callee's program lacks, the caller's own program knows the signature.
+Outcome with_own_signature(Outcome outcome, const detail::FunctionKey& function) {
+  auto* failure = std::get_if<Failure>(&outcome);
+  if (failure != nullptr && failure->kind == Failure::Kind::Program)
+    failure->message +=
+        fmt::format("; the caller's '{}' is {}", function.label, detail::signature_of(function));
+  return outcome;
 }
 
 }  // namespace
@@ -42,6 +58,7 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, PendingCall dir
     return receiver->answered(std::move(direct), of_an_ended_session(), {});
   }
   direct.held = hold_stored(call.arguments);
+  direct.called = call.called;
   const auto result = direct.result;
   if (auto through = channel(to->process)) {
     const auto id =
@@ -56,9 +73,13 @@ void Calls::send(const AddressPtr& to, const OutgoingCall& call, PendingCall dir
       [&](wire::Message::Builder message, std::uint64_t id) {
         write(message.initCall(), call, to, id);
       },
-      [waiting](Outcome outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time) {
+      [waiting, function = call.function](Outcome outcome, std::optional<Progress> lost,
+                                          std::chrono::nanoseconds run_time) {
         auto* receiver = waiting->receiver;
-        if (!lost) return receiver->answered(std::move(*waiting), std::move(outcome), run_time);
+        if (!lost) {
+          return receiver->answered(std::move(*waiting),
+                                    with_own_signature(std::move(outcome), function), run_time);
+        }
         receiver->lost(std::move(*waiting), *lost, std::get<Failure>(outcome));
       });
   let_cancel(result, to, id);
@@ -89,6 +110,7 @@ void Calls::write(wire::Call::Builder out, const OutgoingCall& call, const Addre
   out.setByValue(to->access != nullptr);
   out.setLease(call.lease.value());
   out.setAttempt(call.attempt);
+  if (call.called != 0) out.setCalled(unix_ns_of(call.called));
   write_address(out.initCaller(), *self_);
   auto arguments = out.initArgs(static_cast<unsigned>(call.arguments.size()));
   for (unsigned i = 0; i < arguments.size(); ++i)

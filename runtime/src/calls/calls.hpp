@@ -21,6 +21,7 @@ struct OutgoingCall {
   std::vector<detail::Argument> arguments;  // whose values are here
   LeaseId lease{};
   std::uint32_t attempt = 0;
+  os::Ticks called = 0;                               // by user code; 0: not said
   std::function<void(wire::GangInfo::Builder)> gang;  // constructor of a gang's rank
 };
 

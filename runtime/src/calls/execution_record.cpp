@@ -16,10 +16,17 @@ namespace troupe::runtime {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint64_t kMagic = 0x33'44'52'43'45'52'54'00;  // "TRECRD3"
+constexpr std::uint64_t kMagic = 0x34'44'52'43'45'52'54'00;  // "TRECRD4"
+
+constexpr std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+/// Behind the page and the labels, on pages of its own: others are not touched for it.
+std::size_t history_offset() { return kPageBytes + whole_pages(LabelHistory::bytes()); }
 
 /// The page and what is behind it.
-std::size_t all_bytes() { return kPageBytes + LabelHistory::bytes(); }
+std::size_t all_bytes() { return history_offset() + whole_pages(CallHistory::bytes()); }
 
 void* map_page(int descriptor) {
   void* memory = ::mmap(nullptr, all_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -61,11 +68,13 @@ std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const os::Uniq
 ExecutionRecord::ExecutionRecord(Page* page, os::UniqueFd descriptor)
     : page_(page),
       labels_(reinterpret_cast<char*>(page) + kPageBytes),
+      history_(reinterpret_cast<char*>(page) + history_offset()),
       descriptor_(std::move(descriptor)) {}
 
 ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
     : page_(std::exchange(other.page_, nullptr)),
       labels_(std::move(other.labels_)),
+      history_(other.history_),
       descriptor_(std::move(other.descriptor_)),
       output_(std::move(other.output_)),
       last_(std::exchange(other.last_, nullptr)),
@@ -74,6 +83,7 @@ ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
 ExecutionRecord& ExecutionRecord::operator=(ExecutionRecord&& other) noexcept {
   std::swap(page_, other.page_);
   std::swap(labels_, other.labels_);
+  std::swap(history_, other.history_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(output_, other.output_);
   std::swap(last_, other.last_);

@@ -12,6 +12,7 @@
 
 #include "calls/output/label_history.hpp"
 #include "calls/progress.hpp"
+#include "calls/timeline/call_history.hpp"
 #include "ids/ids.hpp"
 #include "os/unique_fd.hpp"
 
@@ -37,7 +38,8 @@ struct ExecutionMark {
 /// process has ended: what a killed process did is then known, whatever it had no time to say.
 /// (Calls through a ring are noted in the ring's own memory.)
 ///
-/// Behind the page stands what ran there while which of its output was printed.
+/// Behind the page stands what ran there while which of its output was printed, and which calls ran
+/// there when: 576 KiB, of which what was never written to takes no memory.
 ///
 /// The worker's executor is the only writer. A page has room for kCallers: after that the entry of
 /// a caller whose calls have finished is used again, and of callers without an entry nothing is
@@ -71,6 +73,10 @@ class ExecutionRecord {
     return labels_.since(position);
   }
 
+  /// Which calls ran when: the executor writes, the node reads at any time.
+  CallHistory& history() { return history_; }
+  const CallHistory& history() const { return history_; }
+
   struct Caller {
     ProcessId process{};
     CallsSeen calls;
@@ -90,6 +96,7 @@ class ExecutionRecord {
 
   Page* page_ = nullptr;
   LabelHistory labels_;
+  CallHistory history_;
   os::UniqueFd descriptor_;
   os::UniqueFd output_;  // the executor's, whatever user code does with its own
   Entry* last_ = nullptr;

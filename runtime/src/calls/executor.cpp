@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
+#include <troupe/detail/failed_calls.hpp>
 #include <troupe/detail/failure.hpp>
 #include <troupe/gang_context.hpp>
 #include "calls/by_value.hpp"
@@ -23,6 +24,8 @@ thread_local ProcessId calling_process{};
 
 /// Calls of one channel before others get their turn.
 constexpr int kTurn = 64;
+/// That a call takes.
+constexpr os::Ticks kShortest = 16;
 
 const detail::Function* look_up(const CallHead& head, const detail::Function* last) {
   if (last && last->key.name == head.name && last->key.offset == head.offset) return last;
@@ -34,6 +37,15 @@ Failure unknown_function(const std::string& place) {
           .message = fmt::format(
               "{} has no such function: caller and worker process run different programs", place)};
 }
+
+/// Nothing for a task's: nobody waits for what a task would have done next.
+std::optional<Failure> failure_of_actor(Work::Kind kind, const Outcome& outcome) {
+  const auto* failure = std::get_if<Failure>(&outcome);
+  if (failure == nullptr || kind == Work::Kind::Task) return std::nullopt;
+  return *failure;
+}
+
+bool has_stored(const detail::Payload& argument) { return argument.stored != nullptr; }
 
 /// What large arguments could not be had, which is not the fault of user code.
 std::optional<Failure> fetch(std::span<detail::Payload> arguments) {
@@ -90,6 +102,7 @@ void Executor::run() {
   process_ = ProcessContext::maybe();
   for (;;) {
     wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);
+    at_its_end_ = false;
     if (pushed_.load(std::memory_order_acquire) != nullptr) {
       for (auto& work : take()) handle(std::move(work));
       for (auto& channel : channels_) channel.stalled = false;
@@ -125,11 +138,20 @@ void Executor::call(Work work, const ExecutionMark& mark) {
     // Its caller has been told.
     if (!next.stage->compare_exchange_strong(expected, Work::Stage::Begun)) return;
     if (!noted.begun && record_) noted = record_->mark(next.caller, next.number);
-    const auto start = Clock::now();
-    const auto owner = next.by_value ? ProcessId() : next.caller;
-    auto outcome = perform(next.kind, *next.function, owner, next.arguments, noted);
-    if (next.by_value) outcome = by_value(std::move(outcome), next.function->key.label);
-    answer(next, std::move(outcome), Clock::now() - start);
+    auto outcome = perform({.kind = next.kind,
+                            .owner = next.by_value ? ProcessId() : next.caller,
+                            .caller = next.caller,
+                            .called_unix_ns = next.called,
+                            .mark = noted},
+                           *next.function, next.arguments);
+    note_end(std::holds_alternative<Failure>(outcome));
+    if (next.by_value) {
+      outcome = by_value(std::move(outcome), next.function->key.label);
+      at_its_end_ = false;  // that may have taken long
+    }
+    const auto failure = failure_of_actor(next.kind, outcome);
+    answer(next, std::move(outcome), run_time());
+    if (failure) detail::tell_failed_call(*failure);
   };
   run(work, mark);
   if (work.kind == Work::Kind::Constructor) after_constructor();
@@ -181,13 +203,22 @@ bool Executor::run_next(InChannel& channel, const InChannel::Call& next) {
     channel.reply(head.id, unknown_function(place_), {});
     return true;
   }
+  auto outcome = perform({.kind = kind,
+                          .owner = channel.caller(),
+                          .caller = channel.caller(),
+                          .called = head.called,
+                          .mark = next.mark},
+                         *last_, arguments_);
+  const bool failed = std::holds_alternative<Failure>(outcome);
   if (kind != Work::Kind::Task) {
-    channel.reply(head.id, perform(kind, *last_, channel.caller(), arguments_, next.mark), {});
+    const auto failure = failure_of_actor(kind, outcome);
+    channel.reply(head.id, std::move(outcome), {});
+    note_end(failed);
+    if (failure) detail::tell_failed_call(*failure);
     if (kind == Work::Kind::Constructor) after_constructor();
   } else {
-    const auto start = Clock::now();
-    auto outcome = perform(kind, *last_, channel.caller(), arguments_, next.mark);
-    channel.reply(head.id, std::move(outcome), Clock::now() - start);
+    note_end(failed);
+    channel.reply(head.id, std::move(outcome), run_time());
   }
   return true;
 }
@@ -212,19 +243,57 @@ bool Executor::run_via_socket(InChannel& channel, const InChannel::Call& next) {
 // ---- user code ----------------------------------------------------------------------------------
 
 /// A process that ends while it brings arguments here has not begun the call.
-Outcome Executor::perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
-                          std::span<detail::Payload> arguments, const ExecutionMark& mark) {
-  calling_process = caller;
-  if (auto failure = fetch(arguments)) {
-    if (kind == Work::Kind::Constructor) construct_failure_ = failure;
+Outcome Executor::perform(const Arrival& arrival, const detail::Function& function,
+                          std::span<detail::Payload> arguments) {
+  calling_process = arrival.owner;
+  started_ = std::exchange(at_its_end_, false) ? ended_ : os::ticks();
+  const bool waits = std::ranges::any_of(arguments, &has_stored);
+  if (auto failure = waits ? fetch(arguments) : std::nullopt) {
+    if (arrival.kind == Work::Kind::Constructor) construct_failure_ = failure;
     return std::move(*failure);
   }
-  mark.begin();
-  auto outcome = run_user_code(kind, function, arguments);
+  note_begin(arrival, function, waits ? os::ticks() : started_);
+  arrival.mark.begin();
+  auto outcome = run_user_code(arrival.kind, function, arguments);
   if (ProcessContext::maybe() != process_) end_copy(function.key.label);
   os::flush_standard_output();
-  mark.finish();
+  arrival.mark.finish();
   return outcome;
+}
+
+/// A call that was made after the last one ended begins no earlier than it was made.
+void Executor::note_begin(const Arrival& arrival, const detail::Function& function, os::Ticks now) {
+  if (!record_) return;
+  CallHistory::Caller caller{.process = arrival.caller};
+  if (arrival.called_unix_ns != 0) {
+    const auto since = static_cast<std::int64_t>(os::unix_ns() - arrival.called_unix_ns);
+    caller.waited = static_cast<std::uint64_t>(std::max<std::int64_t>(since, 0));
+    caller.by_clock = true;
+  } else if (arrival.called > now) {
+    now = std::min(arrival.called, os::ticks());
+  } else if (arrival.called != 0) {
+    caller.waited = now - arrival.called;
+  } else {
+    caller.process = {};
+  }
+  record_->history().begin(static_cast<CallHistory::Kind>(arrival.kind), &function,
+                           function.key.label, caller, now);
+}
+
+/// It takes some time, also where two processors count not quite alike: none would mean that it did
+/// not run.
+void Executor::note_end(bool failed) {
+  ended_ = std::max(os::ticks(), started_ + kShortest);
+  at_its_end_ = true;
+  if (record_) record_->history().end(ended_, failed);
+}
+
+void Executor::on_wait_begun() {
+  if (record_) record_->history().begin_wait(os::ticks());
+}
+
+void Executor::on_wait_ended() {
+  if (record_) record_->history().end_wait(os::ticks());
 }
 
 Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& function,
@@ -254,8 +323,10 @@ Outcome Executor::run_user_code(Work::Kind kind, const detail::Function& functio
 void Executor::name_actor(const detail::Function& constructor) {
   if (!record_) return;
   const GangContext* gang = this_gang();
-  record_->set_label(gang ? fmt::format("rank {} {}", gang->rank(), constructor.key.label)
-                          : std::string(constructor.key.label));
+  const auto name = gang ? fmt::format("rank {} {}", gang->rank(), constructor.key.label)
+                         : std::string(constructor.key.label);
+  record_->set_label(name);
+  record_->history().set_role(name);
 }
 
 Failure Executor::describe(const detail::Function& function) const {

@@ -14,6 +14,7 @@
 
 #include "calls/channel/in_channel.hpp"
 #include "objects/object.hpp"
+#include "os/ticks.hpp"
 
 namespace troupe::runtime {
 
@@ -40,6 +41,7 @@ struct Work {
   std::optional<Place> place = {};
   bool by_value = false;     // its caller is of another job
   std::uint64_t number = 0;  // of a call that came through a socket: ascends for each caller
+  std::uint64_t called = 0;  // by the clock on its caller's wall: os::unix_ns(); 0: not said
   // Instead of a call:
   InChannelPtr attach = {};
   InChannelPtr detach = {};
@@ -74,8 +76,20 @@ class Executor {
   static bool is_this_thread();
   /// On the executor's thread, in a call: whose it is.
   static ProcessId caller();
+  /// On the executor's thread: user code waits, and goes on. For `troupe timeline`.
+  void on_wait_begun();
+  void on_wait_ended();
 
  private:
+  /// A call as it is about to run: who made it, and when.
+  struct Arrival {
+    Work::Kind kind = Work::Kind::Task;
+    ProcessId owner{};  // of the result; none: of another job
+    ProcessId caller{};
+    os::Ticks called = 0;              // 0: not known
+    std::uint64_t called_unix_ns = 0;  // in its place: through a socket
+    ExecutionMark mark = {};
+  };
   struct Node {
     Work work;
     Node* next = nullptr;
@@ -94,8 +108,13 @@ class Executor {
   bool run_via_socket(InChannel& channel, const InChannel::Call& next);
   void after_constructor();
   bool before_constructor() const { return !actor_ && !construct_failure_; }
-  Outcome perform(Work::Kind kind, const detail::Function& function, ProcessId caller,
-                  std::span<detail::Payload> arguments, const ExecutionMark& mark);
+  /// note_end() is to follow: where somebody waits for the reply, behind that.
+  Outcome perform(const Arrival& arrival, const detail::Function& function,
+                  std::span<detail::Payload> arguments);
+  void note_begin(const Arrival& arrival, const detail::Function& function, os::Ticks now);
+  void note_end(bool failed);
+  /// Of the call that was performed last, with the time that its arguments took to come.
+  std::chrono::nanoseconds run_time() const { return os::duration_of(ended_ - started_); }
   Outcome run_user_code(Work::Kind kind, const detail::Function& function,
                         std::span<detail::Payload> arguments);
   void name_actor(const detail::Function& constructor);
@@ -117,6 +136,9 @@ class Executor {
   std::vector<detail::Payload> arguments_;   // of the call that runs from a channel
   const detail::Function* last_ = nullptr;   // that was looked up
   const detail::Function* named_ = nullptr;  // in the record
+  os::Ticks started_ = 0;                    // the call that was performed last
+  os::Ticks ended_ = 0;
+  bool at_its_end_ = false;  // nothing was waited for since: the next call begins as that one ended
 };
 
 }  // namespace troupe::runtime

@@ -32,7 +32,7 @@ void write(wire::Message::Reader message, const Failure& why, wire::Message::Bui
       return write_failure(into.getFetched().initOutcome().initFailure(), why);
     case wire::Message::RENDEZVOUSED:
       into.initRendezvoused().setId(message.getRendezvoused().getId());
-      return into.getRendezvoused().setFailure(why.message);
+      return write_failure(into.getRendezvoused().initFailure(), why);
     default:
       return into.setSkip();
   }

@@ -172,10 +172,12 @@ FoundToken find_token(const std::string& file) {
         "TROUPE_TOKEN does not hold 64 hexadecimal digits: set it to what the head's token file "
         "holds");
   }
+  if (const char* named = std::getenv("TROUPE_TOKEN_FILE"); named && *named)
+    return from_file(named);
   if (access(default_token_file().c_str(), F_OK) == 0) return from_file(default_token_file());
   refuse(
       fmt::format("no token: copy the head's token file to {} (mode 0600), or name it with "
-                  "--token-file, or set TROUPE_TOKEN",
+                  "--token-file or TROUPE_TOKEN_FILE, or set TROUPE_TOKEN",
                   default_token_file()));
 }
 

@@ -24,8 +24,9 @@ struct FoundToken {
   Secret secret{};
   std::string from;
 };
-/// The token to connect with: `file`'s if one is named, else TROUPE_TOKEN, else the default file's.
-/// Throws Refused, naming all three places, where none has one.
+/// The token to connect with: `file`'s if one is named, else TROUPE_TOKEN, else that of
+/// the file that TROUPE_TOKEN_FILE names, else the default file's. Throws Refused, naming all four
+/// places, where none has one.
 FoundToken find_token(const std::string& file);
 
 /// nullopt unless it is 64 hexadecimal digits (white space around them is ignored).

@@ -79,6 +79,14 @@ void Gangs::ask(GangId gang, const AddressPtr& rank0, const RendezvousRequest& r
   });
 }
 
+void Gangs::tell(GangId gang, std::string key, std::string value) {
+  const auto made = made_.find(gang);
+  if (made == made_.end() || made->second.empty()) return;
+  ask(gang, made->second.front(),
+      {.action = RendezvousRequest::Action::Set, .key = std::move(key), .value = std::move(value)},
+      [](const Outcome&) {});
+}
+
 void Gangs::on_broken(GangId gang, std::uint32_t rank, const Death& death) {
   if (auto made = made_.find(gang); made != made_.end() && rank < made->second.size()) {
     peers_.died(made->second[rank]->process, death);
@@ -97,7 +105,7 @@ void Gangs::on_rendezvous(ProcessId caller, wire::RendezvousRequest::Reader requ
     peers_.answer_to(caller, value ? value->bytes.size() : 0, [&](wire::Message::Builder message) {
       auto out = message.initRendezvoused();
       out.setId(id);
-      if (!value) return out.setFailure(std::get<Failure>(outcome).message);
+      if (!value) return write_failure(out.initFailure(), std::get<Failure>(outcome));
       out.setValue(kj::arrayPtr(reinterpret_cast<const kj::byte*>(value->bytes.data()),
                                 value->bytes.size()));
     });

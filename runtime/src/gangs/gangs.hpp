@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,9 @@ class Gangs {
   /// Of a gang that this process made: whose ranks are where.
   void watch(GangId gang, std::vector<AddressPtr> members) { made_[gang] = std::move(members); }
   void forget(GangId gang) { made_.erase(gang); }
+  /// Sets `key` in the rendezvous of a gang that this process made, for ranks that no call reaches
+  /// while their actors are in one. Nobody is told whether it was set. No effect on any other gang.
+  void tell(GangId gang, std::string key, std::string value);
 
   /// The constructor of a rank has come: this process is in that gang from now on. No effect on one
   /// that is in a gang.

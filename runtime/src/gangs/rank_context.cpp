@@ -104,13 +104,15 @@ std::string RankContext::exchange(RendezvousRequest request, const char* what_is
       wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; },
            deadline_after(timeout));
   if (!answer->ready() && broken_.load(std::memory_order_acquire) != 0) raise(why_);
-  if (!arrived) {
+  const auto* failure = arrived ? std::get_if<Failure>(&answer->outcome()) : nullptr;
+  // Rank 0 has dropped the wait, whose time was over, before this thread woke up to see that.
+  const bool was_dropped = failure && failure->kind == Failure::Kind::TimedOut;
+  if (!arrived || was_dropped) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', {}", rank_,
                                   timeout.count(), key, what_is_missing)});
   }
-  if (const auto* failure = std::get_if<Failure>(&answer->outcome()))
-    raise(seen_by_others(*failure));
+  if (failure) raise(seen_by_others(*failure));
   return std::get<detail::Payload>(answer->outcome()).bytes;
 }
 

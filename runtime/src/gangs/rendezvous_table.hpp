@@ -41,7 +41,8 @@ class RendezvousTable {
   static constexpr std::size_t kLargestValue = 64 << 10;
   static constexpr std::size_t kMostKeys = 100'000;  ///< of one gang, counters too
 
-  /// The answer may be given within, or later, or never: where the time is over.
+  /// The answer may be given within, or later, or never: where the time is over. A wait that is
+  /// dropped after its deadline is answered with TimedOut.
   void ask(GangId gang, RendezvousRequest request, Answer answer, TimePoint now);
   /// Of a gang, counters too. For tests.
   std::size_t keys(GangId gang) const;

@@ -1,4 +1,5 @@
 // What processes ask of the head.
+#include <algorithm>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -69,6 +70,10 @@ void Control::asked(ProcessId asker, wire::HeadRequest::Reader ask) {
       case wire::HeadRequest::UNBLOCKED:
         resuming_[asker] = who.id;
         return apply(scheduler::ProcessUnblocked{.process = asker});
+      case wire::HeadRequest::RESOURCES_RETURNED:
+        return apply(scheduler::ResourcesReturned{.process = asker});
+      case wire::HeadRequest::ENDED:
+        return note_end(asker, std::string(ask.getEnded()));
       case wire::HeadRequest::FATE:
         return ask_fate(who, ProcessId(ask.getFate()));
       case wire::HeadRequest::STORE:
@@ -114,7 +119,12 @@ void Control::withdraw(ProcessId asker, HeadRequestId id) {
 /// One that is not placed yet takes its request with it: its calls wait for that answer.
 void Control::kill_actor(ProcessId by, scheduler::ActorId id) {
   if (is_killed_before_its_name(by, id)) return;
-  if (is_detached(id)) boost::asio::post(loop_, [this] { end_detached(); });
+  const auto detached =
+      std::ranges::find_if(detached_, [id](const auto& entry) { return entry.second.actor == id; });
+  if (detached != detached_.end()) {
+    detached->second.is_killed = true;
+    boost::asio::post(loop_, [this] { end_detached(); });
+  }
   const auto actor = state_.actor(id);
   apply(scheduler::ActorReleased{
       .actor = id, .by = who_may_kill(by, id), .why = "killed by its handle"});
@@ -201,7 +211,8 @@ void Control::find_actor(const Search& search) {
   if (answer_search(search)) return;
   if (!search.now) return searches_.push_back(search);
   refuse(search.asked, Failure::Kind::TimedOut,
-         fmt::format("there is no actor '{}' that can be called now", search.name));
+         fmt::format("there is no actor '{}' that can be called now{}", search.name,
+                     why_not_there(search.job, search.name)));
 }
 
 bool Control::answer_search(const Search& search) {

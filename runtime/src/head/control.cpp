@@ -76,6 +76,7 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
                    {.connection = std::move(connection),
                     .incarnation = incarnation,
                     .name = event.name,
+                    .host = config::printable(std::string(join.getHost())),
                     .store = join.hasStore() ? runtime::read_address(join.getStore()) : nullptr,
                     .logs = config::printable(std::string(join.getLogs()), kMostPathBytes),
                     .machine = join.getMachine(),
@@ -93,14 +94,16 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
 
 /// Two nodes of a machine of which one offers all of its cores.
 std::string Control::why_too_many_cpus(wire::NodeJoin::Reader join) const {
+  const bool all = join.getOffersAllCpus();
   for (const auto& [id, other] : routes_.nodes()) {
-    if (other.machine != join.getMachine().cStr() ||
-        (!other.offers_all_cpus && !join.getOffersAllCpus()))
-      continue;
+    if (other.machine != join.getMachine().cStr() || (!other.offers_all_cpus && !all)) continue;
+    const auto which = !all                    ? fmt::format("node {}", id)
+                       : other.offers_all_cpus ? std::string("each of the two")
+                                               : std::string("this node");
     return fmt::format(
-        "node {} ({}) is on the same machine, whose cores are offered twice now: twice as much "
-        "runs there at once as it has cores for; give each node its part with --cpus",
-        id, other.name);
+        "node {} ({}) is on the same machine, some of whose cores are offered twice now: more runs "
+        "there at once than it has cores for; start {} with its part of them, with --cpus",
+        id, other.name, which);
   }
   return {};
 }
@@ -111,7 +114,8 @@ void Control::node_lost(scheduler::NodeId node, scheduler::Incarnation incarnati
   if (!lost || lost->incarnation != incarnation) return;
   log_(fmt::format("node {} ({}) is gone: {}", node, lost->name, why));
   const auto processes = routes_.processes_of_node(node);
-  const auto what = fmt::format("was lost with node {} ({}): {}", node, lost->name, why);
+  const auto what =
+      fmt::format("was lost with node {} ({} at {}): {}", node, lost->name, lost->host, why);
   for (auto process : processes) {
     settle_fate(process, {.how = runtime::lost_with_node(process, what),
                           .calls = {.callers = {}, .complete = false}});
@@ -124,6 +128,7 @@ void Control::node_lost(scheduler::NodeId node, scheduler::Incarnation incarnati
   if (const auto asked = node_ends_asked_.extract(node); !asked.empty()) {
     for (const auto& who : asked.mapped()) answer_done(who);
   }
+  lost_actors_.node_lost(node, now_in_seconds());
   apply(scheduler::NodeLost{.node = node, .incarnation = incarnation, .reason = why});
 }
 
@@ -154,7 +159,10 @@ std::pair<JobId, ProcessId> Control::driver_registered(wire::RegisterDriver::Rea
                 .pid = driver.getPid()};
 
   log_(fmt::format("job {} started: {} (pid {})", job, jobs_[job].name, driver.getPid()));
-  apply(scheduler::JobStarted{.job = job, .driver = process, .weight = driver.getWeight()});
+  apply(scheduler::JobStarted{.job = job,
+                              .driver = process,
+                              .weight = driver.getWeight(),
+                              .at_command_line = driver.getProgram().getAtCommandLine()});
   return {job, process};
 }
 

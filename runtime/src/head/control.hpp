@@ -21,6 +21,7 @@
 
 #include "head/exit_records.hpp"
 #include "head/identity.hpp"
+#include "head/lost_actors.hpp"
 #include "head/routes.hpp"
 #include "head/watches.hpp"
 #include "ids/ids.hpp"
@@ -74,6 +75,7 @@ class Control {
   void process_exited(scheduler::NodeId node, wire::ProcessExited::Reader exited);
   /// Whatever it said.
   void driver_spoke(JobId job);
+  void node_stood_still(scheduler::NodeId node, std::uint32_t milliseconds);
   /// The node is told once that process has ended; at once, where it has.
   void owner_watched(scheduler::NodeId node, ProcessId owner);
   /// Likewise, of another node.
@@ -88,6 +90,8 @@ class Control {
 
   /// What `troupe status --json` prints (status.cpp).
   nlohmann::json status() const;
+  /// Of each node number, name and what it has: the part of status() that drivers ask for often.
+  nlohmann::json nodes_and_totals() const;
   /// How many entries the head's tables have, by name: each goes with what it is about, but for how
   /// processes and actors ended, which is forgotten by number (see ExitRecords).
   nlohmann::json table_sizes() const;
@@ -95,6 +99,11 @@ class Control {
   std::optional<ProcessId> process_of_actor(scheduler::ActorId actor) const;
   /// Throws std::invalid_argument where actors of several jobs have that name.
   std::optional<ProcessId> process_of_actor(std::string_view name) const;
+  /// Of a detached actor that was lost: it is in the status no more. False: there is none.
+  bool forget_lost_actor(std::string_view name) { return lost_actors_.forget(name); }
+  /// The programs and the detached actors that end with the cluster, but for actors that have done
+  /// their work: how many there are of each, and names of some.
+  nlohmann::json ends_with_cluster() const;
   std::size_t drivers() const { return jobs_.size(); }
   std::size_t nodes() const { return routes_.nodes().size(); }
 
@@ -127,6 +136,11 @@ class Control {
     ProcessId creator{};      // none: the actor is constructed
     ProcessId in_its_name{};  // that asks for it
     std::string name;
+    std::string type;
+    scheduler::NodeId node{};  // that it was constructed on, and its name
+    std::string node_name = {};
+    bool is_killed = false;  // by somebody's handle
+    std::string end = {};    // as the actor has told it; empty: it has not ended what it does
   };
   /// For a detached actor whose name another one has that is being constructed. Once that is known
   /// to be constructed or to have failed, it is asked for as if the request came then.
@@ -173,10 +187,13 @@ class Control {
   void ask_node_end(const Asked& asked, scheduler::NodeId node);
   void answer_done(const Asked& asked);
   void refuse(const Asked& asked, Failure::Kind kind, const std::string& why);
+  std::string about_holder(ProcessId asker, scheduler::ActorId holder) const;
   void refuse_for(const Asked& asked, ProcessId process);
 
   // status.cpp
   nlohmann::json status_of(const scheduler::JobView& job) const;
+  nlohmann::json pending_rows() const;
+  nlohmann::json lost_actor_rows() const;
 
   // detached.cpp
   /// -> its job, and in whose name it is to be asked for.
@@ -186,7 +203,11 @@ class Control {
   std::pair<JobId, ProcessId> start_detached(ProcessId creator, wire::ActorAsk::Reader ask);
   void detached_made(ProcessId creator, scheduler::ActorId actor);
   void end_detached();
-  bool is_detached(scheduler::ActorId actor) const;
+  static double now_in_seconds();  // since 1970
+  void note_end(ProcessId process, std::string_view end);
+  void note_if_lost(scheduler::ActorId actor, const std::string& how);
+  LostActors::Lost ended_now(const DetachedJob& job, const std::string& how) const;
+  std::string why_not_there(JobId job, const std::string& name) const;
   bool waits_for_name(const Asked& asked, wire::ActorAsk::Reader ask);
   bool is_killed_before_its_name(ProcessId by, scheduler::ActorId actor);
   void name_settled(JobId job);
@@ -236,6 +257,8 @@ class Control {
   std::vector<NameWait> name_waits_;                       // in their order
   std::unordered_map<ProcessId, HeadRequestId> resuming_;  // the ask that `resumed` answers
   ExitRecords exit_records_;
+  LostActors lost_actors_;    // nobody killed them
+  LostActors killed_actors_;  // by a handle: for who looks for them
   Watches<ProcessId> owner_watches_;
   Watches<NodeId> node_watches_;
   std::unordered_map<scheduler::NodeId, std::vector<Asked>> node_ends_asked_;

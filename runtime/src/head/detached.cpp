@@ -1,9 +1,11 @@
 // Actors that outlive the programs that made them, each in a job of its own (docs/detached.md).
 #include <algorithm>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
 
@@ -35,7 +37,8 @@ std::pair<JobId, ProcessId> Control::start_detached(ProcessId creator, wire::Act
   detached_[job] = {.actor = ActorId(ask.getActor()),
                     .creator = creator,
                     .in_its_name = in_its_name,
-                    .name = ask.getName()};
+                    .name = ask.getName(),
+                    .type = ask.getType()};
   log_(fmt::format("job {} started: the detached actor '{}' of job {}", job,
                    config::printable(std::string(ask.getName())), routes_.process(creator)->job));
   apply(scheduler::JobStarted{.job = job, .driver = in_its_name});
@@ -49,6 +52,13 @@ void Control::detached_made(ProcessId creator, scheduler::ActorId actor) {
   });
   if (made != detached_.end()) {
     made->second.creator = {};
+    if (const auto view = state_.actor(actor)) {
+      made->second.node = view->node;
+      const auto* node = routes_.node(view->node);
+      made->second.node_name = node != nullptr ? node->name : std::string();
+      lost_actors_.forget(made->second.name);
+      killed_actors_.forget(made->second.name);
+    }
     name_settled(made->first);
   }
   keep_creator(creator);
@@ -75,6 +85,8 @@ void Control::keep_creator(ProcessId creator) {
 /// Those whose actor is gone, however it went, or whose creator has ended before its constructor
 /// had returned: nobody could say whether there is an object.
 void Control::end_detached() {
+  // How an actor was lost is among the effects that wait, and is noted with its job.
+  if (flushing_) flush();
   std::vector<JobId> over;
   for (const auto& [id, job] : detached_) {
     const bool is_forsaken = job.creator && !routes_.process(job.creator);
@@ -88,6 +100,8 @@ void Control::end_detached() {
                                "before its constructor had returned",
                                job.creator, job.name)
                          : fmt::format("the detached actor '{}' has ended", job.name);
+    if (job.is_killed && !job.creator)
+      killed_actors_.add(ended_now(job, "it was killed through a handle"));
     log_(fmt::format("job {} ended: {}", id, why));
     apply(scheduler::JobEnded{.job = id, .reason = why});
     boost::asio::post(loop_, [this, id] { routes_.remove_job(id); });
@@ -96,9 +110,56 @@ void Control::end_detached() {
   }
 }
 
-bool Control::is_detached(scheduler::ActorId actor) const {
-  return std::ranges::any_of(detached_,
-                             [actor](const auto& entry) { return entry.second.actor == actor; });
+/// Only the actor's own process can say it, and its last word counts.
+void Control::note_end(ProcessId process, std::string_view end) {
+  const auto found = detached_.find(routes_.process(process)->job);
+  if (found == detached_.end()) return;
+  auto& job = found->second;
+  if (process_of_actor(job.actor) != process) return;
+  job.end = end.substr(0, LostActors::kMostEndBytes);
+}
+
+/// Who finds it later is to hear more than that there is none. Before it is constructed its creator
+/// hears of it.
+void Control::note_if_lost(scheduler::ActorId actor, const std::string& how) {
+  const auto found = std::ranges::find_if(
+      detached_, [actor](const auto& entry) { return entry.second.actor == actor; });
+  if (found == detached_.end()) return;
+  const auto& job = found->second;
+  if (job.creator || job.is_killed) return;
+  lost_actors_.add(ended_now(job, how));
+}
+
+LostActors::Lost Control::ended_now(const DetachedJob& job, const std::string& how) const {
+  return {.actor = job.actor,
+          .name = job.name,
+          .type = job.type,
+          .node = job.node,
+          .node_name = job.node_name,
+          .with_node = routes_.node(job.node) == nullptr,
+          .how = how,
+          .end = job.end,
+          .at = now_in_seconds()};
+}
+
+/// Behind "there is no actor that can be called now": that there is one which is not placed or not
+/// constructed yet, or how the last detached actor of that name ended; or nothing.
+std::string Control::why_not_there(JobId job, const std::string& name) const {
+  if (state_.actor_named(job, name))
+    return ": it waits for its resources (`troupe status` says for which) or its constructor";
+  const auto* lost = lost_actors_.find(name);
+  if (lost == nullptr) lost = killed_actors_.find(name);
+  if (lost == nullptr) return {};
+  const auto at = static_cast<std::time_t>(lost->at);
+  return fmt::format(
+      "; the detached actor of that name ended at {:%Y-%m-%d %H:%M:%S} UTC, {:.0f} s ago: {}. No "
+      "program has made it again since",
+      fmt::gmtime(at), std::max(0.0, now_in_seconds() - lost->at), lost->how);
+}
+
+double Control::now_in_seconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
 /// Who is told that the name is taken can only look for its actor, which may never be constructed.

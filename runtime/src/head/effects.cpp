@@ -107,7 +107,26 @@ void Control::carry_out(const scheduler::Refused& effect) {
                     : effect.kind != Kind::Failed    ? Failure::Kind::Refused
                     : failed                         ? failed->how.kind
                                                      : Failure::Kind::Program;
-  refuse(*asked, kind, effect.reason);
+  refuse(*asked, kind, effect.reason + about_holder(asked->asker, effect.holder));
+}
+
+/// Of a name that is taken: who has it, and how it is got at. Empty where nothing is known of it.
+std::string Control::about_holder(ProcessId asker, scheduler::ActorId holder) const {
+  const auto actor = holder ? state_.actor(holder) : std::nullopt;
+  const auto* process = routes_.process(asker);
+  if (!actor || !process) return {};
+  constexpr auto kAdvice =
+      ": find() returns it, and find_or_spawn() makes one only where there is none";
+  if (detached_.contains(actor->job))
+    return fmt::format(", which is detached and outlives its program{}", kAdvice);
+  if (actor->job == process->job) return fmt::format(", which is this program's own{}", kAdvice);
+  const auto job = jobs_.find(actor->job);
+  if (job == jobs_.end()) return {};
+  return fmt::format(
+      " ('{}', pid {}), and as it is not detached no other job can call it: choose another name, "
+      "or "
+      "wait for the end of that job",
+      job->second.name, job->second.pid);
 }
 
 void Control::carry_out(const scheduler::LeaseRecalled& effect) {
@@ -128,6 +147,7 @@ void Control::carry_out(const scheduler::LeaseLost& effect) {
 void Control::carry_out(const scheduler::ActorLost& effect) {
   const auto death = death_or(effect.process, effect.requester, effect.cause);
   exit_records_.actor_ended(effect.actor, effect.process, death.how);
+  note_if_lost(effect.actor, death.how.message);
   routes_.tell(effect.requester, {}, [&](wire::HeadNotice::Builder tell) {
     auto lost = tell.initActorLost();
     lost.setId(effect.actor.value());

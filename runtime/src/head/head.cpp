@@ -176,6 +176,8 @@ struct Head::Impl {
       }
       case wire::Message::HEARTBEAT:
         return echo(message.getHeartbeat(), node->connection);
+      case wire::Message::NODE_STOOD_STILL:
+        return control.node_stood_still(id, message.getNodeStoodStill());
       default:
         return;
     }
@@ -225,11 +227,19 @@ struct Head::Impl {
                           ? request["do"].get<std::string>()
                           : "";
     nlohmann::json answer;
-    if (what == "logs" && may_stop) return answer_logs(connection, request);
+    if ((what == "logs" || what == "timeline") && may_stop)
+      return answer_logs(connection, request, what == "timeline");
     if (what == "status") {
       answer = control.status();
+    } else if (what == "nodes") {
+      answer = control.nodes_and_totals();
+    } else if (what == "forget") {
+      const auto name = request.find("actor");
+      const bool is_name = name != request.end() && name->is_string();
+      answer = {
+          {"forgotten", is_name && control.forget_lost_actor(name->get_ref<const std::string&>())}};
     } else if (what == "stop" && may_stop) {
-      answer = {{"nodes", control.nodes()}};
+      answer = {{"nodes", control.nodes()}, {"ends", control.ends_with_cluster()}};
     } else {
       answer = {{"error", fmt::format("'{}' is nothing that the head does here", what)}};
     }
@@ -238,9 +248,10 @@ struct Head::Impl {
   }
 
   /// The administrator may have hung up by then.
-  void answer_logs(const transport::ConnectionPtr& connection, const nlohmann::json& request) {
+  void answer_logs(const transport::ConnectionPtr& connection, const nlohmann::json& request,
+                   bool calls) {
     try {
-      logs.ask(read_log_query(request, control),
+      logs.ask(calls ? read_timeline_query(request) : read_log_query(request, control),
                [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {
                  if (const auto asker = weak.lock()) reply(asker, answer);
                });

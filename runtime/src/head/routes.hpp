@@ -44,6 +44,7 @@ class Routes {
     transport::ConnectionPtr connection;
     scheduler::Incarnation incarnation{};
     std::string name;
+    std::string host;       // where its processes listen
     AddressPtr store = {};  // its object store
     std::string logs = {};  // the folder of its processes' log files; empty: none
     std::string machine = {};

@@ -18,8 +18,9 @@ constexpr std::chrono::seconds kWorthSaying{10};
 constexpr std::chrono::seconds kLastBeat{2};
 
 /// The kernel of its machine has, since the driver said something last.
-bool has_machine_answered(const Routes::Job& job, std::chrono::steady_clock::duration silence) {
-  const auto since = transport::time_since_answer(job.connection->descriptor());
+bool has_machine_answered(const transport::ConnectionPtr& connection,
+                          std::chrono::steady_clock::duration silence) {
+  const auto since = transport::time_since_answer(connection->descriptor());
   return since && *since < silence - kLastBeat;
 }
 
@@ -40,8 +41,22 @@ void Control::look_for_silent_nodes() {
     if (now - node.heard > silence_.node) silent.emplace_back(id, node.incarnation);
   }
   for (const auto& [id, incarnation] : silent) {
-    routes_.node(id)->connection->close();
-    node_lost(id, incarnation, fmt::format("no sign of life for {} ms", silence_.node.count()));
+    const auto& node = *routes_.node(id);
+    const bool stands_still = has_machine_answered(node.connection, now - node.heard);
+    node.connection->close();
+    node_lost(
+        id, incarnation,
+        fmt::format("no sign of life for {} ms, {}", silence_.node.count(),
+                    stands_still ? "but its machine answers: the node stands still, stopped or "
+                                   "starved of CPU time"
+                                 : "nor was anything heard of its machine"));
+  }
+}
+
+void Control::node_stood_still(NodeId id, std::uint32_t milliseconds) {
+  if (const auto* node = routes_.node(id)) {
+    log_(fmt::format("node {} ({}) stood still for {} s and goes on", id, node->name,
+                     milliseconds / 1000));
   }
 }
 
@@ -76,7 +91,7 @@ void Control::look_for_silent_drivers() {
         "job {}: its driver (pid {}) has said nothing for {} s, {}. Its job is kept for "
         "{} s of silence",
         id, jobs_[id].pid, kWorthSaying.count(),
-        has_machine_answered(job, silence)
+        has_machine_answered(job.connection, silence)
             ? "but its machine answers: it is stopped, as in a debugger"
             : "nor was anything heard of its machine",
         std::chrono::duration_cast<std::chrono::seconds>(silence_.driver).count()));

@@ -83,8 +83,11 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
   join.setOffersAllCpus(options.cpus <= 0);
-  if (!options.log_directory.empty())
-    join.setLogs(std::filesystem::absolute(options.log_directory).string());
+  if (!options.log_directory.empty()) {
+    std::error_code failed;  // the working directory may have been removed
+    const auto logs = std::filesystem::absolute(options.log_directory, failed).string();
+    join.setLogs(failed ? options.log_directory : logs);
+  }
 
   std::vector<std::pair<std::string, double>> resources{
       {"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},

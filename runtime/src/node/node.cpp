@@ -49,6 +49,7 @@ Node::Impl::Impl(asio::io_context& loop, NodeOptions options)
   if (options_.zygote >= 0) zygote_announced_ = reaper_.announce();
   workers_.use_output(&output_);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error like a full disk
   adopt_orphans();
   reaper_.on_swept([this] { on_swept(); });
   watch_guardian();
@@ -65,9 +66,11 @@ Node::Impl::~Impl() {
 WorkersOptions Node::Impl::workers_options() {
   WorkersOptions options;
   options.where = "node " + name_;
+  options.node_name = name_;
   options.log_directory = options_.log_directory;
   options.restore_logs = [this] { logs_.restore(); };
   options.start_limit = options_.program_start;
+  options.token = options_.token;
   return options;
 }
 
@@ -126,8 +129,9 @@ void Node::Impl::stop(std::string why, bool failed) {
     workers_.stop_all(reason);
     stop_timer_.expires_after(kKillLimit);
     stop_timer_.async_wait(unless_gone([this] {
-      log::error(fmt::format("{} processes of this node do not end; they are left to the guardian",
-                             reaper_.size() + workers_.end_orphans()));
+      log::error(
+          fmt::format("{} processes of this node do not end; they are left to its parent process",
+                      reaper_.size() + workers_.end_orphans()));
       finish();
     }));
     on_swept();
@@ -169,8 +173,8 @@ void Node::Impl::watch_guardian() {
         if (is_stopping()) return;
         // Without one, nothing would end what user code started if this process
         // were killed.
-        log::warn("the guardian process of this node was ended from outside; the node stops");
-        stop("its guardian process was ended from outside", true);
+        log::warn("the parent process of this node was ended from outside; the node stops");
+        stop("its parent process was ended from outside", true);
       }));
 }
 

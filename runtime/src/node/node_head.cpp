@@ -7,6 +7,7 @@
 #include "node/failures.hpp"
 #include "node/join.hpp"
 #include "node/node_impl.hpp"
+#include "node/output/call_traces.hpp"
 #include "node/output/log_reader.hpp"
 #include "node/program/program.hpp"
 #include "os/machine.hpp"
@@ -18,6 +19,10 @@ namespace {
 
 /// What worker processes print waits in their files while more than this waits for the head.
 constexpr std::size_t kMostQueuedOutput = 4 << 20;
+
+/// A node that stands still for longer may come to be lost.
+constexpr std::chrono::seconds kWorthSaying{3};
+constexpr auto kWhyStandstill = "it was stopped, or its machine slept, was paused or overloaded";
 
 }  // namespace
 
@@ -35,7 +40,7 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
       {}, [this](wire::Message::Reader message) { on_message(message); },
       [this](const std::string& why) {
         head_.reset();
-        stop(fmt::format("{} is gone: {}", head_name(), why), true);
+        stop(fmt::format("{} is gone: {}{}", head_name(), why, about_standstill()), true);
       });
   open_store();
   if (is_stopping()) return;
@@ -111,7 +116,13 @@ void Node::Impl::on_message(wire::Message::Reader message) {
           .folder = options_.log_directory,
           .was_started = [this](ProcessId process) { return workers_.was_started(process); },
           .runs = [this](ProcessId process) { return workers_.runs(process); }};
-      read_logs(logs, message.getLogRequest(), answer.root().initLogReply());
+      const auto request = message.getLogRequest();
+      const auto reply = answer.root().initLogReply();
+      if (request.getCalls()) {
+        read_traces(logs, workers_.traces(), request, reply);
+      } else {
+        read_logs(logs, request, reply);
+      }
       return to_head(answer);
     }
     case wire::Message::NODE_LOST:
@@ -158,9 +169,34 @@ void Node::Impl::tell_store_usage() {
   to_head(message);
 }
 
+void Node::Impl::tell_standstill(Clock::duration stood) {
+  stood_still_ = {stood, Clock::now()};
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(stood);
+  log::warn(fmt::format("this node stood still for {} s: {}",
+                        std::chrono::duration_cast<std::chrono::seconds>(time).count(),
+                        kWhyStandstill));
+  transport::Outgoing message;
+  message.root().setNodeStoodStill(static_cast<std::uint32_t>(time.count()));
+  to_head(message);
+}
+
+/// For whoever hears that the head has gone: it may have taken this node for lost meanwhile.
+std::string Node::Impl::about_standstill() const {
+  const auto now = Clock::now();
+  auto stood = stall_detector_.late(now);  // where the connection's end is read before the timer
+  if (stood <= kWorthSaying && now - stood_still_.ended < kWorthSaying) stood = stood_still_.time;
+  if (stood <= kWorthSaying) return {};
+  return fmt::format(
+      "; this node stood still for {} s ({}), so the head has probably taken it for lost: start it "
+      "again",
+      std::chrono::duration_cast<std::chrono::seconds>(stood).count(), kWhyStandstill);
+}
+
 void Node::Impl::beat() {
   const auto now = Clock::now();
-  last_echo_ += stall_detector_.came(now);
+  const auto stood = stall_detector_.came(now);
+  last_echo_ += stood;
+  if (stood > kWorthSaying) tell_standstill(stood);
   if (now - last_echo_ > options_.head_silence) {
     return stop(
         fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()),

@@ -52,6 +52,8 @@ struct Node::Impl {
   void on_joined(wire::NodeJoined::Reader joined);
   void stop_with_cluster(const std::string& why);
   void on_job_started(wire::JobStarted::Reader started);
+  void tell_standstill(Clock::duration stood);
+  std::string about_standstill() const;
   void on_job_ended(JobId job);
   void on_start_process(wire::StartProcess::Reader start);
   void open_store();
@@ -105,6 +107,10 @@ struct Node::Impl {
   std::uint64_t beats_ = 0;
   Clock::time_point last_echo_{};
   transport::StallDetector stall_detector_{2 * options_.heartbeat};
+  struct {
+    Clock::duration time{};
+    Clock::time_point ended{};
+  } stood_still_;  // the last time that was worth saying
   asio::steady_timer beat_timer_, stop_timer_;
   std::function<void(NodeId)> joined_;
   std::function<void(std::string, bool)> stopped_;

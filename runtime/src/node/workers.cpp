@@ -9,6 +9,7 @@
 
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 
 #include <fmt/format.h>
@@ -22,7 +23,9 @@
 #include "node/node.hpp"
 #include "node/output/output_tail.hpp"
 #include "node/spawn/child.hpp"
+#include "node/spawn/never_began.hpp"
 #include "node/store_host.hpp"
+#include "node/token_request.hpp"
 #include "os/machine.hpp"
 #include "transport/frame.hpp"
 #include "transport/socket/socket.hpp"
@@ -49,6 +52,7 @@ struct Workers::Worker {
   asio::steady_timer timer;
   LogTail log;
   std::string stopped_because;  // not empty: it was ended by the node
+  bool ends_with_node = false;  // for that reason, and for no other
   std::string own_words;        // why it could not start, as it says itself
   pid_t pid = 0;
   std::string out_of_memory;  // not empty: the kernel ended it, as it seems
@@ -107,7 +111,10 @@ void Workers::launch(const WorkerPtr& worker) {
                               worker->process);
     if (options_.restore_logs) options_.restore_logs();
     // Numbers begin anew with each head, and the folder may be that of an earlier node.
-    if (worker->attempts == 1) std::rename(request.log.c_str(), (request.log + ".old").c_str());
+    if (worker->attempts == 1) {
+      std::rename(request.log.c_str(), (request.log + ".old").c_str());
+      ::unlink(trace_file(options_.log_directory, worker->setup.job, worker->process).c_str());
+    }
   }
   worker->log = LogTail(request.log);
   worker->ready_early.reset();
@@ -200,15 +207,15 @@ void Workers::on_running(const WorkerPtr& worker, const Launched& launched) {
   if (worker->ready_early) tell_ready(*worker, *worker->ready_early);
   if (launched.by_exec && !worker->ready) {
     kill_after(worker, options_.start_limit,
-               fmt::format("the program did not call troupe::init within {} ms of its start; call "
-                           "it early in main(), before long work",
-                           options_.start_limit.count()));
+               "the program " + took_too_long(worker->launcher->program(), options_.start_limit));
   }
 }
 
 void Workers::on_message(Worker& worker, wire::Message::Reader message) {
   switch (message.which()) {
     case wire::Message::HEAD_REQUEST: {
+      // A detached actor that has done its work is kept for what it knows, and makes no processes.
+      if (message.getHeadRequest().isEnded()) worker.launcher->rest();
       transport::Outgoing out;
       auto relay = out.root().initRelay();
       relay.setProcess(worker.process.value());
@@ -217,6 +224,13 @@ void Workers::on_message(Worker& worker, wire::Message::Reader message) {
     }
     case wire::Message::PROCESS_READY:
       return on_ready(worker, message.getProcessReady());
+    case wire::Message::ADMIN_REQUEST: {
+      const auto request = message.getAdminRequest();
+      transport::Outgoing out;
+      out.root().setAdminReply(
+          answer_token_request({request.cStr(), request.size()}, options_.token));
+      return worker.link->send(out);
+    }
     case wire::Message::PROCESS_EXITED:
       return on_given_up(worker, message.getProcessExited());
     default:
@@ -314,7 +328,10 @@ void Workers::tell_node_lost(wire::NodeLost::Reader lost) {
 
 void Workers::terminate_all(const std::string& why) {
   for (const auto& [process, worker] : workers_) {
-    if (worker->stopped_because.empty()) worker->stopped_because = why;
+    if (worker->stopped_because.empty()) {
+      worker->stopped_because = why;
+      worker->ends_with_node = true;
+    }
     if (worker->pid > 0) ::kill(worker->pid, SIGTERM);
   }
 }
@@ -376,14 +393,23 @@ Failure Workers::describe_end(const Worker& worker, int status) const {
     failure.message =
         fmt::format("{} could not start: {}{}", who, worker.own_words, worker.log.name());
   } else if (!worker.stopped_because.empty()) {
-    failure.message = fmt::format("{} was ended: {}", who, worker.stopped_because);
+    const auto what = fmt::format("was ended: {}", worker.stopped_because);
+    if (worker.ends_with_node) {
+      // Its caller may have the work done elsewhere, as after the death of the node.
+      auto lost =
+          runtime::lost_with_node(worker.process, fmt::format("(pid {}) {}", worker.pid, what));
+      lost.where = failure.where;
+      return lost;
+    }
+    failure.message = fmt::format("{} {}", who, what);
   } else if (worker.ready) {
     failure.message = fmt::format("{} {}{}{}", who, describe_status(status), worker.out_of_memory,
                                   worker.log.quote());
   } else {
-    failure.message = fmt::format("{} {} before it {}{}{}", who, describe_status(status),
-                                  never_began ? "called troupe::init" : "was ready",
-                                  worker.out_of_memory, worker.log.quote());
+    auto ended = never_began
+                     ? ended_before_init(worker.launcher->program(), who, status)
+                     : fmt::format("{} {} before it was ready", who, describe_status(status));
+    failure.message = std::move(ended) + worker.out_of_memory + worker.log.quote();
   }
   return failure;
 }
@@ -395,8 +421,41 @@ void Workers::log_failed_start(const Worker& worker, const Failure& failure) {
   last_failed_start_ = std::move(text);
 }
 
+std::optional<runtime::CallTrace> Workers::trace_of(const Worker& worker) const {
+  if (!worker.record || worker.record->history().empty()) return std::nullopt;
+  runtime::CallTrace trace;
+  trace.job = worker.setup.job;
+  trace.process = worker.process;
+  trace.pid = worker.pid;
+  trace.node = worker.setup.node;
+  trace.node_name = options_.node_name;
+  trace.ended = worker.over;
+  const auto content = worker.record->history().read();
+  fill(trace, content, os::TickScale::now());
+  return trace;
+}
+
+LiveTraces Workers::traces() const {
+  LiveTraces live;
+  for (const auto& [process, worker] : workers_) {
+    if (worker->record && !worker->record->history().empty())
+      live.processes.emplace(process, worker->setup.job);
+  }
+  live.read = [this](ProcessId process) {
+    const auto found = workers_.find(process);
+    return found == workers_.end() ? std::nullopt : trace_of(*found->second);
+  };
+  return live;
+}
+
+void Workers::save_trace(const Worker& worker) const {
+  if (options_.log_directory.empty()) return;
+  if (const auto trace = trace_of(worker)) node::save_trace(options_.log_directory, *trace);
+}
+
 void Workers::report(Worker& worker, const Failure& failure) {
   worker.over = true;
+  save_trace(worker);
   worker.timer.cancel();
   log_failed_start(worker, failure);
   if (worker.link) worker.link->close();

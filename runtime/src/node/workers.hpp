@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/limits/memory_kills.hpp"
+#include "node/output/call_traces.hpp"
 #include "node/spawn/launcher.hpp"
 #include "transport/connection.hpp"
 #include "transport/handshake/handshake.hpp"
@@ -32,13 +34,15 @@ class OutputTail;
 class StoreHost;
 
 struct WorkersOptions {
-  std::string where;  ///< this node, for messages: its name
+  std::string where;      ///< this node, for messages
+  std::string node_name;  ///< of what its processes have run
   /// One file for each worker process; empty: inherited.
   std::string log_directory;
   std::function<void()> restore_logs = {};       ///< makes that folder again where it was removed
   std::chrono::milliseconds start_limit{10000};  ///< of one that is executed, up to troupe::init
   /// For a process without its link, to end by itself.
   std::chrono::milliseconds link_grace{1000};
+  transport::Secret token{};  ///< of the cluster, for those to whom it was granted
 };
 
 /// What a worker process is told about itself, besides its number.
@@ -104,6 +108,8 @@ class Workers {
   }
   bool runs(ProcessId process) const { return workers_.contains(process); }
   bool empty() const { return workers_.empty(); }
+  /// What those that are there have run, for `troupe timeline`.
+  LiveTraces traces() const;
   void on_empty(std::function<void()> empty) { on_empty_ = std::move(empty); }
 
  private:
@@ -127,6 +133,8 @@ class Workers {
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
   std::string memory_ran_out(const Worker& worker, int status);
+  std::optional<runtime::CallTrace> trace_of(const Worker& worker) const;
+  void save_trace(const Worker& worker) const;
   void log_failed_start(const Worker& worker, const Failure& failure);
 
   asio::io_context& loop_;

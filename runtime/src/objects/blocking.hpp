@@ -33,6 +33,7 @@ bool wait_giving_cpu_back(ProcessContext& process, Done done, Arm arm, Deadline 
         return resumed->ready();
       },
       arm, std::nullopt);
+  process.has_cpu_again();
   return arrived;
 }
 template <class Done>

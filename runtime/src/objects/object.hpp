@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -71,6 +72,9 @@ class Object : public std::enable_shared_from_this<Object> {
     std::uint64_t call = 0;
     std::weak_ptr<void> task;  // through any channel of a lease; Tasks knows what it is
     bool is_task = false;
+    std::string_view label = {};           // of the function, for messages; static storage
+    int rank = -1;                         // whose call it is; -1: no rank's
+    std::weak_ptr<ActorState> actor = {};  // of a method's call that no channel had at once
   };
   Source source;
 

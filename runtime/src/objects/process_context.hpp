@@ -38,6 +38,8 @@ class ProcessContext {
   virtual void give_cpu_back() = 0;
   /// -> completed once user code has its CPU again, or with why it has none.
   virtual detail::ObjectPtr take_cpu_again() = 0;
+  /// User code goes on, after give_cpu_back().
+  virtual void has_cpu_again() {}
 
   /// A user's thread waits for something of this process, which is not destroyed meanwhile (see
   /// waiting_threads).

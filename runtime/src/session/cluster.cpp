@@ -1,6 +1,7 @@
 #include <troupe/cluster.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -15,13 +16,15 @@
 #include <troupe/errors.hpp>
 
 #include "config/name.hpp"
-#include "config/token.hpp"
+#include "node/program/program.hpp"
 #include "node/spawn/child.hpp"
 #include "node/spawn/zygote.hpp"
 #include "os/open_files.hpp"
 #include "session/driver.hpp"
 #include "session/embedded.hpp"
+#include "session/misspelt.hpp"
 #include "session/worker.hpp"
+#include "transport/find_token.hpp"
 #include "transport/socket/dial.hpp"
 
 namespace troupe {
@@ -140,8 +143,10 @@ Cluster init(int argc, char** argv, InitOptions options) {
         "troupe::init was called before in this process, and its Cluster is still there");
   check_names(options);
   check_weight(options.weight);
-  if (auto address = argument(argc, argv, "--address")) options.address = *address;
-  if (auto file = argument(argc, argv, "--token-file")) options.token_file = *file;
+  for (const auto& line : runtime::misspelt_arguments(argc, argv))
+    std::fprintf(stderr, "troupe: %s\n", line.c_str());
+  if (auto address = argument(argc, argv, runtime::kAddress)) options.address = *address;
+  if (auto file = argument(argc, argv, runtime::kTokenFile)) options.token_file = *file;
   if (const char* address = std::getenv("TROUPE_ADDRESS");
       address && *address && options.address.empty())
     options.address = address;
@@ -150,18 +155,22 @@ Cluster init(int argc, char** argv, InitOptions options) {
   runtime::DriverOptions driver;
   driver.program = node::describe_program(0, nullptr);
   driver.program.arguments = command_line();
+  if (options.hash_program) driver.program.sha256 = node::ProgramImage().sha256();
   driver.name = options.name.empty()
                     ? driver.program.path.substr(driver.program.path.rfind('/') + 1)
                     : options.name;
   driver.weight = options.weight;
-  driver.worker_output = options.worker_output && !has_argument(argc, argv, "--no-worker-output");
+  driver.worker_output =
+      options.worker_output && !has_argument(argc, argv, runtime::kNoWorkerOutput);
+  driver.worker_names = options.worker_names;
   if (options.address.empty()) {
     impl->embedded = std::make_unique<runtime::Embedded>(options, driver.program.arguments);
+    driver.is_private = true;
     driver.head = impl->embedded->head();
     driver.token = impl->embedded->token();
   } else {
     driver.head = transport::parse_endpoint(options.address);
-    auto found = config::find_token(options.token_file);
+    auto found = transport::find_token(driver.head, options.token_file);
     driver.token = found.secret;
     driver.token_from = std::move(found.from);
   }

@@ -11,6 +11,7 @@
 #include "config/name.hpp"
 #include "objects/blocking.hpp"
 #include "objects/stored.hpp"
+#include "session/awaited.hpp"
 #include "session/gang_share.hpp"
 #include "session/process.hpp"
 #include "tasks/wait_set.hpp"
@@ -68,6 +69,7 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
                                             std::string(type), end_unshared);
   actor->shared = !options.name.empty();
   actor->detached = options.detached;
+  if (options.detached) process.warn_if_cluster_is_private();
   actor->constructed = pending_result(process);
   process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
     process.actors().create(actor, std::move(constructor), options);
@@ -102,6 +104,54 @@ namespace {
 
 /// How long the head may take to say that there is none.
 constexpr std::chrono::milliseconds kAnswerAtOnce{5000};
+/// The same, where the time to find it is over anyway.
+constexpr std::chrono::milliseconds kLastAnswer{500};
+
+/// A search that the head answers.
+struct Search {
+  ObjectPtr found = Object::pending(0);
+  std::shared_ptr<ActorId> id = std::make_shared<ActorId>(0);
+  std::shared_ptr<runtime::HeadRequestId> asked = std::make_shared<runtime::HeadRequestId>();
+};
+
+/// `now`: it is answered at once, whatever there is.
+Search search(Process& process, std::string_view name, std::string_view type, bool now) {
+  Search made;
+  process.post([&process, made, now, name = std::string(name), type = std::string(type)] {
+    *made.asked = process.head().request(
+        [&](wire::HeadRequest::Builder ask) {
+          auto find = ask.initActorFind();
+          find.setName(name);
+          find.setType(type);
+          find.setNow(now);
+        },
+        [made](wire::HeadNotice::Reader tell) {
+          *made.id = tell.getActor().getActor();
+          made.found->complete(Payload{});
+        },
+        [made](const Failure& failure) { made.found->complete(failure); });
+  });
+  return made;
+}
+
+/// -> whether it was answered in time; where not, nobody waits for it any more.
+bool is_answered(Process& process, const Search& search, std::chrono::milliseconds timeout) {
+  if (wait_giving_cpu_back(
+          process, [&] { return search.found->ready(); }, runtime::deadline_after(timeout)))
+    return true;
+  process.post([&process, asked = search.asked] { process.head().withdraw(*asked); });
+  return false;
+}
+
+/// What the head says of an actor that was not found in time.
+std::string why_not_found(Process& process, std::string_view name, std::string_view type) {
+  const auto last = search(process, name, type, true);
+  if (is_answered(process, last, kLastAnswer)) {
+    const auto* failure = std::get_if<Failure>(&last.found->outcome());
+    if (failure != nullptr && failure->kind == Failure::Kind::TimedOut) return failure->message;
+  }
+  return "there is none";
+}
 
 }  // namespace
 
@@ -109,29 +159,9 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
                     std::chrono::milliseconds timeout) {
   config::require_name("the name to find", name);
   auto& process = Process::current();
-  auto found = Object::pending(0);
-  auto id = std::make_shared<ActorId>(0);
-  auto asked = std::make_shared<runtime::HeadRequestId>();
   const bool now = timeout.count() <= 0;
-  process.post(
-      [&process, found, id, asked, now, name = std::string(name), type = std::string(type)] {
-        *asked = process.head().request(
-            [&](wire::HeadRequest::Builder ask) {
-              auto find = ask.initActorFind();
-              find.setName(name);
-              find.setType(type);
-              find.setNow(now);
-            },
-            [found, id](wire::HeadNotice::Reader tell) {
-              *id = tell.getActor().getActor();
-              found->complete(Payload{});
-            },
-            [found](const Failure& failure) { found->complete(failure); });
-      });
-  if (!wait_giving_cpu_back(
-          process, [&] { return found->ready(); },
-          runtime::deadline_after(now ? kAnswerAtOnce : timeout))) {
-    process.post([&process, asked] { process.head().withdraw(*asked); });  // nobody waits any more
+  const auto made = search(process, name, type, now);
+  if (!is_answered(process, made, now ? kAnswerAtOnce : timeout)) {
     if (now) {
       raise({.kind = Failure::Kind::Disconnected,
              .message = fmt::format("the head has not said within {} ms whether there is an actor "
@@ -139,16 +169,15 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
                                     kAnswerAtOnce.count(), name)});
     }
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("no actor '{}' could be called within {} ms: there is none{}, or "
-                                  "it waits for its resources (`troupe status` says for which)",
-                                  name, timeout.count(),
+           .message = fmt::format("no actor '{}' could be called within {} ms: {}{}", name,
+                                  timeout.count(), why_not_found(process, name, type),
                                   name.find('/') == std::string_view::npos
                                       ? " in this program (those of others have a namespace "
                                         "before their names, as 'shared/counter')"
                                       : "")});
   }
-  if (const auto* failure = std::get_if<Failure>(&found->outcome())) raise(*failure);
-  return adopt_actor(*id, type);
+  if (const auto* failure = std::get_if<Failure>(&made.found->outcome())) raise(*failure);
+  return adopt_actor(*made.id, type);
 }
 
 ActorId share_actor(const ActorPtr& actor) {
@@ -191,9 +220,12 @@ const Payload& get_object(const ObjectPtr& object,
   if (!object->ready()) {
     wait_objects({&object, 1}, 1, timeout);
     if (!object->ready()) {
-      const bool itself = waits_for_itself(Process::current(), {&object, 1}, 1);
+      auto& process = Process::current();
+      const bool itself = waits_for_itself(process, {&object, 1}, 1);
+      const auto what = runtime::describe_awaited(process, *object);
       raise({.kind = Failure::Kind::TimedOut,
-             .message = fmt::format("the value was not there within {} ms{}{}", timeout->count(),
+             .message = fmt::format("the value{}{} was not there within {} ms{}{}",
+                                    what.empty() ? "" : " of ", what, timeout->count(),
                                     itself ? ": " : "", itself ? kWaitsForItself : "")});
     }
   }
@@ -250,13 +282,44 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
   return ready();
 }
 
+namespace {
+
+/// How much longer the failure of the rank that broke a gang may take than those of the others.
+constexpr std::chrono::milliseconds kForTheCause{2'000};
+
+bool has_failed(const ObjectPtr& object) {
+  return object->ready() && std::holds_alternative<Failure>(object->outcome());
+}
+
+/// `failed` is one that has; -> the one that is to blame for it.
+std::size_t cause_of(std::span<const ObjectPtr> objects, std::size_t failed) {
+  const auto is_consequence = [](const Failure& failure) {
+    return failure.kind == Failure::Kind::GangBroken;
+  };
+  if (!is_consequence(std::get<Failure>(objects[failed]->outcome()))) return failed;
+  std::size_t cause = failed;
+  const auto all_told = [&] {
+    // Looked at first: the cause may come while the others are gone through.
+    const bool all_ready = std::ranges::all_of(objects, [](auto& o) { return o->ready(); });
+    const auto found = std::ranges::find_if(objects, [&](const ObjectPtr& object) {
+      return has_failed(object) && !is_consequence(std::get<Failure>(object->outcome()));
+    });
+    if (found != objects.end()) cause = static_cast<std::size_t>(found - objects.begin());
+    return cause != failed || all_ready;
+  };
+  if (!all_told()) {
+    wait_until(objects, objects.size(), runtime::deadline_after(kForTheCause), CpuMeanwhile::Kept,
+               all_told);
+  }
+  return cause;
+}
+
+}  // namespace
+
 std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects,
                                     std::optional<std::chrono::milliseconds> timeout) {
-  const auto failed = [](const ObjectPtr& object) {
-    return object->ready() && std::holds_alternative<Failure>(object->outcome());
-  };
   const auto first_failed = [&] {
-    return static_cast<std::size_t>(std::ranges::find_if(objects, failed) - objects.begin());
+    return static_cast<std::size_t>(std::ranges::find_if(objects, has_failed) - objects.begin());
   };
   std::size_t there = 0;  // those before it are ready
   auto failures = Object::failures() - 1;
@@ -275,14 +338,17 @@ std::optional<std::size_t> wait_all(std::span<const ObjectPtr> objects,
   }
   if (!done()) {
     const auto missing = std::ranges::count_if(objects, [](const auto& o) { return !o->ready(); });
-    const bool itself = waits_for_itself(Process::current(), objects, objects.size());
+    auto& process = Process::current();
+    const bool itself = waits_for_itself(process, objects, objects.size());
     raise({.kind = Failure::Kind::TimedOut,
-           .message = fmt::format("{} of {} values were not there within {} ms{}{}", missing,
-                                  objects.size(), timeout->count(), itself ? ": " : "",
+           .message = fmt::format("{} of {} values were not there within {} ms{}{}{}", missing,
+                                  objects.size(), timeout->count(),
+                                  runtime::describe_missing(process, objects), itself ? ": " : "",
                                   itself ? kWaitsForItself : "")});
   }
   found = first_failed();
-  return found == objects.size() ? std::nullopt : std::optional(found);
+  if (found == objects.size()) return std::nullopt;
+  return cause_of(objects, found);
 }
 
 ObjectPtr cluster_end() {

@@ -36,7 +36,9 @@ Driver::Driver(const DriverOptions& options)
                  {.send = [this](std::uint64_t beat) { send_heartbeat(beat); },
                   .silent = [this] { on_head_silent(); }}),
       token_(options.token),
-      shows_output_(options.worker_output) {
+      is_private_(options.is_private),
+      shows_output_(options.worker_output),
+      printer_(STDERR_FILENO, options.worker_names) {
   self_->machine = os::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
@@ -100,7 +102,8 @@ void Driver::on_message(wire::Message::Reader message) {
     Identity identity{.self = self_,
                       .job = job,
                       .job_key = transport::job_key(token_, job),
-                      .cluster = registered.getCluster()};
+                      .cluster = registered.getCluster(),
+                      .is_private = is_private_};
     Process::AcceptPolicy accept_policy;
     accept_policy.key = token_;
     accept_policy.refuse = [](const transport::Caller& caller) -> std::string {
@@ -116,6 +119,7 @@ void Driver::on_message(wire::Message::Reader message) {
     process_ = std::make_unique<Process>(
         loop_, std::move(identity), head_, std::move(accept_policy),
         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
+    process_->set_ask_head([this](std::string question) { return ask(std::move(question)); });
     start_heartbeat();
   } else if (message.isHeartbeat()) {
     heartbeat_.echoed();
@@ -123,12 +127,13 @@ void Driver::on_message(wire::Message::Reader message) {
     printer_.take(message.getWorkerOutput());
   } else if (message.isOutputFlushed()) {
     if (output_flushed_) output_flushed_->complete(detail::Payload{});
-  } else if (message.isAdminReply() && status_) {
-    status_->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
+  } else if (message.isAdminReply() && !questions_.empty()) {
+    questions_.front()->complete(detail::Payload{.bytes = message.getAdminReply(), .refs = {}});
+    questions_.pop_front();
   } else if (message.isShutdown()) {
     if (!process_) return on_lost(message.getShutdown());
     process_->on_cluster_stopped(message.getShutdown());
-    fail_status("the cluster was stopped: " + std::string(message.getShutdown()));
+    fail_questions("the cluster was stopped: " + std::string(message.getShutdown()));
   } else if (process_) {
     process_->on_head_message(message);
   }
@@ -183,7 +188,7 @@ void Driver::on_lost(const std::string& why) {
   } else {
     heartbeat_.stop();
     process_->on_head_lost(head_name_ + ": " + why);
-    fail_status(head_name_ + ": " + why);
+    fail_questions(head_name_ + ": " + why);
   }
 }
 
@@ -203,11 +208,13 @@ void Driver::on_head_silent() {
   const auto why = fmt::format("{}: no sign of life for {} ms", head_name_, head_silence_.count());
   head_->close();
   process_->on_head_silent(why);
-  fail_status(why);
+  fail_questions(why);
 }
 
-void Driver::fail_status(const std::string& why) {
-  if (status_) status_->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+void Driver::fail_questions(const std::string& why) {
+  if (head_gone_.empty()) head_gone_ = why;  // what follows is only a consequence
+  for (const auto& question : std::exchange(questions_, {}))
+    question->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
   if (output_flushed_) output_flushed_->complete(detail::Payload{});
 }
 
@@ -221,14 +228,23 @@ void Driver::serve_program(const transport::ConnectionPtr& connection,
   connection->send(reply);
 }
 
-std::string Driver::status_json(std::chrono::milliseconds timeout) {
-  auto status = detail::Object::pending(0);
-  process_->post([this, status] {
-    status_ = status;
+detail::ObjectPtr Driver::ask(std::string question) {
+  auto asked = detail::Object::pending(0);
+  process_->post([this, asked, question = std::move(question)] {
+    if (process_->head().is_gone() || !head_->is_open()) {
+      const auto why = head_gone_.empty() ? head_name_ + ": the connection has ended" : head_gone_;
+      return asked->complete(Failure{.kind = Failure::Kind::Disconnected, .message = why});
+    }
+    questions_.push_back(asked);
     transport::Outgoing request;
-    request.root().setAdminRequest(R"({"do": "status"})");
+    request.root().setAdminRequest(question);
     head_->send(request);
   });
+  return asked;
+}
+
+std::string Driver::status_json(std::chrono::milliseconds timeout) {
+  const auto status = ask(R"({"do": "status"})");
   if (!wait([&] { return status->ready(); }, deadline_after(timeout))) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("the head did not answer within {} ms", timeout.count())});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,10 +21,12 @@ struct DriverOptions {
   transport::Secret token{};
   std::string token_from;  ///< where it was read
   node::Program program;
-  std::string name;   ///< of the job
-  double weight = 1;  ///< of the job, beside others
+  std::string name;         ///< of the job
+  double weight = 1;        ///< of the job, beside others
+  bool is_private = false;  ///< the cluster is this driver's own, and ends with it
   /// Prints on stderr what its worker processes print.
   bool worker_output = false;
+  bool worker_names = true;  ///< each line after the name of its process
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds heartbeat{1000};
   /// No echo of a heartbeat for so long: the head is gone.
@@ -52,7 +55,9 @@ class Driver {
   void on_head_silent();
   void start_heartbeat();
   void send_heartbeat(std::uint64_t beat);
-  void fail_status(const std::string& why);
+  /// The question is answered after those that were asked before. Any thread.
+  detail::ObjectPtr ask(std::string question);
+  void fail_questions(const std::string& why);
   void flush_output();
   void find_store(StoreLink::Connected connected);
   void connect_store(wire::Address::Reader store, const StoreLink::Connected& connected);
@@ -64,13 +69,15 @@ class Driver {
   Heartbeat heartbeat_;
   transport::ConnectionPtr store_;  // a node of this machine
   transport::Secret token_{};
+  const bool is_private_;
   std::shared_ptr<Address> self_ = std::make_shared<Address>();
   Listeners listeners_;
   std::unique_ptr<node::ProgramImage> image_;
   std::string registration_failure_;
   bool refused_ = false;  // by the head, or by us: not to be tried again
   std::unique_ptr<Process> process_;
-  detail::ObjectPtr status_;  // of the request under way
+  std::string head_gone_;                    // why it cannot be asked any more; empty: it can
+  std::deque<detail::ObjectPtr> questions_;  // to the head, in the order in which it answers
   const bool shows_output_;
   OutputPrinter printer_;
   detail::ObjectPtr output_flushed_;

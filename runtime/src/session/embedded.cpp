@@ -23,6 +23,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "config/audience.hpp"
 #include "config/token.hpp"
 #include "head/head.hpp"
 #include "log/log.hpp"
@@ -45,6 +46,7 @@ using os::UniqueFd;
 
 constexpr std::chrono::seconds kStartLimit{20};
 constexpr std::chrono::seconds kStopLimit{5};
+constexpr std::chrono::duration<int, std::milli> kEndLimit{500};
 constexpr auto kHost = "127.0.0.1";
 
 [[noreturn]] void refuse(std::string message) {
@@ -76,9 +78,15 @@ InitOptions from_json(const json& in) {
   return options;
 }
 
-void say(int socket, const json& message) {
+/// False: the other end is gone.
+bool try_to_say(int socket, const json& message) {
   const auto text = json::to_cbor(message);  // not as text: a path may have any bytes
-  if (send(socket, text.data(), text.size(), MSG_NOSIGNAL) < 0) _exit(1);
+  return send(socket, text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+}
+
+/// To the driver, without which there is nothing to do.
+void say(int socket, const json& message) {
+  if (!try_to_say(socket, message)) _exit(1);
 }
 
 /// nullopt: nothing came in time, or the other end is gone.
@@ -225,11 +233,13 @@ class PrivateCluster {
 
 pid_t exec_cluster(int control, const std::vector<std::string>& command_line,
                    const std::vector<std::string>& threads) {
-  std::fprintf(
-      stderr,
-      "troupe: troupe::init was called with %s running, so worker processes cannot be forked from "
-      "this one; the program is started anew for them. Call troupe::init first in main().\n",
-      os::describe_threads(threads).c_str());
+  if (config::audience() == config::Audience::Api) {  // nobody else can change anything about it
+    std::fprintf(
+        stderr,
+        "troupe: troupe::init was called with %s running, so worker processes cannot be forked "
+        "from this one; the program is started anew for them. Call troupe::init first in main().\n",
+        os::describe_threads(threads).c_str());
+  }
   node::Spawn spawn;
   spawn.path = "/proc/self/exe";
   spawn.arguments = command_line;
@@ -239,6 +249,33 @@ pid_t exec_cluster(int control, const std::vector<std::string>& command_line,
   auto started = node::spawn(spawn);
   if (auto* failed = std::get_if<node::SpawnFailed>(&started)) refuse(failed->why);
   return std::get<pid_t>(started);
+}
+
+/// -> the status of its end: its own, or that of SIGKILL.
+int end_child(pid_t child) {
+  int status = 0;
+  // It closes its end of the socket a moment before it has ended.
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+  poll(&wait, 1, kEndLimit.count());
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return status;
+}
+
+std::string why_not_started(int status, const std::optional<json>& answer, bool executed) {
+  if (answer) return answer->value("error", "the private cluster did not start");
+  const bool killed_here = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  const auto what = killed_here
+                        ? fmt::format("did not start within {} s", kStartLimit.count())
+                        : fmt::format("{} before it had started", node::describe_status(status));
+  if (!executed || config::audience() != config::Audience::Api)
+    return "the private cluster " + what;
+  return fmt::format(
+      "the private cluster {}; it is this program, executed anew, and runs main() up to "
+      "troupe::init with the same arguments: call troupe::init there too, or call it here before "
+      "threads are started, then the program is forked instead",
+      what);
 }
 
 /// Where memory is full is too late to hear of it.
@@ -260,7 +297,7 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
   const auto threads = os::thread_names();
   if (threads.size() > 1) {
     child_ = exec_cluster(its.get(), command_line, threads);
-    say(mine.get(), to_json(options));
+    try_to_say(mine.get(), to_json(options));  // where it is gone already, hear() finds that
   } else {
     std::cout.flush();  // else the child would write it again
     std::fflush(nullptr);
@@ -278,11 +315,7 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
         config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
     return;
   }
-  kill(child_, SIGKILL);
-  waitpid(child_, nullptr, 0);
-  refuse(answer
-             ? answer->value("error", "the private cluster did not start")
-             : fmt::format("the private cluster did not start within {} s", kStartLimit.count()));
+  refuse(why_not_started(end_child(child_), answer, threads.size() > 1));
 }
 
 Embedded::~Embedded() {

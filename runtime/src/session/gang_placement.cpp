@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <boost/asio/steady_timer.hpp>
 
+#include "config/audience.hpp"
 #include "objects/doorbell.hpp"
 #include "session/gang_share.hpp"
 #include "session/process.hpp"
@@ -66,7 +67,10 @@ void on_granted(Process& process, const GangPlacement& gang, const SharePtr& sha
                 const CallSpec& constructor, const std::vector<Member>& members) {
   if (gang.placed->ready()) return;
   std::vector<AddressPtr> addresses;
-  for (const auto& member : members) addresses.push_back(member.address);
+  for (const auto& member : members) {
+    addresses.push_back(member.address);
+    share->nodes.push_back(member.address->node.value());
+  }
   process.gangs().watch(share->id, std::move(addresses));
   for (std::uint32_t rank = 0; rank < gang.ranks.size() && rank < members.size(); ++rank) {
     process.actors().construct(gang.ranks[rank], members[rank].address, constructor,
@@ -96,6 +100,13 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
   });
 }
 
+/// As the head refused it.
+Failure of_gang(std::uint32_t size, const std::string& type, Failure why) {
+  if (why.kind == Failure::Kind::Impossible && config::audience() == config::Audience::Api)
+    why.message = fmt::format("a gang of {} {} can never be placed: {}", size, type, why.message);
+  return why;
+}
+
 /// On the loop.
 void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share,
               CallSpec constructor, const GangRequest& wanted, const RequestOptions& each) {
@@ -112,7 +123,9 @@ void ask_head(Process& process, const GangPlacement& gang, const SharePtr& share
       [&process, gang, share, constructor = std::move(constructor)](wire::HeadNotice::Reader tell) {
         on_granted(process, gang, share, constructor, read_members(tell.getGang()));
       },
-      [placed = gang.placed](const Failure& failure) { placed->complete(failure); });
+      [placed = gang.placed, size = wanted.size,
+       type = gang.ranks.empty() ? std::string() : gang.ranks.front()->type](
+          const Failure& failure) { placed->complete(of_gang(size, type, failure)); });
 }
 
 Failure cancelled(std::size_t size) {
@@ -180,6 +193,15 @@ void withdraw_gang(const GangPlacement& gang) {
   auto* process = runtime::Process::maybe();
   if (!process || share->session != runtime::current_session()) return;
   process->post([process, share] { runtime::withdraw(*process, *share); });
+}
+
+void tell_gang(const ActorPtr& rank, std::string key, std::string value) {
+  const auto share = std::static_pointer_cast<runtime::GangShare>(rank->gang);
+  auto* process = runtime::Process::maybe();
+  if (!share || !process || share->session != runtime::current_session()) return;
+  process->post([process, gang = share->id, key = std::move(key), value = std::move(value)] {
+    process->gangs().tell(gang, key, value);
+  });
 }
 
 }  // namespace troupe::detail

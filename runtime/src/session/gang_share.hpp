@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ids/ids.hpp"
 #include "ids/session.hpp"
@@ -14,6 +15,8 @@ struct GangShare {
   const GangId id;
   const std::uint64_t session = current_session();
   HeadRequestId request;  ///< none: the head was not asked yet. The loop's
+  /// Of each rank; the loop writes them before the gang counts as placed, and nobody after that.
+  std::vector<std::uint32_t> nodes;
 
   explicit GangShare(GangId gang) : id(gang) {}
   GangShare(const GangShare&) = delete;

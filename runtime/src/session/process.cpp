@@ -55,6 +55,7 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       identity_(std::move(identity)),
       accept_policy_(std::move(accept_policy)),
       acceptor_(loop, "", {}, nullptr),
+      node_(identity_.self->node ? head : nullptr),
       store_link_({.loop = loop_,
                    .self = identity_.self,
                    .connect = std::move(to_store),
@@ -142,6 +143,7 @@ void Process::enter_gang(wire::GangInfo::Reader gang) {
 }
 
 void Process::give_cpu_back() {
+  executor_.on_wait_begun();
   post([this] { head_.notify([](wire::HeadRequest::Builder ask) { ask.setBlocked(); }); });
 }
 
@@ -153,6 +155,17 @@ detail::ObjectPtr Process::take_cpu_again() {
                   [resumed](const Failure& failure) { resumed->complete(failure); });
   });
   return resumed;
+}
+
+void Process::return_resources() {
+  post(
+      [this] { head_.notify([](wire::HeadRequest::Builder ask) { ask.setResourcesReturned(); }); });
+}
+
+void Process::tell_end(std::string end) {
+  post([this, end = std::move(end)] {
+    head_.notify([&](wire::HeadRequest::Builder ask) { ask.setEnded(end); });
+  });
 }
 
 void Process::accept(transport::Socket socket) {
@@ -217,7 +230,22 @@ void Process::on_head_message(wire::Message::Reader message) {
 }
 
 void Process::on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message) {
+  if (message.isAdminReply()) {
+    if (node_asked_.empty()) return;
+    const auto answered = std::move(node_asked_.front());
+    node_asked_.pop_front();
+    return answered(message.getAdminReply());
+  }
   if (!store_link_.on_message(from, message)) on_head_message(message);
+}
+
+void Process::ask_node(const std::string& request,
+                       std::function<void(const std::string&)> answered) {
+  if (!node_) return;
+  node_asked_.push_back(std::move(answered));
+  transport::Outgoing message;
+  message.root().setAdminRequest(request);
+  node_->send(message);
 }
 
 /// Whoever waits for the end of the cluster hears of it before what is under way fails for it.
@@ -287,6 +315,13 @@ void Process::on_tell(wire::HeadNotice::Reader tell) {
     default:
       return;
   }
+}
+
+void Process::warn_if_cluster_is_private() {
+  if (!identity_.is_private || has_warned_of_detached_.exchange(true)) return;
+  log::warn(
+      "a detached actor of this program ends with the program, because its cluster is private: for "
+      "the actor to stay, start `troupe head` and give the program --address HOST:PORT");
 }
 
 void Process::on_orphans(wire::Orphans::Reader orphans) {

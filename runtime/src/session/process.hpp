@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct Identity {
   JobId job{};
   transport::Secret job_key{};
   std::string cluster;
+  bool is_private = false;  ///< of a driver: its cluster ends with it
 };
 
 /// A process that takes part in a cluster, driver or worker: wires the parts, and dispatches what
@@ -75,6 +77,20 @@ class Process final : public ProcessContext {
     return Id(identity_.self->process.value() << 32 | ++last_shared_);
   }
 
+  /// Of a driver: asks the head a question in JSON, which the object is the answer to. nullptr in
+  /// a worker process. Any thread.
+  detail::ObjectPtr ask_head(std::string question) const {
+    return ask_head_ ? ask_head_(std::move(question)) : nullptr;
+  }
+  /// Before any thread of the user's knows this process.
+  void set_ask_head(std::function<detail::ObjectPtr(std::string)> ask) {
+    ask_head_ = std::move(ask);
+  }
+
+  /// That a detached actor which is made in this driver's private cluster ends with it, once. Any
+  /// thread.
+  void warn_if_cluster_is_private();
+
   /// As detail::cluster_end(). Any thread.
   const detail::ObjectPtr& cluster_end() const { return cluster_end_; }
 
@@ -87,6 +103,15 @@ class Process final : public ProcessContext {
   ProcessId caller() const override { return Executor::caller(); }
   void give_cpu_back() override;
   detail::ObjectPtr take_cpu_again() override;
+  void has_cpu_again() override { executor_.on_wait_ended(); }
+  /// The actor of this worker process needs nothing any more of what it asked for: the head gives it
+  /// to others, while the actor lives on. Any thread; returns at once. Does nothing where there is
+  /// no actor.
+  void return_resources();
+  /// The detached actor of this worker process has done what it was made for: the head keeps `end`,
+  /// a text of up to 8 KiB that only its readers understand, for who asks once the actor is gone.
+  /// Any thread; returns at once. Does nothing where there is no detached actor.
+  void tell_end(std::string end);
 
   // ---- the loop's
   HeadLink& head() { return head_; }
@@ -103,6 +128,9 @@ class Process final : public ProcessContext {
   /// A socket that one of this process's listeners has accepted.
   void accept(transport::Socket socket);
   void on_head_message(wire::Message::Reader message);
+  /// A request to the node of this worker process, in JSON, and its answer: never where this process
+  /// is none of a node, or the node is gone.
+  void ask_node(const std::string& request, std::function<void(const std::string&)> answered);
   /// From a node: of its object store, or from the head by way of it.
   void on_node_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void on_head_lost(const std::string& why);
@@ -123,12 +151,16 @@ class Process final : public ProcessContext {
   boost::asio::io_context& loop_;
   const Identity identity_;
   const AcceptPolicy accept_policy_;
+  std::function<detail::ObjectPtr(std::string)> ask_head_;
   transport::Acceptor acceptor_;
   // Of all sessions: a handle that outlives its own must not name what a later one makes.
   static inline std::atomic<std::uint64_t> last_object_{0};
   static inline std::atomic<std::uint64_t> last_shared_{0};
+  std::atomic<bool> has_warned_of_detached_ = false;
   const detail::ObjectPtr cluster_end_ = detail::Object::pending(next_object_id());
 
+  const transport::ConnectionPtr node_;                             // nullptr: this is a driver
+  std::deque<std::function<void(const std::string&)>> node_asked_;  // in the order of the answers
   StoreLink store_link_;
   HeadLink head_;
   HeldValues held_values_;

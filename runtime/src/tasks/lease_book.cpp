@@ -258,10 +258,10 @@ void LeaseBook::lost(BookedTask& task, Progress progress, const Failure& how, Ef
     return requeue(task);
   }
   auto failure = how;
-  if (task.deaths > 1) {
-    failure.message = fmt::format("{} ended {} processes, so it is not tried again; the last: {}",
-                                  task.label, task.deaths, how.message);
-  }
+  failure.message =
+      task.deaths > 1 ? fmt::format("{} ended {} processes, so it is not tried again; the last: {}",
+                                    task.label, task.deaths, how.message)
+                      : fmt::format("{} has no try left: {}", task.label, how.message);
   if (progress == Progress::Finished) {
     failure.message +=
         fmt::format(" ({} had returned there, and its result went with the process)", task.label);
@@ -296,7 +296,7 @@ void LeaseBook::refused(AskId ask, Refusal refusal, const Failure& why, TimePoin
   auto& shape = *asked.mapped();
   std::erase(shape.asks, ask);
   changed(shape);
-  if (refusal == Refusal::Never) return fail_queue(shape, why, effects);
+  if (refusal == Refusal::Never) return fail_for_ever(shape, why, effects);
   // Those that were asked for together count once: what ended one of them may have ended all.
   if (shape.pause_until && now < *shape.pause_until) return;
   ++shape.failed_starts;
@@ -327,6 +327,15 @@ void LeaseBook::end_pause(Shape& shape) {
 
 void LeaseBook::fail_queue(Shape& shape, const Failure& why, Effects& effects) {
   for (auto& task : shape.queue.take_all()) fail(*task, why, effects);
+}
+
+void LeaseBook::fail_for_ever(Shape& shape, const Failure& why, Effects& effects) {
+  for (auto& task : shape.queue.take_all()) {
+    auto named = why;
+    if (why.kind == Failure::Kind::Impossible)
+      named.message = fmt::format("{} can never be placed: {}", task->label, why.message);
+    fail(*task, std::move(named), effects);
+  }
 }
 
 Lease* LeaseBook::lease(LeaseId id) const {

@@ -226,6 +226,7 @@ class LeaseBook {
   void fail(BookedTask& task, Failure how, Effects& effects);
   void over(BookedTask& task);
   void fail_queue(Shape& shape, const Failure& why, Effects& effects);
+  void fail_for_ever(Shape& shape, const Failure& why, Effects& effects);
   void dispatch(Shape& shape, bool through_sockets, Effects& effects);
   void send(Lease& lease, TaskPtr task, Effects& effects);
   TaskPtr leave_line(BookedTask& task);

@@ -48,10 +48,12 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
                    const detail::ObjectPtr& result) {
   auto task = std::make_shared<Task>();
   task->call.function = spec.function;
+  task->call.called = os::ticks();
   task->label = spec.function.label;
   task->result = result;
   task->tries_left = options.retries < 0 ? kDefaultRetries : options.retries;
   result->source.is_task = true;
+  result->source.label = task->label;
   result->source.task = task;
   if (Resolver::is_here(spec.arguments)) {
     task->call.arguments = std::move(spec.arguments);
@@ -80,6 +82,25 @@ void Tasks::submit(detail::CallSpec spec, const detail::RequestOptions& options,
       apply([&](Effects& effects) { book_.arguments_here(task, effects); });
     });
   });
+}
+
+std::string Tasks::state_of(const detail::Object& result) {
+  const auto task = std::static_pointer_cast<Task>(result.source.task.lock());
+  if (!task) return {};
+  const std::lock_guard lock(mutex_);
+  switch (task->stage) {
+    case tasks::BookedTask::Stage::AwaitsArguments:
+      return "it waits for its arguments";
+    case tasks::BookedTask::Stage::Queued:
+      return "it waits for a place: `troupe status` says for which";
+    case tasks::BookedTask::Stage::Sent:
+      return fmt::format("it {} in process {}",
+                         task->lease->line.front() == task ? "runs" : "stands in line",
+                         task->lease->process);
+    case tasks::BookedTask::Stage::Over:
+      return {};
+  }
+  return {};
 }
 
 bool Tasks::cancel(const detail::ObjectPtr& result) {
@@ -169,7 +190,8 @@ void Tasks::perform_here(Effects& effects) {
 PendingCall Tasks::direct_of(Task& task) {
   return {.receiver = this,
           .context = std::static_pointer_cast<Task>(task.shared_from_this()),
-          .label = task.label};
+          .label = task.label,
+          .called = task.call.called};
 }
 
 bool Tasks::send_through_channel(Task& task) {

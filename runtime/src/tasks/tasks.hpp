@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ class Tasks : public CallReceiver {
   /// Any thread.
   void submit(detail::CallSpec call, const detail::RequestOptions& options,
               const detail::ObjectPtr& result);
+  /// Of one of these tasks, for people: "it runs in process 7"; empty once it is over. Any thread.
+  std::string state_of(const detail::Object& result);
   /// The channels of leases; the version changes with them. Any thread.
   std::vector<OutChannelPtr> channels();
   std::uint64_t channels_version() const {

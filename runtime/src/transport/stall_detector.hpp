@@ -20,10 +20,14 @@ class StallDetector {
   /// What was expected has come. -> how long this process stood still; zero where it did not, or
   /// nothing was expected.
   Clock::duration came(Clock::time_point now) {
-    if (!due_) return {};
-    const auto late = now - *due_;
+    const auto stood = late(now);
     due_.reset();
-    return late > tolerance_ ? late : Clock::duration{};
+    return stood;
+  }
+  /// For how long this process has stood still, where what is expected has not come yet.
+  Clock::duration late(Clock::time_point now) const {
+    if (!due_ || now - *due_ <= tolerance_) return {};
+    return now - *due_;
   }
 
  private:

@@ -91,6 +91,8 @@ struct Message {
     outputFlushed @68 :UInt64;       # the answer, behind that output
     logRequest @69 :LogRequest;      # head to node: what `troupe logs` asks for
     logReply @70 :LogReply;          # the answer
+
+    nodeStoodStill @71 :UInt32;      # node to head: for so many milliseconds, as its process was stopped or its machine paused
   }
 }
 
@@ -177,6 +179,7 @@ struct Call {
   attempt @7 :UInt32;
   byValue @9 :Bool;            # its caller is of another job: no object store and no refs in arguments and outcome
   givenUp @8 :Bool;            # its caller has been told that it failed: it does not run, and its refs are dropped
+  called @10 :UInt64;          # when, by the clock on its caller's wall: nanoseconds since 1970; 0: not said
 }
 struct Reply {
   id @0 :UInt64;
@@ -195,7 +198,7 @@ struct RendezvousRequest {
   count @5 :UInt64;
   timeoutMs @6 :UInt32;        # after which who asks has gone
 }
-struct RendezvousReply { id @0 :UInt64; value @1 :Data; failure @2 :Text; }
+struct RendezvousReply { id @0 :UInt64; union { value @1 :Data; failure @2 :Failure; } }
 struct GangInfo {
   gang @0 :UInt64;
   rank @1 :UInt32;
@@ -227,6 +230,8 @@ struct HeadRequest {
     store @12 :Text;          # a node's object store on this machine; answered by its address, or one without a unix name
     nodeEnd @13 :UInt32;      # answered by `done` once that node has ended
     actorMade @15 :UInt64;    # a detached actor is constructed: from now on it lives without its maker; answered by `done`
+    resourcesReturned @16 :Void; # the actor of the asker needs nothing any more of what it asked for; not answered
+    ended @17 :Text;          # the detached actor of the asker has done what it was made for, and how: kept beside its name; not answered
     valuesHeld @14 :Bool;     # others have refs of values that the asker owns, or have none any more; not answered
   }
 }
@@ -301,6 +306,7 @@ struct Program {
   sha256 @6 :Data;            # 32 bytes; empty until a node of another machine asks for it
   arguments @7 :List(Text);   # argv of the driver
   directory @8 :Text;         # its working directory
+  atCommandLine @9 :Bool;     # whoever runs it calls no C++ API: it is `troupe` itself
 }
 struct WorkerOutput {
   job @0 :UInt64;
@@ -363,7 +369,7 @@ struct ProcessExited {        # also where it could not be started
 }
 struct NodeLost {
   node @0 :UInt32;
-  what @1 :Text;              # became of each of its processes: "was lost with node 2 (far): ..."
+  what @1 :Text;              # became of each of its processes: "was lost with node 2 (far at 10.0.0.2): ..."
   processes @2 :List(UInt64);
 }
 struct LogRequest {
@@ -373,9 +379,39 @@ struct LogRequest {
   known @3 :List(LogPlace);   # where to go on in each file; others from their beginning
   follows @5 :Bool;           # lines without an end are left for the next time, while their process runs
   most @4 :UInt64;            # bytes of all files together: of a file without a place, the last ones
+  calls @6 :Bool;             # not what they have printed but what they have run: each part is a CallTrace
+  after @7 :UInt64;           # of calls: only processes with higher numbers
 }
 struct LogPlace { process @0 :UInt64; offset @1 :UInt64; }
-struct LogReply { id @0 :UInt64; parts @1 :List(LogPart); }
+struct LogReply {
+  id @0 :UInt64;
+  parts @1 :List(LogPart);
+  clock @2 :UInt64;           # the node's, on the wall, as it answers: nanoseconds since 1970
+}
+struct CallTrace {            # also a file, beside the logs; troupe::runtime::CallTrace
+  magic @0 :UInt64;
+  job @1 :UInt64;
+  process @2 :UInt64;
+  pid @3 :Int32;
+  node @4 :UInt32;
+  nodeName @5 :Text;
+  role @6 :Text;
+  read @7 :UInt64;
+  ended @8 :Bool;
+  overwritten @9 :UInt64;
+  names @10 :List(Text);
+  spans @11 :List(Span);
+  struct Span {
+    begin @0 :UInt64;
+    end @1 :UInt64;
+    called @2 :UInt64;
+    caller @3 :UInt64;
+    name @4 :UInt32;
+    kind @5 :UInt8;
+    failed @6 :Bool;
+    byOwnClock @7 :Bool;
+  }
+}
 struct LogPart {
   job @0 :UInt64;
   process @1 :UInt64;

@@ -48,9 +48,13 @@ void Cluster::on(const ActorAsked& event) {
   }
   const ActorName name(event.job, event.name);
   if (const auto holder = names_.find(name); holder != names_.end()) {
-    return no(Refused::Kind::NameTaken,
-              fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
-                          holder->second, actors_.at(holder->second).job));
+    emit(Refused{.request = event.request,
+                 .requester = event.requester,
+                 .kind = Refused::Kind::NameTaken,
+                 .reason = fmt::format("the name '{}' is taken by actor {} of job {}", event.name,
+                                       holder->second, actors_.at(holder->second).job),
+                 .holder = holder->second});
+    return;
   }
   auto* requester = accept(event, single(Kind::Actor, Ordered{event.need}), SubjectId{event.actor});
   if (requester == nullptr) return;

@@ -3,9 +3,9 @@
 #include "cluster.hpp"
 #include "policies/labels.hpp"
 
-/// Tasks that wait for tasks: what a process holds, and what is free on its node, as it lends its
-/// CPU and gets it back (see CpuLoans), and how many processes a node may have because of them (see
-/// LeaseBounds).
+/// Tasks that wait for tasks: what a process holds, and what its node has free, as it lends its CPU
+/// and gets it back (see CpuLoans) or, an actor, gives all back for good; and how many processes a
+/// node may have because of them (see LeaseBounds).
 namespace troupe::scheduler {
 
 void Cluster::on(const ProcessBlocked& event) {
@@ -33,6 +33,21 @@ void Cluster::on(const ProcessUnblocked& event) {
   }
   serve_waiting_for_cpu(*process->node);
   recall_for_cpu(*process->node);
+}
+
+/// What it has lent is with its node already, and is not asked back.
+void Cluster::on(const ResourcesReturned& event) {
+  auto* process = find_process(event.process);
+  if (process == nullptr || process->state != ProcessState::InUse || process->role != Role::Actor ||
+      process->light)
+    return;
+  const bool resumes = process->loan.wait() == Wait::Resuming;
+  end_wait(*process);
+  if (resumes) emit(ProcessResumed{process->id});
+  count_use(*process, false);
+  nodes_.give(*process->node, process->held);
+  process->held.clear();
+  light_.add(*process);
 }
 
 void Cluster::serve_waiting_for_cpu(Node& node) {

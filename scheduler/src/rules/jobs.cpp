@@ -12,6 +12,8 @@ void Cluster::on(const JobStarted& event) {
   auto& job = jobs_[event.job];
   job.id = event.job;
   job.driver = event.driver;
+  job.started = now_;
+  job.at_command_line = event.at_command_line;
   shares_.start(job.share, event.weight, now_);
   auto& driver = processes_.make(event.driver);
   driver.job = &job;

@@ -106,7 +106,8 @@ std::span<const Candidate> Cluster::shortlist(const Shape& shape) {
 
 void Cluster::leave_queue(Request& request) {
   requests_.fetch_place(request);
-  queue_.remove(request);
+  // What is kept for its job's others is not kept from later jobs any more.
+  if (queue_.serve(request, now_)) nodes_.touch(reservations_.nodes());
   request.requester->asked().starting.push_back(request);
   if (request.reservation) nodes_.touch(reservations_.end(request));
 }

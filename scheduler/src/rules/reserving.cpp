@@ -54,14 +54,18 @@ void Cluster::reserve(Request& request) {
 }
 
 /// What is left of the node when leases have gone back, and with `around_actors` only those.
-Capacity Cluster::room_in(const Node& node, bool around_actors) const {
+Capacity Cluster::room_in(const Node& node, const Request& request, bool around_actors) const {
   auto room = node.idle;
   if (around_actors) {
     for (const auto& process : node.processes) {
       if (process.role == Role::Actor || process.role == Role::Rank) room.take(process.held);
     }
   }
-  const auto claimed = node.claims.total();
+  const bool is_overdue = request.line->of_job->is_overdue;
+  Resources claimed;
+  for (const auto& [id, claim] : node.claims) {
+    if (!is_overdue || !goes_before(request, *claim.request)) claimed += claim.resources;
+  }
   return claimed.empty() ? room : room.without(claimed);
 }
 
@@ -77,7 +81,7 @@ std::optional<std::vector<NodeId>> Cluster::plan(const Request& request, bool ar
   nodes_.by_total().ascending(need.resources, [&](NodeId id) {
     const auto& node = *nodes_.find(id);
     if (!matches(node.labels, need.labels)) return true;
-    auto room = room_in(node, around_actors);
+    auto room = room_in(node, request, around_actors);
     if (!room.fits(need.resources)) return true;
     candidates.push_back(NodeTable::candidate(node, rooms.emplace_back(std::move(room))));
     return candidates.size() < most;

@@ -25,6 +25,24 @@ void Cluster::review_shares() {
   if (changed) nodes_.touch(reservations_.nodes());
 }
 
+/// Whose turn is overdue because of jobs that came after its request, and hold something.
+void Cluster::review_turns() {
+  auto latest = TimePoint::min();
+  for (const auto& [id, job] : jobs_) {
+    if (!job.share.used().empty()) latest = std::max(latest, job.started);
+  }
+  bool changed = false;
+  for (auto* shape : queue_.shapes()) {
+    for (auto& [id, lines] : shape->jobs) {  // in any order: each only finds its own place
+      const auto& first = lines.first();
+      const auto since = std::max(first.since, lines.served);
+      const bool overdue = since + options_.turn_patience <= now_ && latest > first.since;
+      if (queue_.set_overdue(lines, *shape, overdue)) changed = true;
+    }
+  }
+  if (changed) nodes_.touch(reservations_.nodes());
+}
+
 bool Cluster::is_owed(const Request& request) const {
   if (jobs_.size() < 2) return false;
   const auto all = times(request.shape->need.resources, request.shape->size);

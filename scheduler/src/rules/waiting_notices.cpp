@@ -16,6 +16,12 @@ std::string counted(Amount cpus) {
   return fmt::format("{} CPU{}", cpus.units(), cpus == Amount::whole(1) ? "" : "s");
 }
 
+/// Whoever assigns a new gang to the variable of a former one makes the new one first, which then
+/// waits for what goes only after it is there.
+constexpr auto kReplacesGang =
+    "; if it is to replace a gang of this program, it waits for the former ranks to end: kill() "
+    "the former gang, or let its last handle go, before this one is made";
+
 }  // namespace
 
 void Cluster::tell_who_waits() {
@@ -30,8 +36,10 @@ void Cluster::tell_who_waits() {
       const bool is_halved = halves_itself(job) && lacks_cpu(first);
       if (!is_halved && !is_news(first)) continue;
       noticed = now_;
-      auto why = reason(first) + kept_by_actors(job);
+      auto why = reason(first) + kept_by_actors(job) + kept_until_ended(job);
       if (is_halved || (first.awaited && halves_itself(job))) why += hint(job);
+      if (first.awaited && !job.cpus_of_gangs.is_zero() && !job.at_command_line)
+        why += kReplacesGang;
       emit(StillWaits{job.id, job.driver, what(first), now_ - first.since, std::move(why)});
     }
   }
@@ -43,11 +51,23 @@ std::string Cluster::kept_by_actors(const Job& job) {
   const auto actors = std::ranges::count_if(job.processes, [](const Process& process) {
     return process.role == Role::Actor && holds_something(process);
   });
-  if (actors == 0) return {};
+  if (actors == 0 || job.at_command_line) return {};
   if (actors == 1)
     return "; an actor of this job keeps what it was given until its last handle goes";
   return fmt::format(
       "; {} actors of this job keep what they were given until their last handles go", actors);
+}
+
+/// Ranks and actors that were let go hold their place until their processes have ended.
+std::string Cluster::kept_until_ended(const Job& job) {
+  const auto ending = std::ranges::count_if(job.processes, [](const Process& process) {
+    return process.state == ProcessState::Stopping && holds_something(process);
+  });
+  if (ending == 0) return {};
+  return fmt::format(
+      "; it waits for {} former worker process{} of this job, which {} told to end "
+      "and still hold{} a place",
+      ending, ending == 1 ? "" : "es", ending == 1 ? "was" : "were", ending == 1 ? "s" : "");
 }
 
 /// Whether it is a task that some node would have room for if there were more CPUs.
@@ -78,10 +98,9 @@ std::string Cluster::hint(const Job& job) const {
                        gangs.units(), total);
   const auto and_gangs =
       gangs.is_zero() ? std::string{} : fmt::format(", and its gangs {}", gangs.units());
-  return fmt::format(
-      "; this program's own actors hold {} of the cluster's {}{}: with({{.cpus = 0}}) gives an "
-      "actor none",
-      actors.units(), total, and_gangs);
+  return fmt::format("; this program's own actors hold {} of the cluster's {}{}{}", actors.units(),
+                     total, and_gangs,
+                     job.at_command_line ? "" : ": with({.cpus = 0}) gives an actor none");
 }
 
 bool Cluster::is_news(const Request& request) const {

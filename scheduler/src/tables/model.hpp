@@ -238,7 +238,9 @@ struct Gang {
 struct Job {
   JobId id{};
   ProcessId driver{};
+  TimePoint started{};
   bool ended = false;
+  bool at_command_line = false;  ///< its driver is told nothing about the C++ API
   DominantShare share;
   static constexpr std::uint32_t kMixed = ~std::uint32_t{0};
   /// Of each worker process that it has had, kMixed where these differ; 0: it has had none.

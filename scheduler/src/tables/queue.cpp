@@ -52,6 +52,10 @@ struct FromPlace {
 
 }  // namespace
 
+Place JobLines::place_of(std::uint64_t sequence) const {
+  return {is_overdue ? 0 : of->share.rank(), sequence};
+}
+
 Request* Shape::first_of(JobId job) {
   const auto found = jobs.find(job);
   return found == jobs.end() ? nullptr : &found->second.first();
@@ -105,8 +109,8 @@ void Queue::add(Request& request, Shape& shape) { add(request, line_for(request,
 
 void Queue::add(Request& request, Line& line) {
   auto& shape = *line.shape;
-  const bool leads_shape = shape.size == 0 || Place{request.requester->job->share.rank(),
-                                                    request.sequence} < shape.earliest;
+  const bool leads_shape =
+      shape.size == 0 || line.of_job->place_of(request.sequence) < shape.earliest;
   insert(request, line);
   ++shape.size;
   ++line.of_job->size;
@@ -130,6 +134,20 @@ void Queue::remove(Request& request) {
   if (second != line.waiting.end()) fetch(&*second);
 }
 
+bool Queue::serve(Request& request, TimePoint now) {
+  auto& lines = *request.line->of_job;
+  lines.served = now;
+  const bool was_overdue = lines.is_overdue && set_overdue(lines, *request.line->shape, false);
+  remove(request);
+  return was_overdue;
+}
+
+bool Queue::set_overdue(JobLines& lines, Shape& shape, bool overdue) {
+  if (std::exchange(lines.is_overdue, overdue) == overdue) return false;
+  settle_in(lines, shape);
+  return true;
+}
+
 void Queue::settle_in(Line& line) {
   auto& job = *line.of_job;
   auto& shape = *line.shape;
@@ -140,7 +158,7 @@ void Queue::settle_in(Line& line) {
 
 void Queue::settle_in(JobLines& job, Shape& shape) {
   const bool led_shape = job.turn.is_linked() && leads(shape.order, job);
-  settle_at(shape.order, job, Place{job.of->share.rank(), job.lines.begin()->earliest});
+  settle_at(shape.order, job, job.place_of(job.lines.begin()->earliest));
   if (led_shape || leads(shape.order, job))
     settle_at(by_first_, shape, shape.order.begin()->earliest);
 }

@@ -10,7 +10,8 @@
 
 namespace troupe::scheduler {
 
-/// Where a job's requests stand among others: by what the job has had, then by arrival.
+/// Where a job's requests stand among others: by what the job has had (nothing, where its turn is
+/// overdue), then by arrival.
 struct Place {
   std::uint32_t rank = 0;
   std::uint64_t sequence = 0;
@@ -34,10 +35,14 @@ struct JobLines {
   Order<Line> lines;
   Place earliest;        ///< of the first line
   std::size_t size = 0;  ///< the requests in all lines
+  TimePoint served{};    ///< when the last one was given what it asked for, if others waited then
+  /// Its turn is overdue: it stands where a job does that has had nothing.
+  bool is_overdue = false;
   Turn turn;
 
   Request& first() { return lines.begin()->first(); }
   const Request& first() const { return lines.begin()->first(); }
+  Place place_of(std::uint64_t sequence) const;
 };
 
 /// The waiting requests of one shape. Its maps are never walked through where an order shows.
@@ -76,6 +81,11 @@ class Queue {
   /// To a line of its requester.
   void add(Request& request, Line& line);
   void remove(Request& request);
+  /// Removes it, as it has got what it asked for: its job's turn is not overdue any more. -> whether
+  /// it was.
+  bool serve(Request& request, TimePoint now);
+  /// -> whether that is new. Cost: O(log jobs + log shapes).
+  bool set_overdue(JobLines& lines, Shape& shape, bool overdue);
   /// The requester's line of that shape, if it is one of its first few: mostly it asks again for
   /// what it waits for.
   static Line* line_of(Process& requester, const ShapeView& wanted);

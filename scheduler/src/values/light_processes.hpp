@@ -10,12 +10,12 @@
 
 namespace troupe::scheduler {
 
-/// Light processes: worker processes in use whose request asked for no resource, as an actor's does
-/// by default. What is free on a node says nothing of where the next one should go, so they are
-/// counted, and each goes to the node that has the fewest in relation to its CPUs.
+/// Light processes: worker processes in use that hold nothing, as an actor does by default, or once
+/// it has given all back. What is free on a node says nothing of where the next one should go, so they
+/// are counted, and each goes to the node that has the fewest in relation to its CPUs.
 ///
-/// 1. A process is light from when a request that asked for nothing got it until it has no role any
-///    more; it holds nothing.
+/// 1. A process is light from when a request that asked for nothing got it, or it gave all back,
+///    until it has no role any more; it holds nothing.
 /// 2. A node counts its light processes.
 /// 3. Each node that is there stands in the order once, by its light processes in relation to its
 ///    CPUs and then by its id.
@@ -29,7 +29,7 @@ class LightProcesses {
 
   bool has_room(const Node& node) const { return node.light_processes < node.cpus * per_cpu_; }
 
-  /// The process, which has just got its role, is light from now on.
+  /// The process, which has just got its role or given all back, is light from now on.
   void add(Process& process);
   /// The process, which is light, loses its role.
   void remove(Process& process);

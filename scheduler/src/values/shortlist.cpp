@@ -11,7 +11,22 @@ constexpr std::size_t kFew = 8;
 
 bool is_light(const ShapeKey& shape) { return shape.size == 1 && shape.need.resources.empty(); }
 
+bool is_overdue(const Request& request) {
+  return request.line != nullptr && request.line->of_job->is_overdue;
+}
+
+/// Whether its job came after the other was asked for, and is to let the other go first.
+bool lets_pass(const Request& request, const Request& other) {
+  return is_overdue(other) && !is_overdue(request) && request.requester->job->started > other.since;
+}
+
 }  // namespace
+
+bool goes_before(const Request& request, const Request& kept_for) {
+  if (lets_pass(request, kept_for)) return false;
+  return lets_pass(kept_for, request) ||
+         kept_for.requester->job->share.has_had_more_than(request.requester->job->share);
+}
 
 void Shortlist::clear() {
   if (!kept_apart_.empty()) kept_apart_.clear();
@@ -74,11 +89,9 @@ const Capacity* Shortlist::admitted(const Node& node, const Shape& shape) {
 
 const Capacity* Shortlist::left_by_claims(const Node& node, const Shape& shape) {
   const auto& need = shape.key->need.resources;
-  const auto& share = shape.first().requester->job->share;
   Resources claimed;
   for (const auto& [id, claim] : node.claims) {
-    const auto& kept_for = *claim.request;
-    if (*kept_for.shape != *shape.key && !kept_for.requester->job->share.has_had_more_than(share))
+    if (*claim.request->shape != *shape.key && !goes_before(shape.first(), *claim.request))
       claimed += claim.resources;
   }
   if (!claimed.overlaps(need)) return &node.free;

@@ -13,6 +13,9 @@
 
 namespace troupe::scheduler {
 
+/// Whether a request may take what is kept for another one: invariant 2 of Shortlist.
+bool goes_before(const Request& request, const Request& kept_for);
+
 /// The nodes that a placement policy chooses from for one shape: few, whatever the size of the
 /// cluster. Changes nothing besides itself; kept from one shape to the next for its memory.
 ///
@@ -21,7 +24,8 @@ namespace troupe::scheduler {
 ///    is promised there if the shape needs one, and the need fits what is free and kept for nobody
 ///    that goes before.
 /// 2. What is kept for requests of the same shape, or of jobs that have had more, goes before
-///    nobody.
+///    nobody. But what is kept for a job whose turn is overdue goes before all jobs that came after
+///    the request, and what is kept for them not before the job.
 /// 3. Where nodes admit a single process, one of them is a candidate, of those that a policy
 ///    prefers: the fullest, with Spread the emptiest, for a light process the one with the fewest
 ///    of them. For a gang there are as many candidates as could make a difference.

@@ -152,15 +152,27 @@ bool is_alive(pid_t pid) {
   return name_end != std::string::npos && name_end + 2 < text.size() && text[name_end + 2] != 'Z';
 }
 
-std::vector<pid_t> processes_with(const std::string& entry) {
+namespace {
+
+/// `text` stands between zeros in its environment.
+std::vector<pid_t> processes_whose_environment_has(const std::string& text) {
   std::vector<pid_t> found;
   for (const auto& folder : std::filesystem::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(folder.path().filename().c_str());
     if (pid <= 0 || pid == getpid() || !is_alive(pid)) continue;
-    if (('\0' + read_proc(pid, "environ")).find('\0' + entry + '\0') != std::string::npos)
-      found.push_back(pid);
+    if (('\0' + read_proc(pid, "environ")).find(text) != std::string::npos) found.push_back(pid);
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<pid_t> processes_with(const std::string& entry) {
+  return processes_whose_environment_has('\0' + entry + '\0');
+}
+
+std::vector<pid_t> processes_with_value_in(const std::string& variable, const std::string& folder) {
+  return processes_whose_environment_has('\0' + variable + '=' + folder + '/');
 }
 
 TemporaryFolder::TemporaryFolder() {

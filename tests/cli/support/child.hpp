@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#include "built.hpp"
+
 namespace troupe::test {
 
 /// A program that a test has started, with its standard output and error in one pipe. Killed at the
@@ -70,6 +72,8 @@ bool eventually(Done done, std::chrono::milliseconds timeout = std::chrono::seco
 bool is_alive(pid_t pid);  ///< and no zombie
 /// Processes whose environment has this entry ("NAME=value"): what a cluster has left behind.
 std::vector<pid_t> processes_with(const std::string& entry);
+/// Living processes that were started with this variable, whose value is a path below the folder.
+std::vector<pid_t> processes_with_value_in(const std::string& variable, const std::string& folder);
 
 /// A folder that is gone with this object.
 class TemporaryFolder {

@@ -33,10 +33,13 @@ std::vector<std::string> TestCluster::environment() const {
   return variables;
 }
 
-void TestCluster::add_worker(const std::vector<std::string>& more) {
+void TestCluster::add_worker(const std::vector<std::string>& more,
+                             const std::vector<std::string>& variables) {
   std::vector<std::string> arguments{TROUPE_PROGRAM, "worker", "--head", address_};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  workers_.push_back(std::make_unique<Child>(std::move(arguments), environment()));
+  auto all = environment();
+  all.insert(all.end(), variables.begin(), variables.end());
+  workers_.push_back(std::make_unique<Child>(std::move(arguments), all));
   workers_.back()->wait_for_output("of the cluster at");
 }
 

@@ -24,7 +24,9 @@ class TestCluster {
   Child& head() { return *head_; }
   Child& worker(std::size_t index) { return *workers_.at(index); }
   std::size_t workers() const { return workers_.size(); }
-  void add_worker(const std::vector<std::string>& more = {});
+  /// `variables`: of the worker's own environment, and so of what its processes start.
+  void add_worker(const std::vector<std::string>& more = {},
+                  const std::vector<std::string>& variables = {});
 
   /// A driver (tests/cli/driver.cpp) doing `what`.
   Child driver(const std::string& what, const std::vector<std::string>& more = {}) const;

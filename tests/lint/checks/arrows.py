@@ -14,6 +14,7 @@ BELOW = {
     "runtime": {"scheduler"},
     "train": {"runtime", "scheduler"},
     "tune": {"runtime", "scheduler"},
+    "launch": {"runtime", "scheduler", "tune"},
 }
 
 # Libraries that a user of the public headers does not meet.

@@ -1,6 +1,6 @@
 """The folders of runtime/src stand one above the other, and a file includes only folders below its own.
 
-What a folder is for stands in docs/code.md. A folder with many files is split into rooms (folders of its own), which count as
+What a folder is for stands in docs/architecture.md. A folder with many files is split into rooms (folders of its own), which count as
 their folder here: rooms of one folder may include each other.
 """
 

@@ -76,7 +76,7 @@ def problem_of(tree, above, code):
 
 
 def is_page(path):
-    return path == Path("README.md") or (path.suffix == ".md" and path.parts[0] == "docs")
+    return path.name == "README.md" or (path.suffix == ".md" and path.parts[0] == "docs")
 
 
 def check(tree):

@@ -29,7 +29,7 @@ def _flags(command):
     for word in words:
         if word in ("-o", "-c", "-include"):
             next(words)
-        elif word not in _DROPPED:
+        elif word not in _DROPPED and not word.startswith("--param="):
             flags.append(word)
     return flags
 

@@ -1,5 +1,5 @@
 # Compiles one file of refused/ and checks what the compiler says against the file's first line:
-#   // refused: TEXT      it must not compile, and TEXT must stand in a "static assertion failed: troupe: ..."
+#   // refused: TEXT      it must not compile, and TEXT must stand in a "static assertion failed: troupe: ...", the first error
 #   // compiles: ...      it must
 # cmake -DCOMPILER=g++ -DINCLUDE=DIR[;DIR] -DSOURCE=FILE -P refused.cmake
 file(STRINGS ${SOURCE} first LIMIT_COUNT 1)
@@ -20,6 +20,13 @@ elseif(first MATCHES "^// refused: (.+)$")
     message(FATAL_ERROR "${SOURCE} compiles, but should be refused with '${expected}'")
   elseif(at EQUAL -1)
     message(FATAL_ERROR "${SOURCE} is refused without '${expected}':\n${said}")
+  endif()
+  string(FIND "${said}" " error: " first_error)
+  if(first_error LESS at AND NOT at EQUAL -1)
+    math(EXPR behind "${first_error} + 8")
+    if(NOT behind EQUAL at)
+      message(FATAL_ERROR "${SOURCE} is refused with another error before '${expected}':\n${said}")
+    endif()
   endif()
 else()
   message(FATAL_ERROR "${SOURCE} does not begin with '// refused: TEXT' or '// compiles'")

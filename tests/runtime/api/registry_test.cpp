@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "api/signature.hpp"
 #include "twins.hpp"
 
 using namespace troupe::detail;
@@ -44,9 +45,16 @@ TEST_CASE("of a function that another program calls and this one lacks, it is sa
           "[api][registry]") {
   CHECK_THAT(why_no_function("{anonymous}::free_function"),
              Catch::Contains("has a '{anonymous}::free_function' with another signature, "
-                             "int (int); the caller's differs"));
+                             "int (int): give both programs the same"));
   CHECK_THAT(why_no_function("Box::volume"),
              Catch::Contains("has no function 'Box::volume' that the runtime knows of"));
+}
+
+TEST_CASE("the signature of a function of this program is known by its key", "[api][registry]") {
+  CHECK(signature_of(key_of<free_function>()) == "int (int)");
+  using Weight = Invoker<&Box::weight, Box, SignatureOf<decltype(&Box::weight)>::type>;
+  CHECK(signature_of(Weight::key) == "int () const");
+  CHECK(signature_of({.name = 1, .offset = 2, .label = "none"}).empty());
 }
 
 TEST_CASE("labels are the names that people use", "[api][registry]") {

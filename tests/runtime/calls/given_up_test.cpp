@@ -8,6 +8,7 @@
 
 #include "calls/channel/record.hpp"
 #include "calls/given_up.hpp"
+#include "wire/codec.hpp"
 
 using namespace troupe;
 using namespace troupe::runtime;
@@ -53,6 +54,15 @@ TEST_CASE("a reply that was given up says why, and what refs and order depend on
   CHECK(instead->root().asReader().getReply().getId() == 9);
   CHECK(std::string(instead->root().asReader().getReply().getOutcome().getFailure().getMessage()) ==
         kWhy.message);
+  Outgoing rendezvoused;
+  rendezvoused.root().initRendezvoused().setId(5);
+  instead = given_up(rendezvoused.body(), kWhy);
+  REQUIRE(instead);
+  const auto answer = instead->root().asReader().getRendezvoused();
+  CHECK(answer.getId() == 5);
+  REQUIRE(answer.isFailure());
+  CHECK(read_failure(answer.getFailure()).kind == kWhy.kind);
+  CHECK(read_failure(answer.getFailure()).message == kWhy.message);
   Outgoing fetch;
   fetch.root().initFetch().setId(3);
   auto skip = given_up(fetch.body(), kWhy);

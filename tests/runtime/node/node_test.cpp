@@ -221,7 +221,8 @@ TEST_CASE("a worker process starts, is asked through its node, and its exit is r
   cluster.stop();
   const auto other = cluster.fate(8);
   INFO(other.message);
-  CHECK(other.signal != 0);
+  CHECK(other.exit_code == -1);  // it was lost with its node, and did not fail by itself
+  CHECK_THAT(other.message, Catch::Contains("was ended: its node stops"));
 }
 
 TEST_CASE("a worker process that is killed is reported with its signal", "[node][process]") {
@@ -447,6 +448,22 @@ TEST_CASE("a node stops when the head says so, is gone or falls silent", "[node]
     CHECK_THAT(cluster.stopped->first, Catch::Contains("silent for more than 400 ms"));
   }
   CHECK(!test::runs(pid));
+}
+
+TEST_CASE("a process that its node ends as it stops is lost with the node, and was not killed",
+          "[node][stop]") {
+  Cluster cluster;
+  cluster.join();
+  cluster.head.start_job(5, program_that("worker"));
+  cluster.start(7, 5);
+  cluster.node->stop("terminated");
+  const auto failure = cluster.fate(7);
+  CHECK(failure.kind == Failure::Kind::ProcessDied);
+  CHECK(failure.signal == 0);
+  CHECK(failure.exit_code == -1);
+  CHECK_THAT(failure.message, Catch::StartsWith("process 7 (pid ") &&
+                                  Catch::EndsWith(") was ended: its node stops: terminated"));
+  run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
 }
 
 TEST_CASE("the output of a worker process goes to a file of its own", "[node][process]") {

@@ -12,6 +12,7 @@
 #include <troupe/errors.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "built.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/node.hpp"
 #include "node/program/elf.hpp"
@@ -220,23 +221,26 @@ TEST_CASE("no GPU is found where NVIDIA's library is not", "[node][gpus]") {
 
 TEST_CASE("GPUs are read from NVIDIA's library, and only those that CUDA_VISIBLE_DEVICES leaves",
           "[node][gpus]") {
-  const auto all = find_gpus(nullptr, TROUPE_FAKE_NVML);
+  const auto library = TROUPE_FAKE_NVML;
+  const auto all = find_gpus(nullptr, library.c_str());
   REQUIRE(all.size() == 2);
   CHECK(all[0].uuid == "GPU-00");
   CHECK(all[1].index == 2);
   CHECK(all[1].name == "Test GPU");
   CHECK(all[1].memory_bytes == 80'000'000'000);
-  CHECK(find_gpus("", TROUPE_FAKE_NVML).empty());
-  REQUIRE(find_gpus("2", TROUPE_FAKE_NVML).size() == 1);
-  CHECK(find_gpus("2", TROUPE_FAKE_NVML)[0].uuid == "GPU-22");
-  CHECK(find_gpus("GPU-22,0", TROUPE_FAKE_NVML)[0].index == 2);
-  CHECK(find_gpus("0,7,2", TROUPE_FAKE_NVML).size() == 1);  // up to the first that is not there
+  CHECK(find_gpus("", library.c_str()).empty());
+  REQUIRE(find_gpus("2", library.c_str()).size() == 1);
+  CHECK(find_gpus("2", library.c_str())[0].uuid == "GPU-22");
+  CHECK(find_gpus("GPU-22,0", library.c_str())[0].index == 2);
+  CHECK(find_gpus("0,7,2", library.c_str()).size() == 1);  // up to the first that is not there
 }
 
 TEST_CASE("GPUs are shown by their UUID, or by number where they have none", "[node][gpus]") {
-  const std::vector<Gpu> gpus{{0, "GPU-aa", "", 0}, {1, "", "", 0}};
+  // Two of more: CUDA_VISIBLE_DEVICES was "2,5", or the others have fallen off the bus.
+  const std::vector<Gpu> gpus{{2, "GPU-aa", "", 0}, {5, "", "", 0}};
   CHECK(visible_devices(gpus, {0}) == "GPU-aa");
-  CHECK(visible_devices(gpus, {1, 0}) == "1,GPU-aa");
+  CHECK(visible_devices(gpus, {1, 0}) == "5,GPU-aa");
+  CHECK(visible_devices(gpus, {2, 0}) == "2,GPU-aa");
   CHECK(visible_devices(gpus, {}).empty());
 }
 

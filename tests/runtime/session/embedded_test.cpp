@@ -174,6 +174,10 @@ TEST_CASE("an actor handle travels, and a named actor is found", "[runtime][sess
   CHECK_THROWS_WITH(find<Counter>("nobody", 200ms), Catch::Contains("nobody"));
   auto second = with({.name = "total"}).spawn<Counter>(0);
   CHECK_THROWS_AS(second.ready().get(20s), Refused);
+  CHECK_THROWS_WITH(
+      second.ready().get(20s),
+      Catch::Contains(" of job 1, which is this program's own: find() returns it, and "
+                      "find_or_spawn() makes one only where there is none"));
 }
 
 TEST_CASE(
@@ -203,8 +207,16 @@ TEST_CASE("what no node can ever hold is refused at once, with the closest node"
   auto cluster = init({.cpus = 2, .gpus = 0});
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(with({.gpus = 1}).task<twice>(1).get(20s), Impossible);
+  CHECK_THROWS_WITH(with({.gpus = 1}).task<twice>(1).get(20s),
+                    Catch::StartsWith("troupe::test::twice can never be placed: ") &&
+                        Catch::Contains("gpu 1") && Catch::Contains("node 1"));
   CHECK_THROWS_WITH(with({.cpus = 64}).spawn<Counter>(1).ready().get(20s),
-                    Catch::Contains("cpu 64") && Catch::Contains("node 1"));
+                    Catch::StartsWith("actor troupe::test::Counter can never be placed: ") &&
+                        Catch::Contains("cpu 64") && Catch::Contains("node 1"));
+  CHECK_THROWS_WITH(with({.cpus = 64, .name = "big"}).spawn<Counter>(1).ready().get(20s),
+                    Catch::StartsWith("actor troupe::test::Counter 'big' can never be placed: "));
+  CHECK_THROWS_WITH(gang<Rank>({.size = 2, .each = {.cpus = 2}}),
+                    Catch::StartsWith("a gang of 2 troupe::test::Rank can never be placed: "));
   CHECK(std::chrono::steady_clock::now() - start < 2s);
 }
 
@@ -223,6 +235,8 @@ TEST_CASE(
   } catch (const ActorDied& died) {
     CHECK(died.signal() == SIGKILL);
     CHECK_THAT(died.what(), Catch::Contains(std::to_string(pid)) && Catch::Contains("signal 9"));
+    CHECK_THAT(died.what(), Catch::StartsWith("troupe::test::Counter::die ") &&
+                                Catch::Contains(": actor troupe::test::Counter: process "));
   }
   CHECK(std::chrono::steady_clock::now() - start < 2s);
   CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(20s), ActorDied);
@@ -251,6 +265,8 @@ TEST_CASE("a task that kills its process is tried again, then reported",
     CHECK(died.signal() == SIGUSR1);
     CHECK_THAT(died.what(), Catch::Contains("ended 2 processes"));
   }
+  CHECK_THROWS_WITH(with({.retries = 0}).task<dies_by>(SIGUSR1).get(30s),
+                    Catch::StartsWith("troupe::test::dies_by has no try left: process "));
   CHECK(task<twice>(4).get(20s) == 8);
 }
 

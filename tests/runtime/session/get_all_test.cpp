@@ -20,6 +20,11 @@ struct Hand {
   int answers() const { return this_gang()->rank(); }
 };
 
+void passes(Actor<Counter> gate) {
+  if (waits_for_gate(std::move(gate)) < 0) throw std::runtime_error("the gate stayed closed");
+}
+void stumbles() { throw std::out_of_range("no such step"); }
+
 }  // namespace
 
 TEST_CASE("get of a gang's refs throws when a rank dies, which it names, while others still work",
@@ -70,5 +75,21 @@ TEST_CASE("get of refs with a time limit says how many are missing, and the call
   CHECK_THROWS_WITH(get(refs, 1ms), Catch::Contains("2 of 4 values were not there within 1 ms"));
   CHECK_THROWS_AS(get(refs, 1ms), TimedOut);
   CHECK(get(refs, 20s).size() == 4);
+}
+
+TEST_CASE("get of refs without a value waits for all of them, within its time limit",
+          "[runtime][session][get]") {
+  auto cluster = init({.cpus = 2});
   get(std::vector<Ref<void>>{}, 0ms);
+  const auto gate = spawn<Counter>(0);
+  const std::vector<Ref<void>> refs{gate.ready(), task<passes>(gate), task<passes>(gate)};
+  refs[0].get(20s);
+  CHECK_THROWS_AS(get(refs, 1ms), TimedOut);
+  CHECK_THROWS_WITH(get(refs, 1ms), Catch::Contains("2 of 3 values were not there within 1 ms"));
+  CHECK_FALSE((refs[1].ready() || refs[2].ready()));
+  gate.call<&Counter::add>(1).get(20s);
+  get(refs, 20s);
+  CHECK((refs[1].ready() && refs[2].ready()));
+  CHECK_THROWS_WITH(get(std::vector<Ref<void>>{gate.ready(), task<stumbles>()}, 20s),
+                    Catch::Contains("no such step"));
 }

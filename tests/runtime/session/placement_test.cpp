@@ -1,6 +1,9 @@
 // Gangs that are asked for without waiting, in a private cluster.
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,8 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Rank {
-  explicit Rank(int start) : value(start) {}
+struct Numbered {
+  explicit Numbered(int start) : value(start) {}
   int get() const { return value; }
   int value;
 };
@@ -24,6 +27,17 @@ struct Alone {
   int rank() const { return (*this_gang()).rank(); }
   bool has_none() const { return this_gang() == nullptr; }
 };
+
+struct Listener {
+  /// Makes the file `begins`, and its rank behind that, before it waits for the key.
+  std::string hear(const std::string& key, const std::string& begins) {
+    auto& gang = *this_gang();
+    std::ofstream(begins + std::to_string(gang.rank())).flush();
+    return gang.rendezvous().get(key, 20s);
+  }
+};
+
+int answer() { return 42; }
 
 void nap() { std::this_thread::sleep_for(20ms); }
 
@@ -91,29 +105,52 @@ TEST_CASE(
 TEST_CASE("a gang is asked for without waiting, and waited for together with other refs",
           "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
-  auto first = place<Rank>({.size = 2}, 3);
-  auto second = place<Rank>({.size = 2}, 4);
+  auto first = place<Numbered>({.size = 2}, 3);
+  auto second = place<Numbered>({.size = 2}, 4);
   REQUIRE(first.wait_for(20s));
   const auto waited = wait(std::vector{first.placed(), second.placed()}, 2, 100ms);
   CHECK(waited.ready == std::vector{first.placed()});  // the other one waits for the same CPUs
   {
     const auto gang = first.get();
-    CHECK(get(gang.all<&Rank::get>()) == std::vector{3, 3});
+    CHECK(get(gang.all<&Numbered::get>()) == std::vector{3, 3});
     CHECK_THROWS_AS(first.placed(), std::logic_error);
     gang.kill();
   }
-  CHECK(get(second.get().all<&Rank::get>()) == std::vector{4, 4});
+  CHECK(get(second.get().all<&Numbered::get>()) == std::vector{4, 4});
   CHECK(all_is_free(cluster));
+}
+
+TEST_CASE("who made a gang tells its ranks something while their actors are in a call",
+          "[runtime][session][gang]") {
+  const auto cluster = init({.cpus = 3});
+  const auto ranks = gang<Listener>({.size = 2});
+  std::string folder = std::filesystem::temp_directory_path() / "troupe-tell-XXXXXX";
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  const auto heard = ranks.all<&Listener::hear>("key", folder + "/");
+  CHECK(eventually([&] {
+    return std::filesystem::exists(folder + "/0") && std::filesystem::exists(folder + "/1");
+  }));
+  std::filesystem::remove_all(folder);
+  CHECK(wait(heard, 1, 0ms).ready.empty());
+  // Nothing is told to an actor that is in no gang.
+  detail::tell_gang(spawn<Numbered>(1).state(), "key", "told");
+  detail::tell_gang(ranks.rank(1).state(), "key", "told");
+  CHECK(get(heard) == std::vector<std::string>{"told", "told"});
+
+  const auto rank = ranks.rank(0).state();
+  ranks.kill();
+  for (int i = 0; i < 3; ++i) detail::tell_gang(rank, "key " + std::to_string(i), "too late");
+  CHECK(task<answer>().get(20s) == 42);
 }
 
 TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
-  const auto all = gang<Rank>({.size = 2}, 1);
-  auto late = place<Rank>({.size = 1, .timeout = 50ms}, 2);
+  const auto all = gang<Numbered>({.size = 2}, 1);
+  auto late = place<Numbered>({.size = 1, .timeout = 50ms}, 2);
   REQUIRE(late.wait_for(20s));
   CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
   CHECK_THROWS_AS(late.get(), TimedOut);
-  CHECK_THROWS_WITH(gang<Rank>({.size = 1, .timeout = 50ms}, 2),
+  CHECK_THROWS_WITH(gang<Numbered>({.size = 1, .timeout = 50ms}, 2),
                     "a gang of 1 was not placed within 50 ms; `troupe status`, or "
                     "Cluster::status_json() in this program, says what such a gang waits for");
   CHECK(nlohmann::json::parse(cluster.status_json())["pending"].empty());
@@ -121,36 +158,36 @@ TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][s
 
 TEST_CASE("what can never be placed says so to whoever waits", "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
-  auto impossible = place<Rank>({.size = 3, .each = {.cpus = 1000}}, 1);
+  auto impossible = place<Numbered>({.size = 3, .each = {.cpus = 1000}}, 1);
   CHECK_THROWS_AS(impossible.get(), Impossible);
   impossible.cancel();
   CHECK_THROWS_AS(impossible.get(), Impossible);
-  CHECK_THROWS_AS(place<Rank>({.size = 0}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(place<Numbered>({.size = 0}, 1), std::invalid_argument);
 }
 
 TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is told",
           "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
-  const auto all = gang<Rank>({.size = 2}, 1);
-  auto cancelled = place<Rank>({.size = 2}, 2);
-  auto by_ref = place<Rank>({.size = 2}, 3);
-  auto kept = place<Rank>({.size = 2}, 4);
+  const auto all = gang<Numbered>({.size = 2}, 1);
+  auto cancelled = place<Numbered>({.size = 2}, 2);
+  auto by_ref = place<Numbered>({.size = 2}, 3);
+  auto kept = place<Numbered>({.size = 2}, 4);
   cancelled.cancel();
   by_ref.placed().cancel();
   CHECK_THROWS_AS(cancelled.get(), Cancelled);
   CHECK_THROWS_AS(by_ref.get(), Cancelled);
-  { const auto forgotten = place<Rank>({.size = 2}, 5); }
+  { const auto forgotten = place<Numbered>({.size = 2}, 5); }
   all.kill();
-  CHECK(get(kept.get().all<&Rank::get>()) == std::vector{4, 4});
+  CHECK(get(kept.get().all<&Numbered::get>()) == std::vector{4, 4});
   CHECK(all_is_free(cluster));
 }
 
 TEST_CASE("who waits for a gang is woken when another thread cancels the request",
           "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
-  const auto all = gang<Rank>({.size = 2}, 1);
+  const auto all = gang<Numbered>({.size = 2}, 1);
   for (int i = 0; i < 20; ++i) {
-    auto pending = place<Rank>({.size = 2}, 2);
+    auto pending = place<Numbered>({.size = 2}, 2);
     std::jthread cancels([placed = pending.placed(), i] {
       std::this_thread::sleep_for(std::chrono::microseconds(i * 50));
       placed.cancel();
@@ -167,7 +204,7 @@ TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
   constexpr int kGangs = 300;
   int placed = 0;
   for (int i = 0; i < kGangs; ++i) {
-    auto pending = place<Rank>({.size = 1 + i % 4}, i);
+    auto pending = place<Numbered>({.size = 1 + i % 4}, i);
     // From at once to well after the grant of a warm worker process, which takes less than a
     // millisecond.
     if (i % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
@@ -176,7 +213,7 @@ TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
   }
   INFO(placed << " of " << kGangs << " were placed when they were cancelled");
   CHECK(all_is_free(cluster));
-  CHECK(get(gang<Rank>({.size = 4, .timeout = 20s}, 7).all<&Rank::get>()) ==
+  CHECK(get(gang<Numbered>({.size = 4, .timeout = 20s}, 7).all<&Numbered::get>()) ==
         std::vector{7, 7, 7, 7});
 }
 
@@ -186,9 +223,9 @@ TEST_CASE(
   const auto cluster = init({.cpus = 4});
   Stream stream(16);
   REQUIRE(eventually([&] { return stream.done() > 40; }));
-  auto pending = place<Rank>({.size = 4}, 1);  // of all CPUs
+  auto pending = place<Numbered>({.size = 4}, 1);  // of all CPUs
   const auto began = std::chrono::steady_clock::now();
   while (!pending.wait_for(10ms) && std::chrono::steady_clock::now() - began < 60s) continue;
   REQUIRE(pending.placed().ready());
-  CHECK(get(pending.get().all<&Rank::get>()) == std::vector(4, 1));
+  CHECK(get(pending.get().all<&Numbered::get>()) == std::vector(4, 1));
 }

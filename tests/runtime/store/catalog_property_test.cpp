@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "../../support/rounds.hpp"
 #include "store/catalog/catalog.hpp"
 
 using namespace troupe::store;
@@ -290,7 +291,7 @@ class Storm {
 }  // namespace
 
 TEST_CASE("no byte, pin, file or answer is lost, whatever happens", "[store][catalog][property]") {
-  const auto seed = GENERATE(take(60, random(0u, 1u << 30)));
+  const auto seed = GENERATE(take(troupe::test::rounds(60), random(0u, 1u << 30)));
   CAPTURE(seed);
   Storm storm(seed);
   storm.run(1500);

@@ -179,6 +179,9 @@ TEST_CASE("the time in which its node stands still is not taken from who waits",
   CHECK(reader.hear() == "asks");
   node.run_until("the request", [&] { return node.statistics().waiting == 1; });
   std::this_thread::sleep_for(2 * options.patience);  // as one that is stopped, or starved
+  // Its timers come before what was said meanwhile is read.
+  const auto awake = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  node.run_until("its timers", [&] { return std::chrono::steady_clock::now() > awake; });
   writer.tell("seal");
   CHECK(writer.hear() == "sealed");
   CHECK(reader.join() == 0);

@@ -16,7 +16,10 @@ TEST_CASE(
   CHECK(standstill.came(start + 150ms) == 0ms);
   standstill.expect(start + 200ms);
   CHECK(standstill.came(start + 600ms) == 0ms);
+  CHECK(standstill.late(start + 1h) == 0ms);
   standstill.expect(start + 200ms);
+  CHECK(standstill.late(start + 600ms) == 0ms);
+  CHECK(standstill.late(start + 601ms) == 401ms);
   CHECK(standstill.came(start + 601ms) == 401ms);
   CHECK(standstill.came(start + 1h) == 0ms);  // it was told
 }

@@ -1,6 +1,8 @@
-// A driver for the tests of populations on several nodes: pbt_driver FOLDER MEMBERS RANKS HOLD
-// [--address HOST:PORT]. A member with a rank on node HOLD that has trained three steps, and goes
+// A driver for the tests of populations on several nodes: pbt_driver FOLDER MEMBERS RANKS HOLD KEEP
+// [--address HOST:PORT]. It goes on with the last run that did not come to its end. Of each member
+// the best KEEP checkpoints are kept; 0: all. A member with a rank on node HOLD that has trained three steps, and goes
 // on from no copy of a checkpoint, waits there for its end.
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -34,6 +36,10 @@ void trains(tune::Context& ctx, const Config& config) {
   }
 }
 
+bool has_run(const std::string& storage) {
+  return std::filesystem::exists(storage + "/run-1/journal.jsonl");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,6 +53,8 @@ int main(int argc, char** argv) {
        .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = std::stoi(argv[3]), .strategy = troupe::Spread},
        .storage = folder + "/storage",
+       .resume = has_run(folder + "/storage"),
+       .keep_checkpoints = std::stoull(argv[5]),
        .config = {.hold = std::stoi(argv[4]), .folder = folder},
        .show = tune::Show::Lines});
   for (const auto& result : results.trials()) {

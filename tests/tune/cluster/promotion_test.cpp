@@ -1,5 +1,6 @@
 #include <troupe/tune.hpp>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <vector>
@@ -23,6 +24,17 @@ struct Config {
 void trains(tune::Context& ctx, const Config& config) {
   tune::MemberAttempt member(ctx);
   while (member.step(config.lr) != Verdict::Stop) continue;
+}
+
+/// A trial that begins deletes what the others wait with at the second rung.
+void takes_others_away(tune::Context& ctx, const Config& config) {
+  const std::filesystem::path own = ctx.storage();
+  std::error_code none;
+  if (ctx.restore_from().empty()) {
+    for (const auto& other : std::filesystem::directory_iterator(own.parent_path(), none))
+      if (other.path() != own) std::filesystem::remove_all(other.path() / "step-3");
+  }
+  trains(ctx, config);
 }
 
 /// Has nothing to go on from: trains from the start each time.
@@ -95,6 +107,28 @@ TEST_CASE("a trial that is promoted goes on from the weights that it was paused 
     for (std::int64_t t = 1; t <= trial.t; ++t) each_once.push_back(t);
     CHECK(reported[trial.id] == each_once);
   }
+}
+
+TEST_CASE("a trial that is promoted and whose checkpoint is gone goes on from the one before",
+          "[tune][promotion][checkpoint][cluster]") {
+  const tune::TemporaryFolder folder;
+  const auto cluster = init(InitOptions{.cpus = 1});  // none writes while another deletes
+  const auto results = search<takes_others_away>({.storage = folder.path().string()});
+  check_ends(results);
+  CHECK_THAT(results.summary(),
+             Catch::Contains("step-3 is gone: rank 0 does not find it); it goes on from the "
+                             "checkpoint before, of t=2"));
+  std::map<tune::TrialId, std::map<std::int64_t, double>> written;
+  std::size_t from_before = 0;
+  for (const auto& report : tune::lines_of(results.folder() / "reports.jsonl")) {
+    const auto trial = report.at("trial").get<tune::TrialId>();
+    const auto t = report.at("t").get<std::int64_t>();
+    CHECK(tune::metric_of(report, "steps") == t);
+    CHECK(written[trial].size() + 1 == static_cast<std::size_t>(t));  // each once, in order
+    if (t == 4 && tune::metric_of(report, "read") == written[trial][2]) ++from_before;
+    written[trial][t] = tune::metric_of(report, "written");
+  }
+  CHECK(from_before > 0);
 }
 
 TEST_CASE("a promoted trial without a checkpoint trains from the start, and a note says so",

@@ -1,7 +1,10 @@
 // A driver for the tests of sweeps that lose nodes, their cluster or their user: test_sweep_driver
 // FOLDER [MODE]. Without a mode: one trial, whose first attempt reports and then waits for its end.
-// "on two nodes": its ranks must be on two nodes. "many": eight trials, as many at once as fit,
+// "on two nodes": its ranks must be on two nodes. "with checkpoints": one trial of five reports with
+// checkpoints, whose first attempt waits for its end after the third. "many": eight trials, as many at once as fit,
 // each of which reports once and then waits for its end.
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -28,10 +31,46 @@ void waits_once(troupe::tune::Context& ctx, const Config& config) {
   for (;;) pause();
 }
 
+void counts_to_five(troupe::tune::Context& ctx, const Config& config) {
+  int step = 0;
+  if (!ctx.restore_from().empty()) std::ifstream(ctx.restore_from()) >> step;
+  const int from = step;
+  while (step < 5) {
+    ++step;
+    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    if (ctx.rank() == 0) {
+      std::filesystem::create_directories(ctx.storage());
+      std::ofstream(checkpoint) << step;
+    }
+    ctx.report({{"accuracy", step}, {"from", from}}, checkpoint);
+    if (from > 0 || step < 3) continue;
+    std::filesystem::create_directories(config.folder + "/rank-" + std::to_string(ctx.rank()) +
+                                        "/waits");
+    for (;;) pause();
+  }
+}
+
 void waits(troupe::tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", config.lr}});
   if (ctx.rank() == 0) std::cout << "reported" << std::endl;
   for (;;) pause();
+}
+
+void say_end_of(const troupe::tune::Trial& trial) {
+  std::cout << "status " << to_string(trial.status) << ", failures " << trial.failures
+            << ", restarts " << trial.restarts << std::endl;
+}
+
+void sweep_with_checkpoints(const std::string& folder) {
+  const auto results =
+      troupe::tune::run<counts_to_five>({.trials = 1,
+                                         .metric = "accuracy",
+                                         .mode = troupe::tune::Max,
+                                         .each = {.workers = 2, .strategy = troupe::Spread},
+                                         .storage = folder,
+                                         .config = {.folder = folder},
+                                         .show = troupe::tune::Show::Lines});
+  say_end_of(results.trials()[0].trial);
 }
 
 void sweep_one(const std::string& folder, troupe::Strategy strategy) {
@@ -41,9 +80,7 @@ void sweep_one(const std::string& folder, troupe::Strategy strategy) {
                                                       .each = {.workers = 2, .strategy = strategy},
                                                       .config = {.folder = folder},
                                                       .show = troupe::tune::Show::Lines});
-  const auto& trial = results.trials()[0].trial;
-  std::cout << "status " << to_string(trial.status) << ", failures " << trial.failures
-            << ", restarts " << trial.restarts << std::endl;
+  say_end_of(results.trials()[0].trial);
 }
 
 void sweep_many(const std::string& folder) {
@@ -69,6 +106,8 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
   if (mode == "many") {
     sweep_many(argv[1]);
+  } else if (mode == "with checkpoints") {
+    sweep_with_checkpoints(argv[1]);
   } else {
     sweep_one(argv[1], mode.empty() ? troupe::Spread : troupe::StrictSpread);
   }

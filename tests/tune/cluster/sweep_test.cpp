@@ -221,11 +221,20 @@ TEST_CASE("an exception of a trial is kept with its type and text", "[tune][clus
         std::string::npos);
 }
 
+TEST_CASE("a function that always throws ends its run with what it throws", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<throws>({.space = {{"index", 1}}, .trials = 60});
+  CHECK_THAT(results.ended_early(), Catch::Contains("trials all failed without a report of") &&
+                                        Catch::Contains("index 1 is bad"));
+  CHECK(results.trials().size() < 20);
+}
+
 TEST_CASE("a gang that fits no cluster of this size is refused at once", "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
   const auto began = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(sweep<train>({.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}}),
-                  Impossible);
+  const tune::Options<Config> options{.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}};
+  CHECK_THROWS_AS(sweep<train>(options), Impossible);
+  CHECK_THROWS_WITH(sweep<train>(options), Catch::Contains(".each.workers = 1"));
   CHECK(std::chrono::steady_clock::now() - began < 2s);
 }
 

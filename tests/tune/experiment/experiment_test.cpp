@@ -9,6 +9,8 @@
 
 #include "support/scheduler.hpp"
 
+namespace experiment_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -59,6 +61,43 @@ TEST_CASE("a trial's value is the best of its finite reports", "[tune][experimen
   CHECK(experiment.best()->id == trial);
 }
 
+TEST_CASE("a trial's best checkpoint is its best report's, or the last one before it",
+          "[tune][experiment][checkpoint]") {
+  const auto search = [] {
+    ExperimentOptions options{.objective = {"loss", Min}};
+    return Experiment(options,
+                      std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 3),
+                      fifo()(options.objective, 1));
+  };
+  auto experiment = search();
+  const auto id = launched(experiment);
+  const auto& trial = experiment.trials()[id];
+  const auto report = [&](std::int64_t t, double loss, const std::string& checkpoint) {
+    experiment.report(id, t, {{"loss", loss}}, checkpoint, Seconds(1));
+  };
+  report(1, 0.9, "");
+  CHECK(trial.best_checkpoint.empty());
+  report(2, 0.8, "c2");
+  CHECK(trial.best_checkpoint == "c2");
+  report(3, 0.8, "c3");  // as good: the first of equals is the best
+  report(4, std::numeric_limits<double>::quiet_NaN(), "c4");
+  CHECK(trial.best_checkpoint == "c2");
+  CHECK(trial.best_checkpoint_t == 2);
+  report(5, 0.1, "");  // the best one, and it has none
+  report(6, 0.5, "c6");
+  CHECK(trial.best_t == 5);
+  CHECK(trial.best_checkpoint == "c4");
+  CHECK(trial.best_checkpoint_t == 4);
+  CHECK(trial.checkpoint == "c6");
+
+  auto loaded = search();
+  loaded.load(experiment.save());
+  CHECK(loaded.trials()[id].best_checkpoint == "c4");
+  CHECK(loaded.trials()[id].best_checkpoint_t == 4);
+  report(7, 0.6, "c4");  // written over
+  CHECK(trial.best_checkpoint_t == 7);
+}
+
 TEST_CASE("a trial that never reports the metric is errored and told what it did report",
           "[tune][experiment]") {
   auto experiment = search_for(2);
@@ -67,6 +106,11 @@ TEST_CASE("a trial that never reports the metric is errored and told what it did
   CHECK(experiment.trials()[silent].status == Status::Errored);
   CHECK(experiment.trials()[silent].error ==
         "it returned without a report; call ctx.report with 'loss'");
+  auto programs = search_for(1, {.of_programs = true});
+  const auto mute = launched(programs);
+  programs.ended(mute, Seconds(1));
+  CHECK(programs.trials()[mute].error ==
+        R"(it ended without a report; print a line `troupe: {"loss": 0.5}`)");
 
   const auto decision =
       experiment.report(misspelt, 1, {{"epoch", 1}, {"los", 0.1}}, {}, Seconds(1));
@@ -132,6 +176,7 @@ TEST_CASE("a closed experiment launches nothing, stops every report and says why
   CHECK(std::holds_alternative<Wait>(experiment.next(Seconds(2))));
   experiment.ended(running, Seconds(2));
   CHECK(experiment.trials()[running].status == Status::Stopped);
+  for (const auto& trial : experiment.trials()) CHECK(trial.ended_with_run);
   CHECK(experiment.trials()[running].best == 0.1);
   CHECK(std::holds_alternative<Done>(experiment.next(Seconds(2))));
 }
@@ -152,6 +197,7 @@ TEST_CASE("what ends with the run, or because it was told to, is nobody's fault"
   experiment.failed(running, "killed by signal 9", Fault::System, Seconds(1));
   CHECK(faults == std::vector{Fault::Trial, Fault::Ended, Fault::Ended});
   CHECK(experiment.trials()[told].status == Status::Terminated);
+  CHECK_FALSE(experiment.trials()[told].ended_with_run);
   CHECK(experiment.trials()[running].reason == "the run ended: ended by the user (SIGINT)");
   CHECK(experiment.trials()[running].failures + experiment.trials()[running].restarts == 0);
 }
@@ -189,3 +235,5 @@ TEST_CASE("options that can not be are refused", "[tune][experiment]") {
   CHECK_THROWS_WITH(make({.objective = {"loss"}, .stop = {.reports = -2}}),
                     "tune: stop.reports is -2, at least 0");
 }
+
+}  // namespace experiment_test

@@ -1,6 +1,8 @@
 #include "experiment/journal.hpp"
 
 #include <limits>
+#include <sstream>
+#include <string>
 
 #include <catch2/catch.hpp>
 
@@ -9,6 +11,8 @@
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
 #include "support/recording.hpp"
+
+namespace journal_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -166,6 +170,7 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
   auto fourth = search(5);
   CHECK_THROWS_WITH(replay(header + "garbage\n", fourth),
                     Catch::Contains("line 2 of the journal: not an event"));
+  CHECK_THROWS_AS(replay("garbage\n" + header, fourth), DamagedLine);
   auto fifth = search(5);
   CHECK_THROWS_WITH(
       replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
@@ -184,12 +189,12 @@ TEST_CASE("the header of a run with one objective names no others", "[tune][jour
   CHECK_THAT(
       header_of(search(5)),
       Catch::StartsWith(
-          R"({"journal":3,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
+          R"({"journal":4,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
           R"("system_retries":3,"stop":{"reports":0,"reaches":null},"searcher":{"searcher":"random",)"
           R"x("seed":5,"trials":25,"space":{"quality":"uniform(0, 1)"}},"scheduler":{)x"));
   CHECK_THAT(header_of(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
              Catch::StartsWith(
-                 R"({"journal":3,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
+                 R"({"journal":4,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
                  R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
 }
 
@@ -240,4 +245,64 @@ TEST_CASE("a decision of every kind reads back as it was written", "[tune][journ
   CHECK(again.decision == Decision{exploit});
   CHECK(again.t == 7);
   CHECK(again.checkpoint == exploit.checkpoint);
+
+  launch.decision = GoOn{"promoted from rung 0 (t=1): loss 0.3 is place 1 of 6", 0, {}};
+  CHECK_THAT(to_line(launch), Catch::Contains(R"("reason":"promoted from rung 0 (t=1): loss 0.3)"));
+  CHECK(event_from(to_line(launch)).decision == launch.decision);
 }
+
+TEST_CASE("the journal says of each resumption why, and one that differs is refused",
+          "[tune][journal]") {
+  auto original = search(5, {}, true);
+  const auto journal = record(original, script(4, 5)).journal;
+  std::size_t resumed = 0, begun = 0;
+  std::string line, chosen;
+  for (std::istringstream lines(journal); std::getline(lines, line);) {
+    if (line.find(R"("event":"launched")") == std::string::npos) continue;
+    if (line.find(R"("attempt":1,)") != std::string::npos) {
+      ++begun;
+      CHECK(line.find("reason") == std::string::npos);
+    } else if (line.find(R"("reason":"promoted from rung )") != std::string::npos) {
+      ++resumed;
+      chosen = line;
+    }
+  }
+  CHECK(begun == 25);
+  REQUIRE(resumed > 0);
+  auto changed = journal;
+  changed.replace(changed.find(chosen) + chosen.find("promoted from"), 8, "resumed");
+  auto same = search(5, {}, true);
+  CHECK_THROWS_WITH(replay(changed, same), Catch::Contains("the journal launched trial") &&
+                                               Catch::Contains("as resumed from rung") &&
+                                               Catch::Contains("as promoted from rung"));
+}
+
+TEST_CASE("a journal holds where each attempt ran, and goes without", "[tune][journal]") {
+  Event event{.kind = Event::Kind::Started, .trial = 3, .attempt = 2, .now = Seconds(1)};
+  CHECK(to_line(event) == R"({"event":"started","now":1.0,"trial":3,"attempt":2})");
+  CHECK(event_from(to_line(event)).places.empty());
+  event.places = {{"alpha \"1\"", 0}, {"beta", 12}};
+  CHECK(event_from(to_line(event)).places == event.places);
+  CHECK_THROWS_WITH(
+      event_from(R"({"event":"started","now":1.0,"trial":3,"attempt":2,"places":[["a"]]})"),
+      Catch::Contains("not an event of a journal"));
+}
+
+TEST_CASE("who follows a journal that is applied again is told where attempts ran",
+          "[tune][journal]") {
+  auto original = search(5), replayed = search(5);
+  auto journal =
+      journal_header(original.options(), original.searcher(), original.scheduler()) + "\n";
+  original.observe([&](const Event& event, const Trial*) { journal += to_line(event) + "\n"; });
+  original.next(Seconds(0));
+  const std::vector<Place> places{{"alpha", 1}, {"alpha", 2}};
+  original.started(0, Seconds(1), places);
+  std::vector<Place> told;
+  replay(journal, replayed, [&](const Event& event, const Trial*) {
+    if (event.kind == Event::Kind::Started) told = event.places;
+  });
+  CHECK(told == places);
+  CHECK(replayed.save() == original.save());
+}
+
+}  // namespace journal_test

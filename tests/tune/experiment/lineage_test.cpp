@@ -4,6 +4,8 @@
 
 #include <troupe/tune/trial.hpp>
 
+namespace lineage_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -70,3 +72,5 @@ TEST_CASE("a takeover is told by what changed and what was kept", "[tune][lineag
   takeover.after = donor;
   CHECK(describe_change(donor, takeover.after) == "nothing changed");
 }
+
+}  // namespace lineage_test

@@ -15,6 +15,8 @@
 #include "support/several_objectives.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace objectives_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -85,15 +87,30 @@ Results<Config> shown() {
 }
 
 /// A search of two trials that a test reports for by hand.
-Experiment by_hand(std::vector<Objective> objectives) {
+Experiment by_hand(std::vector<Objective> objectives, bool of_programs = false) {
   const auto objective = objectives.front();
   if (objectives.size() == 1) objectives.clear();
-  return {{.objective = objective, .objectives = objectives},
+  return {{.objective = objective, .objectives = objectives, .of_programs = of_programs},
           std::make_unique<RandomSearcher>(SearchSpace{{"x", uniform(0, 1)}}, 1, 2),
           fifo()(objective, 1)};
 }
 
 }  // namespace
+
+TEST_CASE("who reports too few objectives is told how what runs can report all", "[tune][pareto]") {
+  const auto notice_of = [](bool of_programs) {
+    auto experiment = by_hand({{"error", Min}, {"latency", Min}}, of_programs);
+    const auto trial = std::get<Launch>(experiment.next(Seconds(0))).trial;
+    experiment.started(trial, Seconds(0));
+    experiment.report(trial, 1, {{"error", 0.5}}, {}, Seconds(1));
+    experiment.ended(trial, Seconds(2));
+    REQUIRE(experiment.notices().size() == 1);
+    return experiment.notices().front();
+  };
+  CHECK_THAT(notice_of(false), Catch::EndsWith("Report them in one ctx.report"));
+  CHECK_THAT(notice_of(true),
+             Catch::EndsWith(R"(in one line `troupe: {"error": 0.5, "latency": 0.5}`)"));
+}
 
 TEST_CASE("a run of several objectives returns its Pareto front, in its order", "[tune][pareto]") {
   auto with = options();
@@ -322,3 +339,5 @@ TEST_CASE("results that are known are a part of NSGA-II's first generation", "[t
   for (const auto& each : results.trials()) near += std::abs(each.config.rate - 0.3) / 30;
   CHECK(near < 0.1);  // random search: 0.29
 }
+
+}  // namespace objectives_test

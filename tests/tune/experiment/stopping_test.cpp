@@ -7,6 +7,8 @@
 #include <troupe/tune/schedulers/asha.hpp>
 #include <troupe/tune/simulate.hpp>
 
+namespace stopping_test {
+
 using namespace troupe::tune;
 using namespace std::chrono_literals;
 
@@ -65,11 +67,11 @@ TEST_CASE("a run ends when its budget of reports or of cost is used", "[tune][st
   const auto half = [](double, double) { return 0.5; };
   const auto counted = search({.all_reports = 250}, half);
   CHECK(counted.steps == 250);
-  CHECK(counted.results.ended_early() == "its trials made 250 reports, as .stop.all_reports says");
+  CHECK(counted.results.ended_early() == "its trials made 250 reports, as stop.all_reports says");
   CHECK(begun(counted) == 3);
   const auto paid = search({.cost = 120, .cost_metric = "loss"}, half);
   CHECK(paid.steps == 240);
-  CHECK(paid.results.ended_early() == "its trials cost 120 of loss, as .stop.cost says");
+  CHECK(paid.results.ended_early() == "its trials cost 120 of loss, as stop.cost says");
 }
 
 TEST_CASE("a run ends when its trials get no better", "[tune][stop]") {
@@ -77,7 +79,7 @@ TEST_CASE("a run ends when its trials get no better", "[tune][stop]") {
   const auto preview = search({.reports = 1, .no_better_trials = 4}, third_is_best);
   CHECK(begun(preview) == 3 + 3);  // the best one's own end is the first of the four
   CHECK(preview.results.ended_early() ==
-        "4 trials ended without a better one, as .stop.no_better_trials says");
+        "4 trials ended without a better one, as stop.no_better_trials says");
 }
 
 TEST_CASE("criteria that can not be are refused", "[tune][stop]") {
@@ -89,3 +91,5 @@ TEST_CASE("criteria that can not be are refused", "[tune][stop]") {
   CHECK_THROWS_WITH(refused({.all_reports = -1})(), "tune: stop.all_reports is -1, at least 0");
   CHECK_THROWS_WITH(refused({.cost = 3})(), Catch::Contains("stop.cost_metric does not name"));
 }
+
+}  // namespace stopping_test

@@ -7,6 +7,8 @@
 #include "output/csv.hpp"
 #include "support/small_disk.hpp"
 
+namespace append_file_test {
+
 using namespace troupe::tune;
 namespace fs = std::filesystem;
 
@@ -87,3 +89,5 @@ TEST_CASE("a file that is to be replaced stays as it was where there is no room"
   CHECK(content_of(disk.path() / "summary") == "old");
   CHECK_FALSE(fs::exists(disk.path() / "summary.new"));
 }
+
+}  // namespace append_file_test

@@ -7,6 +7,8 @@
 #include "support/python.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace csv_test {
+
 using namespace troupe::tune;
 
 TEST_CASE("a field is quoted where a reader would take it for something else", "[tune][csv]") {
@@ -101,3 +103,5 @@ TEST_CASE("a file is cut after its last whole line within so many bytes", "[tune
   CHECK(cut_file(folder.path() / "none", 0));
   CHECK_FALSE(cut_file(folder.path() / "none", 4));
 }
+
+}  // namespace csv_test

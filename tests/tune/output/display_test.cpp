@@ -9,6 +9,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <troupe/detail/terminal_picture.hpp>
+
+namespace display_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -91,6 +95,45 @@ TEST_CASE("what people should know is a line of its own, but not into a table", 
   CHECK(shown(Display::Kind::Table) == "");
 }
 
+TEST_CASE("what is waited for is a line, also in place of a table", "[tune][display]") {
+  const auto shown = [](Display::Kind kind) {
+    Ends ends;
+    std::array<int, 2> pipe_ends{};
+    REQUIRE(pipe(pipe_ends.data()) == 0);
+    ends.ours = pipe_ends[0];
+    ends.displays = pipe_ends[1];
+    const auto experiment = search();
+    Display display(kind, ends.displays, false);
+    display.tick(experiment, Seconds(0));
+    display.say("the run waits", Seconds(3));
+    return all_from(ends);
+  };
+  CHECK(shown(Display::Kind::Lines) == "[  3.0 s] the run waits\n");
+  CHECK_THAT(shown(Display::Kind::Table),
+             Catch::EndsWith("\x1b[3A\r\x1b[J[  3.0 s] the run waits\n"));
+  CHECK(shown(Display::Kind::None) == "");
+}
+
+TEST_CASE("what workers print goes above the table until the run ends, then below",
+          "[tune][display]") {
+  setenv("TERM", "xterm", 1);
+  Ends ends;
+  REQUIRE(openpty(&ends.ours, &ends.displays, nullptr, nullptr, nullptr) == 0);
+  auto& picture = troupe::detail::TerminalPicture::of_process();
+  auto experiment = search();
+  {
+    auto display = Display::for_descriptor(ends.displays);
+    display.tick(experiment, Seconds(0));
+    const auto table = picture.lifted(ends.displays);
+    CHECK(table.before == "\x1b[3A\r\x1b[J");
+    CHECK_THAT(table.after, Catch::Contains("tune: max accuracy"));
+  }
+  CHECK(picture.lifted(ends.displays).after.empty());  // a run that was given up
+  auto display = Display::for_descriptor(ends.displays);
+  run(experiment, display);
+  CHECK(picture.lifted(ends.displays).after.empty());
+}
+
 TEST_CASE("a terminal gets a table that is drawn over itself, at most every 200 ms",
           "[tune][display]") {
   setenv("TERM", "xterm", 1);
@@ -127,3 +170,5 @@ TEST_CASE("a terminal that cannot move its cursor gets lines", "[tune][display]"
   run(experiment, display);
   CHECK(all_from(ends).find('\x1b') == std::string::npos);
 }
+
+}  // namespace display_test

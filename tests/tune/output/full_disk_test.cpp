@@ -8,6 +8,8 @@
 
 #include "support/small_disk.hpp"
 
+namespace full_disk_test {
+
 using namespace troupe;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("a sweep whose disk stays full returns its results, and says what is n
             "note: the files are not whole; the results that this program has are") !=
         std::string::npos);
 }
+
+}  // namespace full_disk_test

@@ -1,12 +1,6 @@
 // The page that a run leaves behind, read as data and by a real browser.
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -15,10 +9,15 @@
 
 #include <troupe/tune.hpp>
 
+#include "support/browser.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace html_report_test {
+
 using namespace troupe;
-namespace fs = std::filesystem;
+using tune::count;
+using tune::data_of;
+using tune::has_browser;
 
 namespace {
 
@@ -35,7 +34,7 @@ void train(tune::Context& ctx, const Config& config) {
   for (int t = 1; t <= config.steps; ++t) {
     const double loss = config.kind == "nan" ? std::numeric_limits<double>::quiet_NaN()
                                              : std::abs(config.lr - 0.2) + 1.0 / t;
-    if (ctx.report({{"loss", loss}}) == Verdict::Stop) return;
+    if (ctx.report({{"loss", loss}}, "checkpoint-" + std::to_string(t)) == Verdict::Stop) return;
   }
 }
 
@@ -43,12 +42,6 @@ void train_for_two(tune::Context& ctx, const Config& config) {
   const double accuracy =
       config.kind == "nan" ? std::numeric_limits<double>::quiet_NaN() : config.lr * config.lr;
   ctx.report({{"loss", std::abs(config.lr - 0.2)}, {"accuracy", accuracy}});
-}
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 /// A run of 24 trials, of which some fail and some report nan.
@@ -67,47 +60,12 @@ tune::Results<Config> run_in(const tune::TemporaryFolder& folder) {
 }
 
 std::string page_of(const tune::Results<Config>& results) {
-  return text_of(results.folder() / "report.html");
+  return tune::content_of(results.folder() / "report.html");
 }
 
-nlohmann::json data_of(const std::string& page) {
-  const std::string begin = R"(<script type="application/json" id="data">)";
-  const auto from = page.find(begin) + begin.size();
-  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-std::string printed_by(const std::string& command) {
-  auto* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  char buffer[4096];
-  while (const auto got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
-  ::pclose(pipe);
-  return text;
-}
-
-/// What of the page the script drew. Fails where the script did not come to its end.
 std::string drawn_by_browser(const tune::TemporaryFolder& folder,
                              const tune::Results<Config>& results) {
-  const auto dom = printed_by("cd " + folder.path().string() +
-                              " && timeout 60 chromium --headless --no-sandbox --disable-gpu "
-                              "--user-data-dir=browser --dump-dom file://" +
-                              (results.folder() / "report.html").string() + " 2>browser.log");
-  const auto from = std::min(dom.find("<header>"), dom.size());
-  INFO(text_of(folder.path() / "browser.log"));
-  REQUIRE_THAT(dom, Catch::Contains(R"(data-drawn="true")"));
-  return dom.substr(from, dom.find(R"(<script type="application/json")", from) - from);
-}
-
-bool has_browser() {
-  if (!printed_by("command -v chromium").empty()) return true;
-  std::cout << "skipped: there is no chromium here; ./run setup installs it\n";
-  return false;
+  return tune::drawn_by_browser(folder.path(), results.folder() / "report.html");
 }
 
 }  // namespace
@@ -122,6 +80,7 @@ TEST_CASE("the report holds what the run came to", "[tune][report]") {
   const auto data = data_of(page);
   CHECK(data.at("metric") == "loss");
   CHECK(data.at("best") == results.best().trial.id);
+  CHECK(data.at("best_checkpoint") == results.best().checkpoint());
   REQUIRE(data.at("trials").size() == 24);
   CHECK(data.at("attempts").size() == 24);
   CHECK(data.at("rungs").size() == results.rungs().size());
@@ -190,3 +149,5 @@ TEST_CASE("a browser draws the Pareto front of a run with several objectives", "
   CHECK(count(drawn, "class=\"pareto-dot is-front\"") == results.pareto_front().size());
   CHECK(count(drawn, "NaN") == 0);
 }
+
+}  // namespace html_report_test

@@ -6,6 +6,8 @@
 
 #include <troupe/tune/searcher.hpp>
 
+namespace importance_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -63,3 +65,5 @@ TEST_CASE("of few trials there is no importance", "[tune][importance]") {
   CHECK(importance(kSpace, {"loss", Min}, trials).empty());
   CHECK(importance({{"constant", 1}}, {"loss", Min}, {}).empty());
 }
+
+}  // namespace importance_test

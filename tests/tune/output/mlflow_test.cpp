@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -20,11 +21,14 @@
 
 #include <troupe/tune.hpp>
 
+#include "output/append_file.hpp"
 #include "output/mlflow/http_client.hpp"
 #include "output/mlflow/mlflow_tracker.hpp"
 #include "support/mlflow_stub.hpp"
 #include "support/python.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace mlflow_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -47,8 +51,8 @@ void train(tune::Context& ctx, const Config& config) {
     if (on_report) on_report();
     if (reports_to_interrupt > 0 && --reports_to_interrupt == 0) ::raise(SIGINT);
     const auto nan = std::numeric_limits<double>::quiet_NaN();
-    if (ctx.report({{"loss", config.lr + 1.0 / t}, {"odd, nan", t % 2 == 0 ? 1.0 : nan}}) ==
-        Verdict::Stop)
+    if (ctx.report({{"loss", config.lr + 1.0 / t}, {"odd, nan", t % 2 == 0 ? 1.0 : nan}},
+                   "checkpoint-" + std::to_string(t)) == Verdict::Stop)
       return;
   }
 }
@@ -76,6 +80,7 @@ void check_told(const MlflowStub& server, const tune::Results<Config>& results) 
   CHECK(parent.params.at("metric") == "loss");
   CHECK(parent.params.at("space/lr") == "loguniform(0.001, 1)");
   CHECK(parent.tags.at("troupe.best_trial") == std::to_string(results.best().trial.id));
+  CHECK(parent.tags.at("troupe.best_checkpoint") == results.best().checkpoint());
   CHECK(parent.tags.at("troupe.best_run_id") ==
         server.run_with("troupe.trial", parent.tags.at("troupe.best_trial")).info.at("run_id"));
   REQUIRE_FALSE(parent.metrics.empty());
@@ -161,6 +166,30 @@ TEST_CASE("a search goes on without its MLflow server, says so once, and tells i
   check_told(server, results);
 }
 
+TEST_CASE(
+    "a sweep that has ended is taken up for its MLflow server, as long as that lacks something",
+    "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  const auto port = free_port();
+  auto wanted = options("http://127.0.0.1:" + std::to_string(port), folder.path() / "sweep");
+  wanted.mlflow.deadline = 100ms;
+  const auto results = tune::run<train>(wanted);
+  auto plan = tune::detail::plan_of(wanted);
+  plan.resume = true;
+  plan.sweep_file = "sweep.toml";
+  plan.mlflow.deadline = 20s;
+  const auto resume = [&] {
+    return tune::detail::search_here(plan,
+                                     [](const auto&, auto&) { throw std::logic_error("it ran"); });
+  };
+  const MlflowStub server(port);
+  CHECK(resume().folder == results.folder());
+  check_told(server, results);
+  const auto requests = server.requests();
+  CHECK_THROWS_WITH(resume(), Catch::Contains("has come to its end"));
+  CHECK(server.requests() == requests);
+}
+
 TEST_CASE("a search does not wait for an MLflow server that does not answer", "[tune][mlflow]") {
   const TemporaryFolder folder;
   MlflowStub server;
@@ -179,9 +208,55 @@ TEST_CASE("a search does not wait for an MLflow server that does not answer", "[
   check_told(server, results);
 }
 
+TEST_CASE("a run says after a while that it waits for its MLflow server", "[tune][mlflow]") {
+  const Objective loss{"loss", Min};
+  const Experiment experiment(
+      {.objective = loss}, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()(loss, 1));
+  const auto url = "http://127.0.0.1:" + std::to_string(free_port());
+  MlflowTracker tracker({.url = url, .experiment = "digits", .deadline = 2300ms},
+                        {.name = "sweep", .objective = loss});
+  tracker.see({.kind = Event::Kind::Launched}, Trial{}, {});
+  std::vector<std::string> said;
+  tracker.conclude(experiment, {}, [&](const std::string& what) { said.push_back(what); });
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(
+      said[0],
+      Catch::Contains(
+          url + " has not taken all in 2.0 s: the run waits for it for 2.3 s in all at most"));
+}
+
+TEST_CASE("what is sent to MLflow later is sent by a command that names the run",
+          "[tune][mlflow]") {
+  const Objective loss{"loss", Min};
+  const Experiment experiment(
+      {.objective = loss}, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()(loss, 1));
+  const TemporaryFolder storage;
+  for (const auto* run : {"run-1", "run-2"}) {
+    fs::create_directory(storage.path() / run);
+    AppendFile{storage.path() / run / "journal.jsonl"};
+  }
+  const auto url = "http://127.0.0.1:" + std::to_string(free_port());
+  const auto notices_of = [&](const std::string& run) {
+    MlflowTracker tracker({.url = url, .experiment = "digits", .deadline = 1ms},
+                          {.folder = storage.path() / run,
+                           .name = "sweep",
+                           .objective = loss,
+                           .sweep_file = "sweep.toml",
+                           .storage = storage.path()});
+    tracker.see({.kind = Event::Kind::Launched}, Trial{}, {});
+    std::string all;
+    for (const auto& notice : tracker.conclude(experiment, {}, {})) all += notice + "\n";
+    return all;
+  };
+  CHECK_THAT(notices_of("run-1"),
+             Catch::Contains("`troupe tune resume sweep.toml --run " +
+                             (storage.path() / "run-1").string() + "` sends it"));
+  CHECK_THAT(notices_of("run-2"), Catch::Contains("`troupe tune resume sweep.toml` sends it"));
+}
+
 TEST_CASE("a search whose MLflow server comes back tells it all, each report once",
           "[tune][mlflow]") {
-  const unsigned status = GENERATE(502, 503);
+  const unsigned status = GENERATE(301, 404, 502, 503);
   const TemporaryFolder folder;
   MlflowStub server;
   int reports = 0;
@@ -195,9 +270,12 @@ TEST_CASE("a search whose MLflow server comes back tells it all, each report onc
   const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
   on_report = {};
   INFO(results.summary());
-  const auto* said = status == 502 ? "it answers 502. The search goes on"
-                                   : "it answers 503 STUBBED: as the test says. The search goes on";
-  CHECK(count(results.summary(), said) == 1);
+  const std::map<unsigned, const char*> said{
+      {301, "it answers 301 STUBBED: as the test says: is there an MLflow server at this URL? The"},
+      {404, "it answers 404 STUBBED: as the test says: is there an MLflow server at this URL? The"},
+      {502, "it answers 502. The search goes on"},
+      {503, "it answers 503 STUBBED: as the test says. The search goes on"}};
+  CHECK(count(results.summary(), said.at(status)) == 1);
   CHECK(count(results.summary(), "it answers again") == 1);
   check_told(server, results);
 }
@@ -213,6 +291,71 @@ TEST_CASE("what an MLflow server refuses is said once, and counted", "[tune][mlf
   CHECK(count(results.summary(), "it refuses metrics, parameters or tags: it answers 400") == 1);
   CHECK(count(results.summary(), std::to_string(values) + " values of metrics were refused") == 1);
   for (const auto& [id, run] : server.runs()) CHECK(run.info.at("status") != "RUNNING");
+}
+
+TEST_CASE("a server that is no MLflow's, or refuses who asks, is told once and soon asked no more",
+          "[tune][mlflow]") {
+  struct Case {
+    unsigned status;
+    std::string location, words;
+  };
+  const auto [status, location, words] = GENERATE(values<Case>(
+      {{301, "http://elsewhere:5000/", "and points to http://elsewhere:5000/: give the URL"},
+       {302, "/login", "and points to /login: give the URL of the server itself"},
+       {401, "", "MLFLOW_TRACKING_TOKEN, say who asks)"},
+       {404, "", "is there an MLflow server at this URL?"}}));
+  CAPTURE(status);
+  const TemporaryFolder folder;
+  MlflowStub server;
+  server.answer_with(status, "", location);
+  auto wanted = options(server.url(), folder.path() / "sweep");
+  wanted.mlflow.deadline = 10min;  // for which it does not wait
+  // A proxy whose server is starting would answer so too, but not that somebody may not ask.
+  const auto patience = GENERATE(0ms, 700ms);
+  if (status != 401) wanted.mlflow.patience = patience;
+  const auto results = tune::run<train>(wanted);
+  INFO(results.summary());
+  if (status == 401 || patience == 0ms)
+    CHECK(server.requests() == 1);
+  else
+    CHECK(server.requests() > 1);
+  CHECK(count(results.summary(), "MLflow at " + server.url() +
+                                     ": it refuses the experiment: it answers " +
+                                     std::to_string(status)) == 1);
+  CHECK(count(results.summary(), words) >= 1);
+  CHECK(count(results.summary(), "sends it nothing more") == 1);
+  CHECK(count(results.summary(), "it answers again") == 0);
+  CHECK(count(results.summary(), "were refused. tune::resume on ") == 1);
+  // With the right address, which the same one is now, all of it is sent.
+  server.answer_with(0);
+  tune::resume<train>(results.folder(), options(server.url(), ""));
+  check_told(server, results);
+}
+
+TEST_CASE("an answer that asks to come again is followed, and one that refuses a trial is not",
+          "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  server.answer_with(425);
+  int reports = 0;
+  on_report = [&] {
+    if (++reports != 20) return;
+    for (int i = 0; i < 500 && server.refused() == 0; ++i) ::usleep(10'000);
+    server.answer_with(0);
+  };
+  auto results = tune::run<train>(options(server.url(), folder.path() / "passes"));
+  on_report = {};
+  check_told(server, results);
+
+  MlflowStub strict;
+  strict.answer_with(403, "log-batch");
+  results = tune::run<train>(options(strict.url(), folder.path() / "strict"));
+  INFO(results.summary());
+  CHECK(count(results.summary(), "it refuses metrics, parameters or tags: it answers 403") == 1);
+  strict.answer_with(0);
+  tune::resume<train>(results.folder(), options(strict.url(), ""));
+  CHECK(strict.run_with("mlflow.runName", "trial 0").metrics.size() ==
+        2 * results.trials()[0].trial.history.size());
 }
 
 TEST_CASE("a run that was interrupted goes on in the same MLflow runs", "[tune][mlflow]") {
@@ -386,3 +529,5 @@ TEST_CASE("a real MLflow server has what a search reported, over an interruption
   const auto interpreter = fs::canonical(program).parent_path() / "python";
   CHECK(python(results.folder(), kJudge, interpreter.string()) == "the same True\n");
 }
+
+}  // namespace mlflow_test

@@ -9,6 +9,8 @@
 #include "output/mlflow/server_url.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace outbox_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -250,3 +252,5 @@ TEST_CASE("a server's URL is taken apart, or refused with what is wrong", "[tune
   CHECK_THROWS_WITH(ServerUrl::parse("http://me:secret@tracking"),
                     Catch::Contains("MLFLOW_TRACKING_PASSWORD"));
 }
+
+}  // namespace outbox_test

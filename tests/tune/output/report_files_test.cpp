@@ -1,6 +1,7 @@
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -11,6 +12,8 @@
 #include "support/python.hpp"
 #include "support/scheduler.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace report_files_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -80,7 +83,8 @@ print([e.get('event') for e in journal])
 )");
 
   CHECK(said ==
-        "[('0', '1', 'continue', 'passed rung 0 (t=1)'), ('0', '2', 'continue', ''), "
+        "[('0', '1', 'continue', 'passed rung 0 (t=1): accuracy 0.25 is the first there'), ('0', "
+        "'2', 'continue', ''), "
         "('1', '1', 'stop', 'stopped at rung 0 (t=1): accuracy is nan'), ('0', '9', 'finish', "
         "'trained to max_t=9')]\n"
         "[None, 'launched', 'started', 'reported', 'reported', 'launched', 'started', 'reported', "
@@ -95,6 +99,9 @@ TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
       folder.path(), kSpace, {},
       journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
   run(experiment, files);
+  const auto before = content_of(folder.path() / "journal.jsonl");
+  CHECK(std::ranges::count(before, '\n') == 1);  // the header: the rest is one write
+  files.keep();
 
   const auto journal = content_of(folder.path() / "journal.jsonl");
 
@@ -153,14 +160,46 @@ print([(r['trial'], r['t'], r['config']['lr'], r['decision']) for r in reports])
        "'continue')]\n");
 }
 
+TEST_CASE("the last run is the one with the highest number, also where lower ones are gone",
+          "[tune][reports]") {
+  TemporaryFolder folder;
+  const auto& storage = folder.path();
+  CHECK(last_run(storage).folder.empty());
+  CHECK(last_run(storage / "missing").folder.empty());
+  const auto add = [&](const std::string& name) {
+    std::filesystem::create_directories(storage / name);
+    AppendFile(storage / name / "journal.jsonl").append("{}\n");
+  };
+  for (const auto* name : {"run-12", "run-3", "run-99x", "run-013", "run--20", "run-"}) add(name);
+  CHECK(last_run(storage).folder == storage / "run-12");  // run-3 was written to later
+  CHECK(RunFolder::make(storage).path() == storage / "run-13");
+  CHECK(last_run(storage).folder.empty());  // it has not begun
+}
+
+TEST_CASE("a summary that is damaged is named, with the place", "[tune][reports]") {
+  TemporaryFolder folder;
+  const auto run = folder.path() / "run-1";
+  std::filesystem::create_directories(run);
+  AppendFile(run / "journal.jsonl").append("{}\n");
+  const auto [text, why] = GENERATE(
+      table<std::string, std::string>({{"", "it is no JSON from byte 1 of 0 on"},
+                                       {"{\"metric\": \"lo", "it is no JSON from byte 15 of 14 on"},
+                                       {"[]", "it is no object"}}));
+  AppendFile(run / "summary.json").append(text);
+  CHECK_THROWS_WITH(last_run(folder.path()),
+                    Catch::Contains((run / "summary.json").string() + " is damaged: " + why) &&
+                        Catch::Contains("Remove it: "));
+}
+
 TEST_CASE("a run never writes into the folder of another", "[tune][reports]") {
   TemporaryFolder folder;
   const auto storage = folder.path() / "results" / "digits";
   CHECK(RunFolder::make(storage).path() == storage / "run-1");
   CHECK(RunFolder::make(storage).path() == storage / "run-2");
   std::filesystem::remove_all(storage / "run-1");
-  CHECK(RunFolder::make(storage).path() == storage / "run-1");
   CHECK(RunFolder::make(storage).path() == storage / "run-3");
   AppendFile(folder.path() / "file").append("x");
   CHECK_THROWS_AS(RunFolder::make(folder.path() / "file" / "inside"), std::runtime_error);
 }
+
+}  // namespace report_files_test

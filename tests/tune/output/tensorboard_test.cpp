@@ -12,9 +12,12 @@
 
 #include <troupe/tune.hpp>
 
+#include "built.hpp"
 #include "support/python.hpp"
 #include "support/scheduler.hpp"
 #include "support/small_disk.hpp"
+
+namespace tensorboard_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -227,7 +230,7 @@ TEST_CASE("TensorBoard reads what a trial reported after it took over another",
   experiment.started(0, Seconds(5));
   experiment.report(0, 3, {{"accuracy", 0.5}}, {}, Seconds(6));
   for (TrialId trial = 0; trial < 2; ++trial) experiment.ended(trial, Seconds(6));
-  CHECK(files.conclude(experiment, WallTime(Seconds(6))).empty());
+  CHECK(files.conclude(experiment, WallTime(Seconds(6)), {}).empty());
   CHECK(judged(folder.path(), "print(scalars('trial-0'), scalars('trial-1'))") ==
         "{'accuracy': [(1, 0.25, 1.0), (2, 0.75, 5.0), (3, 0.5, 6.0)]} {'accuracy': [(1, 0.25, "
         "1.0)]}\n");
@@ -282,3 +285,5 @@ TEST_CASE("event files are refused where there is no folder for them", "[tune][t
       "tune: .tensorboard writes into the run's folder, and without .storage there is none; name a "
       "folder");
 }
+
+}  // namespace tensorboard_test

@@ -1,6 +1,8 @@
 // A driver for the tests of runs that are taken up again: resume_driver STORAGE SCHEDULER KILL_AT
 // [--address HOST:PORT]. Kills itself before its KILL_AT-th report, where that is not 0. Without
-// an address the trials run in this process, one at a time.
+// an address the trials run in this process, one at a time. Each trial waits before its third report
+// while there is a file STORAGE/hold. Goes on with the last run in STORAGE, or with the one
+// that RESUME_FOLDER names.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -23,7 +25,7 @@ int reports_left = 0;
 
 struct Config {
   double lr = 0.5;
-  bool slow = false;
+  std::string hold = {};
 };
 
 /// Sums up the learning rates; the sum is the checkpoint.
@@ -32,7 +34,7 @@ void sums(tune::Context& ctx, const Config& config) {
   double sum = 0;
   if (!ctx.restore_from().empty()) std::ifstream(ctx.restore_from()) >> step >> sum;
   while (true) {
-    if (config.slow) usleep(20'000);
+    while (step >= 2 && std::filesystem::exists(config.hold)) usleep(2'000);
     if (reports_left > 0 && --reports_left == 0) ::raise(SIGKILL);
     ++step;
     sum += config.lr;
@@ -49,13 +51,15 @@ void sums(tune::Context& ctx, const Config& config) {
 tune::SchedulerFactory scheduler_of(const std::string& name) {
   if (name == "asha" || name == "tpe") return tune::asha({.max_t = 9, .eta = 3});
   if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
-  if (name == "hyperband") return tune::hyperband({.max_t = 9, .eta = 3});
+  if (name == "hyperband" || name == "bohb") return tune::hyperband({.max_t = 9, .eta = 3});
   if (name == "given") return tune::median_stopping({.grace = 2});
   if (name == "nsga2") return tune::asha({.max_t = 9, .eta = 3});
-  if (name == "pb2")
-    return tune::pb2({.interval = 2, .max_t = 13, .mutate = {{"lr", tune::uniform(0, 1)}}});
-  if (name == "pbt")
-    return tune::pbt({.interval = 2, .max_t = 9, .mutate = {{"lr", tune::uniform(0, 1)}}});
+  if (name == "growing")
+    return tune::resource_changing(tune::asha({.max_t = 9, .eta = 3, .promote = true}),
+                                   {.total = 8});
+  const tune::SearchSpace mutate{{"lr", tune::uniform(0, 1)}};
+  if (name == "pb2") return tune::pb2({.interval = 2, .max_t = 13, .mutate = mutate});
+  if (name == "pbt") return tune::pbt({.interval = 2, .max_t = 9, .mutate = mutate});
   throw std::invalid_argument("no such scheduler: " + name);
 }
 
@@ -63,6 +67,7 @@ tune::SchedulerFactory scheduler_of(const std::string& name) {
 tune::SearcherFactory searcher_of(const std::string& name) {
   if (name == "tpe") return tune::tpe({.startup_trials = 3});
   if (name == "nsga2") return tune::nsga2({.population = 4});
+  if (name == "bohb") return tune::bohb_model();
   if (name == "given") return tune::repeated(tune::cmaes({.population = 2}), 2);
   return {};
 }
@@ -96,24 +101,27 @@ int main(int argc, char** argv) {
     std::optional<troupe::Cluster> cluster;
     if (has_cluster) cluster.emplace(troupe::init(argc, argv));
     const char* snapshot_after = std::getenv("SNAPSHOT_AFTER");
-    const auto results = tune::run<sums>(
-        {.space = {{"lr", tune::uniform(0, 1)}},
-         .trials = scheduler.starts_with("pb") ? 4u : 14u,
-         .metric = objectives.empty() ? "sum" : "",
-         .mode = objectives.empty() ? tune::Max : tune::Min,
-         .objectives = objectives,
-         .scheduler = scheduler_of(scheduler),
-         .storage = storage,
-         .resume = true,
-         .keep_checkpoints = scheduler == "hyperband" ? 1u : 0u,
-         .snapshot_after = snapshot_after ? std::stoul(snapshot_after) : std::size_t{16} << 20,
-         .config = {.slow = has_cluster},
-         .first = first_of(scheduler),
-         .known = known_of(scheduler),
-         .searcher = searcher_of(scheduler),
-         .stop = stop_of(scheduler),
-         .show = tune::Show::Lines,
-         .in_process = !has_cluster});
+    const tune::Options<Config> options{
+        .space = {{"lr", tune::uniform(0, 1)}},
+        .trials = scheduler.starts_with("pb") ? 4u : 14u,
+        .metric = objectives.empty() ? "sum" : "",
+        .mode = objectives.empty() ? tune::Max : tune::Min,
+        .objectives = objectives,
+        .scheduler = scheduler_of(scheduler),
+        .storage = storage,
+        .resume = true,
+        .keep_checkpoints = scheduler == "hyperband" ? 1u : 0u,
+        .snapshot_after = snapshot_after ? std::stoul(snapshot_after) : std::size_t{16} << 20,
+        .config = {.hold = storage + "/hold"},
+        .first = first_of(scheduler),
+        .known = known_of(scheduler),
+        .searcher = searcher_of(scheduler),
+        .stop = stop_of(scheduler),
+        .show = tune::Show::Lines,
+        .in_process = !has_cluster};
+    const char* folder = std::getenv("RESUME_FOLDER");
+    const auto results =
+        folder && *folder ? tune::resume<sums>(folder, options) : tune::run<sums>(options);
     std::cout << "best " << results.best() << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "driver: " << error.what() << std::endl;

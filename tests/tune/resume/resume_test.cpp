@@ -1,17 +1,13 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <optional>
-#include <set>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
+#include <map>
 
 #include <catch2/catch.hpp>
 
 #include <troupe/tune.hpp>
 
+#include "hold.hpp"
 #include "output/run_folder.hpp"
 #include "support/child.hpp"
 #include "support/cluster.hpp"
@@ -58,6 +54,15 @@ auto lines_in(const std::filesystem::path& file) {
   return std::ranges::count(text, '\n');
 }
 
+/// By their names, with what they hold.
+std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path().string()] = content_of(entry.path());
+  }
+  return files;
+}
+
 std::size_t reports_of(const TemporaryFolder& folder) {
   return lines_of(folder.path() / "run-1" / "reports.jsonl").size();
 }
@@ -66,8 +71,8 @@ std::size_t reports_of(const TemporaryFolder& folder) {
 
 TEST_CASE("a run whose driver is killed at any report decides as one that never was",
           "[tune][resume]") {
-  const std::string scheduler =
-      GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2", "hyperband", "given");
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2",
+                                         "hyperband", "bohb", "given", "growing");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -93,8 +98,8 @@ TEST_CASE("a run whose driver is killed at any report decides as one that never 
 }
 
 TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune][resume]") {
-  const std::string scheduler =
-      GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2", "hyperband", "given");
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "pb2", "tpe", "nsga2",
+                                         "hyperband", "bohb", "given", "growing");
   CAPTURE(scheduler);
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -106,8 +111,8 @@ TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune
 
 TEST_CASE("a run that goes on from a snapshot decides as one that never was interrupted",
           "[tune][resume]") {
-  const std::string scheduler =
-      GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "given", "nsga2", "pb2");
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "bohb",
+                                         "given", "nsga2", "pb2", "growing");
   const int snapshot_after = GENERATE(1, 2000, 4000);
   CAPTURE(scheduler, snapshot_after);
   const TemporaryFolder undisturbed, folder;
@@ -157,7 +162,9 @@ TEST_CASE("a snapshot that is gone, cut short or newer is refused, and nothing c
   const auto journal = content_of(run / "journal.jsonl");
   const auto [changed, why] = GENERATE_COPY(
       table<std::string, std::string>({{"", "the snapshot before it is gone"},
-                                       {snapshot.substr(0, 100), "the snapshot was cut short"},
+                                       {snapshot.substr(0, 100),
+                                        "run-1/snapshot.jsonl cannot be "
+                                        "used: the snapshot was cut short"},
                                        {"{\"snapshot\":9" + snapshot.substr(13), "newer Troupe"}}));
   std::ofstream(run / "snapshot.jsonl") << changed;
   const auto refused = drive_once(folder, "asha", 0);
@@ -221,13 +228,35 @@ TEST_CASE("what cannot be gone on with is refused, and nothing in its folder cha
     CHECK(content_of(journal) == newer);
     return;
   }
-  SECTION("another program runs it") {
-    const int held = ::open((folder.path() / "run-1" / ".lock").c_str(), O_RDWR | O_CLOEXEC);
-    REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
-    const auto other = drive_once(folder, "asha", 0);
-    ::close(held);
-    CHECK(other.exit_code == 1);
-    CHECK_THAT(other.output, Catch::Contains("run-1 is being run by process"));
+  SECTION("a damaged line") {
+    const bool is_json = GENERATE(false, true);
+    CAPTURE(is_json);
+    auto damaged = whole;
+    const auto fourth = damaged.find('\n', damaged.find('\n', damaged.find('\n') + 1) + 1) + 1;
+    damaged.replace(fourth, damaged.find('\n', fourth) - fourth, is_json ? R"({"a":1})" : "{nul");
+    std::ofstream(journal) << damaged;
+    const auto refused = drive_once(folder, "asha", 0);
+    CHECK(refused.exit_code == 1);
+    CHECK_THAT(refused.output, Catch::Contains("line 4 of its journal is damaged: ") &&
+                                   Catch::Contains("`head -n 3 COPY > ") &&
+                                   !Catch::Contains("give the options") &&
+                                   !Catch::Contains("json.exception"));
+    CHECK(content_of(journal) == damaged);
+    std::ofstream(journal) << damaged.substr(0, fourth);
+    CHECK(drive_once(folder, "asha", 0).exit_code == 0);
+    return;
+  }
+  SECTION("an empty journal beside reports") {
+    const bool is_cut = GENERATE(false, true);  // within its first line
+    CAPTURE(is_cut);
+    const auto reports = content_of(folder.path() / "run-1" / "reports.csv");
+    std::ofstream(journal) << (is_cut ? whole.substr(0, 20) : std::string());
+    const auto refused = drive_once(folder, "asha", 0);
+    CHECK(refused.exit_code == 1);
+    CHECK_THAT(refused.output, Catch::Contains("its journal.jsonl is empty, though "));
+    CHECK(content_of(journal) == (is_cut ? whole.substr(0, 20) : std::string()));
+    CHECK(content_of(folder.path() / "run-1" / "reports.csv") == reports);
+    return;
   }
   SECTION("no run at all") {
     CHECK_THROWS_WITH(RunFolder::hold(folder.path()), Catch::Contains("is no run's folder"));
@@ -235,52 +264,94 @@ TEST_CASE("what cannot be gone on with is refused, and nothing in its folder cha
   CHECK(content_of(journal) == whole);
 }
 
-TEST_CASE("a search on a cluster goes on after its driver or all of the cluster was killed",
-          "[tune][resume][cluster]") {
-  const bool with_cluster = GENERATE(false, true);
-  CAPTURE(with_cluster);
-  const TemporaryFolder folder;
-  const auto drive = [&](const test::TestCluster& cluster) {
-    return test::Child({TROUPE_TEST_DRIVER, folder.path().string(), "promotion", "0", "--address",
-                        cluster.address()},
-                       cluster.environment());
+TEST_CASE("of two programs that run one folder the second is refused, and changes nothing",
+          "[tune][resume]") {
+  const bool is_resumed = GENERATE(false, true);  // what the first one runs
+  const bool by_folder = GENERATE(false, true);   // how the second one asks for it
+  CAPTURE(is_resumed, by_folder);
+  const TemporaryFolder undisturbed, folder;
+  REQUIRE(drive_once(undisturbed, "asha", 0).exit_code == 0);
+  if (is_resumed) REQUIRE(drive_once(folder, "asha", 2).exit_code == kKilled);
+  const Hold hold(folder.path());
+  test::Child first({TROUPE_TEST_DRIVER, folder.path().string(), "asha", "0"}, {"TROUPE_ADDRESS="});
+  const auto run = folder.path() / "run-1";
+  const auto has_written_two_reports = [&] {
+    return events_of(run, "reported").size() == 2 && reports_of(folder) == 2 &&
+           lines_in(run / "reports.csv") == 3;
   };
-  const auto reported = [&](std::size_t count) {
-    return test::eventually([&] {
-      const auto file = folder.path() / "run-1" / "reports.jsonl";
-      return std::filesystem::exists(file) && lines_of(file).size() >= count;
-    });
-  };
-  std::optional<test::TestCluster> cluster(std::in_place, 2);
-  {
-    auto driver = drive(*cluster);
-    REQUIRE(reported(8));
-    driver.signal(SIGKILL);
-    REQUIRE(driver.wait());
-  }
-  if (with_cluster) {
-    cluster.reset();
-    cluster.emplace(2);
-  }
-  auto driver = drive(*cluster);
-  const auto status = driver.wait();
-  INFO(driver.output());
+  REQUIRE(test::eventually(has_written_two_reports, std::chrono::seconds(20)));
+  const auto before = files_in(folder.path());
+
+  const auto second =
+      test::run({TROUPE_TEST_DRIVER, folder.path().string(), "asha", "0"},
+                {"TROUPE_ADDRESS=", "RESUME_FOLDER=" + (by_folder ? run.string() : "")});
+  CHECK(second.exit_code == 1);
+  CHECK_THAT(second.output, Catch::Contains(run.string() + " is being run by process " +
+                                            std::to_string(first.pid())));
+  CHECK(files_in(folder.path()) == before);
+
+  hold.release();
+  const auto status = first.wait();
+  INFO(first.output());
   CHECK(status == 0);
-  const auto summary = summary_of(folder.path() / "run-1");
-  REQUIRE(summary.at("trials").size() == 14);
-  int finished = 0;
-  for (const auto& trial : summary.at("trials")) {
-    const auto t = trial.at("t").get<std::int64_t>();
-    // What it reports is the sum of so many steps: an attempt after the kill went on from the last
-    // checkpoint, or from the start, but from nothing in between.
-    const auto lr = trial.at("config").at("lr").get<double>();
-    CHECK(trial.at("best").get<double>() == Approx(lr * static_cast<double>(t)));
-    CHECK(trial.at("failures") == 0);
-    finished += t == 9 ? 1 : 0;
-  }
-  CHECK(finished >= 1);
-  std::set<std::pair<TrialId, std::int64_t>> seen;
-  for (const auto& line : lines_of(folder.path() / "run-1" / "reports.jsonl")) {
-    CHECK(seen.emplace(line.at("trial").get<TrialId>(), line.at("t").get<std::int64_t>()).second);
-  }
+  CHECK(decisions_of(folder) == decisions_of(undisturbed));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "run-2"));
+}
+
+namespace {
+
+test::Finished show(const std::filesystem::path& folder,
+                    const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command{TROUPE_PROGRAM, "tune", "show", folder.string()};
+  command.insert(command.end(), more.begin(), more.end());
+  return test::run(std::move(command));
+}
+
+}  // namespace
+
+TEST_CASE("troupe tune shows the run of a program by its folder alone", "[tune][resume]") {
+  const std::string scheduler = GENERATE("asha", "promotion", "pbt", "tpe", "hyperband", "bohb",
+                                         "given", "nsga2", "pb2", "growing");
+  const int snapshot_after = GENERATE(0, 2000);
+  CAPTURE(scheduler, snapshot_after);
+  const TemporaryFolder folder;
+  REQUIRE(drive_once(folder, scheduler, 9, snapshot_after).exit_code == kKilled);
+  const auto killed = show(folder.path() / "run-1");
+  INFO(killed.output);
+  CHECK(killed.exit_code == 0);
+  CHECK_THAT(killed.output,
+             Catch::Contains("it is not over: the same program with .resume = true") &&
+                 Catch::Contains("(unfinished: "));
+  REQUIRE(drive_once(folder, scheduler, 0, snapshot_after).exit_code == 0);
+  const auto shown = show(folder.path(), {"--json"});
+  INFO(shown.output);
+  REQUIRE(shown.exit_code == 0);
+  auto there = parse(shown.output, "what was shown"), summary = summary_of(folder.path() / "run-1");
+  for (auto* each : {&there, &summary}) each->erase("seconds");  // until the last event, or the end
+  CHECK(dump(there) == dump(summary));
+  const auto table = show(folder.path() / "run-1" / "").output;
+  CHECK_THAT(table, Catch::Contains("best: trial ") && !Catch::Contains("it is not over"));
+}
+
+TEST_CASE("of a folder with several runs troupe tune shows the one with the highest number",
+          "[tune][resume]") {
+  const TemporaryFolder folder;
+  CHECK(show(folder.path()).exit_code == 1);
+  CHECK_THAT(show(folder.path()).output, Catch::Contains(folder.path().string() + " has no run") &&
+                                             Catch::Contains("journal.jsonl"));
+  REQUIRE(drive_once(folder, "asha", 0).exit_code == 0);
+  for (const auto* name : {"run-9", "run-10", "run-11"})
+    std::filesystem::copy(folder.path() / "run-1", folder.path() / name,
+                          std::filesystem::copy_options::recursive);
+  std::filesystem::remove(folder.path() / "run-11" / "journal.jsonl");  // it has not begun
+  CHECK_THAT(show(folder.path()).output,
+             Catch::Contains("results: " + (folder.path() / "run-10").string() + "\n"));
+  const auto both = show(folder.path(), {"--run", (folder.path() / "run-1").string()});
+  CHECK(both.exit_code == 1);
+  CHECK_THAT(both.output, Catch::Contains("is a folder already"));
+  const auto page = (folder.path() / "page.html").string();
+  CHECK(
+      test::run({TROUPE_PROGRAM, "tune", "report", folder.path().string(), "-o", page}).exit_code ==
+      0);
+  CHECK_THAT(content_of(page), Catch::Contains("\"name\":\"lr\"") && Catch::Contains("run-10"));
 }

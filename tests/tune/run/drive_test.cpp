@@ -1,4 +1,5 @@
 #include "run/drive.hpp"
+#include "../../support/rounds.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -10,6 +11,8 @@
 #include <troupe/tune/schedulers/asha.hpp>
 
 #include "run/fake_launcher.hpp"
+
+namespace drive_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -45,7 +48,7 @@ TEST_CASE("ten thousand trials of ASHA find the best curve, and every stop has a
   auto experiment = search_for(10'000);
   FakeLauncher cluster({.capacity = 64, .value = curve});
 
-  drive(experiment, cluster, {}, {});
+  CHECK_FALSE(drive(experiment, cluster, {}, {}));
 
   CHECK(experiment.trials().size() == 10'000);
   CHECK(count(experiment, Status::Stopped) + count(experiment, Status::Terminated) == 10'000);
@@ -70,6 +73,54 @@ TEST_CASE("as many gangs are in flight as fit, or as many as asked for", "[tune]
 
   CHECK(big.most_running == 7);
   CHECK(same.most_running == 3);
+}
+
+TEST_CASE("gangs that end at the same time are replaced at the same time", "[tune][drive]") {
+  const std::size_t most = GENERATE(0u, 4u);  // at once; 0: as many as fit
+  CAPTURE(most);
+  auto experiment = search_for(8, {}, fifo());
+  FakeLauncher::Script script{.capacity = 4, .launch = 1, .reports = 1, .value = curve};
+  // Gangs 0 to 3 are placed one after the other, at 1, 2, 3 and 4, and all end at 10.
+  script.step = [](const Launch& launch) {
+    return launch.trial < 4 ? 9 - static_cast<double>(launch.trial) : 1;
+  };
+  FakeLauncher cluster(script);
+  std::vector<double> placed;
+  cluster.seen = [&](const GangEvent& event) {
+    if (event.kind == GangEvent::Kind::Placed) placed.push_back(cluster.now().count());
+  };
+
+  drive(experiment, cluster, {.max_concurrent = most}, {});
+
+  CHECK(placed == std::vector<double>{1, 2, 3, 4, 11, 11, 11, 11});
+  CHECK(cluster.now().count() == Approx(12));
+  CHECK(cluster.most_running == 4);
+}
+
+TEST_CASE("no trials are chosen long ahead for places that went with a node", "[tune][drive]") {
+  auto experiment = search_for(60, {.system_retries = 1}, fifo());
+  FakeLauncher::Script script{.capacity = 6, .reports = 4, .value = curve, .fault = Fault::System};
+  script.step = [](const Launch& launch) {
+    return 1 + 0.1 * static_cast<double>(launch.trial % 7);
+  };
+  script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
+    const bool is_lost = launch.trial < 4 && launch.attempt == 1 && t == 2;
+    return is_lost ? std::optional<std::string>("lost with node 2") : std::nullopt;
+  };
+  FakeLauncher cluster(script);
+  std::size_t most_waiting = 0, waiting_later = 0;
+  cluster.seen = [&](const GangEvent& event) {
+    if (event.kind == GangEvent::Kind::Failed) cluster.lose(1);
+    most_waiting = std::max(most_waiting, cluster.waiting());
+    if (cluster.now() > Seconds(20)) waiting_later = std::max(waiting_later, cluster.waiting());
+  };
+
+  drive(experiment, cluster, {}, {});
+
+  CHECK(most_waiting > 1);  // those that were lost are asked for again at once
+  CHECK(waiting_later == 1);
+  CHECK(cluster.now() > Seconds(60));
+  CHECK(count(experiment, Status::Terminated) == 60);
 }
 
 TEST_CASE("a trial that fails is tried again, and errored with its text after the last time",
@@ -172,11 +223,80 @@ TEST_CASE("an interrupt ends every gang at once", "[tune][drive]") {
     CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
 }
 
+TEST_CASE("an interrupt tells trials to end, waits for them, and ends those that do not",
+          "[tune][drive]") {
+  auto experiment = search_for(1'000, {}, fifo());
+  const auto farewell = GENERATE(std::optional<double>(3), std::optional<double>());
+  FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve, .farewell = farewell});
+  DriveHooks hooks;
+  hooks.interrupted = [&]() -> std::optional<std::string> {
+    return cluster.now() >= Seconds(7) ? std::optional<std::string>("ended by the user (SIGINT)")
+                                       : std::nullopt;
+  };
+  std::vector<std::string> said;
+  hooks.waits = [&](const std::string& what) { said.push_back(what); };
+
+  // The grace of a trial that was told to stop has nothing to do with it.
+  const auto stop_grace = GENERATE(1, 100);
+  drive(
+      experiment, cluster,
+      {.stop_grace = Seconds(stop_grace), .end_grace = Seconds(5), .end_grace_text = "grace + 2 s"},
+      hooks);
+
+  CHECK(cluster.now().count() == Approx(7 + farewell.value_or(5)).margin(0.5));
+  CHECK(cluster.told.size() == 4);
+  CHECK(cluster.ended.size() == (farewell ? 1 : 5));  // the request for the next is taken back
+  CHECK(said == std::vector<std::string>{
+                    "4 trials were told to end with the run 2.0 s ago: 5.0 s "
+                    "(grace + 2 s) after that they are killed; a second signal does it "
+                    "now"});
+  CHECK(experiment.why_closed() == "ended by the user (SIGINT)");
+  for (const auto& trial : experiment.trials()) {
+    CHECK(trial.status == Status::Stopped);
+    CHECK(trial.ended_with_run);
+    CHECK(trial.failures == 0);
+    CHECK(trial.reason == "the run ended: ended by the user (SIGINT)");
+  }
+}
+
+TEST_CASE("trials that make no report after the time budget are told to end, and then ended",
+          "[tune][drive]") {
+  auto experiment = search_for(1'000, {}, fifo());
+  FakeLauncher cluster({.capacity = 2, .value = curve, .step = [](auto&) { return 1'000.0; }});
+  std::vector<std::string> said;
+  DriveHooks hooks;
+  hooks.waits = [&](const std::string& what) { said.push_back(what); };
+
+  drive(experiment, cluster,
+        {.time_budget = Seconds(10), .stop_grace = Seconds(4), .end_grace = Seconds(5)}, hooks);
+
+  CHECK(cluster.now().count() == Approx(10 + 4 + 5).margin(1));
+  CHECK(cluster.told.size() == 2);
+  CHECK(cluster.ended.size() == 3);
+  CHECK(said.size() == 2);
+  CHECK_THAT(said.back(), Catch::EndsWith("5.0 s after that they are killed"));
+  CHECK(count(experiment, Status::Stopped) == 3);
+}
+
+TEST_CASE("trials that are told to end are ended at once where their cluster ends",
+          "[tune][drive]") {
+  auto experiment = search_for(1'000, {}, fifo());
+  FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve, .cluster_ends = 9});
+  DriveHooks hooks;
+  hooks.interrupted = [&]() -> std::optional<std::string> {
+    return cluster.now() >= Seconds(7) ? std::optional<std::string>("ended by the user (SIGINT)")
+                                       : std::nullopt;
+  };
+  drive(experiment, cluster, {.end_grace = Seconds(100)}, hooks);
+  CHECK(cluster.now().count() == Approx(9).margin(0.5));
+  CHECK(experiment.why_closed() == "ended by the user (SIGINT)");
+}
+
 TEST_CASE("the end of the cluster ends the run, and no trial is started again", "[tune][drive]") {
   auto experiment = search_for(1'000, {}, fifo());
   FakeLauncher cluster({.capacity = 4, .reports = 1'000, .value = curve, .cluster_ends = 7});
 
-  drive(experiment, cluster, {}, {});
+  CHECK(drive(experiment, cluster, {}, {}));
 
   CHECK(experiment.why_closed() == "the cluster was stopped");
   CHECK(cluster.now().count() == Approx(7).margin(1));
@@ -192,9 +312,15 @@ TEST_CASE("a trial that goes on after its stop is ended after the grace", "[tune
   auto experiment = search_for(3, {.stop = {.reports = 2}}, fifo());
   FakeLauncher cluster({.capacity = 1, .reports = 1'000'000, .value = curve, .deaf = true});
 
-  drive(experiment, cluster, {.stop_grace = Seconds(5)}, {});
+  std::vector<std::string> said;
+  DriveHooks hooks;
+  hooks.waits = [&](const std::string& what) { said.push_back(what); };
+  drive(experiment, cluster, {.stop_grace = Seconds(5), .stop_grace_text = ".stop_grace"}, hooks);
 
   CHECK(cluster.ended.size() == 3);
+  CHECK(said ==
+        std::vector<std::string>{"1 trial was told to end 2.0 s ago, and takes its time for it: "
+                                 "5.0 s (.stop_grace) after that the gang is ended"});
   CHECK(count(experiment, Status::Terminated) == 3);
   for (const auto& trial : experiment.trials()) CHECK(trial.reason == "made 2 reports");
 }
@@ -208,6 +334,67 @@ TEST_CASE("a gang that can never be placed ends the run with the cluster's reaso
 
   CHECK(experiment.why_closed() == "no node has gpu 8");
   CHECK(experiment.in_flight() == 0);
+}
+
+TEST_CASE("a gang that can never be placed is named as the options ask for it", "[tune][drive]") {
+  auto experiment = search_for(5);
+  FakeLauncher cluster({.impossible = true});
+  CHECK_THROWS_WITH(drive(experiment, cluster, {.gang = ".each.workers = 3"}, {}),
+                    Catch::Contains("the cluster can never hold the gang of a trial (.each.workers "
+                                    "= 3): no node has gpu 8. Ask for less there"));
+
+  auto sized = search_for(2);
+  FakeLauncher same({.impossible = true});
+  drive(sized, same, {.sizes_differ = true}, {});
+  CHECK(sized.trials().at(1).error ==
+        "the cluster can never hold the gang that .sized gives for it: no node has gpu 8");
+}
+
+TEST_CASE("a run whose first trials all fail alike without a report is ended", "[tune][drive]") {
+  FakeLauncher::Script script{.capacity = 2, .value = curve};
+  const auto text = GENERATE("no such file", "");
+  CAPTURE(text);
+  script.failure = [=](const Launch& launch, auto) -> std::optional<std::string> {
+    return *text ? text : "trial " + std::to_string(launch.trial) + " has no data";
+  };
+  auto experiment = search_for(40, {.max_failures = 1});
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {}, {});
+  if (*text) {
+    CHECK(experiment.why_closed() ==
+          "the first 5 trials all failed without a report of 'accuracy', and alike: no such file");
+    CHECK(count(experiment, Status::Errored) == 5);
+  } else {
+    CHECK(experiment.why_closed().empty());
+    CHECK(count(experiment, Status::Errored) == 40);
+  }
+}
+
+TEST_CASE("a run whose first trials all report another metric is ended", "[tune][drive]") {
+  auto experiment = search_for(40);
+  FakeLauncher cluster({.metric = "acuracy"});
+  drive(experiment, cluster, {}, {});
+  CHECK(experiment.why_closed() ==
+        "the first 5 trials all failed without a report of 'accuracy', and alike: it never "
+        "reported 'accuracy'; its reports have acuracy");
+  CHECK(count(experiment, Status::Errored) == 5);
+}
+
+TEST_CASE("a run goes on after failures once a trial has reported", "[tune][drive]") {
+  FakeLauncher::Script script{.value = curve};
+  script.failure = [](const Launch& launch, auto) -> std::optional<std::string> {
+    return launch.trial == 3 ? std::nullopt : std::optional<std::string>("no such file");
+  };
+  auto experiment = search_for(40);
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {}, {});
+  CHECK(count(experiment, Status::Errored) == 39);
+
+  auto small = search_for(3);  // and where none is left to try
+  script.failure = [](auto&, auto) { return std::optional<std::string>("no such file"); };
+  FakeLauncher same(script);
+  drive(small, same, {}, {});
+  CHECK(small.why_closed().empty());
 }
 
 TEST_CASE("the run ends as soon as one trial is good enough", "[tune][drive]") {
@@ -224,7 +411,7 @@ TEST_CASE("the run ends as soon as one trial is good enough", "[tune][drive]") {
 }
 
 TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][drive]") {
-  const auto seed = GENERATE(range(1u, 26u));
+  const auto seed = GENERATE(range(1u, 1 + troupe::test::rounds(25)));
   CAPTURE(seed);
   auto experiment = search_for(60, {.max_failures = static_cast<int>(seed % 3)});
   FakeLauncher::Script script{
@@ -257,3 +444,5 @@ TEST_CASE("whatever fails and whenever, every trial comes to an end", "[tune][dr
     if (trial.status == Status::Stopped) REQUIRE_FALSE(trial.reason.empty());
   }
 }
+
+}  // namespace drive_test

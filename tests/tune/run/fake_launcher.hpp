@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -20,6 +21,7 @@ class FakeLauncher final : public Launcher {
  public:
   struct Script {
     std::size_t capacity = 1;
+    double launch = 0;          ///< of a gang, until it is placed
     std::int64_t reports = 27;  ///< that a function makes before it returns
     std::function<double(const Launch&, std::int64_t t)> value = [](auto&, auto) { return 0.0; };
     std::function<double(const Launch&)> step = [](auto&) { return 1.0; };
@@ -33,6 +35,8 @@ class FakeLauncher final : public Launcher {
     std::function<std::string(const Launch&, std::int64_t t)> checkpoint = {};
     bool checkpoints = false;  ///< with every report
     bool deaf = false;         ///< goes on after Stop
+    /// Of a gang that is told to end: how long it takes; none: it waits until it is ended.
+    std::optional<double> farewell = {};
     bool impossible = false;
     std::string metric = "accuracy";
     /// All that is reported with t, in place of `metric` and `value`; empty: those.
@@ -50,14 +54,22 @@ class FakeLauncher final : public Launcher {
   }
 
   void launch(const Launch& launch) override {
-    if (waiting_) FAIL("a second request for a gang before the first was placed");
+    if (waiting_.size() > lost_) FAIL("a second request for a gang before the first was placed");
     if (script_.impossible)
       return schedule(0, {.kind = GangEvent::Kind::Impossible,
                           .trial = launch.trial,
                           .text = "no node has gpu 8"});
-    waiting_ = launch;
+    waiting_.push_back(launch);
     place();
   }
+
+  /// So many places go away, as with a node; gangs in them do not end by that.
+  void lose(std::size_t places) {
+    script_.capacity -= places;
+    lost_ += places;
+  }
+  /// Requests that there is no room for.
+  std::size_t waiting() const { return waiting_.size(); }
 
   std::optional<GangEvent> wait(Seconds timeout) override {
     if (events_.empty() || events_.begin()->first.first > now_ + timeout.count()) {
@@ -77,7 +89,7 @@ class FakeLauncher final : public Launcher {
   }
 
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override {
-    if (ended.contains(trial)) return;  // its Failed is on its way
+    if (ended.contains(trial) || told.contains(trial)) return;  // its Failed is on its way
     auto& gang = running_.at(trial);
     if (gang.k != k) FAIL("an answer to a report that was not made");
     if (verdict == Verdict::Stop && !script_.deaf)
@@ -95,12 +107,21 @@ class FakeLauncher final : public Launcher {
   }
 
   void end(TrialId trial) override {
-    const bool waits = waiting_ && waiting_->trial == trial;
-    if (!waits && !running_.contains(trial)) return;  // over
+    const bool waited =
+        std::erase_if(waiting_, [&](const auto& launch) { return launch.trial == trial; }) > 0;
+    if (!waited && !running_.contains(trial)) return;  // over
     ended.insert(trial);
-    if (waiting_ && waiting_->trial == trial) waiting_.reset();
     std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
     schedule(0, {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "killed"});
+  }
+
+  void tell_to_end(TrialId trial) override {
+    if (!running_.contains(trial)) return end(trial);
+    told.insert(trial);
+    std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
+    if (!script_.farewell) return;
+    schedule(*script_.farewell,
+             {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "ended as told"});
   }
 
   Seconds now() const override { return Seconds(now_); }
@@ -111,6 +132,7 @@ class FakeLauncher final : public Launcher {
   /// Called with each event before it is returned.
   std::function<void(const GangEvent&)> seen = {};
   std::set<TrialId> ended;
+  std::set<TrialId> told;  ///< to end by themselves
 
  private:
   struct Gang {
@@ -123,8 +145,9 @@ class FakeLauncher final : public Launcher {
   }
 
   void place() {
-    if (!waiting_ || running_.size() >= script_.capacity) return;
-    const auto launch = *std::exchange(waiting_, std::nullopt);
+    if (waiting_.empty() || running_.size() >= script_.capacity) return;
+    const auto launch = std::move(waiting_.front());
+    waiting_.pop_front();
     running_[launch.trial] = {launch};
     begin(launch);
   }
@@ -132,7 +155,7 @@ class FakeLauncher final : public Launcher {
   void begin(const Launch& launch) {
     ended.erase(launch.trial);
     if (launch.checkpoint.empty() || script_.is_there(launch.checkpoint)) {
-      return schedule(0, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
+      return schedule(script_.launch, {.kind = GangEvent::Kind::Placed, .trial = launch.trial});
     }
     schedule(0, {.kind = GangEvent::Kind::Failed,
                  .trial = launch.trial,
@@ -166,7 +189,8 @@ class FakeLauncher final : public Launcher {
   std::uint64_t sequence_ = 0;
   std::map<std::pair<double, std::uint64_t>, GangEvent> events_;
   std::map<TrialId, Gang> running_;
-  std::optional<Launch> waiting_;
+  std::deque<Launch> waiting_;
+  std::size_t lost_ = 0;  // places
 };
 
 }  // namespace troupe::tune

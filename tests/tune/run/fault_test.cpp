@@ -7,6 +7,8 @@
 
 #include <troupe/tune/detail/checkpoints.hpp>
 
+namespace fault_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 using Kind = Failure::Kind;
@@ -89,3 +91,5 @@ TEST_CASE("an attempt ends with the fault of what it threw", "[tune][fault]") {
 
   CHECK(outcome_of(true, [] { throw 3; }).text == "it threw something that is no std::exception");
 }
+
+}  // namespace fault_test

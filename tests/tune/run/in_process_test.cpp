@@ -1,14 +1,20 @@
 #include <troupe/tune.hpp>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "support/python.hpp"
 #include "support/temporary_folder.hpp"
+
+namespace in_process_test {
 
 using namespace troupe;
 
@@ -43,6 +49,21 @@ void deaf(tune::Context& ctx, const Config& config) {
   for (int step = 0;; ++step) ctx.report({{"accuracy", config.lr}});
 }
 
+std::vector<std::string> storages;
+
+/// In its third trial, it gives the run's folder to somebody else.
+void loses_its_folder(tune::Context& ctx, const Config& config) {
+  namespace fs = std::filesystem;
+  storages.push_back(ctx.storage());
+  fs::create_directories(ctx.storage());
+  ctx.report({{"accuracy", config.lr}});
+  if (storages.size() != 3) return;
+  const auto run = fs::path(ctx.storage()).parent_path().parent_path();
+  fs::remove_all(run);
+  fs::create_directory(run);
+  std::ofstream(run / "summary.json") << "theirs";
+}
+
 void interrupts_itself(tune::Context& ctx, const Config& config) {
   for (int step = 0;; ++step) {
     if (step == 3) std::raise(SIGINT);
@@ -51,6 +72,33 @@ void interrupts_itself(tune::Context& ctx, const Config& config) {
 }
 
 }  // namespace
+
+TEST_CASE("a run whose folder is removed says so, and leaves alone what takes its name",
+          "[tune][run]") {
+  const tune::TemporaryFolder folder;
+  storages.clear();
+  const auto results = tune::run<loses_its_folder>({.space = {{"lr", tune::uniform(0, 1)}},
+                                                    .trials = 6,
+                                                    .metric = "accuracy",
+                                                    .mode = tune::Max,
+                                                    .storage = folder.path().string(),
+                                                    .tensorboard = true,
+                                                    .show = tune::Show::None,
+                                                    .in_process = true});
+  CHECK(results.trials().size() == 6);
+  CHECK(results.best().value() > 0);
+  CHECK_THAT(results.summary(), Catch::Contains("run-1 was removed or renamed while the run"));
+  CHECK(results.folder().empty());
+  const auto run = folder.path() / "run-1";
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run))
+    left.push_back(entry.path().filename().string());
+  CHECK(left == std::vector<std::string>{"summary.json"});
+  CHECK(tune::content_of(run / "summary.json") == "theirs");
+  REQUIRE(storages.size() == 6);
+  CHECK_THAT(storages[2], Catch::StartsWith(run.string() + "/"));
+  CHECK_THAT(storages[3], Catch::StartsWith(run.string() + ".lost-"));
+}
 
 TEST_CASE("a search in this process finds the best configuration and gives it back typed",
           "[tune][run]") {
@@ -156,6 +204,56 @@ TEST_CASE("Ctrl-C keeps the results so far", "[tune][run]") {
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }
 
+TEST_CASE("an outcome has the signal that ended its run", "[tune][run]") {
+  const tune::Options<Config> options{.space = {{"lr", tune::uniform(0, 1)}},
+                                      .trials = 2,
+                                      .metric = "accuracy",
+                                      .config = {.steps = 2},
+                                      .show = tune::Show::None,
+                                      .in_process = true};
+  const auto with = [&](auto run) {
+    return tune::detail::search_here(tune::detail::plan_of(options), run);
+  };
+  const auto config_of = [&](const tune::Configuration&) { return options.config; };
+  const auto interrupted = with([&](const auto& work, auto& attempt) {
+    tune::detail::run_here<interrupts_itself>(config_of, work, attempt);
+  });
+  CHECK(interrupted.signal == SIGINT);
+  CHECK_FALSE(interrupted.has_cluster_ended);
+  const auto whole = with([&](const auto& work, auto& attempt) {
+    tune::detail::run_here<train>(config_of, work, attempt);
+  });
+  CHECK(whole.ended_early.empty());
+  CHECK_FALSE(whole.signal);
+}
+
+TEST_CASE("a run whose trials are all alike says so", "[tune][run]") {
+  tune::Options<Config> options{.space = {{"batch", 2}},
+                                .trials = 3,
+                                .metric = "accuracy",
+                                .mode = tune::Max,
+                                .config = {.steps = 2},
+                                .show = tune::Show::None,
+                                .in_process = true};
+  const auto* note = "no field of .space has more than one value: all 3 trials are alike";
+  CHECK_THAT(tune::run<train>(options).summary(), Catch::Contains(note));
+  options.space = {{"batch", tune::choice({1, 2})}};
+  CHECK_THAT(tune::run<train>(options).summary(), !Catch::Contains(note));
+}
+
+TEST_CASE("a storage that can not be is refused by its option", "[tune][run]") {
+  tune::TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "no folder";
+  CHECK_THROWS_WITH(tune::run<train>({.space = {{"lr", tune::uniform(0, 1)}},
+                                      .trials = 2,
+                                      .metric = "accuracy",
+                                      .storage = (folder.path() / "file" / "results").string(),
+                                      .show = tune::Show::None,
+                                      .in_process = true}),
+                    Catch::StartsWith("tune: .storage: cannot make ") &&
+                        Catch::Contains("name a folder that this program may write"));
+}
+
 TEST_CASE("a run leaves its reports where it says", "[tune][run]") {
   tune::TemporaryFolder folder;
   const auto results = tune::run<train>({.space = {{"lr", tune::uniform(0, 1)}},
@@ -224,6 +322,9 @@ TEST_CASE("where no trial has a value, asking for the best says why", "[tune][ru
       results.best(),
       Catch::Contains("no best trial: none reported a finite 'accuracy'; trial 0 is errored:") &&
           Catch::Contains("batch too large"));
+  CHECK_THROWS_WITH(results.trials().front().value(),
+                    Catch::StartsWith("trial 0 has no value: it is errored: ") &&
+                        Catch::Contains("batch too large"));
 }
 
 TEST_CASE("going on needs a folder to go on in", "[tune][run]") {
@@ -235,3 +336,5 @@ TEST_CASE("going on needs a folder to go on in", "[tune][run]") {
                     Catch::Contains(".resume goes on with the last run in .storage") &&
                         Catch::Contains("name a folder"));
 }
+
+}  // namespace in_process_test

@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace interrupt_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -22,8 +24,10 @@ TEST_CASE("a signal is noted while a watch lives, and the handler before it come
   {
     InterruptWatch watch;
     CHECK_FALSE(watch.noted());
+    CHECK_FALSE(watch.signal());
     std::raise(SIGTERM);
     CHECK(watch.noted() == "ended by the user (SIGTERM)");
+    CHECK(watch.signal() == SIGTERM);
     CHECK_FALSE(InterruptWatch().noted());
   }
   CHECK(own_handler_ran == 0);
@@ -47,3 +51,5 @@ TEST_CASE("a second signal ends the program", "[tune][interrupt]") {
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGINT);
 }
+
+}  // namespace interrupt_test

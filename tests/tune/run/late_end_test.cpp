@@ -5,6 +5,8 @@
 #include "run/drive.hpp"
 #include "support/scheduler.hpp"
 
+namespace late_end_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -73,3 +75,5 @@ TEST_CASE(
       trial.restart_reason ==
       "its attempt that was to end had not, 2.0 s after it was told to; its processes were ended");
 }
+
+}  // namespace late_end_test

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace model_search_test {
+
 using namespace troupe;
 
 namespace {
@@ -90,3 +92,5 @@ TEST_CASE("a searcher that cannot say how many trials it wants needs .trials",
       tune::run<train>(wanted),
       "tune: .trials is 0, and tune::tpe walks no grid that would say how many; give .trials");
 }
+
+}  // namespace model_search_test

@@ -7,6 +7,8 @@
 
 #include "support/temporary_folder.hpp"
 
+namespace replay_test {
+
 using namespace troupe;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("a replay of what is not there, or with a search of its own, is refuse
   std::ofstream(found.folder() / "pbt.jsonl", std::ios::app) << "{\"to\":9}\n";
   CHECK_THROWS_WITH(tune::replay<sums>(found.folder(), 0), Contains("pbt.jsonl, line "));
 }
+
+}  // namespace replay_test

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include <catch2/catch.hpp>
 
 #include <troupe/tune/simulate.hpp>
 
 #include "support/hand_made_trials.hpp"
+
+namespace asha_promotion_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -38,10 +41,12 @@ std::size_t trained_to(const Preview<Row>& preview, std::int64_t t) {
       preview.results.trials(), t, [](const auto& result) { return result.trial.t; }));
 }
 
-Preview<Row> by_row(std::int64_t count, AshaOptions options, std::size_t gangs = 1) {
-  return simulate<Row>(
-      rows(count, options),
-      {.curve = [](const Row& row, auto) { return 0.01 * (1.0 + row.row); }, .gangs = gangs});
+Preview<Row> by_row(std::int64_t count, AshaOptions options, std::size_t gangs = 1,
+                    std::int64_t reports = 100) {
+  return simulate<Row>(rows(count, options),
+                       {.curve = [](const Row& row, auto) { return 0.01 * (1.0 + row.row); },
+                        .reports = reports,
+                        .gangs = gangs});
 }
 
 AshaPromotion min_loss(AshaOptions options) { return {options, {"loss", Min}, 1}; }
@@ -69,6 +74,25 @@ TEST_CASE("of twelve trials eight train to the first rung, three to the second a
   }
 }
 
+TEST_CASE("a preview prints the rungs and the budget", "[tune][asha][promotion][simulate]") {
+  std::ostringstream text;
+  text << by_row(12, {.max_t = 9, .eta = 3});
+  CHECK_THAT(text.str(), Catch::Contains("    rung 0 (t=1): 12 judged"));
+  // Each of the four at the second rung and the one at the last was launched once more.
+  CHECK_THAT(text.str(), Catch::Contains("\n  trained 26 steps in 17 launches; the places were "
+                                         "busy 100 % of the time\n"));
+}
+
+// The same vector with the lengths that it was published with.
+TEST_CASE("of twelve trials the best runs to 9000, three more to 3000 and eight to 1000",
+          "[tune][asha][promotion]") {
+  const auto preview = by_row(12, {.max_t = 9000, .eta = 3, .grace = 1000}, 1, 9000);
+  CHECK(trained_to(preview, 1000) == 8);
+  CHECK(trained_to(preview, 3000) == 3);
+  CHECK(trained_to(preview, 9000) == 1);
+  CHECK(preview.steps == 8 * 1000 + 3 * 3000 + 9000);
+}
+
 TEST_CASE("max_t is the last rung also where it is no power of eta", "[tune][asha][promotion]") {
   const auto times = [](AshaOptions options) {
     std::vector<std::int64_t> all;
@@ -78,6 +102,8 @@ TEST_CASE("max_t is the last rung also where it is no power of eta", "[tune][ash
   using Times = std::vector<std::int64_t>;
   CHECK(times({.max_t = 50, .eta = 3}) == Times{1, 3, 9, 27, 50});
   CHECK(times({.max_t = 81, .eta = 3}) == Times{1, 3, 9, 27, 81});
+  CHECK(times({.max_t = 900, .eta = 3, .grace = 100}) == Times{100, 300, 900});
+  CHECK(times({.max_t = 10, .eta = 2}) == Times{1, 2, 4, 8, 10});
   CHECK(times({.max_t = 50, .eta = 4, .brackets = 2}) == Times{1, 4, 16, 50, 4, 16, 50});
   CHECK(times({.max_t = 1}) == Times{1});
   const auto preview = by_row(243, {.max_t = 50, .eta = 3}, 8);
@@ -95,6 +121,53 @@ TEST_CASE("a trial that would be promoted at once trains on in its place",
   CHECK(pauses(trials.report(asha, 3, 1, 6)));    // now the one before it may
   CHECK(trials.place(asha) == TrialId{2});
   CHECK(goes_on(trials.report(asha, 4, 1, 1)));
+}
+
+TEST_CASE("who pauses, is promoted or goes on is told place and number",
+          "[tune][asha][promotion]") {
+  auto asha = min_loss({.max_t = 9, .eta = 3});
+  HandMadeTrials trials;
+  CHECK(why_of(trials.report(asha, 0, 1, 0.5)) ==
+        "paused at rung 0 (t=1): loss 0.5 is place 1 of 1, the best 0 go on");
+  CHECK(why_of(trials.report(asha, 1, 1, kNan)) ==
+        "paused at rung 0 (t=1): loss (not finite) is place 2 of 2, the best 0 go on");
+  CHECK(why_of(trials.report(asha, 2, 1, 0.25)) ==
+        "promoted from rung 0 (t=1): loss 0.25 is place 1 of 3, the best 1 go on");
+  for (TrialId id = 3; id < 6; ++id)
+    trials.report(asha, id, 1, 0.5 + 0.125 * static_cast<double>(id));
+  REQUIRE(trials.place(asha) == TrialId{0});
+  CHECK(trials.resumed.why ==
+        "promoted from rung 0 (t=1): loss 0.5 is place 2 of 6, the best 2 go on");
+  CHECK(trials.resumed.rung == 0);
+}
+
+TEST_CASE("who goes on so that one trial is trained to its end is told so",
+          "[tune][asha][promotion]") {
+  auto asha = min_loss({.max_t = 9, .eta = 3});
+  HandMadeTrials trials;
+  trials.report(asha, 0, 1, 0.5);
+  trials.report(asha, 1, 1, 0.75);
+  trials.to_come = 0;
+  REQUIRE(trials.place(asha) == TrialId{0});
+  CHECK(trials.resumed.why ==
+        "goes on from rung 0 (t=1): loss 0.5 is place 1 of 2, the best 0 go on; nothing else runs, "
+        "and nobody has trained to max_t=9");
+}
+
+TEST_CASE("with several brackets a reason of promotion says which one was drawn",
+          "[tune][asha][promotion]") {
+  auto asha = min_loss({.max_t = 9, .eta = 3, .brackets = 2});
+  HandMadeTrials trials;
+  std::size_t second = 0;
+  for (TrialId id = 0; id < 20; ++id) {
+    const auto why = why_of(trials.report(asha, id, 3, 0.5));
+    const bool is_second = why.find("rung 0 (t=3) of bracket 1: ") != std::string::npos;
+    const bool is_first = why.find("rung 1 (t=3) of bracket 0: ") != std::string::npos;
+    CHECK(is_first != is_second);
+    if (is_second) ++second;
+  }
+  CHECK(second > 0);
+  CHECK(second < 20);
 }
 
 TEST_CASE("a free place goes to the highest rung, there to the best, of equals to the first",
@@ -197,3 +270,5 @@ TEST_CASE("asha with promotion goes on from its saved state as it would have",
   CHECK_THROWS_AS(asha.load(R"({"scheduler":"asha"})"), std::invalid_argument);
   CHECK_THROWS_AS(asha.load("{"), std::invalid_argument);
 }
+
+}  // namespace asha_promotion_test

@@ -1,5 +1,6 @@
 #include <troupe/tune/schedulers/asha.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -7,6 +8,8 @@
 #include <catch2/catch.hpp>
 
 #include "support/scheduler.hpp"
+
+namespace asha_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -107,6 +110,42 @@ TEST_CASE("a stop says where, by how much and against how many", "[tune][asha]")
         "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.766667, the best 1/3 of 9");
 }
 
+TEST_CASE("a trial that passes is told by which numbers", "[tune][asha]") {
+  auto asha = max_accuracy({.max_t = 27, .eta = 3});
+  CHECK(why_of(on_report(asha, 0, 1, accuracy(0.5))) ==
+        "passed rung 0 (t=1): accuracy 0.5 is the first there");
+  CHECK(why_of(on_report(asha, 1, 1, accuracy(0.5))) ==
+        "passed rung 0 (t=1): accuracy 0.5 is not below the cutoff 0.5, the value of the only "
+        "trial before it");
+  CHECK(why_of(on_report(asha, 2, 1, accuracy(0.75))) ==
+        "passed rung 0 (t=1): accuracy 0.75 is not below the cutoff 0.5, the best 1/3 of 2");
+  CHECK(why_of(on_report(asha, 2, 2, accuracy(0.75))).empty());
+}
+
+TEST_CASE("with several brackets the reasons say which one was drawn", "[tune][asha]") {
+  auto asha = max_accuracy({.max_t = 100, .eta = 4, .brackets = 2});
+  std::array<int, 2> drawn{};
+  for (TrialId trial = 0; trial < 40; ++trial) {
+    const auto first = why_of(on_report(asha, trial, 1, accuracy(0.5)));
+    const auto later = why_of(on_report(asha, trial, 4, accuracy(0.5)));
+    const bool is_second = first == "in bracket 1 of 2, as drawn: judged at t=4, 16, 64";
+    ++drawn[is_second ? 1 : 0];
+    if (!is_second) CHECK_THAT(first, Catch::StartsWith("passed rung 0 (t=1) of bracket 0: "));
+    CHECK_THAT(later, Catch::StartsWith(is_second ? "passed rung 0 (t=4) of bracket 1: "
+                                                  : "passed rung 1 (t=4) of bracket 0: "));
+  }
+  CHECK(drawn[0] > 0);
+  CHECK(drawn[1] > 0);
+}
+
+TEST_CASE("a stop by the second trial of a rung names what the first one had", "[tune][asha]") {
+  auto asha = max_accuracy({.max_t = 27, .eta = 3});
+  on_report(asha, 0, 1, accuracy(0.5));
+  CHECK(why_of(on_report(asha, 1, 1, accuracy(0.41))) ==
+        "stopped at rung 0 (t=1): accuracy 0.41 is below the cutoff 0.5, the value of the only "
+        "trial before it");
+}
+
 TEST_CASE("Ray's own vectors hold", "[tune][asha]") {
   SECTION("a grace period and a reduction factor of 3") {
     auto asha = max_accuracy({.max_t = 100, .eta = 3, .grace = 3});
@@ -170,6 +209,32 @@ TEST_CASE("brackets are drawn by a softmax over their rungs, from the seed and t
   CHECK(static_cast<double>(rungs[8].reached) / trials == Approx(.0900).margin(.015));
 }
 
+// Reference probabilities of a softmax over the numbers of rungs.
+TEST_CASE("two and five brackets are drawn as often as the reference says", "[tune][asha]") {
+  constexpr int trials = 20'000;
+  const auto parts = [](AshaOptions options, std::int64_t t) {
+    auto asha = max_accuracy(options, 7);
+    for (TrialId trial = 0; trial < trials; ++trial) on_report(asha, trial, t, accuracy(0));
+    std::vector<double> parts;
+    for (const auto& rung : asha.rungs())
+      if (rung.t == t) parts.push_back(static_cast<double>(rung.reached) / trials);
+    return parts;
+  };
+  // 4 and 3 rungs.
+  const auto two = parts({.max_t = 100, .eta = 4, .brackets = 2}, 64);
+  REQUIRE(two.size() == 2);
+  CHECK(two[0] == Approx(.7311).margin(.012));
+  CHECK(two[1] == Approx(.2689).margin(.012));
+  // 5 to 1 rungs.
+  const auto five = parts({.max_t = 1000, .eta = 4, .brackets = 5}, 256);
+  REQUIRE(five.size() == 5);
+  CHECK(five[0] == Approx(.6364).margin(.013));
+  CHECK(five[1] == Approx(.2341).margin(.012));
+  CHECK(five[2] == Approx(.0861).margin(.008));
+  CHECK(five[3] == Approx(.0317).margin(.005));
+  CHECK(five[4] == Approx(.0117).margin(.003));
+}
+
 TEST_CASE("at every moment a saved scheduler goes on as the one that saved it", "[tune][asha]") {
   const auto seed = GENERATE(range(1u, 21u));
   CAPTURE(seed);
@@ -220,3 +285,5 @@ TEST_CASE("a scheduler refuses the state of another and what is no state", "[tun
   torn.replace(torn.find("scores"), 6, "scares");
   CHECK_THROWS_AS(asha.load(torn), std::invalid_argument);
 }
+
+}  // namespace asha_test

@@ -8,6 +8,8 @@
 
 #include "schedulers/truncation.hpp"
 
+namespace explore_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -97,3 +99,5 @@ TEST_CASE("fields that are not mutated keep the donor's value, and one that it l
   CHECK(mutate[1].domain.contains(config[3].second));
   CHECK(explored(donor, {mutate, 0, kFactors}, 1, 1) == config);
 }
+
+}  // namespace explore_test

@@ -9,6 +9,8 @@
 
 #include "support/hand_made_trials.hpp"
 
+namespace hyperband_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -65,6 +67,27 @@ TEST_CASE("the brackets of hyperband are those of the paper", "[tune][hyperband]
   CHECK(min_loss({.max_t = 50, .eta = 3}).band()[0].t == Times{1, 5, 16, 50});
 }
 
+// Rungs that count down from max_t, as a published implementation has them: 3 rungs of 900 by 3, 4 of
+// 10 by 2. Of 810 the bracket with four halvings begins at 10, and the last one with 810.
+TEST_CASE("hyperband's rungs count down from max_t where that is no power of eta",
+          "[tune][hyperband]") {
+  const auto with_rungs = [](HyperBandOptions options, std::size_t rungs) {
+    const auto hyperband = min_loss(options);
+    const auto& band = hyperband.band();
+    return *std::ranges::find(band, rungs, [](const auto& plan) { return plan.t.size(); });
+  };
+  CHECK(with_rungs({.max_t = 900, .eta = 3}, 3).t == Times{100, 300, 900});
+  CHECK(with_rungs({.max_t = 10, .eta = 2}, 4).t == Times{1, 2, 5, 10});
+  const HyperBandOptions large{.max_t = 810, .eta = 3};
+  REQUIRE(min_loss(large).band().size() == 7);
+  CHECK(with_rungs(large, 7).t == Times{1, 3, 10, 30, 90, 270, 810});
+  CHECK(with_rungs(large, 7).trials == Counts{729, 243, 81, 27, 9, 3, 1});
+  CHECK(with_rungs(large, 5).t == Times{10, 30, 90, 270, 810});
+  CHECK(with_rungs(large, 5).trials == Counts{114, 38, 12, 4, 1});  // 7/5 * 81, rounded up
+  CHECK(with_rungs(large, 1).t == Times{810});
+  CHECK(with_rungs(large, 1).trials == Counts{7});
+}
+
 TEST_CASE("a whole band trains as many trials to each rung as it plans", "[tune][hyperband]") {
   for (const std::size_t gangs : {1, 7, 200}) {
     CAPTURE(gangs);
@@ -94,13 +117,19 @@ TEST_CASE("a rung is judged once all have come, also those that fail on the way"
   auto hyperband = min_loss({.max_t = 3, .eta = 3});  // three begin, one goes on, two at 3
   REQUIRE(hyperband.band()[0].trials == Counts{3, 1});
   HandMadeTrials trials;
-  CHECK(trials.report(hyperband, 0, 1, 1).index() == Decision(Pause{}).index());
+  const auto paused = trials.report(hyperband, 0, 1, 1);
+  CHECK(paused.index() == Decision(Pause{}).index());
+  CHECK(why_of(paused) ==
+        "paused at rung 0 (t=1) of bracket 0: loss 1 is place 1 of the 1 that have come");
   CHECK_FALSE(trials.place(hyperband));
   trials.report(hyperband, 1, 1, kNan);
   CHECK_FALSE(trials.place(hyperband));
   trials.begin(2);
   trials.end(hyperband, 2, Status::Errored);
   CHECK(trials.place(hyperband) == TrialId{0});
+  CHECK(trials.resumed.why ==
+        "goes on from rung 0 (t=1) of bracket 0: loss 1 is among the best 1 of 3");
+  CHECK(trials.resumed.rung == 0);
   CHECK_FALSE(trials.place(hyperband));
   CHECK(finishes(trials.report(hyperband, 0, 3, 1)));
 }
@@ -161,3 +190,5 @@ TEST_CASE("hyperband refuses options that make no sense", "[tune][hyperband]") {
   CHECK_THROWS_WITH(hyperband({.max_t = 0}), Catch::Contains("max_t=0"));
   CHECK_THROWS_WITH(hyperband({.max_t = 9, .eta = 1}), Catch::Contains("eta=1"));
 }
+
+}  // namespace hyperband_test

@@ -6,6 +6,8 @@
 
 #include "support/scheduler.hpp"
 
+namespace median_stopping_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -34,9 +36,16 @@ TEST_CASE("a trial below the median of the others' averages is stopped, and says
   run_side_by_side(rule, {10, 10, 10}, 1);
   const auto stopped = report(rule, 3, 1, 9);
   CHECK(stops(stopped));
-  CHECK(why_of(stopped) ==
-        "stopped at t=1: its best score 9 is below the median 10 of the others' averages");
-  CHECK(goes_on(report(rule, 4, 1, 10)));  // not strictly worse
+  CHECK(
+      why_of(stopped) ==
+      "stopped at t=1: its best score 9 is below the median 10 of the averages of 3 other trials");
+  const auto equal = report(rule, 4, 1, 10);  // not strictly worse
+  CHECK(goes_on(equal));
+  CHECK(why_of(equal) ==
+        "goes on at t=1: its best score 10 is not below the median 10 of the averages of 4 other "
+        "trials");
+  CHECK(why_of(report(rule, 4, 2, 10)) ==
+        "not judged at t=2: 0 other trials came so far, and it takes 3");
 }
 
 TEST_CASE("the best value of a trial counts, and the average of the others until then",
@@ -99,7 +108,7 @@ TEST_CASE("a minimum is judged the other way round", "[tune][median]") {
   CHECK(goes_on(report(rule, 0, 1, 1)));
   const auto stopped = report(rule, 1, 1, 2);
   CHECK(why_of(stopped) ==
-        "stopped at t=1: its best score 2 is above the median 1 of the others' averages");
+        "stopped at t=1: its best score 2 is above the median 1 of the averages of 1 other trial");
 }
 
 TEST_CASE("median stopping goes on from its saved state", "[tune][median]") {
@@ -117,3 +126,5 @@ TEST_CASE("median stopping refuses options that make no sense", "[tune][median]"
   CHECK_THROWS_WITH(median_stopping({.grace = 0}), Catch::Contains("grace=0"));
   CHECK_THROWS_WITH(median_stopping({.min_samples = 0}), Catch::Contains("min_samples=0"));
 }
+
+}  // namespace median_stopping_test

@@ -11,6 +11,8 @@
 #include "schedulers/pb2/time_varying.hpp"
 #include "support/toy.hpp"
 
+namespace pb2_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -359,3 +361,5 @@ TEST_CASE("options of PB2 that can not be are refused with what is wrong", "[tun
   CHECK_THROWS_WITH(pb2({.interval = 1, .mutate = {{"lr", uniform(1, 1)}}}),
                     Contains("'lr' has a single value"));
 }
+
+}  // namespace pb2_test

@@ -6,7 +6,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "support/scheduler.hpp"
 #include "support/toy.hpp"
+
+namespace pbt_test {
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -80,7 +83,6 @@ class Members {
   std::vector<Trial> trials_;
 };
 
-bool goes_on(const Decision& decision) { return std::holds_alternative<GoOn>(decision); }
 bool pauses(const Decision& decision) { return std::holds_alternative<Pause>(decision); }
 
 }  // namespace
@@ -116,15 +118,16 @@ TEST_CASE(
     "[tune][pbt]") {
   Members members(2, {.interval = 3, .burn_in = 5});
   for (std::int64_t t = 1; t <= 4; ++t) CHECK(members.report(0, t, 0.9).index() == 0);
-  CHECK(why_of(members.report(0, 5, 0.9)) == "judged at t=5");
+  CHECK(why_of(members.report(0, 5, 0.9)) == "judged: accuracy 0.9 at t=5 is place 1 of 1");
   CHECK(goes_on(members.report(1, 4, 0.1)));
   const auto decision = members.report(1, 5, 0.1);
   REQUIRE(std::holds_alternative<Exploit>(decision));
   CHECK(std::get<Exploit>(decision).donor == 0);
   CHECK(std::get<Exploit>(decision).checkpoint == "0@5");
-  CHECK(why_of(decision) == "accuracy 0.1 at t=5, trial 0 has 0.9 at t=5");
+  CHECK(why_of(decision) == "accuracy 0.1 at t=5 is place 2 of 2, trial 0 has 0.9 at t=5");
   CHECK(why_of(members.report(0, 6, 0.9)).empty());
-  CHECK(why_of(members.report(0, 8, 0.9)) == "judged at t=8");
+  CHECK(why_of(members.report(0, 8, 0.9)) ==
+        "judged: accuracy 0.9 at t=8 is place 1 of 2, the last 1 take over");
 }
 
 TEST_CASE(
@@ -155,7 +158,8 @@ TEST_CASE("after a takeover a member is judged an interval after its donor was (
   REQUIRE(std::holds_alternative<Exploit>(members.report(1, 4, 0.1)));
   CHECK(members[1].t == 6);
   for (std::int64_t t = 7; t <= 9; ++t) CHECK(why_of(members.report(1, t, 0.95)).empty());
-  CHECK(why_of(members.report(1, 10, 0.95)) == "judged at t=10");
+  CHECK(why_of(members.report(1, 10, 0.95)) ==
+        "judged: accuracy 0.95 at t=10 is place 1 of 2, the last 1 take over");
 }
 
 TEST_CASE("a value that is not finite is the worst and never a donor's (rules 1, 3)",
@@ -324,3 +328,5 @@ TEST_CASE("options of a population that can not be are refused with what is wron
   CHECK_THROWS_WITH(pbt({.interval = 1, .mutate = {kMutate[0], kMutate[0]}}),
                     Contains("field 'lr' stands twice"));
 }
+
+}  // namespace pbt_test

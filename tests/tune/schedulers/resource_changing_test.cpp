@@ -7,6 +7,8 @@
 
 #include "support/recording.hpp"
 
+namespace resource_changing_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -51,7 +53,7 @@ TEST_CASE("a trial grows into what others have left, at its next checkpoint",
   CHECK(std::holds_alternative<GoOn>(reported(experiment, 0, 3, "")));  // it would lose that step
   const auto decision = reported(experiment, 0, 4, "later");
   REQUIRE(std::holds_alternative<Pause>(decision));
-  CHECK(why_of(decision) == "grows from 2 to 4 workers, which are free");
+  CHECK(why_of(decision) == "grows from 2 to 4 workers, which are free: 5 for 1 trial");
   experiment.ended(0, Seconds(4));
   grown = launched(experiment);
   CHECK(grown.workers == 4);  // .most
@@ -71,7 +73,8 @@ TEST_CASE("nobody grows while a trial is to come, and by less than a factor",
   CHECK(std::holds_alternative<GoOn>(reported(experiment, 0, 2)));  // 5 / 2 is one gang of two
   experiment.ended(2, Seconds(2));
   const auto decision = reported(experiment, 0, 3);
-  CHECK(why_of(decision) == "grows from 2 to 4 workers, which are free");  // a multiple of two
+  CHECK(why_of(decision) ==  // a multiple of two
+        "grows from 2 to 4 workers, which are free: 5 for 1 trial");
 }
 
 TEST_CASE("a trial whose larger gang cannot be had goes on in its first size, however often",
@@ -140,3 +143,5 @@ TEST_CASE("sizes that cannot be are refused with their values", "[tune][resource
   CHECK_THROWS_WITH(resource_changing(population, {.total = 8})({"loss", Min}, 1),
                     Catch::Contains("its trials keep their size"));
 }
+
+}  // namespace resource_changing_test

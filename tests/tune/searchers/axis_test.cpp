@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace axis_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -137,3 +139,5 @@ TEST_CASE("the coordinate of a normal distribution is the part of it that is low
   CHECK(rounded.value_at(0.5) == Scalar(0.0));
   CHECK(rounded.value_at(0.75) == Scalar(0.5));
 }
+
+}  // namespace axis_test

@@ -5,6 +5,8 @@
 #include "searchers/bohb/density.hpp"
 #include "support/search_runs.hpp"
 
+namespace bohb_model_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -163,3 +165,5 @@ TEST_CASE("BOHB's model refuses options and states of others", "[tune][bohb]") {
   const auto searcher = made({}, kSpace), other = made({.good = 0.2}, kSpace);
   CHECK_THROWS_WITH(other->load(searcher->save()), Catch::Contains("good"));
 }
+
+}  // namespace bohb_model_test

@@ -4,6 +4,8 @@
 
 #include "searchers/cmaes/margin.hpp"
 
+namespace cma_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("CMA-ES turns along a narrow valley and finds its lowest place", "[tun
   CHECK(cma.state().mean[0] == Approx(0.7).margin(1e-5));
   CHECK(cma.state().mean[1] == Approx(0.6).margin(1e-5));
 }
+
+}  // namespace cma_test

@@ -7,6 +7,8 @@
 
 #include "support/search_runs.hpp"
 
+namespace cmaes_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -213,3 +215,5 @@ TEST_CASE("CMA-ES refuses the state of another search", "[tune][cmaes]") {
   broken.replace(broken.find("\"mean\""), 6, "\"maen\"");
   CHECK_THROWS_AS(searcher->load(broken), std::invalid_argument);
 }
+
+}  // namespace cmaes_test

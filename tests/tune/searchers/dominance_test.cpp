@@ -8,6 +8,8 @@
 
 #include "objectives/front.hpp"
 
+namespace dominance_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("the front of a run with one objective are its best trials", "[tune][p
   CHECK(pareto_front(trials, {"loss", Min}, {}) == std::vector<TrialId>{1, 3});
   CHECK(pareto_front(trials, {"loss", Max}, {}) == std::vector<TrialId>{0});
 }
+
+}  // namespace dominance_test

@@ -14,6 +14,8 @@
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/tpe.hpp>
 
+namespace every_domain_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("TPE learns from ordinals and normal distributions", "[tune][tpe]") {
   CAPTURE(first, last);
   CHECK(last < 0.6 * first);
 }
+
+}  // namespace every_domain_test

@@ -7,6 +7,8 @@
 
 #include "support/search_runs.hpp"
 
+namespace gaussian_process_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -187,3 +189,5 @@ TEST_CASE("a Gaussian process ends with its trials", "[tune][gp]") {
   CHECK(searcher->size() == 3);
   CHECK(std::holds_alternative<NoMore>(searcher->suggest(3)));
 }
+
+}  // namespace gaussian_process_test

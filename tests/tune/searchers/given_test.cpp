@@ -11,6 +11,8 @@
 
 #include "searchers/given.hpp"
 
+namespace given_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -101,9 +103,18 @@ TEST_CASE("a search that learns begins with the results that are known", "[tune]
 TEST_CASE("what is given has to be in the space", "[tune][given]") {
   auto with = options();
   with.first = {{.x = 2, .layers = 1}};
-  CHECK_THROWS_WITH(search(with), "field 'x' holds a value that is not in uniform(-1, 1)");
+  CHECK_THROWS_WITH(search(with),
+                    "tune: .first[0]: field 'x' holds 2, which is not in uniform(-1, 1); give it a "
+                    "value of its domain, or widen that in .space");
   with.first = {{.kind = "c"}};
-  CHECK_THROWS_WITH(search(with), "field 'kind' holds a value that is not in choice(a, b)");
+  CHECK_THROWS_WITH(search(with),
+                    Catch::StartsWith("tune: .first[0]: field 'kind' holds c, which is not in "
+                                      "choice(a, b)"));
+  with.first = {{.x = 0.5}};
+  with.known = {{{.x = 0.5}, 1.0}, {{.layers = 100}, 2.0}};
+  CHECK_THROWS_WITH(search(with), Catch::StartsWith("tune: .known[1]: field 'layers' holds 100, "
+                                                    "which is not in log_integer(1, 64)"));
+  with.known.clear();
   with.first.assign(13, {});
   CHECK_THROWS_WITH(search(with), "tune: .first has 13 configurations, and .trials is 12");
 }
@@ -127,3 +138,5 @@ TEST_CASE("a search with given trials goes on from its saved state", "[tune][giv
   CHECK(std::holds_alternative<NoMore>(never_saved.suggest(20)));
   CHECK_THROWS_WITH(begin(0.2).load(never_saved.save()), Catch::Contains(".first and .known are"));
 }
+
+}  // namespace given_test

@@ -4,6 +4,8 @@
 
 #include "searchers/gp/lbfgs.hpp"
 
+namespace gp_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -208,3 +210,5 @@ TEST_CASE("the improvement is climbed to its top along numbers and categories al
   CHECK(x[1] == 0.75);
   CHECK(x[0] == Approx(0.62).margin(0.03));
 }
+
+}  // namespace gp_test

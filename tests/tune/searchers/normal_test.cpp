@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace normal_test {
+
 using namespace troupe::tune;
 
 // The figures were computed with 50 digits.
@@ -105,3 +107,5 @@ TEST_CASE("draws of a normal have its mean and deviation", "[tune][normal]") {
   CHECK(sum / draws == Approx(0).margin(0.015));
   CHECK(squares / draws == Approx(1).margin(0.02));
 }
+
+}  // namespace normal_test

@@ -10,6 +10,8 @@
 #include "searchers/nsga2/variation.hpp"
 #include "support/several_objectives.hpp"
 
+namespace nsga2_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -265,3 +267,5 @@ TEST_CASE("NSGA-II ends with its trials, and refuses what it has no use for", "[
   CHECK_THROWS_WITH(nsga2({.mutation = -1}), Catch::Contains(".mutation is -1, 0 to 1"));
   CHECK_THROWS_WITH(nsga2({.mutation_index = kNan}), Catch::Contains(".mutation_index is nan"));
 }
+
+}  // namespace nsga2_test

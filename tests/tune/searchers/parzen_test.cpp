@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace parzen_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -135,6 +137,28 @@ TEST_CASE("integers that are many have nearly the densities of real numbers", "[
   CHECK(at(many) + std::log(200'000) == Approx(at(real)).epsilon(1e-3));
 }
 
+TEST_CASE("narrowing divides the widths of the kernels of trials, not the prior's", "[tune][tpe]") {
+  const Axis axis({"x", uniform(0, 1)});
+  const Axis* const axes[] = {&axis};
+  const AxisSample sample{.coordinates = {0.3}, .sorted = {0}};
+  const auto truncated = [](double x, double mean, double deviation) {
+    const auto below = [&](double at) {
+      return 0.5 * std::erfc((mean - at) / deviation / std::sqrt(2.0));
+    };
+    const double z = (x - mean) / deviation;
+    return std::exp(-0.5 * z * z) / (deviation * std::sqrt(2 * std::acos(-1.0))) /
+           (below(1) - below(0));
+  };
+  for (const double narrowing : {1.0, 2.0}) {
+    const ParzenEstimator density(axes, std::span(&sample, 1), narrowing);
+    for (const double x : {0.3, 0.5, 0.9}) {
+      CAPTURE(narrowing, x);
+      const double expected = 0.5 * truncated(x, 0.3, 0.7 / narrowing) + 0.5 * truncated(x, 0.5, 1);
+      CHECK(density.log_density(std::vector{x}) == Approx(std::log(expected)).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("TPE draws what its densities say", "[tune][tpe]") {
   const auto density = estimator(40, {2, 3});
   std::map<std::vector<double>, int> counts;
@@ -164,3 +188,5 @@ TEST_CASE("TPE draws real numbers as its densities say", "[tune][tpe]") {
     CHECK(std::abs(counts[part] - expected) < 5 * std::sqrt(expected));
   }
 }
+
+}  // namespace parzen_test

@@ -8,6 +8,8 @@
 #include "searchers/quasi_random/sequences.hpp"
 #include "support/search_runs.hpp"
 
+namespace quasi_random_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -195,3 +197,5 @@ TEST_CASE("a quasi-random search of too many fields is refused", "[tune][sobol][
                     "tune::sobol searches at most 3667 fields; the space has 3668");
   CHECK_NOTHROW(sobol()(setup(cube(3667, 0, 1)))->suggest(3));
 }
+
+}  // namespace quasi_random_test

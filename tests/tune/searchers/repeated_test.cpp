@@ -12,6 +12,8 @@
 
 #include "support/search_runs.hpp"
 
+namespace repeated_test {
+
 using namespace troupe;
 using namespace troupe::tune;
 
@@ -161,3 +163,5 @@ TEST_CASE("repeats and batches of nothing are refused", "[tune][repeated]") {
   CHECK_THROWS_WITH(repeated({}, 0), "tune::repeated: .times is 0, at least 1");
   CHECK_THROWS_WITH(batched({}, 0), "tune::batched: .size is 0, at least 1");
 }
+
+}  // namespace repeated_test

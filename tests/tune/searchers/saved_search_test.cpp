@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace saved_search_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -40,6 +42,15 @@ TEST_CASE("a state of another search is refused with what differs", "[tune][sear
   CHECK_THROWS_WITH(loaded(other), Catch::StartsWith("saved by another search: space is {\"batch"));
 }
 
+TEST_CASE("a search takes up the state of one with fewer trials, and of none with more",
+          "[tune][searcher]") {
+  auto other = setup();
+  other.trials = 12;
+  CHECK(loaded(other).at("state") == 7);
+  other.trials = 21;
+  CHECK_THROWS_WITH(loaded(other), "saved by another search: trials is 21 there, 20 here");
+}
+
 TEST_CASE("what is no searcher's state is refused", "[tune][searcher]") {
   const auto identity = search_identity("tpe", setup());
   const auto take_up = [](const Json& json) { json.at("trials_seen").get<int>(); };
@@ -50,3 +61,5 @@ TEST_CASE("what is no searcher's state is refused", "[tune][searcher]") {
   CHECK_THROWS_WITH(load_search(dump(identity), identity, take_up),
                     Catch::StartsWith("not a searcher's state: "));
 }
+
+}  // namespace saved_search_test

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace searcher_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_CASE("a search takes up its own state and refuses another's", "[tune][searc
   CHECK_THROWS_AS(other.load(one.save()), std::invalid_argument);
   CHECK_THROWS_AS(other.load("{"), std::invalid_argument);
 }
+
+}  // namespace searcher_test

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace tpe_history_test {
+
 using namespace troupe::tune;
 
 namespace {
@@ -22,6 +24,16 @@ TpeHistory six() {
 }
 
 }  // namespace
+
+TEST_CASE("as many trials count as good for TPE as Optuna's gamma says", "[tune][tpe]") {
+  // min(ceil(0.1 n), 25)
+  for (const auto& [finished, good] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {0, 0}, {1, 1}, {10, 1}, {11, 2}, {100, 10}, {241, 25}, {250, 25}, {1000, 25}}) {
+    CAPTURE(finished);
+    CHECK(good_count(finished, 0.1, 25) == good);
+  }
+  CHECK(good_count(100, 0.15, 25) == 15);
+}
 
 TEST_CASE("TPE's good trials are complete ones by value, then stopped ones by length",
           "[tune][tpe]") {
@@ -45,3 +57,5 @@ TEST_CASE("TPE's trials are sorted by each coordinate", "[tune][tpe]") {
   history.begin({0.4});
   CHECK(history.sorted(0) == Numbers{5, 4, 3, 2, 1, 6, 0});
 }
+
+}  // namespace tpe_history_test

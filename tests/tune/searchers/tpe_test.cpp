@@ -6,8 +6,11 @@
 #include <string_view>
 
 #include <catch2/catch.hpp>
+#include <troupe/tune/searchers/quasi_random.hpp>
 
 #include "support/search_runs.hpp"
+
+namespace tpe_test {
 
 using namespace troupe::tune;
 
@@ -82,14 +85,31 @@ double spread(bool constant_liar) {
 
 }  // namespace
 
-TEST_CASE("TPE begins with the configurations of a random search", "[tune][tpe]") {
+TEST_CASE("TPE begins with the points of a scrambled Sobol sequence", "[tune][tpe]") {
   const auto searcher = tpe({.startup_trials = 6})(setup(kMixed));
-  RandomSearcher random(kMixed, 1, 1000);
+  const auto points = sobol()(setup(kMixed));
   for (TrialId trial = 0; trial < 12; ++trial) {
     const auto configuration = suggested(*searcher, trial);
-    CHECK((configuration == suggested(random, trial)) == (trial < 6));
+    CHECK((configuration == suggested(*points, trial)) == (trial < 6));
     end_with(*searcher, trial, mixed_loss(configuration));
   }
+}
+
+TEST_CASE("TPE begins at random in a space of more fields than a Sobol sequence has dimensions",
+          "[tune][tpe]") {
+  const auto space = cube(3668, 0, 1);
+  const auto searcher = tpe()(setup(space));
+  RandomSearcher random(space, 1, 1000);
+  CHECK(suggested(*searcher, 0) == suggested(random, 0));
+}
+
+TEST_CASE("TPE's candidates and narrowing are those that its model does best with", "[tune][tpe]") {
+  const auto suggested_after = [](TpeOptions options) {
+    return suggested(*after(15, options, test_functions()[0].space), 15);
+  };
+  CHECK(suggested_after({}) == suggested_after({.candidates = 48, .narrowing = 1.1}));
+  CHECK(suggested_after({.multivariate = false}) ==
+        suggested_after({.candidates = 10, .multivariate = false, .narrowing = 1.25}));
 }
 
 TEST_CASE("TPE that is loaded decides like TPE that was never saved", "[tune][tpe]") {
@@ -246,6 +266,7 @@ TEST_CASE("TPE without startup trials begins with its prior", "[tune][tpe]") {
 TEST_CASE("options that TPE can not have are refused", "[tune][tpe]") {
   CHECK_THROWS_WITH(tpe({.candidates = 0}), "tune::tpe: .candidates is 0, at least 1");
   CHECK_THROWS_WITH(tpe({.gamma = 1.5}), "tune::tpe: .gamma is 1.5, above 0 and at most 1");
+  CHECK_THROWS_WITH(tpe({.narrowing = 0.0}), "tune::tpe: .narrowing is 0, above 0");
   CHECK_THROWS_WITH(tpe({.most_good = 0}), "tune::tpe: .most_good is 0, at least 1");
   CHECK_THROWS_WITH(
       tpe()(setup(kMixed, 1, 0)),
@@ -261,3 +282,5 @@ TEST_CASE("TPE refuses a state of another search", "[tune][tpe]") {
   CHECK_THROWS_WITH(tpe()(setup(kMixed))->load("{\"searcher\":\"random\"}"),
                     "saved by another search: searcher is \"random\" there, \"tpe\" here");
 }
+
+}  // namespace tpe_test

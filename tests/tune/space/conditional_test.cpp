@@ -8,6 +8,8 @@
 #include "run/prepare.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace conditional_test {
+
 namespace tune = troupe::tune;
 using namespace troupe::tune;
 
@@ -167,3 +169,5 @@ TEST_CASE("a function of the configuration that gives nothing of use is refused 
   CHECK_THROWS_WITH(tune::run<reports_loss>(wanted),
                     Catch::Contains("field 'lr'") && Catch::Contains("a typo"));
 }
+
+}  // namespace conditional_test

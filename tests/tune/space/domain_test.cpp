@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace domain_test {
+
 using namespace troupe::tune;
 using Catch::Matchers::Equals;
 
@@ -193,3 +195,5 @@ TEST_CASE("steps and deviations that can not be are refused", "[tune][domain]") 
   CHECK_THROWS_WITH(ordinal(std::vector<Scalar>{}),
                     Equals("ordinal(): there is no value to choose"));
 }
+
+}  // namespace domain_test

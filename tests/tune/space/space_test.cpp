@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+namespace space_test {
+
 using namespace troupe::tune;
 using Catch::Matchers::Equals;
 
@@ -80,3 +82,5 @@ TEST_CASE("a value of the wrong kind is refused before anything runs, with the f
   CHECK_THROWS_WITH(configured(Config{}, {{"rl", 0.1}}),
                     Equals("the configuration has no field 'rl'"));
 }
+
+}  // namespace space_test

@@ -16,6 +16,7 @@ namespace troupe::tune {
 struct HandMadeTrials {
   std::vector<Trial> all = {};
   std::uint64_t to_come = 1;
+  Resume resumed = {};  ///< the last one
 
   void begin(TrialId id) {
     while (all.size() <= id) all.push_back({.id = all.size(), .status = Status::Running});
@@ -43,6 +44,7 @@ struct HandMadeTrials {
     const auto turn = scheduler.on_place({all, to_come});
     const auto* resume = std::get_if<Resume>(&turn);
     if (!resume) return std::nullopt;
+    resumed = *resume;
     all[resume->trial].status = Status::Running;
     all[resume->trial].in_flight = true;
     return resume->trial;

@@ -52,9 +52,12 @@ class MlflowStub {
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
   /// Each request whose path ends so is answered with this status from now on; 0: none is.
-  void answer_with(unsigned status, const std::string& path = "") {
+  /// `location`: to which the answers point; empty: to none.
+  void answer_with(unsigned status, const std::string& path = "",
+                   const std::string& location = "") {
     const std::lock_guard lock(mutex_);
     status_ = status;
+    location_ = location;
     failing_path_ = path;
   }
   /// Requests that were answered with another status than 200.
@@ -101,6 +104,7 @@ class MlflowStub {
     unsigned status = 400;
     std::string code = "INVALID_PARAMETER_VALUE";
     std::string message = {};
+    std::string location = {};
   };
 
   static void require(bool holds, const std::string& what) {
@@ -134,6 +138,7 @@ class MlflowStub {
         response.body() = dump(answer(request));
       } catch (const Refusal& refusal) {
         response.result(refusal.status);
+        if (!refusal.location.empty()) response.set(http::field::location, refusal.location);
         response.body() = refusal.status == 502  // of a gateway before it
                               ? R"({"error_code":502,"message":null})"
                               : dump({{"error_code", refusal.code}, {"message", refusal.message}});
@@ -155,7 +160,7 @@ class MlflowStub {
     let_go_.wait(lock, [&] { return !is_held_; });
     const std::string target(request.target());
     if (status_ != 0 && target.ends_with(failing_path_))
-      throw Refusal{status_, "STUBBED", "as the test says"};
+      throw Refusal{status_, "STUBBED", "as the test says", location_};
     authorizations_.insert(std::string(request["Authorization"]));
     const std::string api = "/api/2.0/mlflow/";
     require(target.starts_with(api), "no such path");
@@ -278,6 +283,7 @@ class MlflowStub {
   bool is_held_ = false;
   unsigned status_ = 0;
   std::string failing_path_;
+  std::string location_;
   std::map<std::string, std::string> experiments_;  // by name
   std::map<std::string, Run> runs_;
   std::set<std::string> authorizations_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -74,10 +75,23 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// The medians, over searches with the seeds 0, 1, ..., of what the lowest value lies above the
-/// optimum after 25, 50, 100 and 200 trials.
-inline Regrets median_regrets(const SearcherFactory& factory, const TestFunction& function,
-                              std::uint64_t seeds, std::size_t at_once = 1) {
+/// The standard error of a median, whatever the distribution: half of the distance between the
+/// values that stand sqrt(n)/2 places below and above it.
+inline double error_of_median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto n = static_cast<double>(values.size());
+  const auto last = values.size() - 1;
+  const auto below = static_cast<std::size_t>(std::max(0.0, std::floor((n - std::sqrt(n)) / 2)));
+  const auto above = std::min(last, static_cast<std::size_t>(std::ceil((n + std::sqrt(n)) / 2)));
+  return (values[above] - values[below]) / 2;
+}
+
+/// What the lowest value lies above the optimum after 25, 50, 100 and 200 trials, of searches with
+/// the seeds 0, 1, ...
+inline std::array<std::vector<double>, kRegretsAt.size()> regrets_of(const SearcherFactory& factory,
+                                                                     const TestFunction& function,
+                                                                     std::uint64_t seeds,
+                                                                     std::size_t at_once = 1) {
   const auto value = [&](const Configuration& configuration) {
     return function.value(numbers_of(configuration));
   };
@@ -88,6 +102,13 @@ inline Regrets median_regrets(const SearcherFactory& factory, const TestFunction
     for (std::size_t i = 0; i < kRegretsAt.size(); ++i)
       regrets[i].push_back(lowest[kRegretsAt[i] - 1] - function.optimum);
   }
+  return regrets;
+}
+
+/// The medians of regrets_of.
+inline Regrets median_regrets(const SearcherFactory& factory, const TestFunction& function,
+                              std::uint64_t seeds, std::size_t at_once = 1) {
+  auto regrets = regrets_of(factory, function, seeds, at_once);
   Regrets medians{};
   for (std::size_t i = 0; i < kRegretsAt.size(); ++i) medians[i] = median(std::move(regrets[i]));
   return medians;

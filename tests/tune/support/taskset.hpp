@@ -7,16 +7,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <istream>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <troupe/tune/schedulers/asha.hpp>
 #include <troupe/tune/simulate.hpp>
 
 /// Tables of real learning curves (TaskSet: 1000 configurations, 50 steps), and searches over them.
@@ -125,6 +128,61 @@ inline Search search(const Curves& curves, double best, const SchedulerFactory& 
                                             },
                                         .reports = kSteps,
                                         .gangs = workers})};
+}
+
+/// Seconds until the best found is at most `goal` above the best there is; none: it never is.
+inline std::optional<double> time_to(double goal, const Search& search) {
+  for (const auto& step : search.preview.improvements) {
+    if (step.value - search.best <= goal) return step.now.count();
+  }
+  return std::nullopt;
+}
+
+struct Mean {
+  double value = 0;
+  double error = 0;  // standard
+};
+
+inline Mean mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
+  return {sum / n, std::sqrt(squares / (n - 1) / n)};
+}
+
+/// A row of the regrets of another simulation of the same rules (reference.csv).
+struct Reference {
+  std::string task, algorithm;  // "random", "stop" or "prom"
+  std::size_t workers = 0;
+  int time = 0, eta = 0;
+  double mean = 0;
+};
+
+inline std::vector<Reference> references(const std::filesystem::path& file) {
+  std::vector<Reference> all;
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  while (std::getline(in, line)) {
+    std::ranges::replace(line, ',', ' ');
+    Reference row;
+    std::istringstream(line) >> row.task >> row.workers >> row.time >> row.algorithm >> row.eta >>
+        row.mean;
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+inline SchedulerFactory scheduler_of(const std::string& algorithm, int eta) {
+  if (algorithm == "random") return fifo();
+  return asha({.max_t = kSteps, .eta = eta, .promote = algorithm == "prom"});
+}
+
+/// Whether a mean over as many seeds as the reference's is at or below it, within twice the error of
+/// the difference; the reference's own error is taken for as large.
+inline bool is_met(const Mean& mean, const Reference& row) {
+  return mean.value <= row.mean + 2 * std::sqrt(2.0) * mean.error;
 }
 
 }  // namespace troupe::tune::taskset

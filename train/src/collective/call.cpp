@@ -15,6 +15,8 @@ namespace {
 // time for an end.
 constexpr std::chrono::milliseconds kFirstLook{500};
 constexpr std::chrono::milliseconds kNextLook{2000};
+// Of a look in another call, which may be about to end: a fortieth of the time between looks.
+constexpr std::chrono::milliseconds kShortLook{50};
 
 const char* name_of(CallKind kind) {
   switch (kind) {
@@ -40,6 +42,8 @@ const char* name_of(CallKind kind) {
       return "send";
     case CallKind::Recv:
       return "recv";
+    case CallKind::Leave:
+      return "the end of the communicator";
   }
   return "unknown call";
 }
@@ -122,6 +126,20 @@ Entrance::Inside Entrance::enter(int rank, const Announcement& what) {
   return Inside(running_);
 }
 
+std::unique_ptr<Entrance::Inside> Entrance::enter_to_leave() {
+  auto running = kNobody;
+  const auto leaving = static_cast<std::int32_t>(CallKind::Leave);
+  if (!running_.compare_exchange_strong(running, leaving, std::memory_order_acquire))
+    return nullptr;
+  return std::make_unique<Inside>(running_);
+}
+
+Failure left_by(int rank, const Failure& call) {
+  return {.kind = Failure::Kind::GangBroken,
+          .message = fmt::format("rank {} left the communicator, as its call failed: {}", rank,
+                                 Error(call).what())};
+}
+
 void decline(GangContext& gang, const std::string& name, const std::string& why) {
   RollCall(gang, "collective/" + name).tell_end(fmt::format("rank {} {}", gang.rank(), why));
 }
@@ -152,9 +170,10 @@ bool Patience::expired() {
   if (!counting_) {
     counting_ = true;
     since_ = now_;
-    next_look_ = now_ + kFirstLook;
+    next_look_ = now_ + (what_.kind == CallKind::Start ? kFirstLook : kNextLook);
   }
-  if (what_.kind == CallKind::Start && now_ >= next_look_) check_told_end();
+  if (now_ >= next_look_ && looks_for_end())
+    check_told_end(what_.kind == CallKind::Start ? RollCall::kForEnd : kShortLook);
   if (!answered_ && now_ - since_ >= silence() && calls_roll()) {
     answered_ = true;
     roll_call_.answer(what_.sequence);
@@ -182,10 +201,10 @@ void Patience::say_that_it_went_on() {
             std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since_));
 }
 
-void Patience::check_told_end() {
+void Patience::check_told_end(std::chrono::milliseconds wait) {
   std::optional<std::string> told;
   try {
-    told = roll_call_.told_end();
+    told = roll_call_.told_end(wait);
   } catch (const Error&) {
     if (gang_is_broken()) throw_broken();
   }
@@ -207,7 +226,7 @@ void Patience::throw_gone(const std::string& cause) const {
 
 void Patience::throw_hung_up(int rank, int error) {
   if (gang_is_broken()) throw_broken();
-  check_told_end();
+  check_told_end(RollCall::kForEnd);
   throw_gone(error == 0
                  ? fmt::format("rank {} closed its connection", rank)
                  : fmt::format("the connection to rank {} broke: {}", rank, std::strerror(error)));
@@ -229,7 +248,7 @@ void Patience::throw_timed_out(const std::vector<int>& missing) {
 std::chrono::milliseconds Patience::until_next_look() const {
   const auto waited = now_ - since_;
   auto next = timeout_;
-  if (what_.kind == CallKind::Start)
+  if (looks_for_end())
     next = std::min(next, std::chrono::ceil<std::chrono::milliseconds>(waited) + kFirstLook);
   if (!answered_ && calls_roll()) next = std::min(next, silence());
   if (!hang_.has_looked() && hang_.after().count() > 0) next = std::min(next, hang_.after());

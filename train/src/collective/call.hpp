@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ enum class CallKind : std::uint8_t {
   Split,
   Send,  ///< these two between two ranks
   Recv,
+  Leave,
 };
 
 /// What a rank says it is about to do. All ranks must say the same.
@@ -70,11 +72,17 @@ class Entrance {
   };
   /// Throws std::logic_error naming both calls. The other thread has left once Inside has ended.
   Inside enter(int rank, const Announcement& what);
+  /// To end the communicator; nullptr while another thread is inside.
+  std::unique_ptr<Inside> enter_to_leave();
 
  private:
   static constexpr std::int32_t kNobody = -1;
   std::atomic<std::int32_t> running_{kNobody};  // the CallKind of the thread that is inside
 };
+
+/// For a rank one of whose calls has failed: "rank 1 left the communicator, as its call failed:
+/// std::out_of_range: no such row (in Rank::step, process 7 (pid 4711) on node 2)".
+Failure left_by(int rank, const Failure& call);
 
 /// For a rank that leaves its gang without having made the communicator that its options name
 /// `name`: those who make it, now or later, throw GangBroken: "rank 1 <why>".
@@ -114,8 +122,8 @@ class Patience {
   const Announcement& what() const { return what_; }
 
   bool gang_is_broken() const { return gang_.broken().load(std::memory_order_relaxed) != 0; }
-  /// Throws GangBroken if the gang is, or if a rank has declined what is being made. -> whether the
-  /// deadline has passed.
+  /// Throws GangBroken if the gang is, or if a rank has told the end of what this one cannot see.
+  /// -> whether the deadline has passed.
   bool expired();
   /// As expired(), but throws TimedOut at the deadline, and has a call that hangs said in the log.
   /// `missing` -> the ranks that this one waits for, as far as it sees.
@@ -155,8 +163,10 @@ class Patience {
   bool is_between_two() const {
     return what_.kind == CallKind::Send || what_.kind == CallKind::Recv;
   }
-  /// Throws GangBroken with the reason that a rank has told for the end, if one has.
-  void check_told_end();
+  /// Ranks of other nodes, and with NCCL all others, may leave without that a wait here ends by it.
+  bool looks_for_end() const { return what_.kind == CallKind::Start || !sees_all_; }
+  /// Throws GangBroken with the reason that a rank has told for the end, if one has within `wait`.
+  void check_told_end(std::chrono::milliseconds wait);
   bool calls_roll() const { return !sees_all_ && !is_between_two(); }
   std::string place() const;
 
@@ -170,7 +180,7 @@ class Patience {
   bool answered_ = false;  // the roll call
   Clock::time_point since_;
   Clock::time_point now_;        // of the last expired()
-  Clock::time_point next_look_;  // for a rank that has declined
+  Clock::time_point next_look_;  // for a rank that has declined, or left
 };
 
 }  // namespace troupe::train

@@ -10,7 +10,6 @@ namespace {
 constexpr int kMostKeys = 20'000;  // of all ranks together: a rendezvous holds 100,000
 constexpr std::chrono::milliseconds kForAll{2000};
 constexpr std::chrono::milliseconds kForOne{200};
-constexpr std::chrono::milliseconds kForEnd{300};
 constexpr std::size_t kLongestReason = 1000;
 
 }  // namespace
@@ -72,9 +71,9 @@ void RollCall::tell_end(const std::string& why) {
   }
 }
 
-std::optional<std::string> RollCall::told_end() {
+std::optional<std::string> RollCall::told_end(std::chrono::milliseconds wait) {
   try {
-    return gang_.rendezvous().get(name_ + "/end", kForEnd);
+    return gang_.rendezvous().get(name_ + "/end", wait);
   } catch (const TimedOut&) {
     return std::nullopt;
   }

@@ -38,8 +38,10 @@ class RollCall {
   /// The end of the communicator, for ranks of other nodes, which see only connections that close,
   /// and for those that are still making it. The first reason stays.
   void tell_end(const std::string& why);
+  /// How long it is waited for where it is likely.
+  static constexpr std::chrono::milliseconds kForEnd{300};
   /// Waits a moment for it. Throws GangBroken if the gang is.
-  std::optional<std::string> told_end();
+  std::optional<std::string> told_end(std::chrono::milliseconds wait);
 
  private:
   std::string key(std::uint64_t call, int rank) const;

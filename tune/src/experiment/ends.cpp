@@ -6,24 +6,32 @@
 
 #include <troupe/tune/experiment.hpp>
 
+#include "experiment/stopping.hpp"
 #include "text/format.hpp"
 
 // How attempts and trials end: as they were told, by a failure, or with the run.
 namespace troupe::tune {
 namespace {
 
-std::string never_whole(const Trial& trial, const std::vector<Objective>& objectives) {
-  std::string names;
-  for (const auto& objective : objectives)
+std::string never_whole(const Trial& trial, const std::vector<Objective>& objectives,
+                        bool of_programs) {
+  std::string names, pairs;
+  for (const auto& objective : objectives) {
     names += fmt::format("{}'{}'", names.empty() ? "" : ", ", objective.metric);
+    pairs += fmt::format(R"({}"{}": 0.5)", pairs.empty() ? "" : ", ", objective.metric);
+  }
   return fmt::format(
       "a trial ended, and none of its reports had all of {}; its last one has {}: it is in no "
-      "Pareto "
-      "front. Report them in one ctx.report",
-      names, names_of(trial.last));
+      "Pareto front. Report them in one {}",
+      names, names_of(trial.last),
+      of_programs ? fmt::format("line `troupe: {{{}}}`", pairs) : "ctx.report");
 }
 
-std::string never_reported(const Trial& trial, const std::string& metric) {
+std::string never_reported(const Trial& trial, const std::string& metric, bool of_programs) {
+  if (trial.t == 0 && of_programs) {
+    return fmt::format(R"(it ended without a report; print a line `troupe: {{"{}": 0.5}}`)",
+                       metric);
+  }
   if (trial.t == 0)
     return fmt::format("it returned without a report; call ctx.report with '{}'", metric);
   return fmt::format("it never reported '{}'; its reports have {}", metric, names_of(trial.last));
@@ -42,6 +50,7 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   trial.status = status;
   trial.stopping = false;
   trial.ended = now;
+  trial.earlier.clear();
   if (status != Status::Errored && !closed_) ++progress_.no_better;
   scheduler_->on_end(trial.id, population());
   const auto last =
@@ -55,7 +64,7 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
 }
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {
-  trial.reason = "the run ended: " + why_closed_;
+  trial.reason = std::string(kRunEnded) + why_closed_;
   trial.ended_with_run = true;
   finish(trial, Status::Stopped, now);
 }
@@ -76,69 +85,22 @@ void Experiment::ended(TrialId id, Seconds now) {
   take_back(trial);
   const bool told_nothing = !trial.best && !options_.objective.value_in(trial.last);
   if (trial.outcome == Status::Terminated && told_nothing) {
-    trial.error = never_reported(trial, options_.objective.metric);
+    trial.error = never_reported(trial, options_.objective.metric, options_.of_programs);
     trial.outcome = Status::Errored;
   }
   const bool lacks_objectives = !options_.objectives.empty() && trial.values.empty();
   if (trial.outcome == Status::Terminated && lacks_objectives)
-    add_notice(never_whole(trial, options_.objectives));
+    add_notice(never_whole(trial, options_.objectives, options_.of_programs));
   const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
     add_notice(fmt::format(
-        "a trial ended after {}, and none is judged before t={}: let .scheduler judge earlier",
+        "a trial ended after {}, and none is judged before t={}: let the scheduler judge earlier",
         counted(static_cast<std::size_t>(trial.t), "report"), first));
   }
   conclude(trial, now);
   const bool is_over = trial.over() && end_as_asked(id, now);
   tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
   if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
-}
-
-/// The checkpoint that the trial's attempt was given is gone. -> what the trial does instead: it
-/// takes over another, or goes back to what it had.
-Decision Experiment::go_on_without_checkpoint(Trial& trial) {
-  const auto gone = trial.launched_from;
-  const auto instead = scheduler_->on_checkpoint_gone(trial, gone, population());
-  undo_takeover_of(gone, trial);
-  if (trial.checkpoint == gone && !instead) go_back(trial);
-  if (instead) {
-    take_over(trial, *instead);
-    return *instead;
-  }
-  return GoOn{.why = trial.checkpoint.empty()
-                         ? "it goes on from the start"
-                         : fmt::format("it goes on from its own t={}", trial.checkpoint_t)};
-}
-
-/// A takeover of a checkpoint that no report came of has not been.
-void Experiment::undo_takeover_of(const std::string& gone, Trial& trial) {
-  const bool is_last = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
-  if (!is_last || trial.checkpoint != gone || trial.t != trial.takeovers.back().checkpoint_t)
-    return;
-  const auto last = trial.takeovers.back();
-  trial.takeovers.pop_back();
-  trial.config = last.before;
-  trial.checkpoint = last.own_checkpoint;
-  trial.checkpoint_t = last.own_checkpoint_t;
-  trial.t = last.t;
-}
-
-/// From a checkpoint that is gone, to the one before it where that is known, else to the start.
-void Experiment::go_back(Trial& trial) {
-  const auto gone = trial.checkpoint;
-  const bool was_taken_over = !trial.takeovers.empty() && trial.takeovers.back().checkpoint == gone;
-  const auto before = was_taken_over ? trial.takeovers.back() : Takeover{};
-  const bool has_own =
-      was_taken_over && !before.own_checkpoint.empty() && before.own_checkpoint != gone;
-  trial.checkpoint.clear();
-  trial.checkpoint_t = 0;
-  if (trial.takeovers.empty()) return;  // its first configuration trains once more
-  take_over(trial, {.donor = trial.id,
-                    .checkpoint = has_own ? before.own_checkpoint : "",
-                    .checkpoint_t = has_own ? before.own_checkpoint_t : 0,
-                    .donor_takeovers = trial.takeovers.size() - (has_own ? 1 : 0),
-                    .config = has_own ? before.before : trial.config,
-                    .why = "its checkpoint is gone"});
 }
 
 /// Counts a failure of a trial that was not told to end. -> what it counts as.
@@ -160,6 +122,7 @@ Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Secon
     }
   }
   trial.status = Status::Pending;
+  trial.launch = 0;
   trial.retried = true;
   again_.push_back(trial.id);
   scheduler_->on_failure(trial.id, population());
@@ -183,6 +146,7 @@ void Experiment::failed(TrialId id, const std::string& why, Fault fault, Seconds
     finish_with_run(trial, now);
   } else if (fault == Fault::Checkpoint) {
     trial.status = Status::Pending;
+    trial.launch = 0;
     trial.retried = true;
     again_.push_front(id);
     event.decision = go_on_without_checkpoint(trial);

@@ -76,8 +76,8 @@ TrialId Experiment::begin(Configuration config) {
   return id;
 }
 
-/// Who is to be launched next, and with what; none for now.
-std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
+/// Who is to be launched next; none for now. `resumed`: of one that was paused, why, and with what.
+std::optional<TrialId> Experiment::chosen(Decision& resumed) {
   if (!again_.empty()) {
     const auto id = again_.front();
     again_.pop_front();
@@ -91,7 +91,11 @@ std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
       throw std::logic_error(fmt::format("the scheduler resumes trial {}, which is {}", trial.id,
                                          to_string(trial.status)));
     }
-    exploit = resume->exploit;
+    if (resume->exploit) {
+      resumed = *resume->exploit;
+    } else {
+      resumed = GoOn{resume->why, resume->rung, {}};
+    }
     if (resume->workers > 0) known(resume->trial).workers = resume->workers;
     return trial.id;
   }
@@ -102,21 +106,24 @@ std::optional<TrialId> Experiment::chosen(std::optional<Exploit>& exploit) {
     if (auto* config = std::get_if<Configuration>(&suggestion)) return begin(std::move(*config));
     if (std::holds_alternative<NoMore>(suggestion)) {
       const bool was_known = std::exchange(exhausted_, true);
-      if (!was_known) return chosen(exploit);  // the scheduler knows now that nothing is to come
+      if (!was_known) return chosen(resumed);  // the scheduler knows now that nothing is to come
     }
   }
   const auto* behind = is_idle ? furthest_behind(trials_) : nullptr;
-  if (behind) return behind->id;
+  if (behind) {
+    resumed = GoOn{.why = "nothing else runs; " + why_furthest_behind(*behind)};
+    return behind->id;
+  }
   if (is_idle && !exhausted_)
     throw std::logic_error("the searcher suggests nothing for now, and nothing is under way");
   return std::nullopt;
 }
 
-Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now) {
-  if (exploit) take_over(trial, *exploit);
+Launch Experiment::launch(Trial& trial, const Decision& resumed, Seconds now) {
+  if (const auto* exploit = std::get_if<Exploit>(&resumed)) take_over(trial, *exploit);
   trial.outcome = Status::Terminated;
   trial.reason.clear();
-  trial.launch = ++launches_;
+  if (trial.launch == 0) trial.launch = ++launches_;
   trial.launched_from = trial.checkpoint;
   ++trial.attempt;
   const bool reconfigured = !trial.checkpoint.empty() && !trial.takeovers.empty() &&
@@ -129,33 +136,34 @@ Launch Experiment::launch(Trial& trial, const std::optional<Exploit>& exploit, S
                       .takeovers = trial.takeovers.size(),
                       .reconfigured = reconfigured,
                       .workers = trial.workers};
-  Event event{.kind = Event::Kind::Launched,
-              .trial = trial.id,
-              .attempt = trial.attempt,
-              .t = launch.after_t,
-              .takeovers = launch.takeovers,
-              .workers = launch.workers,
-              .config = trial.config,
-              .checkpoint = launch.checkpoint,
-              .now = now};
-  if (exploit) event.decision = *exploit;
+  const Event event{.kind = Event::Kind::Launched,
+                    .trial = trial.id,
+                    .attempt = trial.attempt,
+                    .t = launch.after_t,
+                    .takeovers = launch.takeovers,
+                    .workers = launch.workers,
+                    .config = trial.config,
+                    .checkpoint = launch.checkpoint,
+                    .decision = resumed,
+                    .now = now};
   tell(event);
   return launch;
 }
 
 Next Experiment::next(Seconds now) {
-  std::optional<Exploit> exploit;
-  const auto id = chosen(exploit);
+  Decision resumed;
+  const auto id = chosen(resumed);
   if (!id) {
     if (in_flight_ > 0) return Wait{};
     drop_paused(now);
     return Done{};
   }
   auto& trial = trials_[*id];
+  if (trial.status == Status::Paused) trial.launch = 0;
   trial.status = Status::Pending;
   trial.in_flight = true;
   ++in_flight_;
-  return launch(trial, exploit, now);
+  return launch(trial, resumed, now);
 }
 
 Launch Experiment::relaunch(TrialId id, Seconds now) {
@@ -163,21 +171,26 @@ Launch Experiment::relaunch(TrialId id, Seconds now) {
   if (!trial.replaced)
     throw std::invalid_argument(fmt::format("trial {} was not told to take over another", id));
   trial.replaced = false;
-  return launch(trial, std::nullopt, now);
+  trial.launch = 0;
+  return launch(trial, Decision{}, now);
 }
 
-void Experiment::started(TrialId id, Seconds now) {
+void Experiment::started(TrialId id, Seconds now, std::vector<Place> places) {
   auto& trial = known(id);
   assert(trial.in_flight);
   if (!std::exchange(trial.has_started, true)) trial.started = now;
   trial.status = Status::Running;
-  tell({.kind = Event::Kind::Started, .trial = id, .attempt = trial.attempt, .now = now});
+  tell({.kind = Event::Kind::Started,
+        .trial = id,
+        .attempt = trial.attempt,
+        .places = std::move(places),
+        .now = now});
 }
 
 // ---- reports ------------------------------------------------------------------------------------
 
 Decision Experiment::decide(const Trial& trial, Seconds now) {
-  if (closed_) return Stop{"the run ended: " + why_closed_, std::nullopt};
+  if (closed_) return Stop{std::string(kRunEnded) + why_closed_, std::nullopt};
   // Both are told of every report, whatever comes of it here.
   const auto& [metric, mode] = options_.objective;
   const auto value = options_.objective.value_in(trial.last);
@@ -201,16 +214,7 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.t = report.t;
   trial.retried = false;
   trial.last = report.metrics;
-  if (!report.checkpoint.empty()) {
-    if (needs_.checkpoints && report.checkpoint == trial.checkpoint) {
-      add_notice(
-          fmt::format("trial {} reports the checkpoint {} of t={} again at t={}: another trial may "
-                      "be going on from it; write each checkpoint to a folder of its own",
-                      trial.id, report.checkpoint, trial.checkpoint_t, report.t));
-    }
-    trial.checkpoint = report.checkpoint;
-    trial.checkpoint_t = report.t;
-  }
+  note_checkpoint(trial, report);
   if (auto values = values_in(options_.objectives, report.metrics); !values.empty()) {
     trial.values = std::move(values);
     trial.values_t = report.t;
@@ -227,6 +231,8 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.best = value;
   trial.best_t = report.t;
   trial.best_takeovers = trial.takeovers.size();
+  trial.best_checkpoint = trial.checkpoint;
+  trial.best_checkpoint_t = trial.checkpoint_t;
   const auto* leader = best();
   if (leader && leader != &trial && !options_.objective.better(*value, *leader->best)) return;
   best_ = trial.id;
@@ -241,26 +247,6 @@ bool Experiment::end_as_asked(TrialId id, Seconds now) {
   ended_as_asked_ = true;
   shut(*why, now);
   return true;
-}
-
-void Experiment::take_over(Trial& trial, const Exploit& exploit) {
-  assert(exploit.donor < trials_.size());
-  trial.takeovers.push_back(
-      {.t = trial.t,
-       .donor = exploit.donor,
-       .checkpoint_t = exploit.checkpoint_t,
-       .donor_takeovers = exploit.donor_takeovers,
-       .checkpoint = exploit.checkpoint,
-       .donor_config = config_after(trials_[exploit.donor], exploit.donor_takeovers),
-       .before = trial.config,
-       .after = exploit.config,
-       .why = exploit.why,
-       .own_checkpoint = trial.checkpoint,
-       .own_checkpoint_t = trial.checkpoint_t});
-  trial.config = exploit.config;
-  trial.checkpoint = exploit.checkpoint;
-  trial.checkpoint_t = exploit.checkpoint_t;
-  trial.t = exploit.checkpoint_t;
 }
 
 void Experiment::add_notice(std::string notice) {
@@ -299,6 +285,7 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
   note(trial, event);
   event.decision = decide(trial, now);
   act_on(trial, event.decision);
+  trial.ended_with_run = closed_;
   const bool is_over = end_as_asked(id, now);
   tell(event);
   if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
@@ -313,22 +300,5 @@ bool Experiment::reached_goal() const {
 }
 
 const Trial* Experiment::best() const { return best_ ? &trials_[*best_] : nullptr; }
-
-std::vector<std::string> Experiment::pinned() const {
-  auto names = scheduler_->checkpoints();
-  for (const auto& trial : trials_) {
-    if (trial.over()) continue;
-    if (!trial.checkpoint.empty()) names.push_back(trial.checkpoint);
-    // To go back to where the donor's turns out to be gone before there is another.
-    const bool has_own =
-        trial.takeovers.empty() || trial.takeovers.back().checkpoint != trial.checkpoint;
-    if (!has_own && !trial.takeovers.back().own_checkpoint.empty())
-      names.push_back(trial.takeovers.back().own_checkpoint);
-  }
-  std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
-  return names;
-}
 
 }  // namespace troupe::tune

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "experiment/decision_json.hpp"
+#include "searchers/saved_search.hpp"
 #include "text/json_line.hpp"
 
 namespace troupe::tune {
@@ -16,7 +18,6 @@ constexpr std::array<std::string_view, 8> kEvents{"launched", "started",  "repor
                                                   "failed",   "requeued", "dropped",  "closed"};
 constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
                                                   "ended"};
-constexpr int kVersion = 3;
 /// Of a header: how many events of the run came before its journal, which a snapshot holds.
 constexpr auto* kAfter = "after_events";
 
@@ -50,6 +51,8 @@ Event parsed(const Json& json) {
     event.takeovers = json.value("takeovers", std::size_t{0});
     event.workers = json.value("workers", 0);
   }
+  if (event.kind == Event::Kind::Started && json.contains("places"))
+    event.places = places_from(json.at("places"));
   if (event.kind == Event::Kind::Dropped) event.text = json.at("why").get<std::string>();
   if (event.kind == Event::Kind::Failed) {
     event.text = json.at("why").get<std::string>();
@@ -83,11 +86,11 @@ std::string difference(const Json& there, const Json& here, const std::string& n
 [[noreturn]] void refuse_other(std::string_view line, const std::string& header) {
   const auto there = parse(line, "the first line of a journal");
   const auto version = there.value("journal", 0);
-  if (version > kVersion) {
+  if (version > kJournalVersion) {
     throw std::invalid_argument(
         fmt::format("the journal was written by a newer Troupe: its version is {}, this one reads "
                     "{}",
-                    version, kVersion));
+                    version, kJournalVersion));
   }
   throw std::invalid_argument("the journal is of another search: " +
                               difference(there, parse(header, "a header"), ""));
@@ -104,6 +107,19 @@ void apply(Event event, Experiment& experiment, const Experiment::Observer& seen
 
 }  // namespace
 
+Json to_json(const std::vector<Place>& places) {
+  auto all = Json::array();
+  for (const auto& [node, slot] : places) all.push_back({node, slot});
+  return all;
+}
+
+std::vector<Place> places_from(const Json& json) {
+  std::vector<Place> places;
+  for (const auto& each : json)
+    places.push_back({each.at(0).get<std::string>(), each.at(1).get<int>()});
+  return places;
+}
+
 /// What is no criterion is left out.
 Json to_json(const StopWhen& stop) {
   Json json{{"reports", stop.reports}, {"reaches", stop.reaches ? to_json(*stop.reaches) : Json()}};
@@ -118,7 +134,7 @@ Json to_json(const StopWhen& stop) {
 
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler) {
-  Json json{{"journal", kVersion},
+  Json json{{"journal", kJournalVersion},
             {"metric", options.objective.metric},
             {"mode", options.objective.mode == Mode::Max ? "max" : "min"}};
   if (!options.objectives.empty()) json["objectives"] = to_json(options.objectives);
@@ -170,15 +186,15 @@ std::string to_line(const Event& event) {
   }
   json["trial"] = event.trial;
   json["attempt"] = event.attempt;
-  const bool is_exploit = std::holds_alternative<Exploit>(event.decision);
   if (event.kind == Event::Kind::Launched) {
     json["config"] = to_json(event.config);
     if (!event.checkpoint.empty()) json["checkpoint"] = event.checkpoint;
     if (event.t > 0) json["after_t"] = event.t;
     if (event.takeovers > 0) json["takeovers"] = event.takeovers;
     if (event.workers > 0) json["workers"] = event.workers;
-    if (is_exploit) json.update(to_json(event.decision));
+    if (event.decision != Decision{}) json.update(to_json(event.decision));
   }
+  if (!event.places.empty()) json["places"] = to_json(event.places);
   if (event.kind == Event::Kind::Dropped) json["why"] = event.text;
   if (event.kind == Event::Kind::Failed) {
     json["why"] = event.text;
@@ -197,6 +213,11 @@ Event event_from(std::string_view line) {
   }
 }
 
+DamagedLine::DamagedLine(std::size_t number, std::string_view line, const std::string& why)
+    : std::invalid_argument(fmt::format("line {} of the journal: {}", number, why)),
+      number_{number},
+      text_{dump(line.substr(0, 80))} {}
+
 std::size_t end_of_open(std::string_view journal) {
   const auto closed = journal.find("\n{\"event\":\"closed\"");
   return closed == std::string_view::npos ? journal.size() : closed + 1;
@@ -207,9 +228,29 @@ void check_header(std::string_view journal, const std::string& header) {
   if (end == std::string_view::npos) return;
   const auto line = journal.substr(0, end);
   if (line == header) return;
-  auto without = parse(line, "the first line of a journal");
+  auto without = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (without.is_discarded()) throw DamagedLine(1, line, "not the first line of a journal");
   if (without.is_object()) without.erase(kAfter);
   if (const auto there = dump(without); there != header) refuse_other(there, header);
+}
+
+bool has_more_trials(std::string_view journal, const std::string& header) {
+  const auto end = journal.find('\n');
+  if (end == std::string_view::npos) return false;
+  auto there = Json::parse(journal.substr(0, end), nullptr, false);
+  auto here = parse(header, "a header");
+  if (!there.is_object() || !there.contains("searcher")) return false;
+  there.erase(kAfter);
+  const auto before = take_trials(there["searcher"]), now = take_trials(here["searcher"]);
+  if (before.size() != now.size() || before == now || dump(there) != dump(here)) return false;
+  return std::ranges::equal(before, now, std::less_equal{});
+}
+
+std::uint64_t trials_of(std::string_view header) {
+  auto json = parse(header.substr(0, header.find('\n')), "the first line of a journal");
+  if (!json.is_object() || !json.contains("searcher")) return 0;
+  const auto trials = take_trials(json["searcher"]);
+  return trials.empty() ? 0 : trials.front();
 }
 
 std::uint64_t events_before(std::string_view journal) {
@@ -217,8 +258,22 @@ std::uint64_t events_before(std::string_view journal) {
   return header.is_object() ? header.value(kAfter, std::uint64_t{0}) : 0;
 }
 
+namespace {
+
+/// Throws DamagedLine.
+Event event_in(std::string_view line, std::size_t number) {
+  try {
+    return event_from(line);
+  } catch (const std::invalid_argument& refused) {
+    throw DamagedLine(number, line, refused.what());
+  }
+}
+
+}  // namespace
+
 std::size_t apply_events(std::string_view journal, Experiment& experiment,
-                         const Experiment::Observer& seen, std::uint64_t known) {
+                         const Experiment::Observer& seen, std::uint64_t known,
+                         const std::function<void(const Event&)>& coming) {
   std::size_t start = 0, number = 0;
   std::uint64_t event = 0;  // of the whole run, the next line's
   for (auto end = journal.find('\n'); end != std::string_view::npos;
@@ -233,8 +288,10 @@ std::size_t apply_events(std::string_view journal, Experiment& experiment,
                       known == 0 ? "is gone" : fmt::format("ends with event {}", known)));
     }
     if (event++ < known) continue;
+    const auto happened = event_in(line, number);
+    if (coming) coming(happened);
     try {
-      apply(event_from(line), experiment, seen);
+      apply(happened, experiment, seen);
     } catch (const std::invalid_argument& refused) {
       throw std::invalid_argument(
           fmt::format("line {} of the journal: {}", number, refused.what()));

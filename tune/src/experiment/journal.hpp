@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,22 @@
 /// event in their order.
 namespace troupe::tune {
 
+/// A line of a journal that is no event, as after an error of a disk or an edit.
+class DamagedLine final : public std::invalid_argument {
+ public:
+  /// `why`: of event_from().
+  DamagedLine(std::size_t number, std::string_view line, const std::string& why);
+  std::size_t number() const { return number_; }     ///< from 1
+  const std::string& text() const { return text_; }  ///< its first characters
+
+ private:
+  std::size_t number_;
+  std::string text_;
+};
+
+/// Of what this Troupe writes and reads.
+inline constexpr int kJournalVersion = 4;
+
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler);
 /// Of a journal that goes on from a snapshot after so many events of its run.
@@ -22,23 +40,35 @@ std::string to_line(const Event& event);
 /// Throws std::invalid_argument, naming the line, where it is no event.
 Event event_from(std::string_view line);
 
+/// [["node-1", 0], ...].
+Json to_json(const std::vector<Place>& places);
+/// Throws Json::exception where it is something else.
+std::vector<Place> places_from(const Json& json);
+
 /// Where the run that wrote this journal was closed, or its end: what follows is how its gangs
 /// ended. A run that goes on takes up what came before.
 std::size_t end_of_open(std::string_view journal);
 
 /// Throws std::invalid_argument, naming what differs, unless the journal's first line is this header,
-/// whatever came before its events.
+/// whatever came before its events, and DamagedLine where it is no JSON.
 void check_header(std::string_view journal, const std::string& header);
+/// Whether the journal's first line differs from this header in that its search had fewer trials,
+/// and in nothing else.
+bool has_more_trials(std::string_view journal, const std::string& header);
+/// How many trials the search of a header may have; 0: it does not say.
+std::uint64_t trials_of(std::string_view header);
 /// How many events of its run came before a journal's first one.
 std::uint64_t events_before(std::string_view journal);
 
 /// Applies the events of a journal to an experiment that has the run's first `known` events already,
-/// and calls `seen` with each one that it had not. A last line without its end, which a crash in the
+/// and calls `seen` with each one that it had not, and `coming` before it is applied. A last line without its end, which a crash in the
 /// middle of a write leaves, is left out. -> the number of bytes of whole lines. Throws
-/// std::invalid_argument, with the line's number, for a line that is no event or that this experiment
-/// decides otherwise, and where events between the known ones and the journal's are missing.
+/// DamagedLine for a line that is no event, and std::invalid_argument, with the line's number, for
+/// one that this experiment decides otherwise. Throws that too where events between the known ones
+/// and the journal's are missing.
 std::size_t apply_events(std::string_view journal, Experiment& experiment,
-                         const Experiment::Observer& seen, std::uint64_t known);
+                         const Experiment::Observer& seen, std::uint64_t known,
+                         const std::function<void(const Event&)>& coming = {});
 
 /// check_header and apply_events of a journal that holds all of its run, to an experiment without
 /// events.

@@ -19,7 +19,12 @@ void Experiment::requeue(TrialId id, Seconds now) {
     finish_with_run(trial, now);
   } else {
     trial.status = Status::Pending;
-    if (!was_replaced) --trial.attempt;  // the same one is launched again
+    // The same one is launched again, with its numbers; or the one that was to begin in its place.
+    if (was_replaced) {
+      trial.launch = 0;
+    } else {
+      --trial.attempt;
+    }
     again_.push_front(id);
   }
   const bool is_over = trial.over() && end_as_asked(id, now);
@@ -32,21 +37,26 @@ void Experiment::requeue_running(Seconds now) {
   for (const auto& trial : trials_) {
     if (trial.in_flight) running.push_back(trial.id);
   }
-  // Each goes to the front of the queue: the last launched first, so that the launches come in the
-  // old order.
-  std::ranges::sort(running, std::greater{}, [&](TrialId id) { return trials_[id].launch; });
+  // Each goes to the front of the queue: the last one first, so that those that had places come
+  // before those that waited for one, both in the order of their launches.
+  std::ranges::sort(running, std::greater{}, [&](TrialId id) {
+    const auto& trial = trials_[id];
+    return std::pair(trial.status != Status::Running, trial.launch);
+  });
   for (const auto id : running) requeue(id, now);
 }
 
 namespace {
 
 std::string launch_text(TrialId trial, int attempt, std::int64_t after_t, std::size_t takeovers,
-                        int workers, const std::string& checkpoint, const Configuration& config) {
+                        int workers, const std::string& checkpoint, const Configuration& config,
+                        const Decision& resumed) {
   auto text = fmt::format("trial {} (attempt {}, after t={}", trial, attempt, after_t);
   if (takeovers > 0) text += fmt::format(", takeover {}", takeovers);
   if (workers > 0) text += fmt::format(", {} workers", workers);
   if (!checkpoint.empty()) text += ", from " + checkpoint;
-  return text + ") with " + to_string(config);
+  text += ") with " + to_string(config);
+  return why_of(resumed).empty() ? text : text + ", as " + why_of(resumed);
 }
 
 }  // namespace
@@ -70,9 +80,9 @@ void Experiment::apply_launch(const Event& event) {
   throw std::invalid_argument(fmt::format(
       "the journal launched {}; this search launches {}",
       launch_text(event.trial, event.attempt, event.t, event.takeovers, event.workers,
-                  event.checkpoint, event.config),
+                  event.checkpoint, event.config, event.decision),
       launch ? launch_text(launch->trial, launch->attempt, launch->after_t, launch->takeovers,
-                           launch->workers, launch->checkpoint, launch->config)
+                           launch->workers, launch->checkpoint, launch->config, mine)
              : "nothing"));
 }
 

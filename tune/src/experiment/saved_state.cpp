@@ -6,6 +6,7 @@
 #include <troupe/tune/experiment.hpp>
 
 #include "experiment/trial_json.hpp"
+#include "searchers/saved_search.hpp"
 
 // The whole state of an experiment as JSON.
 namespace troupe::tune {
@@ -54,6 +55,8 @@ void Experiment::take_up(std::string_view saved) {
                           progress.at(2).get<std::size_t>()};
   const bool exhausted = json.at("exhausted").get<bool>();
   const bool ended_as_asked = json.at("ended_as_asked").get<bool>();
+  auto before = json.at("searcher"), own = parse(searcher_->save(), "a searcher's state");
+  const bool has_more = take_trials(before) < take_trials(own);
   searcher_->load(dump(json.at("searcher")));
   scheduler_->load(dump(json.at("scheduler")));
   trials_ = std::move(trials);
@@ -63,7 +66,7 @@ void Experiment::take_up(std::string_view saved) {
   launches_ = launches;
   best_ = best.is_null() ? std::nullopt : std::optional(best.get<TrialId>());
   progress_ = known;
-  exhausted_ = exhausted;
+  exhausted_ = exhausted && !has_more;
   closed_ = !closed.is_null();
   why_closed_ = closed_ ? closed.get<std::string>() : "";
   ended_as_asked_ = ended_as_asked;

@@ -62,12 +62,12 @@ std::optional<std::string> why_trial_ends(const StopWhen& stop, const Objective&
 
 std::optional<std::string> why_run_ends(const StopWhen& stop, const RunProgress& progress) {
   if (stop.all_reports > 0 && progress.reports >= stop.all_reports)
-    return fmt::format("its trials made {} reports, as .stop.all_reports says", progress.reports);
+    return fmt::format("its trials made {} reports, as stop.all_reports says", progress.reports);
   if (stop.cost > 0 && progress.cost >= stop.cost)
-    return fmt::format("its trials cost {} of {}, as .stop.cost says", short_number(progress.cost),
+    return fmt::format("its trials cost {} of {}, as stop.cost says", short_number(progress.cost),
                        stop.cost_metric);
   if (stop.no_better_trials > 0 && progress.no_better >= stop.no_better_trials)
-    return fmt::format("{} ended without a better one, as .stop.no_better_trials says",
+    return fmt::format("{} ended without a better one, as stop.no_better_trials says",
                        counted(progress.no_better, "trial"));
   return std::nullopt;
 }

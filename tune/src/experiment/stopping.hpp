@@ -4,11 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <troupe/tune/experiment.hpp>
 
 /// When trials and runs end by what their StopWhen says. Pure.
 namespace troupe::tune {
+
+/// How the reason of a trial begins that was stopped since the run was; what ended that follows.
+/// Trial::ended_with_run says that it was.
+inline constexpr std::string_view kRunEnded = "the run ended: ";
 
 /// Throws std::invalid_argument, naming the option, for criteria that can not be.
 void check(const StopWhen& stop);

@@ -47,6 +47,8 @@ Json to_json(const Trial& trial) {
             {"config", to_json(trial.config)},
             {"best", trial.best ? to_json(*trial.best) : Json()},
             {"best_t", trial.best_t},
+            {"best_checkpoint", trial.best_checkpoint},
+            {"best_checkpoint_t", trial.best_checkpoint_t},
             {"t", trial.t},
             {"last", to_json(trial.last)},
             {"reason", trial.reason},
@@ -87,6 +89,12 @@ Json state_of(const Trial& trial) {
   json["launched_from"] = trial.launched_from;
   json["retried"] = trial.retried;
   json["best_takeovers"] = trial.best_takeovers;
+  if (!trial.earlier.empty()) {
+    auto earlier = Json::array();
+    for (const auto& [checkpoint, t, takeovers] : trial.earlier)
+      earlier.push_back({checkpoint, t, takeovers});
+    json["earlier"] = std::move(earlier);
+  }
   if (!trial.values.empty()) json["values_takeovers"] = trial.values_takeovers;
   auto takeovers = Json::array();
   for (const auto& takeover : trial.takeovers) takeovers.push_back(state_of(takeover));
@@ -117,6 +125,8 @@ Trial trial_from(const Json& state) {
               .last = metrics_from(state.at("last")),
               .best_t = state.at("best_t").get<std::int64_t>(),
               .best_takeovers = state.at("best_takeovers").get<std::size_t>(),
+              .best_checkpoint = state.at("best_checkpoint").get<std::string>(),
+              .best_checkpoint_t = state.at("best_checkpoint_t").get<std::int64_t>(),
               .reason = state.at("reason").get<std::string>(),
               .error = state.at("error").get<std::string>(),
               .restart_reason = state.at("restart_reason").get<std::string>(),
@@ -134,6 +144,10 @@ Trial trial_from(const Json& state) {
   }
   for (const auto& each : state.at("history"))
     trial.history.push_back({each.at(0).get<std::int64_t>(), number_from(each.at(1))});
+  for (const auto& each : state.value("earlier", Json::array())) {
+    trial.earlier.push_back({each.at(0).get<std::string>(), each.at(1).get<std::int64_t>(),
+                             each.at(2).get<std::size_t>()});
+  }
   for (const auto& each : state.at("takeovers")) trial.takeovers.push_back(takeover_from(each));
   return trial;
 }

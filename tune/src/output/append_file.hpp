@@ -8,8 +8,8 @@
 
 namespace troupe::tune {
 
-/// A file that grows by whole records, each with one write(2): a process that dies loses at most
-/// the record in flight. (A machine that loses power may lose more: nothing is synced.) What a full
+/// A file that grows by whole records, one or several with one write(2): a process that dies loses
+/// at most what was not written yet. (A machine that loses power may lose more: nothing is synced.) What a full
 /// disk does not take is kept in memory and follows when there is room. Owns the descriptor.
 class AppendFile {
  public:

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/terminal_picture.hpp>
+
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -18,6 +20,9 @@ namespace {
 constexpr Seconds kBetweenDraws{0.2};
 constexpr std::size_t kLinesAboveRows = 5;
 constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMostCauses = 100;
+
+troupe::detail::TerminalPicture& picture() { return troupe::detail::TerminalPicture::of_process(); }
 
 struct Size {
   std::size_t columns = 80;
@@ -36,6 +41,10 @@ bool has(const char* variable) {
 }
 
 }  // namespace
+
+Display::~Display() {
+  if (kind_ == Kind::Table) picture().leave(fd_);
+}
 
 Display Display::for_descriptor(int fd) {
   const char* terminal = std::getenv("TERM");
@@ -56,12 +65,30 @@ void Display::write(const std::string& text) const {
 
 void Display::show(const Event& event, const Trial* trial, const Experiment& experiment) {
   if (kind_ != Kind::Lines) return;
-  const auto line = render_event(event, trial, experiment.best(), experiment.options().objective);
+  const bool has_failed =
+      event.kind == Event::Kind::Failed && trial != nullptr && trial->status == Status::Errored;
+  const auto line = render_event(event, trial, experiment.best(), experiment.options().objective,
+                                 has_failed ? first_with_error_of(*trial) : std::nullopt);
   if (line) write(*line);
+}
+
+/// None: its error was not shown yet, or is one of too many.
+std::optional<TrialId> Display::first_with_error_of(const Trial& trial) {
+  auto cause = cause_of(trial.error);
+  if (const auto known = errors_.find(cause); known != errors_.end()) return known->second;
+  if (errors_.size() < kMostCauses) errors_.emplace(std::move(cause), trial.id);
+  return std::nullopt;
 }
 
 void Display::note(const std::string& notice, Seconds now) {
   if (kind_ == Kind::Lines) write(fmt::format("[{:>7}] note: {}\n", short_time(now), notice));
+}
+
+void Display::say(const std::string& text, Seconds now) {
+  if (kind_ == Kind::None) return;
+  picture().replace(fd_, fmt::format("[{:>7}] {}\n", short_time(now), text),
+                    [this](const std::string& all) { write(all); });
+  last_drawn_.reset();
 }
 
 void Display::draw(const Experiment& experiment, Seconds now) {
@@ -69,10 +96,10 @@ void Display::draw(const Experiment& experiment, Seconds now) {
   // A table as high as the terminal would scroll, and the cursor could not go back to its top.
   const auto most =
       rows > kLinesAboveRows + 2 ? std::min(rows - kLinesAboveRows - 2, kMostRows) : 1;
-  const auto table = render_table(overview_of(experiment, now, most, ranks_), {columns, colour_});
-  const auto up = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r", lines_drawn_) : "";
-  write(up + "\x1b[J" + table);
-  lines_drawn_ = static_cast<std::size_t>(std::ranges::count(table, '\n'));
+  auto overview = overview_of(experiment, now, most, ranks_);
+  if (in_use_) overview.in_use = in_use_();
+  picture().draw(fd_, render_table(overview, {columns, colour_}),
+                 [this](const std::string& text) { write(text); });
   last_drawn_ = now;
 }
 
@@ -84,6 +111,7 @@ void Display::tick(const Experiment& experiment, Seconds now) {
 void Display::finish(const Experiment& experiment, const Overview& overview) {
   if (kind_ == Kind::None) return;
   if (kind_ == Kind::Table) draw(experiment, overview.elapsed);
+  picture().leave(fd_);
   write(render_summary(overview, {.colour = colour_}));
 }
 

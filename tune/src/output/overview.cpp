@@ -34,6 +34,10 @@ Overview::Row row_of(const Trial& trial, const Objective& objective,
   row.last = objective.value_in(trial.last);
   row.values = values_of(trial.config, fields);
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
+  if (trial.status == Status::Running && trial.workers > 0 && row.note.empty())
+    row.note =
+        fmt::format("{} since t={}", counted(static_cast<std::size_t>(trial.workers), "worker"),
+                    trial.checkpoint_t);
   if (!trial.over() && !trial.takeovers.empty() && row.note.empty()) {
     const auto& last = trial.takeovers.back();
     row.note = fmt::format("took over trial {} at t={}: {}", last.donor, last.checkpoint_t,
@@ -98,7 +102,33 @@ void show_front(Overview& overview, const Experiment& experiment) {
     overview.front.push_back(detail::describe_values(experiment.trials()[front[i]], objectives));
 }
 
+void note_error(Overview& overview, const Trial& trial) {
+  const auto cause = cause_of(trial.error);
+  const auto same = std::ranges::find_if(
+      overview.errored, [&](const Overview::Row& row) { return cause_of(row.note) == cause; });
+  if (same != overview.errored.end()) {
+    ++same->alike;
+  } else if (overview.errored.size() < Overview::kMostErrors) {
+    overview.errored.push_back(row_of(trial, overview.objective, overview.fields));
+  }
+}
+
 }  // namespace
+
+std::string_view status_text(Status status, bool is_abandoned) {
+  return is_abandoned && status == Status::Running ? "interrupted" : to_string(status);
+}
+
+std::string_view ending_of_best(Status status) {
+  return status == Status::Errored ? " (which errored later)" : "";
+}
+
+std::string cause_of(const std::string& error) {
+  const auto place = error.rfind(" (");
+  const bool has_place = place != std::string::npos && error.ends_with(')') &&
+                         error.find("pid ", place) != std::string::npos;
+  return error.substr(0, has_place ? place : std::string::npos);
+}
 
 std::size_t Overview::trials() const {
   return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0});
@@ -114,9 +144,7 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   }
   for (const auto& trial : experiment.trials()) {
     ++overview.by_status[static_cast<std::size_t>(trial.status)];
-    const bool room = overview.errored.size() < Overview::kMostErrors;
-    if (trial.status == Status::Errored && room)
-      overview.errored.push_back(row_of(trial, objective, overview.fields));
+    if (trial.status == Status::Errored) note_error(overview, trial);
     const auto is_other = [&](const Takeover& takeover) { return takeover.donor != trial.id; };
     overview.takeovers +=
         static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
@@ -130,6 +158,8 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     overview.rows.push_back(row_of(*trial, objective, overview.fields));
   if (const auto* best = experiment.best()) {
     overview.best = row_of(*best, objective, overview.fields);
+    overview.best_checkpoint = best->best_checkpoint;
+    overview.best_checkpoint_t = best->best_checkpoint_t;
     const auto takeovers = std::min(best->best_takeovers, best->takeovers.size());
     // What it has now may be another configuration than the one that its best report came from.
     overview.best->values = values_of(config_of_best(*best), overview.fields);
@@ -140,7 +170,15 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
   overview.ended_early = experiment.why_closed();
+  overview.may_go_on = experiment.closed() && !experiment.ended_as_asked();
   return overview;
+}
+
+bool is_over(const Experiment& experiment, const Overview& overview) {
+  if (experiment.closed()) return true;
+  const auto under_way = overview.count(Status::Pending) + overview.count(Status::Running) +
+                         overview.count(Status::Paused);
+  return under_way == 0 && overview.to_come == 0;
 }
 
 }  // namespace troupe::tune

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <troupe/tune/experiment.hpp>
+
+#include "output/in_use.hpp"
 
 namespace troupe::tune {
 
@@ -23,6 +26,7 @@ struct Overview {
     std::vector<std::string> values = {};  ///< in the order of `fields`
     /// Why it was stopped or paused, its error, or whom it took over.
     std::string note = {};
+    std::size_t alike = 0;  ///< of `errored`: further trials with the same cause
   };
 
   Objective objective = {};
@@ -32,16 +36,20 @@ struct Overview {
   std::array<std::size_t, kStatuses> by_status{};  ///< trials, by Status
   std::vector<std::string> fields = {};            ///< the searched ones
   std::optional<Row> best = {};
+  std::string best_checkpoint = {};  ///< Trial::best_checkpoint of the best one; empty: it has none
+  std::int64_t best_checkpoint_t = 0;
   std::vector<Row> rows = {};
-  std::vector<Row> errored = {};   ///< at most kMostErrors of them
+  /// The first trial of each cause, of at most kMostErrors causes.
+  std::vector<Row> errored = {};
   std::size_t ended_with_run = 0;  ///< trials that were stopped since the run was
   std::size_t restarts = 0;        ///< of trials, after failures of the cluster
   struct Restarted {
     TrialId trial = 0;
     std::string why = {};
   };
-  Restarted restarted = {};                   ///< the last such trial by id
-  std::size_t ranks = 0;                      ///< of all gangs that run
+  Restarted restarted = {};          ///< the last such trial by id
+  std::size_t ranks = 0;             ///< of all gangs that run, where `in_use` does not say
+  std::optional<InUse> in_use = {};  ///< none: nobody knows
   std::optional<std::uint64_t> to_come = {};  ///< trials that were not begun; none: nobody knows
   /// Until the last trial is over, if the coming ones take as long as those that are over: a guess.
   std::optional<Seconds> left = {};
@@ -52,7 +60,11 @@ struct Overview {
   std::vector<Segment> schedule = {};
   std::vector<std::string> notices = {};  ///< what people should know
   std::string ended_early = {};           ///< why; empty: it did not
-  std::string folder = {};                ///< of the results; empty: none
+  bool may_go_on = false;                 ///< it was cut short
+  bool is_abandoned = false;              ///< nobody runs it any more: no trial runs
+  /// With which `troupe tune` goes on with it, as resume_command() has it; empty: it cannot.
+  std::string resume_command = {};
+  std::string folder = {};  ///< of the results; empty: none
 
   static constexpr std::size_t kMostErrors = 5;
   static constexpr std::size_t kMostOfFront = 10;
@@ -60,10 +72,22 @@ struct Overview {
   std::size_t trials() const;
 };
 
+/// A trial's status, for people and for other programs. `is_abandoned`: nobody runs the run any
+/// more, so that a trial which runs by its files was interrupted.
+std::string_view status_text(Status status, bool is_abandoned);
+/// " (which errored later)" of a trial with the best value that ended so; else empty.
+std::string_view ending_of_best(Status status);
+/// Of a trial's error what does not depend on where it happened: "no memory" of "no memory (in fit,
+/// rank 0 of 1, pid 7 on node 1)".
+std::string cause_of(const std::string& error);
+
 /// The rows: first the trials that run or wait for their gang, then the ones that ended last, at
 /// most `most_rows`. `ranks`: of a trial's gang, where no scheduler has said another size. Cost:
 /// O(trials).
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows,
                      int ranks = 1);
+
+/// Nothing is left to run.
+bool is_over(const Experiment& experiment, const Overview& overview);
 
 }  // namespace troupe::tune

@@ -20,9 +20,11 @@ struct Look {
 std::string render_table(const Overview& overview, const Look& look);
 
 /// One line about an event where there is no terminal; none for an event of no note. `best` is the
-/// experiment's so far.
+/// experiment's so far. `same_error`: the trial whose error was shown before, where this one's is
+/// the same.
 std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
-                                        const Objective& objective);
+                                        const Objective& objective,
+                                        std::optional<TrialId> same_error = {});
 
 /// The end of a run: the best configuration, how many trials ended how, what stopped how many at
 /// each rung. `look.width` limits no line here: nothing is cut.

@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
+#include "experiment/stopping.hpp"
 #include "output/render.hpp"
 #include "text/format.hpp"
 
@@ -8,19 +12,20 @@ namespace {
 
 std::string best_so_far(const Trial* best, const Objective& objective) {
   if (!best) return "No best yet.";
-  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric,
-                     short_number(*best->best));
+  return fmt::format("Best: trial {}{} with {} {}.", best->id, ending_of_best(best->status),
+                     objective.metric, short_number(*best->best));
 }
 
 std::string how_it_ended(const Trial& trial, const Objective& objective) {
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
-  constexpr std::string_view with_run = "the run ended: ";
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
-  if (text.starts_with(with_run)) text = "ended with the run: " + text.substr(with_run.size());
+  if (trial.ended_with_run) text = "ended with the run: " + trial.reason.substr(kRunEnded.size());
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
     text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best),
                         trial.best_t);
+  else if (!trial.history.empty())
+    text += fmt::format("; its {} was never finite", objective.metric);
   return text;
 }
 
@@ -54,13 +59,21 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best,
   return how_it_ended(trial, objective) + ". " + best_so_far(best, objective);
 }
 
-/// A line about a report, of those that people are shown.
+/// A line about a report or a launch, of those that people are shown.
 std::optional<std::string> about_report(const Event& event, const Trial& trial) {
   if (std::holds_alternative<Exploit>(event.decision))
     return describe(trial.takeovers.back(), trial.id);
   const auto* go_on = std::get_if<GoOn>(&event.decision);
+  const bool is_chosen = event.kind == Event::Kind::Launched && rung_of(event.decision);
+  if (is_chosen) return fmt::format("trial {} resumed: {}", trial.id, why_of(event.decision));
   if (!go_on || go_on->notice.empty()) return std::nullopt;
   return fmt::format("trial {}: {}", trial.id, go_on->notice);
+}
+
+/// A gang of another size than the trials begin with.
+std::string about_size(const Trial& trial) {
+  return fmt::format("goes on after t={} with {}", trial.checkpoint_t,
+                     counted(static_cast<std::size_t>(trial.workers), "worker"));
 }
 
 /// Taking turns is no news.
@@ -95,11 +108,18 @@ std::string best_text(const Overview& overview) {
     return fmt::format("  best: none; no trial reported a finite '{}'\n",
                        overview.objective.metric);
   const auto& best = *overview.best;
-  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial,
-                                 overview.objective.metric, short_number(*best.best), best.best_t);
+  std::string text =
+      fmt::format("  best: trial {}{}, {} {} at t={}\n", best.trial, ending_of_best(best.status),
+                  overview.objective.metric, short_number(*best.best), best.best_t);
   for (std::size_t i = 0; i < overview.fields.size(); ++i) {
     if (best.values[i] != "-")
       text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);
+  }
+  if (!overview.best_checkpoint.empty()) {
+    const auto of = overview.best_checkpoint_t == best.best_t
+                        ? std::string()
+                        : fmt::format(" (of t={})", overview.best_checkpoint_t);
+    text += fmt::format("    its checkpoint{}: {}\n", of, overview.best_checkpoint);
   }
   return text;
 }
@@ -113,10 +133,31 @@ std::string front_text(const Overview& overview) {
   return text;
 }
 
+/// One and the same cause once, with the number of trials that ended by it.
+std::string errors_text(const Overview& overview, const Look& look) {
+  std::string text;
+  auto left = overview.count(Status::Errored);
+  std::size_t not_shown = 0;
+  for (const auto& row : overview.errored) {
+    text += coloured(fmt::format("    trial {} errored: {}", row.trial, clipped(row.note, 500)),
+                     Colour::Red, look.colour) +
+            '\n';
+    if (row.alike > 0)
+      text += fmt::format("      and {} alike\n", counted(row.alike, "more trial"));
+    not_shown += row.alike;
+    left -= std::min(left, 1 + row.alike);
+  }
+  if (left > 0) text += fmt::format("    and {} more\n", left);
+  if (left + not_shown > 0 && !overview.folder.empty())
+    text += "    the error of each trial is in summary.json of the results\n";
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
-                                        const Objective& objective) {
+                                        const Objective& objective,
+                                        std::optional<TrialId> same_error) {
   using Kind = Event::Kind;
   const auto time = fmt::format("[{:>7}] ", short_time(event.now));
   if (event.kind == Kind::Closed) return fmt::format("{}the run ends: {}\n", time, event.text);
@@ -124,7 +165,13 @@ std::optional<std::string> render_event(const Event& event, const Trial* trial, 
     const auto line = about_report(event, *trial);
     return line ? std::optional(fmt::format("{}{}\n", time, *line)) : std::nullopt;
   }
+  if (event.kind == Kind::Started && trial->workers > 0)
+    return fmt::format("{}trial {} {}\n", time, event.trial, about_size(*trial));
   if (is_routine(event, *trial)) return std::nullopt;
+  if (same_error) {
+    return fmt::format("{}trial {} errored as trial {} did. {}\n", time, event.trial, *same_error,
+                       best_so_far(best, objective));
+  }
   return fmt::format("{}trial {} {}\n", time, event.trial, text_of(event, *trial, best, objective));
 }
 
@@ -157,16 +204,13 @@ std::string render_summary(const Overview& overview, const Look& look) {
   const bool many_brackets = !overview.rungs.empty() && overview.rungs.back().bracket > 0;
   for (const auto& rung : overview.rungs)
     text += rung_line(rung, overview.objective, many_brackets);
-  for (const auto& row : overview.errored) {
-    text += coloured(fmt::format("    trial {} errored: {}", row.trial, clipped(row.note, 500)),
-                     Colour::Red, look.colour) +
-            '\n';
-  }
-  if (overview.count(Status::Errored) > overview.errored.size()) {
-    text +=
-        fmt::format("    and {} more\n", overview.count(Status::Errored) - overview.errored.size());
-  }
+  text += errors_text(overview, look);
   if (!overview.folder.empty()) text += fmt::format("  results: {}\n", overview.folder);
+  if (!overview.folder.empty() && overview.may_go_on)
+    text += fmt::format("  to go on with it: {}\n",
+                        overview.resume_command.empty()
+                            ? "the same program with .resume = true, or tune::resume on that folder"
+                            : overview.resume_command);
   return text;
 }
 

@@ -51,9 +51,9 @@ std::vector<Column> columns_of(const Overview& overview) {
                               {"best", {}, true}};
   for (const auto& field : overview.fields) columns.push_back({field, {}, true});
   for (const auto& row : overview.rows) {
-    std::vector<std::string> cells{std::to_string(row.trial), std::string(to_string(row.status)),
-                                   std::to_string(row.t), number_or_dash(row.last),
-                                   number_or_dash(row.best)};
+    std::vector<std::string> cells{
+        std::to_string(row.trial), std::string(status_text(row.status, overview.is_abandoned)),
+        std::to_string(row.t), number_or_dash(row.last), number_or_dash(row.best)};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
     for (std::size_t i = 0; i < columns.size(); ++i)
       columns[i].cells.push_back(i < cells.size() ? cells[i] : "");
@@ -114,17 +114,39 @@ std::string head_line(const Overview& overview) {
                       Status::Stopped, Status::Errored}) {
     if (overview.count(status) == 0) continue;
     counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status),
-                          to_string(status));
+                          status_text(status, overview.is_abandoned));
   }
   return line + counts;
+}
+
+/// "8 of 16 CPUs"; where the cluster has not said what it has, "8 CPUs".
+std::string amount_of(double held, const std::optional<double>& all, const std::string& unit) {
+  const auto most = all.value_or(held);
+  return fmt::format("{}{} {}{}", short_number(held),
+                     all ? fmt::format(" of {}", short_number(most)) : "", unit,
+                     most == 1 ? "" : "s");
+}
+
+/// The ranks of the gangs that run, and what these hold of the cluster; empty: nothing to say.
+std::string at_work(const Overview& overview) {
+  if (overview.is_abandoned) return "";
+  const auto running = overview.count(Status::Running);
+  if (!overview.in_use)
+    return running > 0 && overview.ranks > running ? counted(overview.ranks, "rank") + " at work"
+                                                   : "";
+  const auto& [ranks, cpus, gpus, all_cpus, all_gpus] = *overview.in_use;
+  if (ranks == 0) return "";
+  std::vector<std::string> held;
+  if (cpus > 0) held.push_back(amount_of(cpus, all_cpus, "CPU"));
+  if (gpus > 0 || all_gpus.value_or(0) > 0) held.push_back(amount_of(gpus, all_gpus, "GPU"));
+  return counted(ranks, "rank") + " at work" +
+         (held.empty() ? "" : fmt::format(" on {}", fmt::join(held, " and ")));
 }
 
 /// What is under way, how many each rung stopped, and what is left; empty: nothing of it is known.
 std::string progress_line(const Overview& overview) {
   std::vector<std::string> parts;
-  const auto running = overview.count(Status::Running);
-  if (running > 0 && overview.ranks > running)
-    parts.push_back(counted(overview.ranks, "rank") + " at work");
+  if (auto work = at_work(overview); !work.empty()) parts.push_back(std::move(work));
   std::map<std::int64_t, std::pair<std::size_t, std::size_t>> rungs;  // of all brackets
   for (const auto& rung : overview.rungs) {
     rungs[rung.t].first += rung.stopped + rung.not_finite;
@@ -139,15 +161,17 @@ std::string progress_line(const Overview& overview) {
   if (!stopped.empty()) parts.push_back(std::move(stopped));
   if (overview.to_come.value_or(0) > 0)
     parts.push_back(fmt::format("{} to come", *overview.to_come));
-  if (overview.left) parts.push_back(fmt::format("about {} left", short_time(*overview.left)));
+  if (overview.left && !overview.is_abandoned)
+    parts.push_back(fmt::format("about {} left", short_time(*overview.left)));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string best_line(const Overview& overview) {
   if (!overview.best) return "best: none yet";
   const auto& best = *overview.best;
-  auto line = fmt::format("best: trial {}, {} {} at t={}", best.trial, overview.objective.metric,
-                          number_or_dash(best.best), best.best_t);
+  auto line =
+      fmt::format("best: trial {}{}, {} {} at t={}", best.trial, ending_of_best(best.status),
+                  overview.objective.metric, number_or_dash(best.best), best.best_t);
   const auto* gap = ": ";
   for (std::size_t i = 0; i < overview.fields.size() && i < best.values.size(); ++i) {
     if (best.values[i] == "-") continue;  // it runs without

@@ -12,6 +12,7 @@
 #include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
 #include "objectives/front.hpp"
+#include "output/overview.hpp"
 #include "text/json_line.hpp"
 
 namespace troupe::tune {
@@ -46,12 +47,16 @@ ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
       lines_{folder_ / kReports},
       table_{std::move(table)} {}
 
+void write_params(const std::filesystem::path& folder, const Json& params) {
+  replace_file(folder / "params.json",
+               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
 ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,
                                const Json& params, const std::string& header) {
   CsvFile table(folder / kTable, columns(space));
   ReportFiles files(std::move(folder), std::move(table));
-  replace_file(files.folder_ / "params.json",
-               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_params(files.folder_, params);
   files.begin_journal(header);
   return files;
 }
@@ -108,7 +113,7 @@ void ReportFiles::write_again(const Event& event, const Trial* trial) {
 void ReportFiles::write(const Event& event, const Trial* trial) {
   write_again(event, trial);
   const auto line = to_line(event) + "\n";
-  journal_.append(line);
+  journal_.append_later(line);
   journal_bytes_ += line.size();
 }
 
@@ -181,9 +186,14 @@ void ReportFiles::write_report(const Event& event) {
   table_.append(std::move(cells));
 }
 
-void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
+std::string summary_text(const Experiment& experiment, Seconds now, bool is_abandoned) {
+  const auto trial_json = [is_abandoned](const Trial& trial) {
+    auto json = to_json(trial);
+    json["status"] = status_text(trial.status, is_abandoned);
+    return json;
+  };
   auto trials = Json::array();
-  for (const auto& trial : experiment.trials()) trials.push_back(to_json(trial));
+  for (const auto& trial : experiment.trials()) trials.push_back(trial_json(trial));
   auto rungs = Json::array();
   for (const auto& rung : experiment.rungs()) {
     rungs.push_back({{"bracket", rung.bracket},
@@ -203,7 +213,7 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
       {"goal_reached", experiment.reached_goal()},
       {"ended_as_asked", experiment.ended_as_asked()},
       {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
-      {"best", best ? to_json(*best) : Json()},
+      {"best", best ? trial_json(*best) : Json()},
       {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
       {"rungs", rungs},
       {"trials", trials}};
@@ -211,8 +221,11 @@ void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
     summary["objectives"] = tune::to_json(objectives);
     summary["pareto"] = pareto_front(experiment.trials(), objective, objectives);
   }
-  replace_file(folder_ / "summary.json",
-               summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void ReportFiles::write_summary(const Experiment& experiment, Seconds now) {
+  replace_file(folder_ / "summary.json", summary_text(experiment, now));
 }
 
 }  // namespace troupe::tune

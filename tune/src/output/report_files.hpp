@@ -16,6 +16,9 @@
 
 namespace troupe::tune {
 
+/// Writes params.json. Throws std::runtime_error with the path and the cause.
+void write_params(const std::filesystem::path& folder, const Json& params);
+
 /// What a run leaves in its folder. Owned by the run, used by its thread.
 ///
 ///   params.json    the search, from its beginning
@@ -49,10 +52,12 @@ class ReportFiles {
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
   std::string flush();
-  /// Appends: to the journal at once, to the others with flush() at the latest; a driver that dies
-  /// in between has the journal to make them from. What a full disk does not take is kept, and
-  /// follows with what is written later, or with flush().
+  /// Appends: to the journal with keep() at the latest, to the others with flush(); a driver that
+  /// dies in between has the journal to make them from. What a full disk does not take is kept in
+  /// memory, and follows with what is written later, or with flush().
   void write(const Event& event, const Trial* trial);
+  /// Writes the journal's lines of all events until now, with one write.
+  void keep() { journal_.flush(); }
   /// Of go_on: files that lack records from before the mark, which nobody has any more.
   const std::vector<std::string>& shortened() const { return shortened_; }
   /// Once flush() says that all is written.
@@ -91,5 +96,8 @@ class ReportFiles {
   std::string lineage_trouble_;
   std::vector<std::string> shortened_;
 };
+
+/// What summary.json has: JSON, with a line end. `is_abandoned`: as for status_text().
+std::string summary_text(const Experiment& experiment, Seconds now, bool is_abandoned = false);
 
 }  // namespace troupe::tune

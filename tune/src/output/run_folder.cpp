@@ -1,11 +1,16 @@
 #include "output/run_folder.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,6 +18,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include <troupe/tune/detail/checks.hpp>
 
 #include "text/json.hpp"
 
@@ -29,6 +36,38 @@ std::string whole_text(const fs::path& file) {
     throw std::runtime_error(
         fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)));
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// A link to nowhere "exists" for who would make it, and not for who would use it.
+std::string dangling_in(const fs::path& folder) {
+  fs::path link;
+  std::error_code failed;
+  for (const auto& part : folder) {
+    link /= part;
+    if (!fs::is_symlink(link, failed) || fs::exists(link, failed)) continue;
+    return fmt::format("{} is a link to {}, which is not there", link.string(),
+                       fs::read_symlink(link, failed).string());
+  }
+  return {};
+}
+
+/// -> the folders that were not there, from the outermost on.
+std::vector<fs::path> missing_of(fs::path folder) {
+  std::vector<fs::path> missing;
+  std::error_code failed;
+  const auto is_there = [&failed](const fs::path& path) {
+    return fs::symlink_status(path, failed).type() != fs::file_type::not_found;
+  };
+  for (; !folder.empty() && !is_there(folder); folder = folder.parent_path()) {
+    if (folder.has_filename()) missing.insert(missing.begin(), folder);
+  }
+  return missing;
+}
+
+[[noreturn]] void refuse_storage(const fs::path& folder, const std::string& why) {
+  throw std::runtime_error(
+      fmt::format("tune: .storage: cannot make {}: {}; name a folder that this program may write",
+                  folder.string(), why));
 }
 
 std::string host_name() {
@@ -51,6 +90,47 @@ std::string first_line(const fs::path& file) {
   return line.empty() ? "another program" : line;
 }
 
+/// Of a folder with the name that make() gives, "run-7"; 0: it has another.
+int number_of(const std::string& name) {
+  constexpr std::string_view kBefore = "run-";
+  if (!name.starts_with(kBefore) || name.starts_with("run-0")) return 0;
+  int number = 0;
+  const auto* end = name.data() + name.size();
+  const auto [at, failed] = std::from_chars(name.data() + kBefore.size(), end, number);
+  return failed == std::errc() && at == end && number > 0 ? number : 0;
+}
+
+/// The highest N of all run-N, whose lower ones somebody may have removed; 0: there is none.
+int highest_number(const fs::path& storage) {
+  int highest = 0;
+  std::error_code failed;
+  for (fs::directory_iterator each(storage, failed), end; !failed && each != end;
+       each.increment(failed))
+    highest = std::max(highest, number_of(each->path().filename().string()));
+  return highest;
+}
+
+/// The run-N with the highest N, if it has begun; else empty.
+fs::path newest_run(const fs::path& storage) {
+  const auto last = storage / fmt::format("run-{}", highest_number(storage));
+  return fs::exists(last / kJournalFile) ? last : fs::path();
+}
+
+/// Of a run that is over, or was when it was written.
+Json summary_in(const fs::path& file) {
+  const auto text = whole_text(file);
+  std::string why = "it is no object";
+  try {
+    auto summary = Json::parse(text);
+    if (summary.is_object()) return summary;
+  } catch (const Json::parse_error& broken) {
+    why = fmt::format("it is no JSON from byte {} of {} on", broken.byte, text.size());
+  }
+  throw std::runtime_error(
+      fmt::format("{} is damaged: {}. Remove it: `resume` writes it anew from the run's journal",
+                  file.string(), why));
+}
+
 }  // namespace
 
 RunFolder::RunFolder(fs::path path) : path_{std::move(path)} {
@@ -61,6 +141,7 @@ RunFolder::RunFolder(fs::path path) : path_{std::move(path)} {
         fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
     sign(lock_);
+    folder_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return;
   }
   const auto error = errno;
@@ -68,9 +149,8 @@ RunFolder::RunFolder(fs::path path) : path_{std::move(path)} {
   if (error != EWOULDBLOCK)
     throw std::runtime_error(
         fmt::format("cannot lock {}: {}", file.string(), std::strerror(error)));
-  throw std::runtime_error(
-      fmt::format("{} is being run by {}; end that first, or begin a new run without .resume",
-                  path_.string(), first_line(file)));
+  throw std::runtime_error(fmt::format("{} is being run by {}; end that first, or begin a new run",
+                                       path_.string(), first_line(file)));
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept { *this = std::move(other); }
@@ -78,27 +158,50 @@ RunFolder::RunFolder(RunFolder&& other) noexcept { *this = std::move(other); }
 RunFolder& RunFolder::operator=(RunFolder&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(lock_, other.lock_);
+  std::swap(folder_, other.folder_);
   return *this;
 }
 
 RunFolder::~RunFolder() {
   if (lock_ >= 0) ::close(lock_);
+  if (folder_ >= 0) ::close(folder_);
 }
 
-RunFolder RunFolder::make(const fs::path& storage) {
+bool RunFolder::is_there() const {
+  struct stat held = {}, named = {};
+  if (folder_ < 0 || ::fstat(folder_, &held) != 0) return true;
+  if (::stat(path_.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+  return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+bool RunFolder::was_removed() const {
+  struct stat held = {};
+  return folder_ >= 0 && ::fstat(folder_, &held) == 0 && held.st_nlink == 0;
+}
+
+namespace {
+
+void make_storage(const fs::path& storage) {
   std::error_code failed;
   fs::create_directories(storage, failed);
-  if (failed)
-    throw std::runtime_error(fmt::format("cannot make {}: {}", storage.string(), failed.message()));
-  for (int number = 1; number < kMostRuns; ++number) {
+  if (!failed && fs::is_directory(storage, failed)) return;
+  const auto dangling = dangling_in(storage);
+  if (!dangling.empty()) refuse_storage(storage, dangling);
+  refuse_storage(storage, failed ? failed.message() : "it is no folder");
+}
+
+}  // namespace
+
+RunFolder RunFolder::make(const fs::path& storage) {
+  make_storage(storage);
+  // Behind all that are there: the newest run is the one with the highest number.
+  for (int number = highest_number(storage) + 1; number < kMostRuns; ++number) {
     auto folder = storage / fmt::format("run-{}", number);
     if (::mkdir(folder.c_str(), 0755) == 0) return RunFolder(std::move(folder));
-    if (errno != EEXIST)
-      throw std::runtime_error(
-          fmt::format("cannot make {}: {}", folder.string(), std::strerror(errno)));
+    if (errno != EEXIST) refuse_storage(folder, std::strerror(errno));
   }
-  throw std::runtime_error(
-      fmt::format("{} holds {} runs already; give another .storage", storage.string(), kMostRuns));
+  throw std::runtime_error(fmt::format("{} has a run-{} already; give another .storage",
+                                       storage.string(), kMostRuns - 1));
 }
 
 RunFolder RunFolder::hold(const fs::path& folder) {
@@ -117,16 +220,82 @@ EarlierRun read_earlier(const fs::path& folder) {
   return earlier;
 }
 
-fs::path last_unfinished(const fs::path& storage) {
-  fs::path last;
-  for (int number = 1; fs::exists(storage / fmt::format("run-{}", number)); ++number)
-    last = storage / fmt::format("run-{}", number);
-  if (last.empty() || !fs::exists(last / kJournalFile)) return {};
-  if (!fs::exists(last / "summary.json")) return last;
-  const auto summary = parse(whole_text(last / "summary.json"), "a summary");
-  const bool is_over =
-      summary.value("ended_early", Json()).is_null() || summary.value("ended_as_asked", false);
-  return is_over ? fs::path() : last;
+LastRun last_run(const fs::path& storage) {
+  const auto last = newest_run(storage);
+  if (last.empty()) return {};
+  if (!fs::exists(last / "summary.json")) return {.folder = last};
+  const auto summary = summary_in(last / "summary.json");
+  const auto ended_early = summary.value("ended_early", Json());
+  const bool is_as_asked = summary.value("ended_as_asked", Json()) == true;
+  return {.folder = last,
+          .is_over = ended_early.is_null() || is_as_asked,
+          .ended_as_asked = is_as_asked && ended_early.is_string() ? ended_early.get<std::string>()
+                                                                   : std::string()};
 }
+
+fs::path run_in(const fs::path& folder) {
+  if (fs::exists(folder / kJournalFile)) return folder;
+  int highest = 0;
+  fs::path run;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const int number = number_of(entry.path().filename().string());
+    if (number <= highest || !fs::exists(entry.path() / kJournalFile)) continue;
+    highest = number;
+    run = entry.path();
+  }
+  if (!run.empty()) return run;
+  throw std::runtime_error(fmt::format(
+      "{} has no run: there is neither a {} in it nor a folder run-N that has one; name a run's "
+      "folder, such as results/run-1, or the one that its runs are in",
+      folder.string(), kJournalFile));
+}
+
+std::string resume_command(const std::string& sweep_file, const fs::path& storage,
+                           const fs::path& folder) {
+  if (sweep_file.empty()) return {};
+  auto command = "troupe tune resume " + sweep_file;
+  try {
+    std::error_code failed;  // one of them is gone: not the same
+    const auto last = newest_run(fs::absolute(storage));
+    if (!last.empty() && fs::equivalent(last, folder, failed)) return command;
+  } catch (const fs::filesystem_error&) {
+    // It cannot be told which is the last one.
+  }
+  return fmt::format("{} --run {}", command, folder.string());
+}
+
+namespace detail {
+
+void check_storage(const fs::path& given) {
+  const auto storage = fs::absolute(given).lexically_normal();
+  const auto made = missing_of(storage);
+  const auto remove = [&made] {
+    std::error_code ignored;
+    for (auto each = made.rbegin(); each != made.rend(); ++each) fs::remove(*each, ignored);
+  };
+  try {
+    make_storage(storage);
+    const auto probe = storage / fmt::format(".check-{}", ::getpid());
+    if (::mkdir(probe.c_str(), 0755) != 0) refuse_storage(storage / "run-1", std::strerror(errno));
+    ::rmdir(probe.c_str());
+  } catch (...) {
+    remove();
+    throw;
+  }
+  remove();
+}
+
+fs::path last_run_in(const fs::path& storage) { return last_run(fs::absolute(storage)).folder; }
+
+std::string holder_of(const fs::path& folder) {
+  const auto file = folder / ".lock";
+  const int lock = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return {};
+  const bool is_held = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(lock);
+  return is_held ? first_line(file) : std::string();
+}
+
+}  // namespace detail
 
 }  // namespace troupe::tune

@@ -1,7 +1,9 @@
 #include "run/drive.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,15 @@ namespace {
 
 constexpr Seconds kTick{0.25};
 constexpr Seconds kPatienceToGrow{30};
+/// Until a place that a gang has left, and none has taken, went with its node or to another job.
+constexpr Seconds kPlaceIsFree{1};
+/// Trials that fail alike before anything was reported, until all others would too.
+constexpr std::size_t kAlike = 5;
+constexpr Seconds kSilence{2};  // until people are told what is waited for
+
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? text : fmt::format(" ({})", text);
+}
 
 class Driver {
  public:
@@ -21,32 +32,43 @@ class Driver {
          const DriveHooks& hooks)
       : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {}
 
-  void run() {
+  bool run() {
     while (true) {
       if (!launch_if_wanted()) break;
-      const auto event = launcher_.wait(kTick);
+      auto event = launcher_.wait(kTick);
       // An interrupt that ended gangs too is the reason for their end, not a fault of theirs.
       check_time();
-      if (event) take(*event);
+      for (; event; event = launcher_.at_hand()) take(*event);
+      send_answers();
       if (hooks_.tick) hooks_.tick(launcher_.now());
     }
     if (impossible_)
       raise({.kind = Failure::Kind::Impossible, .message = *impossible_, .type = {}, .where = {}});
+    return has_cluster_ended_;
   }
 
  private:
-  /// False once all is done.
+  struct Answer {
+    TrialId trial = 0;
+    std::int64_t k = 0;
+    Verdict verdict = Verdict::Continue;
+  };
+
+  /// One request more than there are places that are known to be free. False once all is done.
   bool launch_if_wanted() {
-    const bool full =
-        limits_.max_concurrent > 0 && experiment_.in_flight() >= limits_.max_concurrent;
-    if (unplaced_ || full) return true;
-    const auto next = experiment_.next(launcher_.now());
-    if (std::holds_alternative<Done>(next)) return false;
-    if (const auto* launch = std::get_if<Launch>(&next)) {
-      unplaced_ = launch->trial;
-      asked_at_ = launcher_.now();
+    while (unplaced_.size() <= free_places_) {
+      const bool full =
+          limits_.max_concurrent > 0 && experiment_.in_flight() >= limits_.max_concurrent;
+      if (full) return true;
+      const auto next = experiment_.next(launcher_.now());
+      if (std::holds_alternative<Done>(next)) return false;
+      const auto* launch = std::get_if<Launch>(&next);
+      if (!launch) return true;
+      unplaced_[launch->trial] = launcher_.now();
       after_t_[launch->trial] = launch->after_t;
+      keep();
       launcher_.launch(*launch);
+      most_in_flight_ = std::max(most_in_flight_, experiment_.in_flight());
     }
     return true;
   }
@@ -56,24 +78,28 @@ class Driver {
     if (const auto why = hooks_.interrupted ? hooks_.interrupted() : std::nullopt;
         why && !ended_all_) {
       experiment_.close(*why, now);
-      end_all();
+      tell_all_to_end(now);
     }
     if (limits_.time_budget.count() > 0 && now >= limits_.time_budget) {
       experiment_.close(
           fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
     }
+    if (now - freed_at_ >= kPlaceIsFree) free_places_ = 0;
     end_deaf_trials(now);
     give_up_growth(now);
+    say_what_is_awaited(now);
     if (!experiment_.closed()) return;
     if (!closed_at_) {
       closed_at_ = now;
-      if (unplaced_) launcher_.end(*unplaced_);
+      for (const auto& [trial, asked_at] : unplaced_) launcher_.end(trial);
     }
-    if (now - *closed_at_ >= limits_.stop_grace) end_all();
+    if (now - *closed_at_ >= limits_.stop_grace) tell_all_to_end(now);
+    if (told_all_at_ && now - *told_all_at_ >= limits_.end_grace) end_all();
   }
 
-  /// Those that were told to stop and go on.
+  /// Those that were told to stop and go on. Once all are told to end, that wait is the last.
   void end_deaf_trials(Seconds now) {
+    if (told_all_at_) return;
     for (auto& [trial, since] : told_to_stop_) {
       if (now < since || now - since < limits_.stop_grace) continue;
       launcher_.end(trial);
@@ -82,12 +108,55 @@ class Driver {
     }
   }
 
+  /// Once, where all that is under way was told to end and takes its time.
+  void say_what_is_awaited(Seconds now) {
+    const auto awaited = experiment_.in_flight();
+    if (told_all_at_) return say_all_are_awaited(awaited, now - *told_all_at_);
+    const bool is_last_wait = closed_at_ || told_to_stop_.size() == awaited;
+    if (!hooks_.waits || has_said_wait_ || ended_all_ || awaited == 0 || !is_last_wait) return;
+    auto since = closed_at_.value_or(Seconds(0));
+    for (const auto& [trial, told] : told_to_stop_) {
+      if (!closed_at_ && told <= now) since = std::max(since, told);
+    }
+    if (now - since < kSilence || now - since >= limits_.stop_grace) return;
+    has_said_wait_ = true;
+    const bool is_one = awaited == 1;
+    hooks_.waits(
+        fmt::format("{} told to end {} ago, and {} time for it: {}{} after that the gang is ended",
+                    is_one ? "1 trial was" : fmt::format("{} trials were", awaited),
+                    short_time(now - since), is_one ? "takes its" : "take their",
+                    short_time(limits_.stop_grace), in_brackets(limits_.stop_grace_text)));
+  }
+
+  /// Once, of trials that were told to end with the run.
+  void say_all_are_awaited(std::size_t awaited, Seconds waited) {
+    const bool is_to_be_said = hooks_.waits && !has_said_last_wait_ && !ended_all_ && awaited > 0;
+    if (!is_to_be_said || waited < kSilence || waited >= limits_.end_grace) return;
+    has_said_last_wait_ = true;
+    const bool by_signal = hooks_.interrupted && hooks_.interrupted();
+    hooks_.waits(fmt::format(
+        "{} told to end with the run {} ago: {}{} after that {} killed{}",
+        awaited == 1 ? "1 trial was" : fmt::format("{} trials were", awaited), short_time(waited),
+        short_time(limits_.end_grace), in_brackets(limits_.end_grace_text),
+        awaited == 1 ? "it is" : "they are", by_signal ? "; a second signal does it now" : ""));
+  }
+
   /// There may be no room for a gang that was to grow: its trial has been training, and goes on.
   void give_up_growth(Seconds now) {
-    if (!unplaced_ || no_room_ || now - asked_at_ < kPatienceToGrow) return;
-    if (experiment_.trials()[*unplaced_].workers == 0) return;
-    no_room_ = unplaced_;
-    launcher_.end(*unplaced_);
+    for (const auto& [trial, asked_at] : unplaced_) {
+      if (now - asked_at < kPatienceToGrow || experiment_.trials()[trial].workers == 0) continue;
+      if (no_room_.insert(trial).second) launcher_.end(trial);
+    }
+  }
+
+  /// What does not run yet is ended at once.
+  void tell_all_to_end(Seconds now) {
+    if (limits_.end_grace.count() <= 0) return end_all();
+    if (told_all_at_ || ended_all_) return;
+    told_all_at_ = now;
+    for (const auto& trial : experiment_.trials()) {
+      if (trial.in_flight) launcher_.tell_to_end(trial.id);
+    }
   }
 
   void end_all() {
@@ -98,25 +167,36 @@ class Driver {
     }
   }
 
+  void count_places(const GangEvent& event, Seconds now) {
+    const bool is_placed = event.kind == GangEvent::Kind::Placed;
+    if (!is_placed && !is_last(event)) return;
+    const bool was_unplaced = unplaced_.erase(event.trial) > 0;
+    if (is_placed && was_unplaced && free_places_ > 0) --free_places_;
+    if (is_placed || was_unplaced) return;
+    ++free_places_;
+    freed_at_ = now;
+  }
+
   void take(const GangEvent& event) {
     const auto now = launcher_.now();
-    const bool is_placed_or_over = event.kind == GangEvent::Kind::Placed || is_last(event);
-    if (unplaced_ == event.trial && is_placed_or_over) unplaced_.reset();
+    count_places(event, now);
     switch (event.kind) {
       case GangEvent::Kind::Notice:
         if (hooks_.notice) hooks_.notice(event.text);
         return;
       case GangEvent::Kind::Placed:
         if (replaced_.erase(event.trial) > 0) told_to_stop_.erase(event.trial);
-        return experiment_.started(event.trial, now);
+        return experiment_.started(event.trial, now, event.places);
       case GangEvent::Kind::Reported:
         return judge(event, now);
       case GangEvent::Kind::Ended:
         forget(event.trial);
-        return experiment_.ended(event.trial, now);
+        experiment_.ended(event.trial, now);
+        return end_hopeless(event, now);
       case GangEvent::Kind::Failed:
         return fail(event, now);
       case GangEvent::Kind::ClusterEnded:
+        has_cluster_ended_ = true;
         experiment_.close(event.text, now);
         return end_all();
       case GangEvent::Kind::Impossible:
@@ -126,18 +206,26 @@ class Driver {
         }
         if (limits_.sizes_differ) {
           forget(event.trial);
-          return experiment_.failed(event.trial, event.text, Fault::Final, now);
+          const auto why = fmt::format(
+              "the cluster can never hold the gang that .sized gives for it: {}", event.text);
+          return experiment_.failed(event.trial, why, Fault::Final, now);
         }
         impossible_ = event.text;
+        if (!limits_.gang.empty()) {
+          impossible_ = fmt::format(
+              "tune: the cluster can never hold the gang of a trial ({}): {}. Ask for less there, "
+              "or "
+              "start nodes that have it",
+              limits_.gang, event.text);
+        }
         experiment_.close(event.text, now);
         experiment_.failed(event.trial, event.text, Fault::Final, now);
-        return end_all();
+        return tell_all_to_end(now);
     }
   }
 
   void fail(const GangEvent& event, Seconds now) {
-    const bool had_no_room = no_room_ == event.trial;
-    if (had_no_room) no_room_.reset();
+    const bool had_no_room = no_room_.erase(event.trial) > 0;
     if (had_no_room && !experiment_.closed()) {
       forget(event.trial);
       const auto why = fmt::format("there was no room for its larger gang within {}",
@@ -146,11 +234,43 @@ class Driver {
     }
     const bool was_deaf = deaf_.contains(event.trial);
     forget(event.trial);
-    if (!was_deaf) return experiment_.failed(event.trial, event.text, event.fault, now);
+    if (!was_deaf) {
+      experiment_.failed(event.trial, text_of(event), event.fault, now);
+      return end_hopeless(event, now);
+    }
     const auto why = fmt::format(
         "its attempt that was to end had not, {} after it was told to; its processes were ended",
         short_time(limits_.stop_grace));
     experiment_.failed(event.trial, why, Fault::System, now);
+  }
+
+  const std::string& text_of(const GangEvent& failed) const {
+    return limits_.plain_errors && !failed.plain_text.empty() ? failed.plain_text : failed.text;
+  }
+
+  /// Where the first trials all failed alike, the others need not be tried.
+  void end_hopeless(const GangEvent& failed, Seconds now) {
+    const auto& trial = experiment_.trials()[failed.trial];
+    if (is_hopeful_ || experiment_.closed()) return;
+    const bool has_ended = failed.kind == GangEvent::Kind::Ended;
+    if (trial.status != Status::Errored) {
+      is_hopeful_ = has_ended;
+      return;
+    }
+    const auto& text = has_ended ? trial.error : text_of(failed);  // it never reported what counts
+    const auto& cause = failed.cause.empty() ? text : failed.cause;
+    if (failed.fault != Fault::Trial || (alike_ > 0 && cause != first_cause_)) {
+      is_hopeful_ = true;  // they differ, as those of a function that can succeed do
+      return;
+    }
+    first_cause_ = cause;
+    const auto size = experiment_.searcher().size();
+    const bool is_last = size && experiment_.trials().size() >= *size;
+    if (++alike_ < std::max(kAlike, most_in_flight_) || is_last) return;
+    experiment_.close(
+        fmt::format("the first {} trials all failed without a report of '{}', and alike: {}",
+                    alike_, experiment_.options().objective.metric, text),
+        now);
   }
 
   void forget(TrialId trial) {
@@ -161,6 +281,7 @@ class Driver {
   }
 
   void judge(const GangEvent& event, Seconds now) {
+    if (experiment_.options().objective.value_in(event.metrics)) is_hopeful_ = true;
     const auto t = after_t_[event.trial] + event.k;
     const auto decision = experiment_.report(event.trial, t, event.metrics, event.checkpoint, now);
     const bool goes_on = std::holds_alternative<GoOn>(decision);
@@ -169,18 +290,33 @@ class Driver {
       const auto launch = experiment_.relaunch(event.trial, now);
       after_t_[event.trial] = launch.after_t;
       replaced_.insert(event.trial);
+      send_answers();
       return launcher_.replace(launch, event.k);
     }
-    launcher_.answer(event.trial, event.k, goes_on ? Verdict::Continue : Verdict::Stop);
+    answers_.push_back({event.trial, event.k, goes_on ? Verdict::Continue : Verdict::Stop});
+  }
+
+  void keep() {
+    if (hooks_.keep) hooks_.keep();
+  }
+
+  /// In the order of the reports. What is answered is kept: no driver that dies has told a trial
+  /// what its journal does not say.
+  void send_answers() {
+    keep();
+    for (const auto& [trial, k, verdict] : answers_) launcher_.answer(trial, k, verdict);
+    answers_.clear();
   }
 
   Experiment& experiment_;
   Launcher& launcher_;
   const DriveLimits& limits_;
   const DriveHooks& hooks_;
-  std::optional<TrialId> unplaced_;
-  Seconds asked_at_{0};             // for it
-  std::optional<TrialId> no_room_;  // was told to end, as its larger gang had not been placed
+  std::vector<Answer> answers_;          // to reports that are judged, and not kept yet
+  std::map<TrialId, Seconds> unplaced_;  // when their gangs were asked for
+  std::size_t free_places_ = 0;          // that gangs have left, and none has taken yet
+  Seconds freed_at_{0};                  // the last of them
+  std::set<TrialId> no_room_;  // were told to end, as their larger gangs had not been placed
   std::map<TrialId, std::int64_t> after_t_;
   std::map<TrialId, Seconds> told_to_stop_;
   // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or,
@@ -188,15 +324,23 @@ class Driver {
   std::set<TrialId> replaced_;
   std::set<TrialId> deaf_;
   std::optional<Seconds> closed_at_;
+  std::optional<Seconds> told_all_at_;  // to end with the run
   bool ended_all_ = false;
+  bool has_cluster_ended_ = false;
+  bool has_said_wait_ = false;
+  bool has_said_last_wait_ = false;
+  bool is_hopeful_ = false;  // a trial reported or returned, or two failed in different ways
+  std::size_t alike_ = 0;    // trials that failed with first_cause_
+  std::string first_cause_;
+  std::size_t most_in_flight_ = 0;
   std::optional<std::string> impossible_;
 };
 
 }  // namespace
 
-void drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
+bool drive(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
            const DriveHooks& hooks) {
-  Driver(experiment, launcher, limits, hooks).run();
+  return Driver(experiment, launcher, limits, hooks).run();
 }
 
 }  // namespace troupe::tune

@@ -11,6 +11,21 @@ bool was_killed(int signal) {
   return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
 }
 
+/// Whether the end of the cluster may look like this to one attempt.
+bool may_be_its_end(const Failure& failure, Fault fault) {
+  return failure.kind == Failure::Kind::ObjectLost || fault == Fault::System ||
+         was_killed(failure.signal);
+}
+
+/// What was thrown and in which process, without the type and the function: "FUNCTION, rank 0 of 2,
+/// pid 7 on node 1" is where it was.
+std::string plain_text(const Failure& failure) {
+  const auto place = failure.where.find(", ");
+  return place == std::string::npos
+             ? failure.message
+             : failure.message + " (" + failure.where.substr(place + 2) + ")";
+}
+
 }  // namespace
 
 Fault fault_of(const Failure& failure, bool begun) {
@@ -46,7 +61,12 @@ GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool be
     event.text = impossible.what();
   } catch (const Error& error) {
     event.text = error.what();
+    if (error.failure().kind == Failure::Kind::Task) {
+      event.cause = error.failure().type + ": " + error.failure().message;
+      event.plain_text = plain_text(error.failure());
+    }
     event.fault = fault_of(error.failure(), begun);
+    event.lost = may_be_its_end(error.failure(), event.fault);
   } catch (const std::exception& error) {
     event.text = error.what();
   } catch (...) {

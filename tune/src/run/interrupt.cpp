@@ -12,7 +12,8 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
   int none = 0;
-  if (noted_signal.compare_exchange_strong(none, signal)) return;
+  if (noted_signal.compare_exchange_strong(none, signal == SIGHUP ? SIGTERM : signal)) return;
+  if (signal == SIGHUP) return;
   struct sigaction ends = {};
   ends.sa_handler = SIG_DFL;
   sigaction(signal, &ends, nullptr);
@@ -21,7 +22,7 @@ void note(int signal) {
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
+InterruptWatch::InterruptWatch(bool hangup) {
   if (watched.exchange(true)) return;
   active_ = true;
   noted_signal = 0;
@@ -30,19 +31,28 @@ InterruptWatch::InterruptWatch() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &before_int_);
   sigaction(SIGTERM, &action, &before_term_);
+  sigaction(SIGHUP, nullptr, &before_hangup_);
+  takes_hangup_ = hangup && before_hangup_.sa_handler != SIG_IGN;
+  if (takes_hangup_) sigaction(SIGHUP, &action, nullptr);
 }
 
 InterruptWatch::~InterruptWatch() {
   if (!active_) return;
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
+  if (takes_hangup_) sigaction(SIGHUP, &before_hangup_, nullptr);
   watched = false;
 }
 
+std::optional<int> InterruptWatch::signal() const {
+  const int number = active_ ? noted_signal.load() : 0;
+  return number == 0 ? std::nullopt : std::optional(number);
+}
+
 std::optional<std::string> InterruptWatch::noted() const {
-  const int signal = active_ ? noted_signal.load() : 0;
-  if (signal == 0) return std::nullopt;
-  return signal == SIGTERM ? "ended by the user (SIGTERM)" : "ended by the user (SIGINT)";
+  const auto noted = signal();
+  if (!noted) return std::nullopt;
+  return *noted == SIGTERM ? "ended by the user (SIGTERM)" : "ended by the user (SIGINT)";
 }
 
 }  // namespace troupe::tune

@@ -12,18 +12,25 @@ namespace troupe::tune {
 /// with its end.
 class InterruptWatch {
  public:
-  InterruptWatch();
+  /// `hangup`: a terminal that is closed counts as a first SIGTERM, and never as a second one: shells,
+  /// the kernel and service managers send it behind others. Where SIGHUP is ignored (nohup), it stays
+  /// so.
+  explicit InterruptWatch(bool hangup = false);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
   /// "ended by the user (SIGINT)", once it was.
   std::optional<std::string> noted() const;
+  /// That was noted.
+  std::optional<int> signal() const;
 
  private:
   bool active_ = false;
+  bool takes_hangup_ = false;
   struct sigaction before_int_ = {};
   struct sigaction before_term_ = {};
+  struct sigaction before_hangup_ = {};
 };
 
 }  // namespace troupe::tune

@@ -191,6 +191,12 @@ std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
   return objectives;
 }
 
+void refuse_given(std::string_view option, std::size_t index, std::string_view why) {
+  throw std::invalid_argument(
+      fmt::format("tune: {}[{}]: {}; give it a value of its domain, or widen that in .space",
+                  option, index, why));
+}
+
 Prepared prepare(Plan plan, bool keeps_checkpoints) {
   check(plan);
   auto scheduler = plan.scheduler(plan.objective, plan.seed);
@@ -198,8 +204,13 @@ Prepared prepare(Plan plan, bool keeps_checkpoints) {
   plan.space = with_mutations(std::move(plan.space), needs.mutations);
   auto searcher = searcher_of(plan);
   check(plan, needs, *searcher, keeps_checkpoints);
-  const ExperimentOptions options{plan.objective,      plan.seed, plan.max_failures,
-                                  plan.system_retries, plan.stop, plan.objectives};
+  const ExperimentOptions options{.objective = plan.objective,
+                                  .seed = plan.seed,
+                                  .max_failures = plan.max_failures,
+                                  .system_retries = plan.system_retries,
+                                  .stop = plan.stop,
+                                  .objectives = plan.objectives,
+                                  .of_programs = !plan.sweep_file.empty()};
   auto experiment =
       std::make_unique<Experiment>(options, std::move(searcher), std::move(scheduler));
   return {std::move(plan), std::move(experiment)};

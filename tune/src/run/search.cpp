@@ -1,6 +1,7 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "run/launch/gang_launcher.hpp"
 #include "run/launch/local_launcher.hpp"
 #include "run/prepare.hpp"
+#include "run/sweep_words.hpp"
 #include "run/witness.hpp"
 #include "text/format.hpp"
 
@@ -29,19 +31,30 @@ std::filesystem::path folder_of(const Launch& launch, const std::filesystem::pat
   return launch.takeovers == 0 ? own : own / fmt::format("takeover-{}", launch.takeovers);
 }
 
-Work work_of(const Launch& launch, const Witness& witness, const Plan& plan) {
+Work work_of(const Launch& launch, const std::filesystem::path& run, const Witness& witness,
+             const Plan& plan) {
   return {.config = launch.config,
-          .info = {.storage = folder_of(launch, witness.folder()).string(),
+          .info = {.storage = folder_of(launch, run).string(),
                    .restore_from = launch.checkpoint,
                    .name = fmt::format("trial {}", launch.trial),
                    .seed = Random(plan.seed, launch.trial, "trial").next(),
                    .reconfigured = launch.reconfigured,
                    .settings = plan.settings},
           .marker = witness.marker().string(),
-          .workers = launch.workers};
+          .workers = launch.workers,
+          .attempt = plan.keep_checkpoints > 0 ? launch.attempt : 0};
 }
 
 }  // namespace
+
+RankNeeds needs_of(const troupe::detail::RequestOptions& each) {
+  RankNeeds needs;
+  for (const auto& [name, amount] : troupe::detail::for_rank(each).resources) {
+    if (name == "cpu") needs.cpus = amount;
+    if (name == "gpu") needs.gpus = amount;
+  }
+  return needs;
+}
 
 void check(const Each& each) {
   try {
@@ -102,6 +115,12 @@ void refuse_best(const Outcome& outcome) {
       fmt::format("no best trial: none reported a finite '{}'; {}", outcome.objective.metric, why));
 }
 
+void refuse_value(const Trial& trial) {
+  throw std::runtime_error(
+      fmt::format("trial {} has no value: it is {}: {}", trial.id, to_string(trial.status),
+                  trial.error.empty() ? "it reported none that is finite" : trial.error));
+}
+
 namespace {
 
 using WorkOf = std::function<Work(const Launch&)>;
@@ -126,29 +145,63 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });
   experiment.requeue_running(witness.already());
 
-  const InterruptWatch interrupt;
+  const InterruptWatch interrupt(!plan.sweep_file.empty());
+  Launcher* launches = nullptr;
   const auto launcher = make_launcher(
-      [&](const Launch& launch) { return work_of(launch, witness, plan); }, witness.already());
+      [&](const Launch& launch) {
+        return work_of(launch, witness.folder_of_trials(launches->now()), witness, plan);
+      },
+      witness.already());
+  launches = launcher.get();
+  witness.show_in_use([&] { return launcher->in_use(); });
+  witness.delete_copies([&] { return launcher->take_spare_copies(); });
+  std::optional<int> signal;  // that closes the experiment
+  bool has_cluster_ended = false;
   const DriveHooks hooks{
+      .keep = [&] { witness.keep(); },
       .tick = [&](Seconds now) { witness.tick(now); },
-      .interrupted = [&] { return interrupt.noted(); },
-      .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); }};
+      .interrupted =
+          [&] {
+            auto why = interrupt.noted();
+            if (why && !experiment.closed()) signal = interrupt.signal();
+            return why;
+          },
+      .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); },
+      .waits =
+          [&](const std::string& what) { witness.say(in_words_of(plan, what), launcher->now()); }};
   try {
-    drive(experiment, *launcher,
-          {plan.max_concurrent, plan.time_budget, plan.stop_grace, plan.is_sized}, hooks);
+    has_cluster_ended = drive(
+        experiment, *launcher,
+        {.max_concurrent = plan.max_concurrent,
+         .time_budget = plan.time_budget,
+         .stop_grace = plan.stop_grace,
+         .end_grace = plan.end_grace,
+         .stop_grace_text = plan.stop_grace_text,
+         .end_grace_text = plan.end_grace_text,
+         .gang = in_words_of(
+             plan,
+             fmt::format(".each.workers = {}, each with what .each.each asks for", plan.workers)),
+         .sizes_differ = plan.is_sized,
+         .plain_errors = !plan.sweep_file.empty()},
+        hooks);
   } catch (const Impossible&) {
     // The cluster shrank: what was found is shown and kept.
     if (experiment.best()) witness.conclude(launcher->now());
     throw;
   }
-  return witness.conclude(launcher->now());
+  auto outcome = witness.conclude(launcher->now());
+  outcome.signal = signal;
+  outcome.has_cluster_ended = has_cluster_ended;
+  return outcome;
 }
 
 }  // namespace
 
 Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers) {
-  return search_with(plan, require_cluster, [&](WorkOf work_of, Seconds already) {
-    return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of), already);
+  return with_words_of(plan, [&] {
+    return search_with(plan, require_cluster, [&](WorkOf work_of, Seconds already) {
+      return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of), already);
+    });
   });
 }
 

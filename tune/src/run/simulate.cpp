@@ -9,6 +9,7 @@
 #include "run/drive.hpp"
 #include "run/launch/simulated_launcher.hpp"
 #include "run/prepare.hpp"
+#include "run/sweep_words.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -38,14 +39,7 @@ void note(Simulated& simulated, const Experiment& experiment, std::uint64_t step
     so_far.push_back({now, steps, best->id, *best->best});
 }
 
-}  // namespace
-
-Simulated simulate(const Plan& wanted, const World& given) {
-  auto world = given;
-  world.metrics = {wanted.objective.metric};
-  if (!wanted.objectives.empty()) world.metrics.clear();
-  for (const auto& objective : wanted.objectives) world.metrics.push_back(objective.metric);
-  check(world);
+Simulated run(const Plan& wanted, const World& world) {
   const auto prepared = prepare(wanted, true);
   auto& experiment = *prepared.experiment;
   SimulatedLauncher launcher(world);
@@ -65,6 +59,23 @@ Simulated simulate(const Plan& wanted, const World& given) {
   simulated.busy = offered > 0 ? launcher.trained().count() / offered : 0;
   simulated.notices = experiment.notices();
   return simulated;
+}
+
+}  // namespace
+
+std::string budget_text(std::uint64_t steps, std::uint64_t launches, double busy) {
+  return fmt::format("  trained {} in {}; the places were busy {:.0f} % of the time\n",
+                     counted(steps, "step"),
+                     launches == 1 ? "1 launch" : fmt::format("{} launches", launches), 100 * busy);
+}
+
+Simulated simulate(const Plan& wanted, const World& given) {
+  auto world = given;
+  world.metrics = {wanted.objective.metric};
+  if (!wanted.objectives.empty()) world.metrics.clear();
+  for (const auto& objective : wanted.objectives) world.metrics.push_back(objective.metric);
+  check(world);
+  return with_words_of(wanted, [&] { return run(wanted, world); });
 }
 
 }  // namespace troupe::tune::detail

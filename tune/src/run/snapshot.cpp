@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "output/run_folder.hpp"
+
 namespace troupe::tune::detail {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 }  // namespace
 
@@ -45,6 +47,17 @@ Snapshot snapshot_from(std::string_view text) {
             .experiment = std::string(text.substr(first + 1, last - first - 1))};
   } catch (const Json::exception& broken) {
     throw std::invalid_argument(fmt::format("not a snapshot: {}", broken.what()));
+  }
+}
+
+Snapshot snapshot_in(const std::filesystem::path& folder, std::string_view text) {
+  try {
+    return snapshot_from(text);
+  } catch (const std::invalid_argument& refused) {
+    throw std::runtime_error(fmt::format(
+        "tune: {} cannot be used: {}. Nothing in {} was changed; put the file back from a copy, or "
+        "begin a new run",
+        (folder / kSnapshotFile).string(), refused.what(), folder.string()));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -31,5 +32,9 @@ struct Snapshot {
 std::string to_text(const Snapshot& snapshot);
 /// Throws std::invalid_argument where it is no snapshot, or one of a newer Troupe.
 Snapshot snapshot_from(std::string_view text);
+
+/// Of the run in `folder`, whose snapshot has this text. Throws std::runtime_error, with the file,
+/// where snapshot_from throws.
+Snapshot snapshot_in(const std::filesystem::path& folder, std::string_view text);
 
 }  // namespace troupe::tune::detail

@@ -10,7 +10,9 @@
 
 #include "experiment/journal.hpp"
 #include "output/html/html_report.hpp"
+#include "output/mlflow/delivered_file.hpp"
 #include "run/prepare.hpp"
+#include "run/sweep_words.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -18,6 +20,7 @@ namespace {
 
 /// At the files, where event follows event: one write has the lines of many reports.
 constexpr Seconds kBetweenLooks{0.01};
+constexpr auto* kMarker = ".seen-";
 
 std::string header_of(const Experiment& experiment) {
   return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
@@ -38,14 +41,93 @@ Display display_of(Show show) {
   return Display::for_descriptor(STDERR_FILENO);
 }
 
-/// Of the run to go on with; empty: a new one is to begin.
-std::filesystem::path folder_to_take_up(const Plan& plan) {
-  if (!plan.resume_folder.empty()) return std::filesystem::absolute(plan.resume_folder);
-  if (plan.resume && plan.storage.empty())
-    throw std::invalid_argument(
-        "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
-  return plan.resume ? last_unfinished(std::filesystem::absolute(plan.storage))
-                     : std::filesystem::path();
+/// Of drivers that were killed. Their run is held by this one.
+void remove_markers(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> markers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with(kMarker)) markers.push_back(entry.path());
+  }
+  std::error_code ignored;
+  for (const auto& marker : markers) std::filesystem::remove(marker, ignored);
+}
+
+bool are_alike(const Plan& plan) {
+  const auto is_constant = [](const Dimension& dimension) {
+    return dimension.domain.kind() == Domain::Kind::Constant;
+  };
+  return plan.trials > 1 && plan.first.empty() && std::ranges::all_of(plan.space, is_constant);
+}
+
+/// What a new run says of the one before it.
+std::string not_gone_on_with(const std::filesystem::path& earlier,
+                             const std::filesystem::path& folder, bool counts_trials) {
+  return fmt::format(
+      "{} has come to its end, and .resume has nothing to go on with: this is a new run, in {}. "
+      "{}; "
+      "tune::resume(its folder, options) returns the earlier one's results",
+      earlier.string(), folder.filename().string(),
+      counts_trials ? "It learns what the earlier one found from .known = {{{.lr = 0.1}, 0.93}, "
+                      "...}, which can be given no more trials with this .scheduler"
+                    : "To add trials to the earlier one, give the options that it was begun with "
+                      "and more .trials");
+}
+
+void refuse_more_trials(const Experiment& experiment, std::string_view journal,
+                        const std::string& header) {
+  if (!experiment.scheduler().needs().counts_trials) return;
+  throw std::invalid_argument(
+      fmt::format("it was begun with .trials = {}, here they are {}, and its .scheduler decides by "
+                  "how many trials are to come, so that none can be added",
+                  trials_of(journal), trials_of(header)));
+}
+
+/// A run whose journal has not even its first line has either not begun, or lost what it knew.
+void refuse_emptied(const std::filesystem::path& folder, const std::string& sweep_file) {
+  std::error_code none;
+  const auto reports = std::filesystem::file_size(folder / "reports.jsonl", none);
+  const bool has_reports = !none && reports > 0;
+  if (!has_reports && !std::filesystem::exists(folder / "trials")) return;
+  throw std::runtime_error(fmt::format(
+      "tune: cannot go on with {}: its journal.jsonl is empty, though {} has what the "
+      "run did. Nothing in it was changed; put the journal back from a copy, name "
+      "another .storage, or begin a new run{}",
+      folder.string(), has_reports ? "reports.jsonl" : "trials",
+      sweep_file.empty() ? " without .resume" : fmt::format(": `troupe tune run {}`", sweep_file)));
+}
+
+/// With a run that was begun with other options.
+std::string instead_of_going_on(const Plan& plan) {
+  if (!plan.sweep_file.empty()) {
+    return fmt::format(
+        "let {0} say what it said when that run began, or begin a new run: `troupe tune run {0}`",
+        plan.sweep_file);
+  }
+  return "give the options that it was begun with, or begin a new run without .resume, which "
+         "learns what this one found from .known = {{{.lr = 0.1}, 0.93}, ...}";
+}
+
+/// What is said of an earlier run, once its events are applied.
+std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,
+                               Seconds now) {
+  if (is_over(experiment, overview_of(experiment, now, 0))) {
+    return fmt::format("{} had come to its end: nothing is left to run, and these are its results",
+                       folder.string());
+  }
+  return fmt::format("goes on with {}: {} begun, {} under way when it ended", folder.string(),
+                     counted(experiment.trials().size(), "trial"), experiment.in_flight());
+}
+
+[[noreturn]] void refuse_damaged(const std::filesystem::path& folder, const DamagedLine& damaged) {
+  const auto journal = (folder / "journal.jsonl").string();
+  throw std::runtime_error(fmt::format(
+      "tune: cannot go on with {}: line {} of its journal is damaged: {}. Nothing in it was "
+      "changed; {}",
+      folder.string(), damaged.number(), damaged.text(),
+      damaged.number() == 1
+          ? "put the journal back from a copy, or begin a new run"
+          : fmt::format("to go on from the events before it, keep a copy of {} and cut it there: "
+                        "`head -n {} COPY > {}`",
+                        journal, damaged.number() - 1, journal)));
 }
 
 }  // namespace
@@ -55,10 +137,18 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       space_{plan.space},
       display_{display_of(plan.show)},
       header_{header_of(experiment)},
+      sweep_file_{plan.sweep_file},
+      storage_{plan.storage},
       snapshot_after_{plan.snapshot_after},
       snapshot_at_{snapshot_after_},
       trackers_{plan} {
   if (!plan.is_sized) display_.set_ranks(plan.workers);
+  if (are_alike(plan)) {
+    const auto alike = fmt::format(
+        "no field of .space has more than one value: all {} are alike but for their seeds",
+        counted(plan.trials, "trial"));
+    note(in_words_of(plan, alike), already_);
+  }
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     folder_ = RunFolder::hold(earlier);
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
@@ -68,11 +158,16 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment), header_);
     trackers_.open(folder());
+    if (!over_.empty())
+      note(not_gone_on_with(over_, folder(), experiment.scheduler().needs().counts_trials),
+           already_);
   } else {
     trackers_.open({});
     return;
   }
-  marker_ = folder() / fmt::format(".seen-{:016x}", std::random_device()() * 0x9e3779b97f4a7c15u);
+  remove_markers(folder());
+  marker_ =
+      folder() / fmt::format("{}{:016x}", kMarker, std::random_device()() * 0x9e3779b97f4a7c15u);
   AppendFile{marker_};
 }
 
@@ -91,60 +186,115 @@ void Witness::take_up_rest(const Snapshot& snapshot) {
   }
 }
 
+std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
+  if (!plan.resume_folder.empty()) return std::filesystem::absolute(plan.resume_folder);
+  if (!plan.resume) return {};
+  if (plan.storage.empty())
+    throw std::invalid_argument(
+        "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
+  const auto last = last_run(std::filesystem::absolute(plan.storage));
+  if (last.folder.empty() && !plan.sweep_file.empty()) {
+    throw std::invalid_argument(
+        fmt::format("tune: there is no run in {} to go on with; `troupe tune run {}` begins one",
+                    plan.storage, plan.sweep_file));
+  }
+  if (!last.is_over) return last.folder;
+  const bool may_grow =
+      last.ended_as_asked.empty() && !experiment_.scheduler().needs().counts_trials;
+  if (may_grow && has_more_trials(read_earlier(last.folder).journal, header_)) return last.folder;
+  if (!plan.sweep_file.empty()) {
+    if (!plan.mlflow.url.empty() && DeliveredFile::is_behind(last.folder)) return last.folder;
+    throw std::invalid_argument(
+        fmt::format("tune: {} has come to its end{}; `troupe tune show {}` shows it, `troupe tune "
+                    "run {}` begins "
+                    "another",
+                    last.folder.string(), may_grow ? ", and the file asks for no more trials" : "",
+                    plan.sweep_file, plan.sweep_file));
+  }
+  over_ = last.folder;
+  return {};
+}
+
+/// Makes of an earlier run's journal one with more trials. -> its bytes.
+std::size_t Witness::extend(const Plan& plan, std::string& journal, std::size_t bytes) {
+  const auto had = trials_of(journal);
+  const auto before = events_before(journal);
+  const auto end = journal.find('\n');
+  journal =
+      (before == 0 ? header_ : header_after(header_, before)) + journal.substr(end, bytes - end);
+  replace_file(folder() / "journal.jsonl", journal, Sync::Yes);
+  write_params(folder(), params_of(plan, experiment_));
+  note(fmt::format("the run was begun with {}, and may have {} now", counted(had, "trial"),
+                   trials_of(header_)),
+       already_);
+  return journal.size();
+}
+
 void Witness::take_up(const Plan& plan, Experiment& experiment) {
-  const auto earlier = read_earlier(folder());
-  const auto open = std::string_view(earlier.journal).substr(0, end_of_open(earlier.journal));
+  auto earlier = read_earlier(folder());
+  auto& open = earlier.journal;
+  if (earlier.snapshot.empty() && open.find('\n') == std::string::npos)
+    refuse_emptied(folder(), plan.sweep_file);
+  open.resize(end_of_open(open));
+  const bool has_more = has_more_trials(open, header_);
   Snapshot known;
   std::size_t bytes = 0;
   try {
-    check_header(open, header_);
-    if (!earlier.snapshot.empty()) known = snapshot_from(earlier.snapshot);
+    if (has_more)
+      refuse_more_trials(experiment, open, header_);
+    else
+      check_header(open, header_);
+    if (!earlier.snapshot.empty()) known = snapshot_in(folder(), earlier.snapshot);
     if (!known.experiment.empty()) experiment.load(known.experiment);
     const auto prepared = prepare(plan, true);
     if (!known.experiment.empty()) prepared.experiment->load(known.experiment);
     bytes = apply_events(open, *prepared.experiment, {}, known.events);
     if (!known.experiment.empty()) take_up_rest(known);
+  } catch (const DamagedLine& damaged) {
+    refuse_damaged(folder(), damaged);
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(
-        fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; give the options "
-                    "that it was begun with, or begin a new run without .resume",
-                    folder().string(), refused.what()));
+        fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; {}",
+                    folder().string(), refused.what(), instead_of_going_on(plan)));
   }
+  already_ = known.now;
+  if (has_more) bytes = extend(plan, open, bytes);
   files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
   // A machine that lost power may have lost the end of a journal that the snapshot knows.
-  const auto lines = std::ranges::count(open.substr(0, bytes), '\n');
+  open.resize(bytes);
+  const auto lines = std::ranges::count(open, '\n');
   const auto has = lines == 0 ? 0 : events_before(open) + static_cast<std::uint64_t>(lines) - 1;
   if (lines == 0 || has < known.events) begin_journal(known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
-  already_ = known.now;
   events_ = known.events;
   const auto see_again = [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
-    keeper_->see(event);
+    keeper_->see(event, trial);
     record_.see(event, trial);
     trackers_.see_again(event, trial);
     already_ = event.now;
     ++events_;
   };
-  apply_events(open.substr(0, bytes), experiment, see_again, known.events);
+  apply_events(open, experiment, see_again, known.events);
   for (const auto& name : files_->shortened()) {
     note(fmt::format("{} lacks reports that it had: somebody shortened it. The search goes on with "
                      "all of them",
                      (folder() / name).string()),
          already_);
   }
-  const auto running = experiment.in_flight();
-  note(fmt::format("goes on with {}: {} begun, {} under way when it ended", folder().string(),
-                   counted(experiment.trials().size(), "trial"), running),
-       already_);
+  note(how_it_is_taken_up(experiment, folder(), already_), already_);
 }
 
 void Witness::see(const Event& event, const Trial* trial) {
   ++events_;
+  // Trackers make new files as trials report and end.
+  if (files_ && trackers_.any() && folder_.was_removed()) look_at_folder(event.now);
   if (files_) files_->write(event, trial);
-  if (keeper_) keeper_->see(event);
+  if (keeper_) keeper_->see(event, trial);
   if (files_) record_.see(event, trial);
+  // People are told of a failure at once: whoever reads of it finds it in the journal.
+  if (files_ && event.kind == Event::Kind::Failed) files_->keep();
   trackers_.see(event, trial);
   display_.show(event, trial, experiment_);
 }
@@ -153,7 +303,7 @@ void Witness::tick(Seconds now) {
   if (now - looked_at_ >= kBetweenLooks || now < looked_at_) look_at_files(now);
   const bool is_long = snapshot_after_ > 0 && files_ && files_->journal_bytes() >= snapshot_at_;
   if (is_long) take_snapshot(now);
-  if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
+  if (keeper_ && trouble_.empty()) tidying_.tick(*keeper_, experiment_, now);
   trackers_.tick([&](const std::string& notice) { note(notice, now); });
   display_.tick(experiment_, now);
 }
@@ -164,7 +314,7 @@ void Witness::begin_journal(std::uint64_t events) {
 
 void Witness::take_snapshot(Seconds now) {
   look_at_files(now);
-  if (!trouble_.empty() || experiment_.closed()) return;
+  if (!files_ || !trouble_.empty() || experiment_.closed()) return;
   const auto text = to_text({.events = events_,
                              .now = now,
                              .files = files_->mark(),
@@ -201,22 +351,46 @@ void Witness::write_report(Seconds now) {
 
 Outcome Witness::conclude(Seconds now) {
   write_summary(now);
-  if (keeper_ && trouble_.empty()) keeper_->tidy(experiment_);
+  const auto tell = [&](const std::string& what) { say(what, now); };
+  if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});
   write_report(now);
-  trackers_.conclude(experiment_, now, [&](const std::string& notice) { note(notice, now); });
+  trackers_.conclude(
+      experiment_, now, [&](const std::string& notice) { note(notice, now); }, tell);
   auto overview = overview_of(experiment_, now, 0);
-  overview.folder = folder().string();
+  if (elsewhere_.empty()) overview.folder = folder().string();
+  overview.resume_command = resume_command(sweep_file_, storage_, folder());
   overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
   display_.finish(experiment_, overview);
   auto outcome = outcome_of(experiment_, now);
   outcome.summary = render_summary(overview, {});
-  outcome.folder = folder();
+  outcome.folder = overview.folder;
   return outcome;
+}
+
+/// Nothing more is written by name once the folder is gone: another run may have taken its name.
+void Witness::look_at_folder(Seconds now) {
+  if (!files_ || folder_.is_there()) return;
+  files_.reset();
+  keeper_.reset();
+  trackers_.leave_folder();
+  elsewhere_ = fmt::format("{}.lost-{:08x}", folder().string(), std::random_device()());
+  note(
+      fmt::format("{} was removed or renamed while the run went on: nothing more is written there, "
+                  "and the run cannot be gone on with. This program still returns the results; "
+                  "trials that begin now write to {}",
+                  folder().string(), elsewhere_.string()),
+      now);
+}
+
+std::filesystem::path Witness::folder_of_trials(Seconds now) {
+  look_at_folder(now);
+  return elsewhere_.empty() ? folder() : elsewhere_;
 }
 
 /// Says once that a disk is full, and once that it is no more.
 void Witness::look_at_files(Seconds now) {
   looked_at_ = now;
+  look_at_folder(now);
   if (!files_) return;
   const auto trouble = files_->flush();
   if (!trouble.empty() && trouble_.empty())
@@ -227,8 +401,8 @@ void Witness::look_at_files(Seconds now) {
 }
 
 void Witness::write_summary(Seconds now) {
-  if (!files_) return;
   look_at_files(now);
+  if (!files_) return;
   if (!trouble_.empty())
     note("the files are not whole; the results that this program has are", now);
   try {

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <troupe/tune/detail/search.hpp>
@@ -13,7 +15,8 @@
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
 #include "output/trackers/trackers.hpp"
-#include "run/checkpoint_keeper.hpp"
+#include "run/checkpoints/checkpoint_keeper.hpp"
+#include "run/checkpoints/tidying.hpp"
 #include "run/snapshot.hpp"
 
 namespace troupe::tune::detail {
@@ -28,20 +31,41 @@ class Witness {
   ~Witness();
 
   void see(const Event& event, const Trial* trial);
+  /// What it has seen is in the journal.
+  void keep() {
+    if (files_) files_->keep();
+  }
   void tick(Seconds now);
   void note(const std::string& notice, Seconds now);
+  /// As Display::set_in_use; what `in_use` refers to lives until the last tick().
+  void show_in_use(std::function<std::optional<InUse>()> in_use) {
+    display_.set_in_use(std::move(in_use));
+  }
+  /// As Tidying::set_copies; what `spare` refers to lives until conclude() has returned.
+  void delete_copies(std::function<std::vector<std::string>()> spare) {
+    tidying_.set_copies(std::move(spare));
+  }
+  /// Of what is waited for: shown, and not kept.
+  void say(const std::string& what, Seconds now) { display_.say(what, now); }
   /// A file that only who shares the run's folder sees; empty: there is no folder.
   const std::filesystem::path& marker() const { return marker_; }
   const std::filesystem::path& folder() const { return folder_.path(); }
+  /// Where trials that are launched now write: the run's folder, or one beside it where that is
+  /// gone.
+  std::filesystem::path folder_of_trials(Seconds now);
   /// Until which the run had gone on before; 0: it is new.
   Seconds already() const { return already_; }
   Outcome conclude(Seconds now);
 
  private:
+  /// Of the run to go on with; empty: a new one is to begin.
+  std::filesystem::path folder_to_take_up(const Plan& plan);
   void take_up(const Plan& plan, Experiment& experiment);
+  std::size_t extend(const Plan& plan, std::string& journal, std::size_t bytes);
   void take_up_rest(const Snapshot& snapshot);
   void begin_journal(std::uint64_t events);
   void take_snapshot(Seconds now);
+  void look_at_folder(Seconds now);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
   void write_report(Seconds now);
@@ -53,15 +77,20 @@ class Witness {
   RunFolder folder_;
   std::optional<ReportFiles> files_;
   std::optional<CheckpointKeeper> keeper_;
+  Tidying tidying_;
   std::filesystem::path marker_;
-  std::string header_;        // of the journal
+  std::filesystem::path elsewhere_;  // of trials, once the run's folder is gone
+  std::string header_;               // of the journal
+  std::string sweep_file_;           // as the plan has it, as the next
+  std::string storage_;
   std::uint64_t events_ = 0;  // of the run, seen so far
   const std::uintmax_t snapshot_after_;
   std::uintmax_t snapshot_at_;  // bytes of the journal
   Trackers trackers_;
   Seconds already_{0};
   Seconds looked_at_{-1};
-  std::string trouble_;  // with the files, when they were looked at last
+  std::filesystem::path over_;  // an earlier run that is not gone on with
+  std::string trouble_;         // with the files, when they were looked at last
   std::vector<std::string> notices_;
 };
 

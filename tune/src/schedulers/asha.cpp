@@ -46,43 +46,74 @@ std::optional<double> Asha::cutoff(const Rung& rung) const {
   return low + part * (rung.scores[above] - low);
 }
 
-Decision Asha::judge(int index, Rung& rung, double value) {
+std::string Asha::named(std::size_t bracket, std::size_t rung) const {
+  const auto of = brackets_.size() > 1 ? fmt::format(" of bracket {}", bracket) : "";
+  return fmt::format("rung {} (t={}){}", rung, brackets_[bracket][rung].t, of);
+}
+
+Decision Asha::judge(std::size_t bracket, std::size_t index, double value) {
+  auto& rung = brackets_[bracket][index];
   const auto score = objective_.score(value);
   const auto needed = cutoff(rung);
   const auto before = rung.scores.size();
   rung.scores.insert(std::ranges::upper_bound(rung.scores, score), score);
 
-  const auto place = fmt::format("rung {} (t={})", index, rung.t);
+  const auto place = named(bracket, index);
+  const auto number = static_cast<int>(index);
   if (!std::isfinite(value)) {
     ++rung.not_finite;
     return Stop{fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)),
-                index};
+                number};
   }
-  if (needed && score < *needed) {
+  if (!needed) {
+    return GoOn{
+        fmt::format("passed {}: {} {:.6g} is the first there", place, objective_.metric, value),
+        number,
+        {}};
+  }
+  const auto* side = objective_.mode == Mode::Max ? "below" : "above";
+  const auto of = before == 1 ? std::string("the value of the only trial before it")
+                              : fmt::format("the best 1/{} of {}", options_.eta, before);
+  const auto against =
+      fmt::format("{} the cutoff {:.6g}, {}", side, value_of(*needed, objective_.mode), of);
+  if (score < *needed) {
     ++rung.stopped;
     return Stop{
-        fmt::format("stopped at {}: {} {:.6g} is {} the cutoff {:.6g}, the best 1/{} of {}", place,
-                    objective_.metric, value, objective_.mode == Mode::Max ? "below" : "above",
-                    value_of(*needed, objective_.mode), options_.eta, before),
-        index};
+        fmt::format("stopped at {}: {} {:.6g} is {}", place, objective_.metric, value, against),
+        number};
   }
-  return GoOn{fmt::format("passed {}", place), index, {}};
+  return GoOn{
+      fmt::format("passed {}: {} {:.6g} is not {}", place, objective_.metric, value, against),
+      number,
+      {}};
+}
+
+/// Of a report that comes to no rung: the first one of a trial says which bracket was drawn.
+Decision Asha::unjudged(std::size_t bracket, bool is_first) const {
+  if (!is_first || brackets_.size() == 1) return {};
+  std::string times;
+  for (const auto& rung : brackets_[bracket])
+    times += fmt::format("{}{}", times.empty() ? "" : ", ", rung.t);
+  return GoOn{.why = fmt::format("in bracket {} of {}, as drawn: judged at t={}", bracket,
+                                 brackets_.size(), times)};
 }
 
 Decision Asha::on_report(const Trial& trial, const Population&) {
+  const bool is_first = !running_.contains(trial.id);
   auto& progress = progress_of(trial.id);
   const auto t = trial.t;
   if (t <= progress.last_t) return {};
   progress.last_t = t;
   if (t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  const auto bracket = progress.bracket;
   const auto value = objective_.value_in(trial.last);
-  if (!value) return {};
-  auto& rungs = brackets_[progress.bracket];
+  if (!value) return unjudged(bracket, is_first);
+  const auto& rungs = brackets_[bracket];
   const auto reached = std::ranges::count_if(rungs, [&](const Rung& rung) { return rung.t <= t; });
   const auto highest = static_cast<int>(reached) - 1;
-  if (highest <= progress.judged) return {};
+  if (highest <= progress.judged) return unjudged(bracket, is_first);
   progress.judged = highest;
-  return judge(highest, rungs[static_cast<std::size_t>(highest)], *value);
+  return judge(bracket, static_cast<std::size_t>(highest), *value);
 }
 
 void Asha::on_end(TrialId trial, const Population&) { running_.erase(trial); }

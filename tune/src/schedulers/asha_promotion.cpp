@@ -102,10 +102,36 @@ std::optional<AshaPromotion::Place> AshaPromotion::last_promotion(
 Turn AshaPromotion::on_place(const Population& population) {
   auto place = next_promotion([&](TrialId trial) { return is_paused(population, trial); });
   if (!place && population.to_come > 0) return Begin{};
-  if (!place) place = last_promotion(population);
+  const bool is_last = !place;
+  if (is_last) place = last_promotion(population);
   if (!place) return Over{};
   promote(*place);
-  return Resume{place->entry.second, std::nullopt};
+  return Resume{.trial = place->entry.second,
+                .why = fmt::format("{} {}: {}{}", is_last ? "goes on from" : "promoted from",
+                                   named(place->bracket, place->rung), standing(*place),
+                                   is_last ? fmt::format("; nothing else runs, and nobody has "
+                                                         "trained to max_t={}",
+                                                         options_.max_t)
+                                           : ""),
+                .rung = static_cast<int>(place->rung)};
+}
+
+// ---- reasons ------------------------------------------------------------------------------------
+
+std::string AshaPromotion::named(std::size_t bracket, std::size_t rung) const {
+  const auto of = brackets_.size() > 1 ? fmt::format(" of bracket {}", bracket) : "";
+  return fmt::format("rung {} (t={}){}", rung, brackets_[bracket][rung].t, of);
+}
+
+/// "loss 0.3 is place 1 of 6, the best 2 go on".
+std::string AshaPromotion::standing(const Place& place) const {
+  const auto& [bracket, index, entry] = place;
+  const auto& rung = brackets_[bracket][index];
+  const auto rank = std::ranges::lower_bound(rung.entered, entry) - rung.entered.begin();
+  const auto value = objective_.mode == Mode::Max ? -entry.first : entry.first;
+  return fmt::format("{} {} is place {} of {}, the best {} go on", objective_.metric,
+                     std::isfinite(value) ? short_number(value) : "(not finite)", rank + 1,
+                     rung.entered.size(), promotable(rung));
 }
 
 // ---- reports ------------------------------------------------------------------------------------
@@ -113,22 +139,20 @@ Turn AshaPromotion::on_place(const Population& population) {
 Decision AshaPromotion::at_rung(const Trial& trial, std::size_t index,
                                 const Population& population) {
   const auto bracket = drawn_bracket(brackets_.size(), seed_, trial.id);
-  const auto& rung = brackets_[bracket][index];
   const auto value = *objective_.value_in(trial.last);
+  const Place own{bracket, index, {-objective_.score(value), trial.id}};
   const auto number = static_cast<int>(index);
   const auto place = next_promotion(
       [&](TrialId other) { return other == trial.id || is_paused(population, other); });
   if (place && place->entry.second == trial.id) {
     promote(*place);
     return GoOn{
-        fmt::format("promoted from rung {} (t={}): {} {} is among the best {} of {}", index, rung.t,
-                    objective_.metric, short_number(value), promotable(rung), rung.entered.size()),
+        fmt::format("promoted from {}: {}", named(place->bracket, place->rung), standing(*place)),
         number,
         {}};
   }
   return pause_at_rung(trial, number,
-                       fmt::format("paused at rung {} (t={}): {} {}", index, rung.t,
-                                   objective_.metric, short_number(value)),
+                       fmt::format("paused at {}: {}", named(bracket, index), standing(own)),
                        "asha", told_of_checkpoints_);
 }
 
@@ -170,8 +194,9 @@ std::string AshaPromotion::why_left(TrialId trial) const {
   const auto& rung = rungs_of(trial)[index];
   const auto place =
       std::ranges::find(rung.entered, trial, &Entry::second) - rung.entered.begin() + 1;
-  return fmt::format("not promoted from rung {} (t={}): place {} of {}, and the best {} go on",
-                     index, rung.t, place, rung.entered.size(), promotable(rung));
+  const auto bracket = drawn_bracket(brackets_.size(), seed_, trial);
+  return fmt::format("not promoted from {}: place {} of {}, and the best {} go on",
+                     named(bracket, index), place, rung.entered.size(), promotable(rung));
 }
 
 std::vector<RungSummary> AshaPromotion::rungs() const {

@@ -133,11 +133,22 @@ Turn HyperBand::on_place(const Population& population) {
       if (ready == candidates.end()) continue;
       if (is_judged_now) judge(bracket, index);
       std::erase(rung.goes_on, *ready);
-      return Resume{*ready, std::nullopt};
+      return Resume{.trial = *ready,
+                    .why = why_chosen(number, index, *ready),
+                    .rung = static_cast<int>(index)};
     }
   }
   if (population.to_come > 0) return Begin{};
   return Over{};
+}
+
+std::string HyperBand::why_chosen(std::size_t number, std::size_t index, TrialId trial) const {
+  const auto& rung = brackets_.at(number).rungs[index];
+  const auto entry = std::ranges::find(rung.entered, trial, &Entry::second);
+  const auto value = objective_.mode == Mode::Max ? -entry->first : entry->first;
+  return fmt::format("goes on from rung {} (t={}) of bracket {}: {} {} is among the best {} of {}",
+                     index, plan_of(number).t[index], number, objective_.metric,
+                     short_number(value), rung.kept, rung.entered.size());
 }
 
 // ---- reports ------------------------------------------------------------------------------------
@@ -147,23 +158,22 @@ Decision HyperBand::at_rung(const Trial& trial, std::size_t index, const Populat
   auto& bracket = brackets_.at(number);
   auto& rung = bracket.rungs[index];
   if (!rung.is_judged && is_complete(number, index, population, false)) judge(bracket, index);
-  const auto t = plan_of(number).t[index];
-  const auto value = short_number(*objective_.value_in(trial.last));
   const auto named = static_cast<int>(index);
   const auto its = std::ranges::find(rung.goes_on, trial.id);
   if (its != rung.goes_on.end()) {
     rung.goes_on.erase(its);
-    return GoOn{
-        fmt::format("goes on from rung {} (t={}) of bracket {}: {} {} is among the best {} "
-                    "of {}",
-                    index, t, number, objective_.metric, value, rung.kept, rung.entered.size()),
-        named,
-        {}};
+    return GoOn{why_chosen(number, index, trial.id), named, {}};
   }
-  return pause_at_rung(trial, named,
-                       fmt::format("paused at rung {} (t={}) of bracket {}: {} {}", index, t,
-                                   number, objective_.metric, value),
-                       "hyperband", told_of_checkpoints_);
+  const auto value = *objective_.value_in(trial.last);
+  const auto place =
+      std::ranges::find(rung.entered, trial.id, &Entry::second) - rung.entered.begin();
+  return pause_at_rung(
+      trial, named,
+      fmt::format(
+          "paused at rung {} (t={}) of bracket {}: {} {} is place {} of the {} that have come",
+          index, plan_of(number).t[index], number, objective_.metric, short_number(value),
+          place + 1, rung.entered.size()),
+      "hyperband", told_of_checkpoints_);
 }
 
 Decision HyperBand::on_report(const Trial& trial, const Population& population) {

@@ -12,6 +12,17 @@
 #include "text/json.hpp"
 
 namespace troupe::tune {
+namespace {
+
+/// Of at least one.
+double median_of(std::vector<double>& values) {
+  std::ranges::sort(values);
+  const auto upper = values[values.size() / 2];
+  if (values.size() % 2 == 1) return upper;
+  return (values[values.size() / 2 - 1] + upper) / 2;
+}
+
+}  // namespace
 
 MedianStopping::MedianStopping(MedianStoppingOptions options, Objective objective)
     : options_{options}, objective_{std::move(objective)} {
@@ -34,8 +45,8 @@ void MedianStopping::add(Curve& curve, std::int64_t t, double score) const {
   curve.push_back(point);
 }
 
-/// Of their averages; none: they are too few.
-std::optional<double> MedianStopping::median_of_others(TrialId trial, std::int64_t t) const {
+/// The average of each of the others that has come so far.
+std::vector<double> MedianStopping::averages_of_others(TrialId trial, std::int64_t t) const {
   std::vector<double> averages;
   for (const auto& [other, curve] : curves_) {
     if (other == trial || curve.empty() || curve.back().t < t) continue;
@@ -44,11 +55,7 @@ std::optional<double> MedianStopping::median_of_others(TrialId trial, std::int64
     const auto& last = *std::prev(after);
     if (last.count > 0) averages.push_back(last.sum / static_cast<double>(last.count));
   }
-  if (averages.size() < options_.min_samples) return std::nullopt;
-  std::ranges::sort(averages);
-  const auto upper = averages[averages.size() / 2];
-  if (averages.size() % 2 == 1) return upper;
-  return (averages[averages.size() / 2 - 1] + upper) / 2;
+  return averages;
 }
 
 Decision MedianStopping::on_report(const Trial& trial, const Population&) {
@@ -62,17 +69,25 @@ Decision MedianStopping::on_report(const Trial& trial, const Population&) {
     return Stop{
         fmt::format("stopped at t={}: {} is {}", trial.t, objective_.metric, to_string(*value)),
         {}};
-  const auto median = median_of_others(trial.id, trial.t);
-  if (!median) return {};
+  auto averages = averages_of_others(trial.id, trial.t);
+  if (averages.size() < options_.min_samples) {
+    return GoOn{.why = fmt::format("not judged at t={}: {} came so far, and it takes {}", trial.t,
+                                   counted(averages.size(), "other trial"), options_.min_samples)};
+  }
+  const auto median = median_of(averages);
   const auto best = std::ranges::max_element(curve, {}, &Point::score)->score;
-  if (best >= *median) return {};
   const auto shown = [&](double score) {
     return short_number(objective_.mode == Mode::Max ? score : -score);
   };
-  return Stop{fmt::format("stopped at t={}: its best {} {} is {} the median {} of the others' "
-                          "averages",
-                          trial.t, objective_.metric, shown(best),
-                          objective_.mode == Mode::Max ? "below" : "above", shown(*median)),
+  const auto against = fmt::format("{} the median {} of the averages of {}",
+                                   objective_.mode == Mode::Max ? "below" : "above", shown(median),
+                                   counted(averages.size(), "other trial"));
+  if (best >= median) {
+    return GoOn{.why = fmt::format("goes on at t={}: its best {} {} is not {}", trial.t,
+                                   objective_.metric, shown(best), against)};
+  }
+  return Stop{fmt::format("stopped at t={}: its best {} {} is {}", trial.t, objective_.metric,
+                          shown(best), against),
               {}};
 }
 

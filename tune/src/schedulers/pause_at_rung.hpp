@@ -27,7 +27,7 @@ inline Pause pause_at_rung(const Trial& trial, int rung, std::string why,
       "{}: a trial was paused at its rung without a checkpoint of that report; when it goes on it "
       "trains from its last one, or from the start, once more. Report one with "
       "ctx.report({{...}}, ctx.checkpoint(model, optimizer)), or under tune::Context with the "
-      "directory that was written",
+      "directory that was written; a program names it as \"checkpoint\" in its report",
       scheduler);
   return pause;
 }

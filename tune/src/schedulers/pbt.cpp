@@ -18,7 +18,8 @@ namespace {
 constexpr std::string_view kNoCheckpoint =
     ": the first report has no checkpoint; nobody can take over a trial that has none at its "
     "interval. Report it with ctx.report({...}, ctx.checkpoint(model, optimizer)), or under "
-    "tune::Context with the directory that was written";
+    "tune::Context with the directory that was written; a program names it as \"checkpoint\" in "
+    "its report";
 
 /// Whether a trial other than `self` is further behind than `t` and has no place.
 bool is_somebody_behind(const Population& population, TrialId self, std::int64_t t) {
@@ -84,6 +85,7 @@ Pbt::~Pbt() = default;
 SchedulerNeeds Pbt::needs() const {
   return {.checkpoints = true,
           .own_search = true,
+          .counts_trials = true,
           .least_trials = 2,
           .first_judged_t = std::max(options_.interval, options_.burn_in),
           .mutations = options_.mutate};
@@ -144,6 +146,7 @@ Pbt::Quantiles Pbt::quantiles() const {
   std::ranges::stable_sort(scored, {}, &std::pair<TrialId, double>::second);
   const auto size = truncation_size(scored.size(), options_.quantile);
   Quantiles found;
+  for (const auto& [trial, score] : scored) found.all.push_back(trial);
   for (std::size_t i = 0; i < size; ++i) {
     found.lowest.push_back(scored[i].first);
     found.highest.push_back(scored[scored.size() - size + i].first);
@@ -157,11 +160,21 @@ bool Pbt::can_donate(TrialId trial) const {
          std::isfinite(*at->second.value);
 }
 
+/// "accuracy 0.9 at t=5 is place 1 of 8".
+std::string Pbt::standing(TrialId trial, const Quantiles& quantiles) const {
+  const auto at = members_.find(trial);
+  if (at == members_.end() || !at->second.value)
+    return fmt::format("{} is not known", objective_.metric);
+  const auto& all = quantiles.all;
+  const auto from_worst = std::ranges::find(all, trial) - all.begin();
+  return fmt::format("{} {} at t={} is place {} of {}", objective_.metric,
+                     short_number(*at->second.value), at->second.noted_t,
+                     static_cast<std::ptrdiff_t>(all.size()) - from_worst, all.size());
+}
+
 Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
   const auto& from = members_.at(donor);
-  const auto& own = members_[trial];
-  const auto why = fmt::format("{} {} at t={}, trial {} has {} at t={}", objective_.metric,
-                               own.value ? short_number(*own.value) : "unknown", own.noted_t, donor,
+  const auto why = fmt::format("{}, trial {} has {} at t={}", standing(trial, quantiles()), donor,
                                short_number(from.value.value()), from.noted_t);
   return {.donor = donor,
           .checkpoint = from.checkpoint,
@@ -203,16 +216,20 @@ Decision Pbt::pause_or_go_on(const Trial& trial, Member& member, std::string why
 Decision Pbt::judged_alone(const Trial& trial, const Population& population) {
   auto& member = members_.at(trial.id);
   const auto found = quantiles();
+  auto judged = standing(trial.id, found);
+  if (!found.lowest.empty()) judged += fmt::format(", the last {} take over", found.lowest.size());
   if (std::ranges::count(found.lowest, trial.id) > 0) {
     if (auto exploit = draw_exploit(trial.id, found))
       return hand_out(trial, member, *std::move(exploit), population);
+    judged += "; none of the best has a checkpoint";
   }
   if (!is_somebody_behind(population, trial.id, trial.t)) {
     member.pausing = false;
-    return GoOn{.why = fmt::format("judged at t={}", trial.t)};
+    return GoOn{.why = "judged: " + judged};
   }
-  return pause_or_go_on(trial, member,
-                        fmt::format("others wait for a place, and are behind t={}", trial.t));
+  return pause_or_go_on(
+      trial, member,
+      fmt::format("others wait for a place, and are behind t={}; {}", trial.t, judged));
 }
 
 // ---- synchronous --------------------------------------------------------------------------------
@@ -247,12 +264,15 @@ Decision Pbt::judged_together(const Trial& trial, const Population& population) 
   auto& member = members_.at(trial.id);
   member.arrived = true;
   if (!all_arrived(population)) {
-    return pause_or_go_on(trial, member, fmt::format("waits for the population at t={}", sync_t_));
+    return pause_or_go_on(trial, member,
+                          fmt::format("waits for the population at t={}; so far {}", sync_t_,
+                                      standing(trial.id, quantiles())));
   }
   go_on_together(population);
   if (member.due)
     return hand_out(trial, member, *std::exchange(member.due, std::nullopt), population);
-  return GoOn{.why = fmt::format("the population is at t={}", trial.t)};
+  return GoOn{.why = fmt::format("the population is at t={}: {}", trial.t,
+                                 standing(trial.id, quantiles()))};
 }
 
 // ---- what else happens --------------------------------------------------------------------------
@@ -287,7 +307,7 @@ Turn Pbt::on_place(const Population& population) {
   if (!next) return Nobody{};
   auto& member = members_[next->id];
   member.pausing = false;
-  if (!member.due) return Resume{next->id, std::nullopt};
+  if (!member.due) return Resume{.trial = next->id, .why = why_furthest_behind(*next)};
   auto exploit = hand_out(*next, member, *std::exchange(member.due, std::nullopt), population);
   exploit.in_turn = false;  // this is its turn
   return Resume{next->id, std::move(exploit)};

@@ -85,7 +85,10 @@ Decision ResourceChanging::on_report(const Trial& trial, const Population& popul
   const auto has = size_of(trial), share = share_of(trial, population);
   if (share < options_.factor * has) return decision;
   growing_[trial.id] = share;
-  return Pause{fmt::format("grows from {} to {} workers, which are free", has, share),
+  const auto live =
+      std::ranges::count_if(population.trials, [](const Trial& each) { return !each.over(); });
+  return Pause{fmt::format("grows from {} to {} workers, which are free: {} for {}", has, share,
+                           options_.total, counted(static_cast<std::size_t>(live), "trial")),
                rung_of(decision),
                {}};
 }
@@ -113,7 +116,10 @@ Turn ResourceChanging::on_place(const Population& population) {
     if (!is_paused(population, trial)) continue;
     growing_.erase(at);
     grown_[trial] = workers;
-    return Resume{trial, std::nullopt, workers};
+    return Resume{.trial = trial,
+                  .workers = workers,
+                  .why = fmt::format("goes on with {}",
+                                     counted(static_cast<std::size_t>(workers), "worker"))};
   }
   return base_->on_place(population);
 }
@@ -127,6 +133,7 @@ std::optional<Exploit> ResourceChanging::on_checkpoint_gone(const Trial& trial,
 SchedulerNeeds ResourceChanging::needs() const {
   auto needs = base_->needs();
   needs.checkpoints = true;
+  needs.counts_trials = true;
   needs.workers = options_.first;
   return needs;
 }

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace troupe::tune {
 
 std::optional<double> Objective::value_in(const Metrics& metrics) const {
@@ -24,7 +26,11 @@ Turn TrialScheduler::on_place(const Population& population) {
   if (population.to_come > 0) return Begin{};
   const auto* trial = furthest_behind(population.trials);
   if (!trial) return Nobody{};
-  return Resume{trial->id, std::nullopt};
+  return Resume{.trial = trial->id, .why = why_furthest_behind(*trial)};
+}
+
+std::string why_furthest_behind(const Trial& trial) {
+  return fmt::format("of those that wait it is furthest behind, at t={}", trial.t);
 }
 
 const Trial* furthest_behind(const std::vector<Trial>& trials,

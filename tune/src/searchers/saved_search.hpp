@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <troupe/tune/searcher.hpp>
 
@@ -15,8 +17,12 @@ namespace troupe::tune {
 /// "objectives" where there are several. A searcher adds its options to it, and its state behind them.
 Json search_identity(std::string_view searcher, const SearchSetup& setup);
 
+/// Takes out of a searcher's state how many trials it may suggest, and then how many the searches
+/// in it may.
+std::vector<std::uint64_t> take_trials(Json& state);
+
 /// The parsed state. Throws std::invalid_argument, naming the first value that differs, unless it
-/// has all that `identity` has.
+/// has all that `identity` has; its "trials" may be fewer.
 Json parse_saved_search(std::string_view saved, const Json& identity);
 
 /// Calls take_up with the parsed state; a state whose parts are missing or of another type is

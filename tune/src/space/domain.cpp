@@ -13,7 +13,7 @@
 namespace troupe::tune {
 namespace {
 
-constexpr auto kInfinity = std::numeric_limits<double>::infinity();
+constexpr auto kEndless = std::numeric_limits<double>::infinity();
 constexpr double kMostSteps = 1e15;
 
 double real(const Scalar& scalar) { return std::get<double>(scalar.value()); }
@@ -176,8 +176,8 @@ std::optional<Range> Domain::range() const {
                    .is_log = kind_ == Kind::LogUniform,
                    .step = step()};
     case Kind::Normal:
-      return Range{.low = -kInfinity,
-                   .high = kInfinity,
+      return Range{.low = -kEndless,
+                   .high = kEndless,
                    .step = step(),
                    .mean = real(values_[0]),
                    .deviation = real(values_[1])};

@@ -1,3 +1,4 @@
+#include <troupe/tune/detail/field_order.hpp>
 #include <troupe/tune/space.hpp>
 
 #include <fmt/format.h>
@@ -20,19 +21,60 @@ void refuse_field(std::string_view field) {
       "field '{}' can not be searched: it is no number, truth value or std::string", field));
 }
 
-void refuse_outside(std::string_view field, const Domain& domain) {
+void refuse_returned(std::string_view field, std::string_view takes, const Scalar& returned) {
+  const auto kind = kind_of(returned);
+  throw std::invalid_argument(fmt::format(
+      "tune: field '{}' takes {}, and the function that computes it returns {} {}: let it return "
+      "{}, as by a static_cast",
+      field, takes, kind.starts_with('i') ? "an" : "a", kind, takes));
+}
+
+void refuse_outside(std::string_view field, const std::string& value, const Domain& domain) {
   throw std::invalid_argument(
-      fmt::format("field '{}' holds a value that is not in {}", field, to_string(domain)));
+      fmt::format("field '{}' holds {}, which is not in {}", field, value, to_string(domain)));
 }
 
 void refuse_twice(std::string_view field) {
   throw std::invalid_argument(fmt::format("field '{}' stands twice in the search space", field));
 }
 
+void refuse_order(std::string_view field, std::string_view later) {
+  throw std::invalid_argument(
+      fmt::format("tune: the condition or function of field '{}' looks at field '{}', which stands "
+                  "behind it in "
+                  ".space and has no value by then; put '{}' before '{}'",
+                  field, later, later, field));
+}
+
+void refuse_cycle(const std::vector<std::string_view>& fields) {
+  std::string looks;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    looks += fmt::format("{}'{}' looks at '{}'", i == 0 ? "" : ", ", fields[i],
+                         fields[(i + 1) % fields.size()]);
+  }
+  throw std::invalid_argument(
+      fmt::format("tune: no order of .space has each field behind those that its condition or "
+                  "function looks at: {}; leave one of these conditions or functions out",
+                  looks));
+}
+
+namespace {
+
+std::string known(const Configuration& so_far) {
+  return so_far.empty() ? "no field before it" : to_string(so_far);
+}
+
+}  // namespace
+
 void refuse_computed(std::string_view field, const Configuration& so_far, std::string_view why) {
   throw std::invalid_argument(
       fmt::format("tune: the function that computes field '{}' cannot be used with {}: {}", field,
-                  so_far.empty() ? "no field before it" : to_string(so_far), why));
+                  known(so_far), why));
+}
+
+void refuse_condition(std::string_view field, const Configuration& so_far, std::string_view why) {
+  throw std::invalid_argument(fmt::format(
+      "tune: the condition of field '{}' cannot be used with {}: {}", field, known(so_far), why));
 }
 
 }  // namespace troupe::tune::detail

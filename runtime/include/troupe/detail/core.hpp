@@ -92,6 +92,10 @@ GangPlacement place_gang(CallSpec constructor, std::string_view type, const Gang
                          std::optional<std::chrono::milliseconds> timeout);
 /// Takes the request back; a gang that has been placed already ends. Returns at once.
 void withdraw_gang(const GangPlacement& gang);
+/// Sets `key` in the rendezvous of the gang that `rank` belongs to, so that its ranks see it while
+/// their actors are in a call. Returns at once, without an error: where the gang is gone, or another
+/// process made it, nothing is set. Any thread.
+void tell_gang(const ActorPtr& rank, std::string key, std::string value);
 
 // ---- large values -------------------------------------------------------------------------------
 

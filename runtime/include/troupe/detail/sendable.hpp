@@ -5,6 +5,7 @@
 #include <chrono>
 #include <complex>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -67,6 +68,7 @@ enum class Obstacle {
   Pointer,
   Reference,
   View,
+  Function,
   CArray,
   Base,
   Virtual,
@@ -106,6 +108,11 @@ template <class T>
 inline constexpr bool is_view = false;
 template <class C, class R>
 inline constexpr bool is_view<std::basic_string_view<C, R>> = true;
+
+template <class T>
+inline constexpr bool is_function = false;
+template <class F>
+inline constexpr bool is_function<std::function<F>> = true;
 
 /// Cereal would find the author's functions for T, or knows T itself.
 template <class T>
@@ -149,6 +156,8 @@ constexpr auto inspect() {
     return Finding<Obstacle::CArray, T>{};
   } else if constexpr (is_view<T>) {
     return Finding<Obstacle::View, T>{};
+  } else if constexpr (is_function<T>) {
+    return Finding<Obstacle::Function, T>{};
   } else if constexpr (is_smart_pointer<T>) {
     return inspect_pointee<typename T::element_type, T, Seen...>();
   } else if constexpr (!std::is_void_v<typename Inside<T>::type>) {
@@ -174,6 +183,9 @@ constexpr bool explain() {
   static_assert(What != Obstacle::View,
                 "troupe: a view does not own what it shows and cannot travel; use std::string or "
                 "std::vector");
+  static_assert(What != Obstacle::Function,
+                "troupe: a std::function cannot travel; make the function a template argument, or "
+                "send what it depends on and choose the function where it is called");
   static_assert(What != Obstacle::CArray, "troupe: a C array cannot travel; use std::array");
   static_assert(
       What != Obstacle::Base,

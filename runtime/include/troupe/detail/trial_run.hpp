@@ -45,6 +45,9 @@ class RunProgress {
   /// Whether no rank has a call of this run under way, whatever became of it: the function has
   /// ended everywhere, or the gang has.
   bool is_settled() { return calls_.have_ended(); }
+  /// For who wants nothing more of this run but its end: a report that comes is answered Stop, and a
+  /// failure counts as an end. -> is_settled(). Not after a report that waits for its verdict.
+  bool wind_up();
   /// Whether an event is to come: false after a report that waits for its verdict, and after the
   /// last event.
   bool expects_event() const { return static_cast<bool>(pending_); }

@@ -90,7 +90,8 @@ std::optional<std::uint64_t> OutChannel::send(Work::Kind kind, const detail::Fun
   CallHead head{.name = function.name,
                 .offset = function.offset,
                 .kind = static_cast<std::uint8_t>(kind),
-                .arguments = static_cast<std::uint16_t>(arguments.size())};
+                .arguments = static_cast<std::uint16_t>(arguments.size()),
+                .called = call.called};
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
@@ -317,6 +318,34 @@ Progress OutChannel::progress(const Slot& slot, bool ended) const {
   if (!ended) return Progress::Unknown;
   if (!calls_.begun(slot.position)) return Progress::NotBegun;
   return calls_.finished(slot.position) ? Progress::Finished : Progress::UnderWay;
+}
+
+bool OutChannel::has_begun(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto* slot = find(id);
+  return slot != nullptr && slot->in_ring && calls_.begun(slot->position);
+}
+
+OutChannel::Line OutChannel::line_before(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  Line line;
+  const auto* mine = find(id);
+  if (mine == nullptr) return line;
+  std::uint64_t last = 0;
+  for (const auto& slot : slots_) {
+    if (!slot.taken || &slot == mine) continue;
+    const bool is_before =
+        slot.in_ring == mine->in_ring ? slot.position < mine->position : slot.in_ring;
+    if (!is_before) continue;
+    ++line.before;
+    const bool runs =
+        slot.in_ring && calls_.begun(slot.position) && !calls_.finished(slot.position);
+    if (!runs || (!line.running.empty() && slot.position < last)) continue;
+    last = slot.position;
+    line.running = slot.call.label;
+    line.called = slot.call.called;
+  }
+  return line;
 }
 
 void OutChannel::close(const Failure& how, bool ended) {

@@ -15,6 +15,7 @@
 #include "calls/executor.hpp"
 #include "calls/progress.hpp"
 #include "objects/object.hpp"
+#include "os/ticks.hpp"
 #include "ring/bell.hpp"
 #include "ring/segment.hpp"
 
@@ -28,6 +29,7 @@ struct PendingCall {
   CallReceiver* receiver = nullptr;
   std::shared_ptr<void> context = {};  // the receiver's
   std::string_view label = {};         // of the function, for messages; static storage
+  os::Ticks called = 0;                // by user code, for `troupe timeline`; 0: not said
   // Stored arguments: they must not be freed before the callee has seen them.
   std::shared_ptr<void> held = {};
 };
@@ -79,6 +81,16 @@ class OutChannel : public std::enable_shared_from_this<OutChannel> {
   std::optional<PendingCall> revoke(std::uint64_t id);
   /// Any thread: the call, if revoked, is answered with Cancelled.
   void cancel(std::uint64_t id);
+  /// Any thread: whether the callee has begun the call; false too where it is none in flight.
+  bool has_begun(std::uint64_t id);
+  /// Of a call in flight: this process's other calls that the callee has before it.
+  struct Line {
+    std::size_t before = 0;    ///< with the one that runs
+    std::string_view running;  ///< the label of the last that has begun; empty: none of them has
+    os::Ticks called = 0;      ///< when that one was called; 0: not known
+  };
+  /// Any thread. Cost: O(calls in flight).
+  Line line_before(std::uint64_t id);
   /// The loop: a reply that came through the socket.
   void answer(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time);
 

@@ -30,8 +30,9 @@ struct CallHead {
   /// Its content comes through the socket; this is its place in the order.
   std::uint8_t via_socket = 0;
   std::uint16_t arguments = 0;
+  std::uint64_t called = 0;  ///< os::Ticks, as user code made the call; 0: not said
 };
-static_assert(sizeof(CallHead) == 32);
+static_assert(sizeof(CallHead) == 40);
 
 struct ReplyHead {
   std::uint64_t id = 0;

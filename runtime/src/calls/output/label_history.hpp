@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "calls/output/name_table.hpp"
+
 namespace troupe::runtime {
 
 /// Which label (a function, an actor's type, a rank) ran in a process from which byte of its output
@@ -21,10 +23,10 @@ class LabelHistory {
   /// More than the lines of one process that its node sends in a second.
   static constexpr std::size_t kChanges = 4096;
   static constexpr std::size_t kLabels = 64;
-  static constexpr std::size_t kMostLabelBytes = 63;
+  static constexpr std::size_t kMostLabelBytes = NameTable::kMostBytes;
   static std::size_t bytes();
 
-  explicit LabelHistory(void* memory) : memory_(static_cast<Memory*>(memory)) {}
+  explicit LabelHistory(void* memory);
 
   /// The writer: what it prints from that position of its file on belongs to `label`, which is cut
   /// to kMostLabelBytes.
@@ -41,12 +43,9 @@ class LabelHistory {
 
  private:
   struct Memory;
-  std::uint64_t id_of(std::string_view label);
-  std::string label_of(std::uint64_t id) const;
 
   Memory* memory_;
-  std::vector<std::string> known_;  // the writer's: what its slots hold
-  std::uint64_t last_id_ = 0;       // the writer's: given
+  NameTable names_;
 };
 
 }  // namespace troupe::runtime

@@ -382,8 +382,7 @@ Outcome Peers::read(wire::Outcome::Reader from) {
 }
 
 Outcome Peers::read(wire::RendezvousReply::Reader from) {
-  if (from.getFailure().size() != 0)
-    return Failure{.kind = Failure::Kind::Refused, .message = from.getFailure()};
+  if (from.isFailure()) return read_failure(from.getFailure());
   detail::Payload value;
   value.bytes.assign(reinterpret_cast<const char*>(from.getValue().begin()),
                      from.getValue().size());

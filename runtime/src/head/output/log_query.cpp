@@ -24,7 +24,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
 
 std::uint64_t require_number(const char* what, const std::string& text) {
   if (const auto found = number(text)) return *found;
-  throw std::invalid_argument(fmt::format("'{}' is no number of a {}: `troupe status` shows them",
+  throw std::invalid_argument(fmt::format("'{}' is no number of a {}: `troupe logs` shows them",
                                           config::printable(text), what));
 }
 
@@ -34,6 +34,15 @@ std::optional<std::string> text_in(const json& request, const char* name) {
   return found->get<std::string>();
 }
 
+/// 0: it is not said.
+std::uint64_t number_in(const json& request, const char* name) {
+  const auto found = request.find(name);
+  if (found == request.end()) return 0;
+  if (!found->is_number_unsigned())
+    throw std::invalid_argument(fmt::format("'{}' is no number", name));
+  return found->get<std::uint64_t>();
+}
+
 /// By its number, also of one that has ended; by its name while it is there.
 ProcessId process_of_actor(const std::string& text, const Control& control) {
   const auto by_name = control.process_of_actor(text);
@@ -41,13 +50,24 @@ ProcessId process_of_actor(const std::string& text, const Control& control) {
   const auto id = number(text);
   if (const auto by_id = id ? control.process_of_actor(scheduler::ActorId(*id)) : std::nullopt)
     return *by_id;
-  throw std::invalid_argument(
-      fmt::format("there is no actor '{}' that has or had a process: `troupe status` shows those "
-                  "that are there",
-                  config::printable(text)));
+  throw std::invalid_argument(fmt::format(
+      "there is no actor '{}' now: `troupe logs` shows those that are there. The actors "
+      "of a job that has ended are not known by their names any more; `troupe logs job "
+      "N` has what they printed",
+      config::printable(text)));
 }
 
 }  // namespace
+
+LogRequests::Wanted read_timeline_query(const json& request) {
+  LogRequests::Wanted wanted;
+  wanted.calls = true;
+  wanted.job = JobId(number_in(request, "job"));
+  wanted.after = ProcessId(number_in(request, "after"));
+  wanted.node = NodeId(static_cast<std::uint32_t>(number_in(request, "node")));
+  wanted.most = number_in(request, "most");
+  return wanted;
+}
 
 LogRequests::Wanted read_log_query(const json& request, const Control& control) {
   LogRequests::Wanted wanted;

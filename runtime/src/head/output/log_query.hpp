@@ -12,4 +12,8 @@ namespace troupe::head {
 /// there is no such thing.
 LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control& control);
 
+/// What `troupe timeline` asks for: {"job": N, "node": N, "after": the number of a process, "most":
+/// bytes}, each of which may be missing. Throws as read_log_query.
+LogRequests::Wanted read_timeline_query(const nlohmann::json& request);
+
 }  // namespace troupe::head

@@ -6,6 +6,8 @@
 
 #include <boost/algorithm/hex.hpp>
 
+#include "os/ticks.hpp"
+
 namespace troupe::head {
 
 using nlohmann::json;
@@ -20,8 +22,10 @@ void LogRequests::ask(const Wanted& wanted, Answer answer) {
   waiting.answer = std::move(answer);
   waiting.until = Clock::now() + kPatience;
   waiting.over = is_over(wanted);
+  waiting.asked = os::unix_ns();
   for (auto& [node_id, node] : routes_.nodes()) {
-    if (node.logs.empty()) continue;
+    if (node.logs.empty() && !wanted.calls) continue;
+    if (wanted.node != NodeId() && wanted.node != node_id) continue;
     waiting.nodes.insert(node_id);
     transport::Outgoing message;
     auto request = message.root().initLogRequest();
@@ -30,6 +34,8 @@ void LogRequests::ask(const Wanted& wanted, Answer answer) {
     request.setProcess(wanted.process.value());
     request.setMost(wanted.most);
     request.setFollows(wanted.follows);
+    request.setCalls(wanted.calls);
+    request.setAfter(wanted.after.value());
     auto places = request.initKnown(static_cast<unsigned>(wanted.known.size()));
     unsigned i = 0;
     for (const auto& [process, offset] : wanted.known) {
@@ -50,6 +56,7 @@ void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
   const auto found = waiting_.find(reply.getId());
   const auto* node = routes_.node(node_id);
   if (found == waiting_.end() || !node || found->second.nodes.erase(node_id) == 0) return;
+  if (reply.getClock() != 0) note_clock(found->second, node_id, node->name, reply.getClock());
   for (const auto part : reply.getParts()) {
     const auto text = part.getText();
     found->second.parts.push_back(
@@ -64,6 +71,16 @@ void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
          {"more", part.getMore()}});
   }
   if (found->second.nodes.empty()) settle(reply.getId());
+}
+
+void LogRequests::note_clock(Waiting& waiting, NodeId node, const std::string& name,
+                             std::uint64_t clock) {
+  const auto now = os::unix_ns();
+  const auto half = static_cast<std::int64_t>(now - waiting.asked) / 2;
+  waiting.clocks.push_back({{"node", node.value()},
+                            {"node_name", name},
+                            {"ahead_ns", static_cast<std::int64_t>(clock - waiting.asked) - half},
+                            {"error_ns", half}});
 }
 
 void LogRequests::node_gone(NodeId node) {
@@ -91,8 +108,11 @@ void LogRequests::settle(std::uint64_t id) {
   for (const auto node_id : waiting.nodes) {
     if (const auto* node = routes_.node(node_id)) silent.push_back(node->name);
   }
-  waiting.answer(
-      {{"parts", std::move(waiting.parts)}, {"silent", std::move(silent)}, {"over", waiting.over}});
+  waiting.answer({{"parts", std::move(waiting.parts)},
+                  {"silent", std::move(silent)},
+                  {"clocks", std::move(waiting.clocks)},
+                  {"now_unix_ns", os::unix_ns()},
+                  {"over", waiting.over}});
 }
 
 }  // namespace troupe::head

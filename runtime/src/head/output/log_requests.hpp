@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -27,13 +28,19 @@ class LogRequests {
     std::map<ProcessId, std::uint64_t> known;  ///< where to go on in each file
     std::uint64_t most = 0;                    ///< bytes of each node
     bool follows = false;                      ///< it is asked again: lines are waited for whole
+    bool calls = false;                        ///< not what they have printed: what they have run
+    ProcessId after{};                         ///< of calls: only of higher numbers
+    NodeId node{};                             ///< of this one only; none: of all
   };
 
   explicit LogRequests(Routes& routes) : routes_(routes) {}
 
   /// {"parts": [{"node", "node_name", "job", "process", "file", "text", "next", "more"}],
   /// "silent": [names of nodes that have not answered], "over": nothing can be added any more}, or
-  /// {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has none but UTF-8.
+  /// {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has none but UTF-8. Of
+  /// calls, each text is a CallTrace, and the answer has "clocks" [{"node", "node_name", "ahead_ns",
+  /// "error_ns"}]: how far the clock on the wall of a node is ahead of the head's, as the middle of
+  /// question and answer has it, and by how much that may be wrong; "now_unix_ns" is the head's.
   void ask(const Wanted& wanted, Answer answer);
   void on_reply(NodeId node, wire::LogReply::Reader reply);
   void node_gone(NodeId node);
@@ -44,10 +51,14 @@ class LogRequests {
     Answer answer;
     std::set<NodeId> nodes;
     nlohmann::json parts = nlohmann::json::array();
+    nlohmann::json clocks = nlohmann::json::array();
+    std::uint64_t asked = 0;  // os::unix_ns()
     Clock::time_point until;
     bool over = false;
   };
   bool is_over(const Wanted& wanted) const;
+  static void note_clock(Waiting& waiting, NodeId node, const std::string& name,
+                         std::uint64_t clock);
   void settle(std::uint64_t id);
 
   Routes& routes_;

@@ -25,9 +25,10 @@ namespace {
 constexpr std::chrono::seconds kEndLimit{10};  // for killed processes to be gone
 
 [[noreturn]] void cannot_start(const char* what) {
-  throw Error(Failure{.kind = Failure::Kind::Unknown,
-                      .message = fmt::format("cannot start the node under a guardian: {}: {}", what,
-                                             std::strerror(errno))});
+  throw Error(
+      Failure{.kind = Failure::Kind::Unknown,
+              .message = fmt::format("cannot start the node in a process of its own: {}: {}", what,
+                                     std::strerror(errno))});
 }
 
 sigset_t awaited_signals() {

@@ -20,10 +20,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenRounds{5};
 
-/// Of this process's first thread, which is whom the kernel gives orphans to. One that is given to
-/// it while this looks may be missed: the end of that one's parent is another signal, and another
-/// look.
-std::vector<pid_t> children() {
+}  // namespace
+
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+std::vector<pid_t> first_thread_children() {
   const auto pid = std::to_string(::getpid());
   const os::UniqueFd file(
       ::open(("/proc/" + pid + "/task/" + pid + "/children").c_str(), O_RDONLY | O_CLOEXEC));
@@ -40,13 +41,9 @@ std::vector<pid_t> children() {
   return found;
 }
 
-}  // namespace
-
-void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-
 std::size_t kill_orphans(const std::function<bool(pid_t child)>& is_orphan) {
   std::size_t found = 0;
-  for (const auto child : children()) {
+  for (const auto child : first_thread_children()) {
     if (!is_orphan(child)) continue;
     ::kill(child, SIGKILL);  // nobody else has this number before this process has reaped it
     ++found;

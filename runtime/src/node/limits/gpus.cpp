@@ -87,12 +87,16 @@ std::vector<Gpu> find_gpus(const char* visible, const char* library) {
 }
 
 std::string visible_devices(const std::vector<Gpu>& of_node,
-                            const std::vector<std::uint32_t>& indices) {
+                            const std::vector<std::uint32_t>& places) {
   std::string list;
-  for (auto index : indices) {
-    const auto gpu = std::ranges::find(of_node, index, &Gpu::index);
+  for (const auto place : places) {
     if (!list.empty()) list += ',';
-    list += gpu == of_node.end() || gpu->uuid.empty() ? std::to_string(index) : gpu->uuid;
+    if (place >= of_node.size()) {
+      list += std::to_string(place);
+    } else {
+      const auto& gpu = of_node[place];
+      list += gpu.uuid.empty() ? std::to_string(gpu.index) : gpu.uuid;
+    }
   }
   return list;
 }

@@ -18,9 +18,10 @@ struct Gpu {
 /// does (indices or starts of UUIDs, up to the first that is neither); nullptr: all.
 std::vector<Gpu> find_gpus(const char* visible, const char* library = "libnvidia-ml.so.1");
 
-/// The value of CUDA_VISIBLE_DEVICES that shows these of the node's GPUs; an index that it has not
-/// stands for itself.
+/// The value of CUDA_VISIBLE_DEVICES that shows these of the node's GPUs, by their places in the
+/// node's list: the head counts a node's GPUs from 0, whatever their numbers on the bus are. A
+/// place that the list has not stands for itself: the node was told of more GPUs than were found.
 std::string visible_devices(const std::vector<Gpu>& of_node,
-                            const std::vector<std::uint32_t>& indices);
+                            const std::vector<std::uint32_t>& places);
 
 }  // namespace troupe::node

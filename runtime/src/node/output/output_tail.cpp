@@ -170,32 +170,40 @@ void OutputTail::send_grown() {
 }
 
 void OutputTail::flush(JobId job) {
+  const auto others = std::exchange(budget_, OutputBudget(limits_.node_bytes));
   std::set<ProcessId> processes;
   for (const auto& [process, followed] : followed_) {
-    if (followed->source.job == job) processes.insert(process);
+    if (followed->source.job != job) continue;
+    read_last_words(*followed);
+    processes.insert(process);
   }
   send(processes, Unfinished::Sent);
-  if (!grown_.empty()) gather(limits_.retry);
+  budget_ = others;
 }
 
-/// The last words of a process count more than the limits.
 void OutputTail::finish(ProcessId process) {
   auto found = followed_.find(process);
   if (found == followed_.end()) return;
   auto& followed = *found->second;
-  followed.budget = OutputBudget(limits_.process_bytes);
   const auto others = std::exchange(budget_, OutputBudget(limits_.node_bytes));
-  read(followed);
-  if (const auto unread = look(followed); unread > 0) {
-    followed.offset += unread;
-    followed.cutter.skip(unread);
-  }
+  read_last_words(followed);
   followed.cutter.cut();
   send({process}, Unfinished::Sent);
   budget_ = others;
   grown_.erase(process);
   by_name_.erase(name_of(followed.source.file));
   followed_.erase(process);
+}
+
+/// They count more than what was read before them in this second. What is too much is left out now:
+/// nobody comes back for it.
+void OutputTail::read_last_words(Followed& followed) {
+  followed.budget = OutputBudget(limits_.process_bytes);
+  read(followed);
+  if (const auto unread = look(followed); unread > 0) {
+    followed.offset += unread;
+    followed.cutter.skip(unread);
+  }
 }
 
 std::uint64_t OutputTail::look(Followed& followed) {

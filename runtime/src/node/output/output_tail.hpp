@@ -68,8 +68,8 @@ class OutputTail {
   void started(ProcessId process, pid_t pid);
   /// It has ended: the rest is sent, and it is forgotten.
   void finish(ProcessId process);
-  /// Sends all that there is of that job, within the limits: its driver is about to leave, so a line
-  /// that has no end yet is sent as it is.
+  /// Sends the end of all that there is of that job, a second's worth, and how much was left out
+  /// before: its driver is about to leave, so a line that has no end yet is sent as it is.
   void flush(JobId job);
   /// Nothing is sent any more.
   void stop();
@@ -87,6 +87,7 @@ class OutputTail {
   void send_grown();
   /// -> false: more waits.
   bool read(Followed& followed);
+  void read_last_words(Followed& followed);
   /// Notices what was done to the file besides writing at its end. -> bytes that were not read yet.
   static std::uint64_t look(Followed& followed);
   void read_bytes(Followed& followed, std::uint64_t bytes);

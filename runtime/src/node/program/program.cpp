@@ -58,6 +58,7 @@ Program read_program(wire::Program::Reader from) {
   }
   for (auto argument : from.getArguments()) program.arguments.emplace_back(argument);
   program.directory = from.getDirectory();
+  if (from.getAtCommandLine()) program.audience = config::Audience::CommandLine;
   return program;
 }
 
@@ -73,6 +74,7 @@ void write_program(wire::Program::Builder to, const Program& program) {
   auto arguments = to.initArguments(static_cast<unsigned>(program.arguments.size()));
   for (unsigned i = 0; i < arguments.size(); ++i) arguments.set(i, program.arguments[i]);
   to.setDirectory(program.directory);
+  to.setAtCommandLine(program.audience == config::Audience::CommandLine);
 }
 
 std::string program_machine_id() { return os::boot_id() + "/" + os::namespace_id("mnt"); }
@@ -90,6 +92,7 @@ Program describe_program(int argc, const char* const* argv) {
   program.mtime_ns = mtime_ns(status);
   program.arguments = argc > 0 ? std::vector<std::string>(argv, argv + argc) : command_line();
   program.directory = std::filesystem::current_path(error);
+  program.audience = config::audience();
   return program;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/audience.hpp"
 #include "node/program/digest.hpp"
 #include "os/unique_fd.hpp"
 #include "wire/message.capnp.h"
@@ -21,6 +22,8 @@ struct Program {
   std::optional<Digest> sha256;
   std::vector<std::string> arguments;  ///< argv of the driver
   std::string directory;               ///< its working directory
+  /// For whom messages about it are worded.
+  config::Audience audience = config::Audience::Api;
 };
 
 Program read_program(wire::Program::Reader from);

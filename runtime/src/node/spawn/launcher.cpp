@@ -15,6 +15,7 @@
 #include "node/program/elf.hpp"
 #include "node/program/program_check.hpp"
 #include "node/spawn/child.hpp"
+#include "node/spawn/never_began.hpp"
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote.hpp"
 
@@ -46,6 +47,12 @@ void Launcher::start(LaunchRequest request, OnLaunched done) {
   if (closed_) return done(failure_of(Failure::Kind::Program, kJobEnded));
   pending_.push_back({std::move(request), std::move(done)});
   advance();
+}
+
+void Launcher::rest() {
+  if (closed_ || !pending_.empty() || zygote_pid_ == 0) return;
+  zygote_rests_ = true;
+  end_zygote();
 }
 
 void Launcher::close() {
@@ -159,7 +166,7 @@ std::variant<pid_t, Failure> Launcher::run_program(const std::string& boot, int 
   what.program = file_.get();
   what.path = path_;
   what.arguments = options_.program.arguments;
-  what.environment = environment_with(environment, {"TROUPE_TOKEN"});
+  what.environment = environment_with(environment, {"TROUPE_TOKEN", "TROUPE_TOKEN_FILE"});
   what.directory = options_.program.directory;
   what.keep = {keep};
   what.log = log;
@@ -232,7 +239,9 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
   const auto zygote = std::exchange(zygote_, nullptr);
   const bool was_ready = zygote && zygote->was_ready();
   if (zygote) zygote->drain();
+  const bool has_rested = std::exchange(zygote_rests_, false);
   if (closed_ || by_exec_) return;
+  if (has_rested) return advance();
   if (was_ready) {
     log::warn(
         fmt::format("the zygote of job {} (pid {}) {}; its worker processes live on, the next "
@@ -244,8 +253,8 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !start_timed_out_;
   if (killed && ++killed_starts_ < kMostKilledStarts) {
     log::warn(
-        fmt::format("the program {} of job {} (pid {}) was killed before it called "
-                    "troupe::init; it is started again",
+        fmt::format("the program {} of job {} (pid {}) was killed before it was ready; it is "
+                    "started again",
                     options_.program.path, options_.job, pid));
     return advance();
   }
@@ -253,13 +262,11 @@ void Launcher::on_zygote_ended(pid_t pid, int status) {
   auto failure = failure_of(Failure::Kind::Program, {});
   if (WIFSIGNALED(status)) failure.signal = WTERMSIG(status);
   if (WIFEXITED(status)) failure.exit_code = WEXITSTATUS(status);
-  failure.message = start_timed_out_
-                        ? fmt::format(
-                              "the program {} did not call troupe::init within {} ms of its start; "
-                              "call it early in main(), before long work",
-                              options_.program.path, options_.start_limit.count())
-                        : fmt::format("the program {} {} before it called troupe::init",
-                                      options_.program.path, describe_status(status));
+  const auto who = "the program " + options_.program.path;
+  failure.message =
+      start_timed_out_
+          ? fmt::format("{} {}", who, took_too_long(options_.program, options_.start_limit))
+          : ended_before_init(options_.program, who, status);
   explain_start(std::move(failure), status);
 }
 
@@ -308,7 +315,7 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::Unique
     case ZygotePacket::Kind::Threads:
       pending.request.link = std::move(link);
       pending_.push_back(std::move(pending));
-      return fall_back(answer->texts.empty() ? "it has threads" : answer->texts.front());
+      return fall_back(answer->texts.empty() ? "threads" : answer->texts.front());
     default:
       break;
   }
@@ -319,12 +326,9 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::Unique
 
 // ---- without a zygote ---------------------------------------------------------------------------
 
-void Launcher::fall_back(const std::string& why) {
+void Launcher::fall_back(const std::string& threads) {
   if (!std::exchange(by_exec_, true)) {
-    log::warn(
-        fmt::format("job {}: the program {} {}; each of its worker processes is executed anew, "
-                    "which costs the time to load it. Start threads after troupe::init, not before",
-                    options_.job, options_.program.path, why));
+    log::warn(fmt::format("job {}: {}", options_.job, executed_anew(options_.program, threads)));
     if (zygote_pid_ > 0) ::kill(zygote_pid_, SIGKILL);
   }
   advance();

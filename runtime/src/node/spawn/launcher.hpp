@@ -59,6 +59,7 @@ struct LauncherOptions {
 ///
 ///   program: [unknown] --first start--> [resolving] --> [found]; a failure answers all that wait, back to [unknown]
 ///   zygote:  [none] --program found--> [starting] --Ready--> [serving] --ends--> [none]
+///                                                     '--rest()--> [none]
 ///                    '--killed from outside, a few times in a row--> [starting]
 ///                                                     --it has threads--> exec per worker process, from then on
 class Launcher : public std::enable_shared_from_this<Launcher> {
@@ -73,10 +74,14 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   /// `done` is called once, maybe from within; once closed, with a failure or with a process that
   /// nobody wants any more.
   void start(LaunchRequest request, OnLaunched done);
+  /// Ends the zygote, which is probably not needed any more; its worker processes live on. The next
+  /// start makes a new one.
+  void rest();
   /// Ends the zygote; its worker processes live on. Answers what waits.
   void close();
 
   pid_t zygote() const { return zygote_pid_; }  ///< 0: none runs
+  const Program& program() const { return options_.program; }
 
  private:
   struct Pending {
@@ -97,7 +102,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   void explain_start(Failure failure, int status);
   void fork(Pending pending);
   void on_answer(Pending pending, const ZygotePacket* answer, os::UniqueFd link);
-  void fall_back(const std::string& why);
+  void fall_back(const std::string& threads);
   void execute(Pending pending);
   std::variant<pid_t, Failure> run_program(const std::string& boot, int keep,
                                            const std::string& log, std::uint64_t mark,
@@ -118,7 +123,8 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   pid_t zygote_pid_ = 0;
   asio::steady_timer start_timer_;
   bool start_timed_out_ = false;
-  int killed_starts_ = 0;  // of zygotes, one after the other, before they were ready
+  bool zygote_rests_ = false;  // it was ended by rest()
+  int killed_starts_ = 0;      // of zygotes, one after the other, before they were ready
   LogTail zygote_log_;
   bool by_exec_ = false;
   bool closed_ = false;

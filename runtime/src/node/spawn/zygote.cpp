@@ -50,7 +50,8 @@ void prepare() {
   // Of this process alone: what main has buffered may go to a pipe that is closed.
   ::signal(SIGPIPE, SIG_IGN);
   detach_stdin();
-  ::unsetenv("TROUPE_TOKEN");  // user code is not to join or to connect in the cluster's name
+  // User code is not to join or to connect in the cluster's name.
+  for (const auto* variable : {"TROUPE_TOKEN", "TROUPE_TOKEN_FILE"}) ::unsetenv(variable);
   // Where the machine's memory runs out, a worker process goes and not the node, which seems to
   // have all large values.
   std::ofstream("/proc/self/oom_score_adj") << kFirstToGo;
@@ -129,7 +130,7 @@ int serve_zygote(int control) {
     if (fork.kind != ZygotePacket::Kind::Fork || !received.fd) continue;
     if (os::has_other_threads()) {
       answer(control, ZygotePacket::Kind::Threads, fork.process, 0,
-             "cannot fork: " + os::describe_threads(os::thread_names()));
+             os::describe_threads(os::thread_names()));
       continue;
     }
     set_environment(fork);

@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 
+#include <troupe/detail/terminal_picture.hpp>
+
 #include "store/types.hpp"
 
 namespace troupe::runtime {
@@ -30,13 +32,14 @@ std::string join(std::string_view label, std::string_view from) {
 }
 
 /// A line of several processes has no process in front, but their number.
-std::string describe(const LineMerger::Merged& merged) {
+std::string describe(const LineMerger::Merged& merged, bool names) {
   const auto& line = merged.line;
   if (!line.process) return fmt::format("troupe: {}\n", line.text);
+  const auto count = merged.times > 1 ? fmt::format(" [{} times]", merged.times) : std::string();
+  if (!names) return fmt::format("{}{}\n", line.text, count);
   const auto who = merged.processes > 1 ? join(fmt::format("{}", fmt::join(merged.labels, ", ")),
                                                fmt::format("processes={}", merged.processes))
                                         : join(line.label, line.from);
-  const auto count = merged.times > 1 ? fmt::format(" [{} times]", merged.times) : std::string();
   return fmt::format("({}) {}{}\n", who, line.text, count);
 }
 
@@ -157,14 +160,23 @@ void OutputPrinter::run() {
 void OutputPrinter::print(const std::vector<LineMerger::Merged>& merged) {
   std::string text;
   for (const auto& one : merged) {
-    const auto line = describe(one);
+    const auto line = describe(one, names_);
     if (!text.empty() && text.size() + line.size() > kPieceBytes) write(std::exchange(text, {}));
     text += line;
   }
   write(text);
 }
 
-void OutputPrinter::write(std::string_view text) {
+/// Whole lines.
+void OutputPrinter::write(std::string_view lines) {
+  if (lines.empty()) return;
+  const auto picture = detail::TerminalPicture::of_process().lifted(descriptor_);
+  put(picture.before);
+  put(lines);
+  put(picture.after);
+}
+
+void OutputPrinter::put(std::string_view text) {
   while (!text.empty() && !is_broken_) {
     if (!wait_until_writable()) {
       is_broken_ = true;

@@ -19,7 +19,8 @@
 namespace troupe::runtime {
 
 /// Prints what worker processes have printed, with who it was before each line, and equal lines of
-/// several processes once with a count. On a thread of its own, which begins with the first line: a
+/// several processes once with a count. Lines go above what the process draws in place there
+/// (TerminalPicture). On a thread of its own, which begins with the first line: a
 /// terminal that stands still (Ctrl-S, a pager) holds up nothing else. Lives in the driver.
 class OutputPrinter {
  public:
@@ -27,7 +28,9 @@ class OutputPrinter {
   /// That wait to be printed; above it lines are left out, and counted.
   static constexpr std::size_t kMostWaiting = 4 << 20;
 
-  explicit OutputPrinter(int descriptor = STDERR_FILENO) : descriptor_(descriptor) {}
+  /// `names`: with who it was before each line.
+  explicit OutputPrinter(int descriptor = STDERR_FILENO, bool names = true)
+      : descriptor_(descriptor), names_(names) {}
   ~OutputPrinter();
   OutputPrinter(const OutputPrinter&) = delete;
   OutputPrinter& operator=(const OutputPrinter&) = delete;
@@ -43,10 +46,12 @@ class OutputPrinter {
   void push_notice(std::string text);
   void run();
   void print(const std::vector<LineMerger::Merged>& merged);
-  void write(std::string_view text);
+  void write(std::string_view lines);
+  void put(std::string_view text);
   bool wait_until_writable();
 
   const int descriptor_;
+  const bool names_;
   LineMerger merger_;       // the thread's
   bool is_broken_ = false;  // the thread's: nobody reads any more, or not in time
 

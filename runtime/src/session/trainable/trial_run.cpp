@@ -35,6 +35,15 @@ bool RunProgress::is_over() {
   return !calls_.failing() && std::all_of(others_.begin(), others_.end(), has_value);
 }
 
+bool RunProgress::wind_up() {
+  if (pending_ && is_ready(*object_of(pending_))) {
+    const auto last = std::exchange(pending_, {});
+    if (has_value(object_of(last)) && last.get().kind == TrialEvent::Kind::Report)
+      ask(Verdict::Stop);
+  }
+  return is_settled();
+}
+
 bool RunProgress::begun() const { return std::all_of(starts_.begin(), starts_.end(), has_value); }
 
 }  // namespace troupe::detail

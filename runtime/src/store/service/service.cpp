@@ -319,11 +319,14 @@ void Service::expire() {
   }
 }
 
-/// What requests wait for stood still too.
+/// What requests wait for stood still too, and what came meanwhile is read after the timers.
 void Service::forgive_standstill() {
-  const auto stood = stall_detector_.came(Clock::now());
+  const auto now = Clock::now();
+  const auto stood = stall_detector_.came(now);
+  if (stood == Clock::duration{}) return;
+  const auto readable = now + std::min<Clock::duration>(options_.patience, kStandstill);
   for (auto& deadline : deadlines_) {
-    deadline.at += stood;
+    deadline.at = std::max(deadline.at + stood, readable);
     deadline.moved += stood;
   }
 }

@@ -167,7 +167,8 @@ class Service {
   std::unordered_map<RequestId, std::variant<Copy, OnHeld>> own_requests_;
   RequestId last_own_request_{};
   std::deque<Deadline> deadlines_;
-  transport::StallDetector stall_detector_{std::chrono::seconds(1)};
+  static constexpr std::chrono::seconds kStandstill{1};
+  transport::StallDetector stall_detector_{kStandstill};
   bool expiring_ = false;  // expire() is to be called
   bool retrying_ = false;
   bool told_of_punch_ = false;  // that memory does not go back to the machine

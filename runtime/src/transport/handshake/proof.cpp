@@ -75,6 +75,10 @@ bool equal(const Bytes32& proof, std::span<const unsigned char> claimed) {
          CRYPTO_memcmp(proof.data(), claimed.data(), proof.size()) == 0;
 }
 
+Bytes32 token_grant(const Secret& token, std::string_view holder) {
+  return Material("troupe token grant").text(holder).authenticated(token);
+}
+
 // From the kernel: OpenSSL's generator is seeded anew in every worker process, which takes longer
 // than to start one.
 Bytes32 fresh_nonce() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <capnp/blob.h>
 
@@ -33,6 +34,10 @@ inline std::span<const unsigned char> bytes_of(capnp::Data::Reader data) {
 }
 /// In constant time.
 bool equal(const Bytes32& proof, std::span<const unsigned char> claimed);
+
+/// Of who has the token, for `holder` to be given it by its node: it says nothing of the token, and is
+/// of use only to a process that a node has started. See node/token_request.hpp.
+Bytes32 token_grant(const Secret& token, std::string_view holder);
 
 /// Throws Refused where the machine has no randomness.
 Bytes32 fresh_nonce();

@@ -76,6 +76,8 @@ struct Refused {
   std::string reason;
   /// Of a Failed one: the process that did not start; none: it is something else.
   ProcessId failed{};
+  /// Where its name is taken: the actor that has it.
+  ActorId holder{};
 };
 
 /// Finish the running task, then return the lease. Said once per lease.

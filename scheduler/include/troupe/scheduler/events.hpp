@@ -42,6 +42,8 @@ struct JobStarted {
   ProcessId driver{};  ///< from State::new_process_id()
   /// Its part of the cluster beside other jobs', above 0; else it counts as 1.
   double weight = 1;
+  /// Whoever runs it calls no C++ API: StillWaits gives no advice about it.
+  bool at_command_line = false;
 };
 
 /// Its processes are stopped, its requests dropped without an answer. ProcessExited of its driver
@@ -132,6 +134,12 @@ struct ProcessUnblocked {
   ProcessId process{};
 };
 
+/// The actor in it has done what it asked for resources for, as it says itself, and lives on without
+/// any: all that it holds is free at once. Ignored unless an actor is placed in it.
+struct ResourcesReturned {
+  ProcessId process{};
+};
+
 /// Others have refs of values that this worker process owns, or have none any more. While they
 /// have, its end would be the end of what they wait for: it is not stopped for being idle.
 struct ValuesHeld {
@@ -149,10 +157,10 @@ struct RequestWithdrawn {
 /// Lets time pass: idle processes, terms of leases, patience. Several times a second is enough.
 struct Tick {};
 
-using Event =
-    std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned, ActorAsked,
-                 ActorReleased, GangAsked, GangReleased, ProcessReady, ProcessExited,
-                 ProcessBlocked, ProcessUnblocked, ValuesHeld, RequestWithdrawn, Tick>;
+using Event = std::variant<NodeJoined, NodeLost, JobStarted, JobEnded, LeaseAsked, LeaseReturned,
+                           ActorAsked, ActorReleased, GangAsked, GangReleased, ProcessReady,
+                           ProcessExited, ProcessBlocked, ProcessUnblocked, ResourcesReturned,
+                           ValuesHeld, RequestWithdrawn, Tick>;
 
 /// For logs: "lease asked: request 3 of job 1, cpu 1".
 std::string to_string(const Event& event);

@@ -30,6 +30,9 @@ struct Options {
   /// Jobs are served by what they have had of the cluster over about this long; what was before is
   /// forgotten.
   Duration share_window = std::chrono::seconds{10};
+  /// A job whose request waits this long, since it was asked for or since the job was last given one
+  /// of that shape, is served before all jobs that came after the request, whatever it has had.
+  Duration turn_patience = std::chrono::seconds{30};
   /// How many requests may have nodes drained for them at the same time.
   std::size_t reservations = 16;
   /// How long a request waits for a first node to join.

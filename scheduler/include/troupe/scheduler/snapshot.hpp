@@ -37,6 +37,9 @@ struct NodeView {
   std::size_t ranks = 0;
   std::size_t blocked = 0;  ///< processes that gave their CPU back
   std::string state = {};   ///< "ready", "drained for request 12"
+  /// What actors and ranks hold for as long as they live, whether they do something or not: a part
+  /// of what is not free.
+  Resources reserved = {};
 };
 
 enum class ProcessState : unsigned char { Driver, Starting, Idle, InUse, Stopping };

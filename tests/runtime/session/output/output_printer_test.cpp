@@ -3,8 +3,11 @@
 #include <string>
 
 #include <fcntl.h>
+#include <pty.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
+
+#include <troupe/detail/terminal_picture.hpp>
 
 #include "os/unique_fd.hpp"
 #include "transport/connection.hpp"
@@ -49,6 +52,19 @@ TEST_CASE("each line is printed with who it was", "[runtime][output]") {
   CHECK(text == "(fib process=7 pid=4711 node=w1) one\n(fib process=7 pid=4711 node=w1) \n");
 }
 
+TEST_CASE("where lines say themselves who prints, they are printed as they are",
+          "[runtime][output]") {
+  Pipe pipe;
+  {
+    OutputPrinter printer(pipe.write_end.get(), false);
+    give(printer, "[trial 3] one\n\n");
+    printer.finish(5s);
+  }
+  std::string text(1000, '\0');
+  text.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), text.data(), text.size())));
+  CHECK(text == "[trial 3] one\n\n");
+}
+
 TEST_CASE("a line of several processes is printed with their number instead of one of them",
           "[runtime][output]") {
   Pipe pipe;
@@ -60,6 +76,35 @@ TEST_CASE("a line of several processes is printed with their number instead of o
   std::string text(1000, '\0');
   text.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), text.data(), text.size())));
   CHECK(text == "(fib process=7 pid=4711 node=w1) step\n(fib processes=2) step [2 times]\n");
+}
+
+TEST_CASE("a line goes above what is drawn in place on the same terminal, which is drawn again",
+          "[runtime][output]") {
+  int ours = -1, other = -1;
+  REQUIRE(::openpty(&ours, &other, nullptr, nullptr, nullptr) == 0);
+  const os::UniqueFd master(ours), terminal(other);
+  auto& picture = detail::TerminalPicture::of_process();
+  const auto write = [&](const std::string& text) {
+    REQUIRE(::write(terminal.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  Pipe pipe;
+  {
+    OutputPrinter to_terminal(terminal.get()), elsewhere(pipe.write_end.get());
+    picture.draw(terminal.get(), "head\nrow\n", write);
+    give(to_terminal, "one\n");
+    to_terminal.finish(5s);
+    give(elsewhere, "two\n");
+    elsewhere.finish(5s);
+    picture.leave(terminal.get());
+  }
+  std::string text(1000, '\0');
+  text.resize(static_cast<std::size_t>(::read(master.get(), text.data(), text.size())));
+  CHECK(text ==
+        "\x1b[Jhead\r\nrow\r\n\x1b[2A\r\x1b[J"
+        "(fib process=7 pid=4711 node=w1) one\r\nhead\r\nrow\r\n");
+  std::string piped(1000, '\0');
+  piped.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), piped.data(), piped.size())));
+  CHECK(piped == "(fib process=7 pid=4711 node=w1) two\n");
 }
 
 TEST_CASE("a terminal that takes nothing holds up neither who prints nor the end",

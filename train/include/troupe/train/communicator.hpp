@@ -49,25 +49,27 @@ constexpr DataType data_type_of() {
     static_assert(!sizeof(T), "no DataType for this C++ type");
 }
 
-/// What the ranks of a gang do together. Every rank makes the same calls in the same order; a call
-/// returns when this rank's result is in its buffer. Buffers are main memory for `host` and device
-/// memory for `nccl`.
+/// Collective operations of the ranks of a gang. Every rank makes the same calls in the same order;
+/// a call returns when this rank's result is in its buffer. Buffers are main memory for `host` and
+/// device memory for `nccl`.
 ///
-/// All ranks get bit-identical results: the order of a reduction depends on the ranks, never on who
-/// came first. float16 and bfloat16 are summed in float32 and rounded once per node and hop.
+/// All ranks get bit-identical results: the order of a reduction depends on the ranks' numbers,
+/// never on which came first. float16 and bfloat16 are summed in float32 and rounded once per node
+/// and hop.
 ///
-/// Threads: one call at a time, from any thread; only abort() may be called beside one. A call that
-/// comes while another thread is inside throws std::logic_error that names both, and leaves the
-/// communicator as it was.
+/// Threads: one call at a time, from any thread; only abort() may run at the same time. A call
+/// while another thread is inside throws std::logic_error, which names both calls, and leaves the
+/// communicator unchanged.
 ///
 /// Errors, all of which end the communicator (every later call throws the same again):
-/// * GangBroken: a rank died, called abort() or closed its communicator (`host`), or the gang was
-///   ended: who and why.
-/// * TimedOut: the deadline of a call passed; the message names the call and the ranks that had not
-///   come.
-/// * std::invalid_argument: ranks made different calls at the same place (names both; `nccl` cannot
-///   tell, and waits), or arguments that cannot be (those are refused before anything is sent, and
-///   leave the communicator as it was).
+/// * GangBroken: a rank died, called abort() or closed its communicator (`host`), a call of a rank
+///   (its actor's constructor or method) failed while it had the communicator, or the gang was
+///   ended. The message names the rank and the reason. An exception that a method catches itself
+///   ends nothing.
+/// * TimedOut: the deadline of a call passed; the message names the call and the missing ranks.
+/// * std::invalid_argument: ranks made different calls at the same place (the message names both;
+///   `nccl` cannot detect this, and waits), or arguments are invalid (these are refused before
+///   anything is sent, and leave the communicator unchanged).
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -80,7 +82,7 @@ class Communicator {
 
   /// In place. Average of an integer type is refused.
   void all_reduce(void* data, std::size_t count, DataType type, ReduceOp op);
-  /// In place: afterwards everybody has root's data.
+  /// In place: afterwards every rank has root's data.
   void broadcast(void* data, std::size_t count, DataType type, int root);
   /// `in`: count elements; `out`: size() * count, in the order of ranks. They must not overlap.
   void all_gather(const void* in, void* out, std::size_t count, DataType type);
@@ -93,17 +95,18 @@ class Communicator {
   /// Returns once every rank has called it.
   virtual void barrier() = 0;
 
-  /// To one other rank, which calls recv for as many of the same type; nobody else takes part.
-  /// Returns when that rank has come and `data` may be changed: of two ranks that exchange
-  /// something, one receives first. The first message between two ranks makes their connection.
+  /// Sends to one other rank, which calls recv with the same count and type; no other rank takes
+  /// part. Returns when that rank has called recv and `data` may be changed, so when two ranks
+  /// exchange something, one must receive first. The first message between two ranks makes their
+  /// connection.
   void send(const void* data, std::size_t count, DataType type, int to);
   void recv(void* data, std::size_t count, DataType type, int from);
 
   static constexpr int kNoColor = -1;
-  /// Ranks that give the same `color` (>= 0) form a communicator of their own, numbered by `key`,
-  /// then by rank here; it uses the same gang and options, has errors of its own, and names ranks
-  /// by its own numbers. nullptr for kNoColor. A collective over all ranks of this one, whose end
-  /// does not end the new one.
+  /// Ranks that pass the same `color` (>= 0) form a new communicator, numbered by `key`, then by
+  /// rank here; kNoColor gives nullptr. The new communicator uses the same gang and options, has
+  /// its own errors, and names ranks by its own numbers. split is a collective over all ranks of
+  /// this communicator, whose end does not end the new one.
   std::unique_ptr<Communicator> split(int color, int key);
 
   template <class T>
@@ -123,10 +126,9 @@ class Communicator {
     recv(data.data(), data.size(), data_type_of<T>(), from);
   }
 
-  /// A zeroed buffer of at least `bytes` that all_reduce works on in place, without a copy, where
+  /// A zeroed buffer of at least `bytes` on which all_reduce works in place, without a copy, if
   /// that is possible (`host` with all ranks on one node). A collective: every rank asks for the
-  /// same size. Freed with the last share of it. nullptr where it would bring nothing: then any
-  /// buffer is as good.
+  /// same size. Freed with the last share of it. nullptr if such a buffer would have no advantage.
   virtual std::shared_ptr<void> allocate(std::size_t bytes);
 
   /// Ends the communicator on every rank that can be reached: their calls throw GangBroken with
@@ -150,24 +152,26 @@ class Communicator {
 
 struct HostOptions {
   std::string name = "host";  ///< each communicator of a gang needs a name of its own
-  /// How long one call, or the start, may wait for other ranks. As PyTorch's process groups: 30
-  /// minutes, since a rank may be writing a checkpoint or reading data meanwhile. A dead rank is
-  /// noticed within a fraction of a second anyway.
+  /// How long one call, or the start, may wait for other ranks. 30 minutes, as for PyTorch's
+  /// process groups, because a rank may be writing a checkpoint or reading data. A dead rank is
+  /// noticed within a fraction of a second in any case.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  /// How long one call, or the start, waits before one of the ranks that wait says so in its log,
-  /// once: for which ranks. Another line says when the call went on. 0: never.
+  /// How long one call, or the start, waits before one of the waiting ranks names the missing ranks
+  /// in its log, once. Another line says when the call continued. 0: never.
   std::chrono::milliseconds warn_after = std::chrono::seconds(30);
   std::size_t chunk_bytes =
-      /// Of one step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks a node.
+      /// One step through shared memory; 4 KiB .. 64 MiB. Memory: 2 (ranks + 1) chunks per node.
       256 << 10;
-  /// Of this node, where peers on other nodes reach it. Empty: the one that its worker processes
-  /// listen on (GangContext::host). "0.0.0.0": all of them, each of which the peers try.
+  /// The address of this node at which ranks on other nodes reach it. Empty: the address on which
+  /// its worker processes listen (GangContext::host). "0.0.0.0": all addresses, each of which the
+  /// other ranks try.
   std::string address = {};
 };
 
-/// Over main memory: shared memory within a node, a ring of TCP connections between the nodes'
-/// first ranks. A collective: every rank calls it with the same options. Leaves no file behind;
-/// needs /proc and one user per node. `gang` must outlive the communicator. Throws as the calls do.
+/// A communicator over main memory: shared memory within a node, a ring of TCP connections between
+/// the nodes' first ranks. A collective: every rank calls it with the same options. Leaves no file
+/// behind; needs /proc and one user per node. `gang` must outlive the communicator. Throws what the
+/// communicator's calls throw.
 std::unique_ptr<Communicator> make_host_communicator(GangContext& gang, HostOptions options = {});
 
 struct NcclOptions {
@@ -177,10 +181,10 @@ struct NcclOptions {
   int device = -1;  ///< index among the GPUs that this process sees; -1: the local rank
 };
 
-/// Over NCCL, for buffers in device memory. Inputs must have been written on the default stream or
-/// be complete; results are complete when a call returns. NCCL's communicator is non-blocking, so
-/// that a dead rank or the deadline ends a call. Throws troupe::Impossible if no CUDA device is
-/// visible to this process.
+/// A communicator over NCCL, for buffers in device memory. Inputs must have been written on the
+/// default stream or be complete; results are complete when a call returns. NCCL's communicator is
+/// non-blocking, so that a dead rank or the deadline ends a call. Throws troupe::Impossible if no
+/// CUDA device is visible to this process.
 std::unique_ptr<Communicator> make_nccl_communicator(GangContext& gang, NcclOptions options = {});
 
 }  // namespace troupe::train

@@ -42,69 +42,65 @@ template <class T>
 concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 }  // namespace detail
 
-/// One rank's view of the training run it takes part in, and what it does there together with the
-/// others: the first argument of a trainable. Lives as long as the trainable runs; used by its one
-/// thread.
+/// One rank's view of its training run, and its collective operations: the first argument of a
+/// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
 /// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank
 /// calls them, in the same order. They throw GangBroken when another rank died or failed, and
-/// TimedOut, naming who is missing. A trainable that leaves by an exception, or returns (`host`)
-/// while others wait for it, ends their collectives, which name it.
+/// TimedOut, naming the missing ranks. If a trainable throws, or returns (`host`) while others wait
+/// for it, their collectives end with an error that names its rank.
 ///
-/// An exception that leaves backward() on one rank makes it fail on all: on the others as
-/// GangBroken that names the rank. Ranks that catch it may go on with the next step, after they
-/// have dropped the gradients of this one.
+/// An exception that leaves backward() on one rank makes backward() fail on all ranks: the others
+/// get GangBroken, which names the rank. Ranks that catch it may continue with the next step after
+/// they have dropped the gradients of this one.
 class Context {
  public:
-  /// With the options that the run was given for its contexts: RunOptions::context, or those of the
-  /// sweep.
+  /// With the run's options for contexts: RunOptions::context, or those of the sweep.
   explicit Context(Member& member);
-  /// With these, whatever the run was given.
+  /// With these options in place of the run's.
   Context(Member& member, ContextOptions options);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  const ContextOptions& options() const;  ///< that it was made with
+  const ContextOptions& options() const;  ///< the options that this context was made with
   int rank() const;                       ///< 0 .. world_size() - 1
   int local_rank() const;                 ///< among the ranks on this node
   int world_size() const;
-  /// Of the run, the same on every rank: RunOptions::seed, or the trial's own.
+  /// The run's seed, the same on every rank: RunOptions::seed, or the trial's own.
   std::uint64_t seed() const;
   c10::Device device()
-      /// Cuda:<local rank> where the process was given GPUs and LibTorch can use them; else the
-      /// CPU.
+      /// Cuda:<local rank> if the process was given GPUs and LibTorch can use them, else the CPU.
       const;
-  /// Made at its first use, which is collective therefore. Throws as make_host_communicator and
-  /// make_nccl_communicator do.
+  /// The communicator is made at the first call, which is therefore collective. Throws what
+  /// make_host_communicator and make_nccl_communicator throw.
   Communicator& communicator();
 
-  /// Moves the model to device(), gives every rank rank 0's parameters and buffers (those of the
-  /// checkpoint that the run goes on from, if any), and has gradients averaged over the ranks
+  /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
+  /// the checkpoint from which the run continues, if any), and averages gradients over the ranks
   /// before backward() returns. The model keeps its type and its parameter names. Throws
-  /// std::invalid_argument, naming the first difference, if the ranks' models differ: in
-  /// parameters, which of them are frozen, buffers, or how gradients lie in buckets. Several models
-  /// may take part in one backward, the same ones on every rank. Prepare all of them before the
-  /// first one. Buffers (running means) are not synchronized afterwards: each rank's follow its own
-  /// batches.
+  /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
+  /// frozen parameters, buffers, or the buckets of gradients. Several models may take part in one
+  /// backward, the same ones on every rank: prepare all of them before the first backward. Buffers
+  /// (running means) are not synchronized afterwards: each rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
     return model;
   }
-  /// Gives the optimizer its state and its options (learning rate, ...) in the checkpoint that the
-  /// run goes on from, if any. A trial that took over another's checkpoint has a configuration of
-  /// its own: its optimizer gets the state only, and keeps the options that it was made with. Its
-  /// step() needs no wait of its own, since gradients are averages once backward() has returned.
-  /// Make it after the model was prepared: moving a model to a GPU gives it new parameters.
+  /// Loads the optimizer's state and options (learning rate, ...) from the checkpoint from which
+  /// the run continues, if any. In a trial that took over another trial's checkpoint, the optimizer
+  /// gets only the state and keeps the options that it was made with. Its step() need not wait,
+  /// because gradients are averages once backward() has returned. Make the optimizer after the
+  /// model was prepared, because moving a model to a GPU gives it new parameters.
   template <detail::OptimizerLike O>
   O prepare(O optimizer) {
     prepare_optimizer(optimizer);
     return optimizer;
   }
 
-  /// While it lives, backward() leaves this rank's gradients as they are: for accumulation over
-  /// several batches, all but the last of which run under it. On every rank.
+  /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
+  /// over several batches, run all but the last of them under it, on every rank.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(Context& context);
@@ -117,8 +113,9 @@ class Context {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1, from the one after that of the checkpoint that
-  /// the run goes on from. Ends early once a report was answered with Stop.
+  /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1. If the run continues from a checkpoint, it
+  /// begins with the epoch after that of the checkpoint. Ends early once a report was answered with
+  /// Stop.
   class Epochs;
   Epochs epochs(int count);
 
@@ -129,14 +126,14 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
-  /// Tells the run how it goes. Blocks until the report was judged; all ranks get the same answer.
-  /// After Stop the trainable should return; its next report ends it.
+  /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
+  /// verdict. After Stop the trainable should return; its next report throws.
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
 
   /// Writes models and optimizers, in the order given, and the epoch, into
-  /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Nothing is
-  /// written, and nobody waits, on other ranks and where the run has no storage. A run that goes on
-  /// from it prepares models and optimizers in the same order, with any number of ranks.
+  /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Other ranks,
+  /// and runs without storage, write nothing and do not wait. A run that continues from the
+  /// checkpoint prepares models and optimizers in the same order, with any number of ranks.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
     std::vector<std::shared_ptr<torch::nn::Module>> models;

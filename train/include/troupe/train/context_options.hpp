@@ -9,24 +9,24 @@
 
 namespace troupe::train {
 
-/// How each rank's Context does its part. Given to a run (RunOptions::context) or to a sweep
-/// (`.each = {.context = train::ContextOptions{.threads = 2}}`) they reach the Context that a
-/// function is called with, on every rank; a Context that the program makes itself, from a Member
-/// and options, has the options that it was made with.
+/// Options of each rank's Context. Given to a run (RunOptions::context) or to a sweep (`.each =
+/// {.context = train::ContextOptions{.threads = 2}}`) they apply to the Context with which the
+/// function is called, on every rank. A Context that the program makes itself, from a Member and
+/// options, has those options.
 struct ContextOptions {
   enum class Backend : std::uint8_t { Auto, Host, Nccl };
   /// Auto: NCCL if device() is a GPU, else host.
   Backend backend = Backend::Auto;
   std::chrono::milliseconds timeout = std::chrono::minutes(30);  ///< of each collective
-  /// How long a collective waits before the log says for whom; 0: never. As
+  /// How long a collective waits before the log names the missing ranks; 0: never. As
   /// HostOptions::warn_after.
   std::chrono::milliseconds warn_after = std::chrono::seconds(30);
   DataParallelOptions data_parallel = {};
-  /// Of LibTorch's operations in this process. -1: in a rank as many as the CPUs that it asked for,
-  /// at least one, and one in a run in the driver's process; 0: as it was.
+  /// Threads of LibTorch's operations in this process. -1: in a rank as many as its CPUs, at least
+  /// one, and one in a run in the driver's process; 0: unchanged.
   int threads = -1;
 
-  /// As they travel to the ranks.
+  /// The options as they travel to the ranks.
   operator ContextSettings() const;
 };
 

@@ -24,7 +24,7 @@ struct Batch {
 };
 
 /// The batches of one rank in one epoch: `for (auto& batch : ctx.loader(...))`. Copies a batch's
-/// rows when it is reached. Used by one thread; as often as one likes.
+/// rows when the loop reaches it. One thread may iterate, any number of times.
 class Loader {
  public:
   /// `indices`: the rows, in order; `batch`: rows in each batch, fewer in the last.

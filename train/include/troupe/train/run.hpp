@@ -20,13 +20,13 @@ namespace troupe::train {
 /// Where a run's ranks are.
 enum class Where : std::uint8_t {
   Cluster,  ///< on the cluster of this process's session (troupe::init)
-  /// As processes of this machine, in a private cluster that is made for the run; there must be no
-  /// session yet.
+  /// As processes on this machine, in a private cluster that the run makes; this process must have
+  /// no session yet.
   ThisNode,
   InProcess,  ///< one rank, on the calling thread, for a debugger; no session is needed
 };
 
-/// What rank 0 reported once.
+/// One report of rank 0.
 struct Report {
   std::uint64_t index = 0;  ///< from 0
   Metrics metrics;
@@ -41,9 +41,9 @@ struct RunOptions {
   Where where = Where::Cluster;
   /// Directory for checkpoints, as rank 0's node sees it; empty: none are written.
   std::string storage = {};
-  std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
+  std::string restore_from = {};  ///< checkpoint to continue from; empty: start anew
   std::string name = {};          ///< of the run, for people
-  std::uint64_t seed = 0;         ///< of the run: its data order follows it
+  std::uint64_t seed = 0;         ///< of the run, which decides its data order
   ContextOptions context = {};    ///< of the Context that each rank's function is called with
   std::optional<std::chrono::milliseconds> placement_timeout =
       {};  ///< for the gang's placement; none: as long as it takes
@@ -53,7 +53,7 @@ struct RunOptions {
 
 template <class R>
 struct RunResult {
-  std::optional<R> value;  ///< rank 0's; none where the function was stopped before it returned
+  std::optional<R> value;  ///< rank 0's; none if the function was stopped before it returned
   std::vector<Report> history;
   std::string checkpoint;  ///< the last one that was reported; empty: none
   double seconds = 0;      ///< that the function ran on rank 0
@@ -142,12 +142,12 @@ auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOption
 
 }  // namespace detail
 
-/// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it is over. ->
-/// rank 0's value and what it reported on the way. Throws what F threw on a rank (TaskError),
-/// ActorDied for a rank whose process died, Impossible or TimedOut for a gang that is not placed,
-/// std::invalid_argument for bad options, and what on_report threw. Of several ranks that fail, the
-/// one whose own error it is: not those that it left waiting (GangBroken). Whatever it throws, the
-/// gang's processes are ended by then or within a moment.
+/// Runs `R F(Context&, const Config&)` on every rank of a gang, and blocks until it has ended. ->
+/// rank 0's value and its reports. Throws what F threw on a rank (TaskError), ActorDied for a rank
+/// whose process died, Impossible or TimedOut for a gang that is not placed, std::invalid_argument
+/// for invalid options, and what on_report threw. If several ranks fail, it throws the error of the
+/// rank that caused the failure, not GangBroken of the ranks that waited for it. Whatever it
+/// throws, the gang's processes have ended by then or end within a moment.
 template <auto F>
 RunResult<troupe::detail::trainable_result<F>> run(
     const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {

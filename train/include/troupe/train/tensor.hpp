@@ -10,14 +10,14 @@
 
 #include <troupe/detail/archive.hpp>
 
-/// Tensors as arguments, results and members of either. Include this before the call that one
-/// stands in.
+/// Tensors as arguments, results and members of either. Include this header before the call that
+/// has a tensor.
 ///
 /// A tensor travels with its type, its sizes and its values; it arrives in main memory, contiguous,
-/// without a gradient and without a part in any graph. One of 100 KiB and more lies once in the
-/// memory of each node, and every process there reads the same bytes: what arrives is read-only
-/// then, and writing to it in place ends the process with SIGSEGV. Use clone() for a tensor to be
-/// changed. Memory stays as long as a tensor looks at it.
+/// without a gradient and outside any graph. A tensor of 100 KiB or more is stored once in the
+/// memory of each node, and every process there reads the same bytes. It is then read-only, and
+/// writing to it in place ends the process with SIGSEGV: clone() a tensor that you want to change.
+/// The memory stays as long as a tensor uses it.
 namespace troupe::detail {
 
 [[noreturn]] inline void refuse_tensor(const char* why) { throw DecodeError(why); }

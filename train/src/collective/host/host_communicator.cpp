@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/failed_calls.hpp>
 #include "collective/host/reduce.hpp"
 
 namespace troupe::train {
@@ -41,7 +42,8 @@ HostCommunicator::HostCommunicator(GangContext& gang, HostOptions options)
       options_(checked(std::move(options), gang)),
       patience_(gang, {options_.timeout, options_.warn_after}, options_.name,
                 gang.node_count() == 1),
-      has_ring_(gang.node_count() > 1) {
+      has_ring_(gang.node_count() > 1),
+      exceptions_(std::uncaught_exceptions()) {
   start();
 }
 
@@ -51,7 +53,8 @@ HostCommunicator::HostCommunicator(std::unique_ptr<GangContext> own_gang, HostOp
       options_(std::move(options)),
       patience_(gang_, {options_.timeout, options_.warn_after}, options_.name,
                 gang_.node_count() == 1),
-      has_ring_(gang_.node_count() > 1) {
+      has_ring_(gang_.node_count() > 1),
+      exceptions_(std::uncaught_exceptions()) {
   start();
 }
 
@@ -74,9 +77,19 @@ void HostCommunicator::start() {
     throw;
   }
   patience_.end();
+  listening_ =
+      troupe::detail::on_failed_call([this](const Failure& call) { leave(left_by(rank(), call)); });
 }
 
-HostCommunicator::~HostCommunicator() = default;
+// What the exception says is not known while it is on its way.
+HostCommunicator::~HostCommunicator() {
+  listening_.reset();
+  if (std::uncaught_exceptions() <= exceptions_ || group_->aborted()) return;
+  leave({.kind = Failure::Kind::GangBroken,
+         .message = fmt::format("rank {} has closed its communicator, as an exception left the "
+                                "function that held it",
+                                rank())});
+}
 
 void HostCommunicator::check_aborted() {
   if (auto reason = group_->aborted()) patience_.throw_gone(*reason);
@@ -87,9 +100,22 @@ void HostCommunicator::fail() {
   failure_ = std::current_exception();
   const auto why = text_of(failure_);
   group_->abort(why);
+  end_connections(why);
+}
+
+void HostCommunicator::end_connections(const std::string& why) {
   patience_.tell_end(why);
   ring_.reset();
   pairs_.reset();
+}
+
+void HostCommunicator::leave(Failure why) {
+  const auto inside = entrance_.enter_to_leave();
+  if (!inside) return group_->abort(why.message);  // another thread's call ends by it
+  if (failure_) return;
+  group_->leave(why.message);
+  end_connections(why.message);
+  failure_ = std::make_exception_ptr(GangBroken(std::move(why)));
 }
 
 void HostCommunicator::abort(std::string_view reason) {

@@ -52,6 +52,8 @@ class HostCommunicator final : public Communicator {
 
   void start();
   void check_aborted();
+  /// This rank takes part in nothing more, which the others are told where they wait for it.
+  void leave(Failure why);
   /// Runs one collective, or one message: refuses if an earlier one failed, and ends the
   /// communicator for everybody if this one does.
   template <class Call>
@@ -61,6 +63,7 @@ class HostCommunicator final : public Communicator {
   template <class Call>
   void attempt(const Announcement& what, Call call);
   void fail();
+  void end_connections(const std::string& why);
   /// The first phase: announces, arrives, waits for all, compares. -> whether all ranks are at the
   /// same place.
   bool meet(LocalGroup::Place place = {});
@@ -95,6 +98,8 @@ class HostCommunicator final : public Communicator {
   int splits_ = 0;
   std::exception_ptr failure_;
   std::vector<const void*> inputs_;  // of a reduction, kept to save the allocation
+  const int exceptions_;             // in flight when it was made
+  std::shared_ptr<void> listening_;  // for calls of this rank that fail
 };
 
 template <class Call>

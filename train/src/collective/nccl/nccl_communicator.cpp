@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/failed_calls.hpp>
 #include "collective/nccl/cuda_error.hpp"
 #include "collective/nccl/nccl_error.hpp"
 #include "collective/sub_gang.hpp"
@@ -86,6 +87,7 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
     prepare_device();
     connect();
     patience_.end();
+    listen();
   } catch (...) {
     give_up();
     throw;
@@ -103,6 +105,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOp
       comm_(comm) {
   try {
     prepare_device();
+    listen();
   } catch (...) {
     give_up();
     throw;
@@ -137,7 +140,13 @@ void NcclCommunicator::connect() {
   wait_enqueued(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
 }
 
+void NcclCommunicator::listen() {
+  listening_ =
+      troupe::detail::on_failed_call([this](const Failure& call) { leave(left_by(rank(), call)); });
+}
+
 NcclCommunicator::~NcclCommunicator() {
+  listening_.reset();
   if (comm_ != nullptr && !failure_) {
     const auto until = Clock::now() + kGoodbye;
     auto state = ncclCommFinalize(comm_);
@@ -233,10 +242,23 @@ void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
 }
 
 void NcclCommunicator::abort(std::string_view reason) {
+  end_with(fmt::format("rank {} ended the communicator: {}", rank(), reason));
+}
+
+void NcclCommunicator::end_with(std::string reason) {
   int none = 0;
   if (!abort_state_.compare_exchange_strong(none, 1)) return;
-  abort_reason_ = fmt::format("rank {} ended the communicator: {}", rank(), reason);
+  abort_reason_ = std::move(reason);
   abort_state_.store(2, std::memory_order_release);
+}
+
+void NcclCommunicator::leave(Failure why) {
+  const auto inside = entrance_.enter_to_leave();
+  if (!inside) return end_with(std::move(why.message));  // another thread's call ends by it
+  if (failure_) return;
+  patience_.tell_end(why.message);
+  failure_ = std::make_exception_ptr(GangBroken(std::move(why)));
+  give_up();
 }
 
 void NcclCommunicator::barrier() {

@@ -50,6 +50,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> do_split(int color, int key) override;
 
   void prepare_device();
+  void listen();
   void connect();
   /// Enqueues by `enqueue`, waits until its result is complete.
   template <class Enqueue>
@@ -64,6 +65,9 @@ class NcclCommunicator final : public Communicator {
   void wait_complete();
   void check_leaving();
   void give_up();
+  /// As HostCommunicator::leave.
+  void leave(Failure why);
+  void end_with(std::string reason);
 
   Entrance entrance_;
   const std::unique_ptr<GangContext> own_gang_;
@@ -82,6 +86,7 @@ class NcclCommunicator final : public Communicator {
   std::exception_ptr failure_;
   std::atomic<int> abort_state_{0};  // 0: none, 1: being written, 2: abort_reason_ can be read
   std::string abort_reason_;
+  std::shared_ptr<void> listening_;  // for calls of this rank that fail
 };
 
 }  // namespace troupe::train

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <troupe/tune/random.hpp>
@@ -14,7 +15,7 @@
 
 namespace troupe::tune {
 
-/// Where the values of a numeric domain lie, and how they are spread.
+/// The range of a numeric domain, and how its values are distributed.
 struct Range {
   double low = 0;
   double high = 0;      ///< not part of it, but where low == high; with a step, part of it
@@ -56,7 +57,7 @@ class Domain {
   bool contains(const Scalar& value) const;
   /// None for a constant, a choice, an ordinal and a grid, whose values() are all there are.
   std::optional<Range> range() const;
-  /// Of a range: the value in it that is nearest to a finite x.
+  /// For a range: the value in it that is nearest to a finite x.
   Scalar nearest(double x) const;
 
   friend bool operator==(const Domain&, const Domain&) = default;
@@ -88,7 +89,7 @@ class Domain {
 
 /// Real numbers in [low, high), each equally likely.
 Domain uniform(double low, double high);
-/// low, low + step, ..., up to high, which is one of them where it can be. 0 < step.
+/// low, low + step, ..., up to high, which is included if the steps reach it. 0 < step.
 Domain uniform(double low, double high, double step);
 /// Real numbers in [low, high), their logarithms equally likely. 0 < low.
 Domain loguniform(double low, double high);
@@ -102,19 +103,33 @@ Domain integer(std::int64_t low, std::int64_t high, std::int64_t step);
 /// Integers from low to high, both included: each as likely as the logarithms that round to it are.
 /// 0 < low.
 Domain log_integer(std::int64_t low, std::int64_t high);
+/// Bounds and steps of these must be integers.
+template <class... Bounds>
+requires(std::floating_point<std::remove_cvref_t<Bounds>> || ...) Domain integer(Bounds...) {
+  static_assert(sizeof...(Bounds) == 0,
+                "troupe: the bounds and the step of tune::integer are integers: write 3, not 3.0; "
+                "of real numbers tune::uniform(low, high, step) is a domain with steps");
+  return integer(0, 0);
+}
+template <class... Bounds>
+requires(std::floating_point<std::remove_cvref_t<Bounds>> || ...) Domain log_integer(Bounds...) {
+  static_assert(sizeof...(Bounds) == 0,
+                "troupe: the bounds of tune::log_integer are integers: write 64, not 64.0 or 1e3");
+  return log_integer(1, 1);
+}
 /// Real numbers, distributed normally. 0 < deviation.
 Domain normal(double mean, double deviation);
 /// The same, rounded to a multiple of step. 0 < step.
 Domain normal(double mean, double deviation, double step);
 /// One of the values, each equally likely.
 Domain choice(std::vector<Scalar> values);
-/// One of the values, each equally likely, which have an order: a search that learns takes
-/// neighbours for alike.
+/// One of the values, each equally likely, which have an order: a learning searcher treats
+/// neighbours as similar.
 Domain ordinal(std::vector<Scalar> values);
 /// Every one of the values in turn; several grids make their cartesian product (GridSearcher).
 Domain grid(std::vector<Scalar> values);
 
-/// Of any range of what a Scalar can be made from, as std::vector<double>.
+/// For any range of values from which a Scalar can be made, such as std::vector<double>.
 template <std::ranges::input_range Values>
 requires(!std::same_as<Values, std::vector<Scalar>> &&
          !std::convertible_to<const Values&, std::string_view> &&

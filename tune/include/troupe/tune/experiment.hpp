@@ -17,46 +17,47 @@
 
 namespace troupe::tune {
 
-/// A trial that gets no better.
+/// When a trial counts as one that no longer improves.
 struct Plateau {
-  std::int64_t reports = 0;  ///< with the metric, that were no better than those before; 0: none
-  double delta = 0;          ///< how much better counts
+  std::int64_t reports = 0;  ///< reports with the metric without an improvement; 0: no criterion
+  double delta = 0;          ///< smaller improvements do not count
 };
 
-/// When to end early, besides what the scheduler says and Options::time_budget. Each criterion for
-/// itself; 0 and none are no criterion.
+/// When to end early, in addition to the scheduler and Options::time_budget. Each criterion is
+/// independent; 0 and none mean no criterion.
 struct StopWhen {
   // A trial finishes
-  std::int64_t reports = 0;                 ///< after so many
-  Plateau plateau = {};                     ///< once it gets no better
-  std::chrono::milliseconds trial_time{0};  ///< with its first report so long after its first start
+  std::int64_t reports = 0;                 ///< after this many reports
+  Plateau plateau = {};                     ///< once it no longer improves
+  std::chrono::milliseconds trial_time{0};  ///< at its first report this long after its first start
   // The run ends
   std::optional<double> reaches = {};  ///< as soon as a trial's metric is this good
-  std::int64_t all_reports = 0;        ///< once its trials have made so many together
-  /// Once so many trials have ended since the best one reported its best; errored ones do not count.
+  std::int64_t all_reports = 0;        ///< once its trials have made this many reports together
+  /// Once this many trials have ended since the best one reported its best; errored trials do not
+  /// count.
   std::size_t no_better_trials = 0;
-  double cost = 0;               ///< once the sum of `cost_metric` over all reports is as high
-  std::string cost_metric = {};  ///< what a report says that its step cost: seconds, money
+  double cost = 0;               ///< once the sum of `cost_metric` over all reports is this high
+  std::string cost_metric = {};  ///< the metric with the cost of a step: seconds, money
 };
 
-/// What of a run its StopWhen looks at.
+/// The state of a run that StopWhen uses.
 struct RunProgress {
   std::int64_t reports = 0;
   double cost = 0;
   std::size_t no_better = 0;  ///< trials that ended since there is a best one, or since the begin
 };
 
-/// Whose an attempt's failure is.
+/// What caused the failure of an attempt.
 enum class Fault : std::uint8_t {
   Trial,  ///< its function threw, or a process that ran it died: counts against max_failures
-  /// Its gang did not start, or a node or a connection was lost: not counted, as often as
-  /// system_retries.
+  /// Its gang did not start, or a node or a connection was lost: not counted, up to system_retries
+  /// times.
   System,
-  Final,  ///< whatever it is, it would be the same again
-  /// The checkpoint that it was to go on from is gone: not counted, it goes on from another, or
-  /// from before.
+  Final,  ///< a failure that would happen again at every attempt
+  /// The checkpoint from which it should continue is gone: not counted. The trial continues from
+  /// another or from an earlier checkpoint.
   Checkpoint,
-  /// Nobody's: it had been told to end, or the run had ended, which ends what is under way.
+  /// None: the attempt had been told to end, or the run had ended, which ends all attempts.
   Ended,
 };
 
@@ -74,6 +75,8 @@ struct ExperimentOptions {
   StopWhen stop = {};
   /// Of a run with several objectives all of them, `objective` first; else empty.
   std::vector<Objective> objectives = {};
+  /// Trials are programs, which report by lines that they print: for the words of errors.
+  bool of_programs = false;
 };
 
 /// What to run in a gang next.
@@ -92,12 +95,20 @@ struct Wait {};  ///< nothing to launch until a running trial reports, ends or f
 struct Done {};  ///< nothing runs, and nothing is left to launch
 using Next = std::variant<Launch, Wait, Done>;
 
+/// Where a rank of a gang runs: the name of its node, and its number among the ranks that the
+/// search has on that node.
+struct Place {
+  std::string node = {};
+  int slot = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 /// One thing that happened, as the journal holds it: enough to make every decision again.
 struct Event {
   enum class Kind : std::uint8_t {
     Launched,  ///< next() or relaunch() handed it out: config, attempt, checkpoint, t after which it goes on; decision:
-               ///< Exploit where it was paused and takes over another
-    Started,   ///< its gang was placed
+    ///< of one that was paused, GoOn with the reason why it is resumed, or the Exploit that it resumes with
+    Started,  ///< its gang was placed
     /// T, metrics, checkpoint, config, decision; only reports that count, repetitions leave no
     /// event.
     Reported,
@@ -121,17 +132,18 @@ struct Event {
   std::string text = {};
   Fault fault = Fault::Trial;
   Decision decision = {};
+  std::vector<Place> places = {};  ///< of Started: of each rank; empty: unknown
   Seconds now{0};
 };
 
 /// A search as a pure state machine: events in, what to launch and when to stop out. No clock, no
 /// thread, no file, no process. A function of (options, searcher, scheduler, order of events, and
-/// with StopWhen::trial_time their times): the same events make the same decisions, so applying a journal again gives the state in which it was
-/// written. Used by one thread.
+/// with StopWhen::trial_time their times): the same events make the same decisions, so applying a
+/// journal again gives the state in which it was written. Used by one thread.
 class Experiment {
  public:
   /// Called with every event once it is applied, before the call that made it returns: what the
-  /// caller then answers to a gang is in the journal already.
+  /// caller then answers to a gang can be in the journal already.
   using Observer = std::function<void(const Event& event, const Trial* trial)>;
 
   /// Throws std::invalid_argument for options that can not be: no metric named, negative numbers.
@@ -145,7 +157,8 @@ class Experiment {
   /// After a report was answered Exploit that is not in turn: the trial's next attempt, to begin in
   /// the same step in place of the one that reported.
   Launch relaunch(TrialId trial, Seconds now);
-  void started(TrialId trial, Seconds now);
+  /// `places` are recorded, and decide nothing.
+  void started(TrialId trial, Seconds now, std::vector<Place> places = {});
   /// The trial's report number t. A t that was reported before (by an attempt that failed) is
   /// answered GoOn and changes nothing. After any other answer the attempt is to end, which ended()
   /// or failed() tells.
@@ -154,8 +167,8 @@ class Experiment {
   void ended(TrialId trial, Seconds now);
   /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the
   /// system, unless the fault is Final. A trial that was stopping is Stopped (or Terminated, or
-  /// Paused), not failed. One whose checkpoint is gone takes over another, or goes on from what it
-  /// had before it took over the gone one, or from its start.
+  /// Paused), not failed. One whose checkpoint is gone takes over another, or goes on from the newest
+  /// of its checkpoints before that (Trial::earlier), or from its start; a notice says which.
   void failed(TrialId trial, const std::string& why, Fault fault, Seconds now);
   /// No further launches, and every report is answered Stop. A trial that fails or is launched but
   /// not started is then Stopped. Does nothing if closed.
@@ -193,21 +206,23 @@ class Experiment {
   /// The whole state as JSON: two experiments that will decide alike have the same. Cost:
   /// proportional to all reports with the metric, some ten bytes for each.
   std::string save() const;
-  /// Takes up what save() wrote, in an experiment without events. Throws std::invalid_argument where
-  /// the text is no state, or one of another search or scheduler; the experiment is of no use then.
+  /// Takes up what save() wrote, in an experiment without events. Throws std::invalid_argument
+  /// where the text is no state, or one of another search or scheduler; the experiment is of no use
+  /// then.
   void load(std::string_view saved);
 
  private:
   Trial& known(TrialId trial);
   void tell(const Event& event);
   Population population() const;
-  std::optional<TrialId> chosen(std::optional<Exploit>& exploit);
+  std::optional<TrialId> chosen(Decision& resumed);
   TrialId begin(Configuration config);
-  Launch launch(Trial& trial, const std::optional<Exploit>& exploit, Seconds now);
+  Launch launch(Trial& trial, const Decision& resumed, Seconds now);
   Decision decide(const Trial& trial, Seconds now);
   /// Shuts the run where its StopWhen says so. -> it did.
   bool end_as_asked(TrialId trial, Seconds now);
   void note(Trial& trial, const Event& report);
+  void note_checkpoint(Trial& trial, const Event& report);
   void act_on(Trial& trial, const Decision& decision);
   void take_over(Trial& trial, const Exploit& exploit);
   Decision go_on_without_checkpoint(Trial& trial);

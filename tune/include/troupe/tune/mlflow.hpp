@@ -6,21 +6,25 @@
 
 namespace troupe::tune {
 
-/// An MLflow server that is told of a search, over its REST API 2.0:
+/// An MLflow server to which a search is reported, over its REST API 2.0:
 ///
 ///   .mlflow = {.url = "http://127.0.0.1:5000", .experiment = "digits"}
 ///
-/// Who asks is read from the environment, as MLflow's own client does:
+/// Credentials are read from the environment, as by MLflow's own client:
 /// MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD, or else MLFLOW_TRACKING_TOKEN.
 struct Mlflow {
   std::string url = {};  ///< "http://HOST:PORT/PREFIX", without TLS; empty: none is told
   std::string experiment = "Default";  ///< is made where there is none of this name
   std::string run_name = {};           ///< of the search; empty: its folder's
-  /// At the end of the search, for what the server has not taken yet. Nothing waits for it before.
+  /// How long the end of the search waits for what the server has not received yet. Nothing waits
+  /// for the server before.
   std::chrono::milliseconds deadline{10'000};
-  /// Values of metrics that wait in memory, some 100 bytes each, while the server is away or slow.
-  /// The oldest are dropped for newer ones, and counted.
+  /// How many values of metrics may wait in memory, some 100 bytes each, while the server is away
+  /// or slow. Beyond that the oldest are dropped and counted.
   std::size_t most_waiting = 500'000;
+  /// How long the first requests are sent again that are answered with 404 or pointed elsewhere
+  /// (3xx), as by a proxy whose server is just starting. After that, nothing more is sent.
+  std::chrono::milliseconds patience{30'000};
 };
 
 }  // namespace troupe::tune

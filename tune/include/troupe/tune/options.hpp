@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <troupe/options.hpp>
@@ -28,79 +29,88 @@ struct Each {
   ContextSettings context = {};
 };
 
-/// What is shown on the standard error stream while a run goes on, and its summary at the end.
+/// What a run shows on the standard error stream, and its summary at the end.
 enum class Show : std::uint8_t {
-  /// A table that is redrawn if it is a terminal, else lines; colour unless NO_COLOR is set.
+  /// On a terminal a table that is redrawn, else lines; colour unless NO_COLOR is set.
   Auto,
   Lines,  ///< a line for each trial that starts or ends
   None,
 };
 
-/// What an earlier run, or somebody, found for a configuration.
+/// The result of a configuration that is known from an earlier run.
 template <class Config>
 struct KnownResult {
   Config config = {};
-  double value = 0;  ///< of the metric; what is not finite is the worst
-  /// In place of `value`, of a run with several objectives: one for each, in their order.
+  double value = 0;  ///< of the metric; a value that is not finite is the worst
+  /// In place of `value`, in a run with several objectives: one for each, in their order.
   std::vector<double> values = {};
 };
 
-/// Of tune::run. Views in it (labels, custom resources) need to live until run returns.
+/// Options of tune::run. Views in it (labels, custom resources) must live until run returns.
 template <class Config>
 struct Options {
+  static_assert(
+      std::is_copy_constructible_v<Config>,
+      "troupe: a configuration is copied to its trials, so that no field of it may be one "
+      "that can not be copied (a mutex, an atomic, a unique_ptr)");
+
   Space<Config> space = {};
-  /// Configurations to try; 0: every point of the space's grids, `samples` times.
+  /// Configurations to try; 0: every point of the space's grids, `samples` times. A resumed run may
+  /// get more trials than it had, unless its scheduler decides by their number.
   std::uint64_t trials = 0;
   std::string metric = {};  ///< reported by the function
   Mode mode = Mode::Min;
   /// In place of `metric` and `mode`, several metrics that the function reports together: {{"loss",
-  /// tune::Min}, {"latency", tune::Min}}. Results::pareto_front() has the trials that none is better
-  /// than in all of them, and nsga2() searches for those. All else (the scheduler, best(), `stop`,
-  /// `keep_checkpoints`, the other searchers) goes by the first.
+  /// tune::Min}, {"latency", tune::Min}}. Results::pareto_front() has the trials that no other
+  /// trial dominates, and nsga2() searches for those. Everything else (the scheduler, best(),
+  /// `stop`, `keep_checkpoints`, the other searchers) uses the first objective.
   std::vector<Objective> objectives = {};
   SchedulerFactory scheduler = fifo();
   Each each = {};
   /// In place of `each`, for trials of different size: the gang of a trial with this configuration.
-  /// One that the cluster can never hold makes its trial Errored, and the others go on. Pure.
+  /// If the cluster can never hold the gang, the trial is Errored, and the others continue. Must be
+  /// pure.
   std::function<Each(const Config&)> sized = {};
   std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
-  /// Goes on with the last run in `storage` where that has something left, else begins a new one.
-  /// All that decides (space, trials, metric, seed, scheduler, ...) has to be as it was.
+  /// Resumes the last run in `storage` if that run has something left or gets more trials;
+  /// otherwise begins a new run, and says so. Everything that affects decisions (space, metric,
+  /// seed, scheduler, ...) must be unchanged; `trials` may be more.
   bool resume = false;
-  /// Checkpoints of each trial that stay: the best so many, and its last one; 0: all. The others are
-  /// deleted once nobody can go on from them, where they lie in the run's folder.
+  /// Checkpoints of each trial that stay: the best so many, the one that goes with its best report
+  /// (TrialResult::checkpoint()), and its last one; 0: all. The others are deleted once nobody can go
+  /// on from them, where they lie in the run's folder, also on nodes that do not share it.
   std::size_t keep_checkpoints = 0;
-  /// Bytes of the journal after which the whole state of the search is written, and the journal
-  /// begins anew behind it: to go on applies no events from before. The search waits meanwhile, some
-  /// 2 us for each report of all trials. 0: never.
+  /// Bytes of the journal after which the whole state of the search is written as a snapshot and
+  /// the journal begins anew, so that resuming applies no earlier events. The search waits
+  /// meanwhile, some 2 us for each report of all trials. 0: never.
   std::size_t snapshot_after = std::size_t{16} << 20;
   /// Event files for `tensorboard --logdir FOLDER`, where FOLDER is the run's: a TensorBoard run
   /// for each trial with its metrics, and the HPARAMS tab. Needs `storage`.
   bool tensorboard = false;
-  /// An MLflow server that is told of the search while it goes on, and of each trial.
+  /// An MLflow server to which the search and each trial are reported while the search runs.
   Mlflow mlflow = {};
   std::uint64_t seed = 0;
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   Config config = {};         ///< the fields that are not searched
-  /// Configurations to try first, in this order, before the searcher is asked: good guesses. They
-  /// count among `trials`.
+  /// Configurations to try first, in this order, before the searcher is asked. They count among
+  /// `trials`.
   std::vector<Config> first = {};
-  /// What a searcher that learns knows before it begins: `{{.lr = 0.1}, 0.93}`. They are no trials.
+  /// Results with which a learning searcher begins: `{{.lr = 0.1}, 0.93}`. They are no trials.
   std::vector<KnownResult<Config>> known = {};
   SearcherFactory searcher = {};   ///< empty: the grid if the space has one, else random
   std::size_t max_concurrent = 0;  ///< gangs in flight; 0: as many as the cluster has room for
-  /// Of a trial before it counts as errored: how often it is tried again.
+  /// How often a trial is retried before it counts as errored.
   int max_failures = 0;
   int system_retries =
-      /// Of a trial whose gang did not start, or that lost its node: how often without counting it.
+      /// How often a trial is started again whose gang did not start or lost its node, uncounted.
       3;
-  /// No new trials after it, and running ones stop; 0: none.
+  /// After this time no new trials begin and running ones stop; 0: no limit.
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{
-      10'000};  ///< for a trial to end once it was told to stop; then its gang is ended
+      10'000};  ///< for a trial to end after it was told to stop; then its gang is ended
   StopWhen stop = {};
   Show show = Show::Auto;
-  /// For a debugger: no cluster, one trial at a time, as a gang of one in this process.
+  /// For a debugger: without a cluster, one trial at a time, as a gang of one in this process.
   bool in_process = false;
 };
 

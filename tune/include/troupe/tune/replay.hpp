@@ -19,9 +19,9 @@ struct RecordedSchedule {
   std::vector<Segment> segments = {};
 };
 
-/// Reads the schedule of a trial. A run that still goes on, or whose driver died, can be read too.
-/// Throws std::runtime_error, naming the file, where it cannot be read, and std::invalid_argument
-/// where the run has no such trial.
+/// Reads the schedule of a trial. A run that is active, or whose driver died, can be read too. Throws
+/// std::runtime_error, naming the file, if a file cannot be read, and std::invalid_argument if the run
+/// has no such trial.
 RecordedSchedule recorded_schedule(const std::filesystem::path& folder, TrialId trial);
 
 /// Trains one trial from the start with the configurations of a schedule: at the first checkpoint
@@ -37,9 +37,9 @@ SearcherFactory only(Configuration configuration);
 ///
 ///   auto again = tune::replay<train_digits>("results/pbt/run-1", 5, {.each = {.workers = 2}, .storage = "results/again"});
 ///
-/// Of `options`, space, trials, first, known and searcher are refused where they are given, and a scheduler is
-/// not used; the metric is the earlier run's unless another is named; `seed` 0 stands for one that
-/// the earlier run did not have. Throws like run() and recorded_schedule().
+/// In `options`, space, trials, first, known and searcher are refused if given, and a scheduler is not
+/// used. The metric is the earlier run's unless another is named. `seed` 0 means a seed that the
+/// earlier run did not have. Throws like run() and recorded_schedule().
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> replay(
     const std::filesystem::path& folder, TrialId trial,

@@ -13,15 +13,17 @@
 namespace troupe::tune {
 
 namespace detail {
-/// What a run came to, before it is known as what type its configurations are.
+/// The results of a run, without the type of its configurations.
 struct Outcome {
   Objective objective = {};
-  std::vector<Objective> objectives = {};  ///< all of them, where there are several; else empty
+  std::vector<Objective> objectives = {};  ///< all objectives if there are several, else empty
   std::vector<Trial> trials = {};
   std::optional<TrialId> best = {};
   std::vector<TrialId> pareto = {};  ///< the front, in its order
   std::vector<RungSummary> rungs = {};
-  std::string ended_early = {};
+  std::string ended_early = {};    ///< why, for people
+  std::optional<int> signal = {};  ///< that ended the run early; none: no signal did
+  bool has_cluster_ended = false;  ///< before the run was over
   std::string summary = {};
   std::filesystem::path folder = {};
   Seconds duration{0};
@@ -29,28 +31,39 @@ struct Outcome {
 
 /// "trial 7: accuracy 0.9813 at t=27 with lr=0.03, batch=64".
 std::string describe(const Trial& trial, const Objective& objective);
-/// Of a member of the front: "trial 7: loss 0.0813, latency 3.5 at t=27 with lr=0.03, batch=64".
+/// For a trial of the front: "trial 7: loss 0.0813, latency 3.5 at t=27 with lr=0.03, batch=64".
 std::string describe_values(const Trial& trial, const std::vector<Objective>& objectives);
-/// Throws std::runtime_error: no trial has a value, and why.
+/// Throws std::runtime_error, which says that no trial has a value, and why.
 [[noreturn]] void refuse_best(const Outcome& outcome);
+/// Throws std::runtime_error, which says why the trial has no value.
+[[noreturn]] void refuse_value(const Trial& trial);
 }  // namespace detail
 
-/// One trial with its configuration as the program knows it.
+/// One trial, with its configuration in the program's own type.
 template <class Config>
 struct TrialResult {
-  /// What the function was given when it made its best report; see Results::schedule()
+  /// The configuration with which the function made its best report; see Results::schedule()
   Config config;
   Trial trial;
-  std::string text;  ///< for people; what << prints
+  std::string text;  ///< what << prints
 
-  /// The best that it reported; throws std::bad_optional_access.
-  double value() const { return trial.best.value(); }
+  /// The best value that it reported. Throws std::runtime_error, which says why, if there is none:
+  /// ask `trial.best` first where trials may have failed.
+  double value() const {
+    if (!trial.best) detail::refuse_value(trial);
+    return *trial.best;
+  }
+  /// The checkpoint of that report, or the last one before it where it came with none
+  /// (Trial::best_checkpoint_t says of which report); empty: there is none. As the search names it: a
+  /// path that this program sees, or "node N:/path" where node N shares no folder with it.
+  /// `.keep_checkpoints` never deletes it.
+  const std::string& checkpoint() const { return trial.best_checkpoint; }
   friend std::ostream& operator<<(std::ostream& out, const TrialResult& result) {
     return out << result.text;
   }
 };
 
-/// What a run came to. A value.
+/// The results of a run. A value.
 template <class Config>
 class Results {
  public:
@@ -74,26 +87,26 @@ class Results {
     return trials_[*outcome_.best];
   }
   const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
-  /// The trials that no other one dominates: none is at least as good in every objective and better
-  /// in one. What counts of a trial is its last report with all objectives (Trial::values), and the
-  /// configuration is the one that it was made with. One that failed, has no such report or a value
-  /// in it that is not finite, is not among them; one that was stopped may be. Ordered by the first
-  /// objective, the best first, of equals by the next one, at last by id. With one objective: the
-  /// trials whose best report is as good as best()'s. May be empty.
+  /// The trials that no other trial dominates: no other is at least as good in every objective and
+  /// better in one. A trial counts with its last report that has all objectives (Trial::values),
+  /// and has the configuration of that report. A trial that failed, has no such report, or has a
+  /// value in it that is not finite is not in the front; one that was stopped may be. Ordered by
+  /// the first objective, the best first, then by the next ones, then by id. With one objective:
+  /// the trials whose best report is as good as best()'s. May be empty.
   const std::vector<TrialResult<Config>>& pareto_front() const { return front_; }
-  /// The configurations that led to the best trial's best report, from its first step through those
-  /// that it took over, in the order of training. One where it took over nobody. Throws like
-  /// best().
+  /// The configurations that led to the best trial's best report, in the order of training,
+  /// including those of trials that it took over. A single one if it took over no trial. Throws
+  /// like best().
   std::vector<Segment> schedule() const {
     best();
     return schedule_to_best(outcome_.trials, *outcome_.best);
   }
   const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
-  /// Why; empty: every trial was run.
+  /// Why the run ended early; empty: every trial was run.
   const std::string& ended_early() const { return outcome_.ended_early; }
   /// What was shown at the end, without colour.
   const std::string& summary() const { return outcome_.summary; }
-  /// Of this run's files; empty: none.
+  /// The folder with this run's files; empty: none.
   const std::filesystem::path& folder() const { return outcome_.folder; }
   Seconds duration() const { return outcome_.duration; }
 

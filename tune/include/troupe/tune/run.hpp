@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <troupe/detail/cluster_nodes.hpp>
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/tune/context.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
@@ -29,9 +32,15 @@ class GangWorkers final : public Workers {
   using Worker = troupe::detail::TrainableWorker<fn>;
 
   GangWorkers(const Each& each, const ConfigOf& config_of, const Work& work)
+      : GangWorkers({.size = each.workers, .strategy = each.strategy},
+                    troupe::detail::own(each.each), config_of, work) {}
+  /// For needs with labels that are known only as the program runs.
+  GangWorkers(const GangShape& shape, const troupe::detail::RequestOptions& needs,
+              const ConfigOf& config_of, const Work& work)
       : config_of_(config_of),
-        pending_(place<Worker>({.size = each.workers, .each = each.each, .strategy = each.strategy},
-                               config_of(work.config), work.info)) {}
+        needs_(needs_of(needs)),
+        pending_(troupe::detail::place_ranks<Worker>(shape, needs, false, config_of(work.config),
+                                                     work.info)) {}
   /// A gang that is only let go of ends with its calls, and a rank may be in one for ever.
   ~GangWorkers() override {
     if (ranks_) ranks_->gang().kill();
@@ -39,6 +48,13 @@ class GangWorkers final : public Workers {
 
   Ref<void> placed() const override { return pending_.placed(); }
   void take() override { ranks_.emplace(pending_.get()); }
+
+  RankNeeds needs() const override { return needs_; }
+  std::vector<std::uint32_t> nodes() const override {
+    std::vector<troupe::detail::ActorPtr> ranks;
+    for (const auto& rank : ranks_->gang()) ranks.push_back(rank.state());
+    return troupe::detail::nodes_of(ranks);
+  }
 
   std::size_t size() const override { return ranks_->size(); }
   Ref<void> start(std::size_t rank) const override { return ranks_->start(rank); }
@@ -57,11 +73,15 @@ class GangWorkers final : public Workers {
   void renew(std::size_t rank, const Work& work) const override {
     at(rank).template call<&Worker::renew>(config_of_(work.config), work.info);
   }
+  void tell_to_end() const override {
+    troupe::detail::tell_gang(at(0).state(), kToldToEnd, "by the search");
+  }
 
  private:
   const Actor<Worker>& at(std::size_t rank) const { return ranks_->gang().rank(rank); }
 
   const ConfigOf& config_of_;
+  const RankNeeds needs_;
   PendingGang<Worker> pending_;
   std::optional<troupe::detail::RanksOf<fn>> ranks_;  // once taken
 };
@@ -150,7 +170,9 @@ Results<troupe::detail::trainable_config<fn>> run(
 /// budget, the death of the driver, of the head or of nodes. What was decided stays decided, what
 /// was under way is launched again from its last checkpoint, and from there the decisions are those
 /// of a run that was never interrupted. `options` are those that the run was begun with; `storage`
-/// and `resume` are not looked at. A run that is over is not run again: its results come back.
+/// and `resume` are not looked at. A run that is over is not run again: its results come back. With
+/// more `trials` it goes on for as many, as one that had them from its beginning, unless its
+/// scheduler goes by their number (HyperBand, promotion, populations, resource_changing).
 /// Throws like run; std::invalid_argument, saying what differs, where the folder is of another
 /// search or of a newer Troupe; std::runtime_error where another program runs it now. In these cases
 /// nothing in the folder is changed.

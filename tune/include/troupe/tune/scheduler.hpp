@@ -40,7 +40,9 @@ struct Resume {
   TrialId trial = 0;  ///< a paused one
   /// With it; none: from its own checkpoint with its own configuration.
   std::optional<Exploit> exploit = {};
-  int workers = 0;  ///< that its gang is to have from now on; 0: as many as it has
+  int workers = 0;               ///< that its gang is to have from now on; 0: as many as it has
+  std::string why = {};          ///< a sentence with its numbers; with `exploit` that has it
+  std::optional<int> rung = {};  ///< from which it was chosen; then a line says why
 };
 struct Nobody {};  ///< until the next event
 struct Over {};    ///< as Nobody; where nothing runs, the paused trials are given up
@@ -50,12 +52,16 @@ using Turn = std::variant<Begin, Resume, Nobody, Over>;
 /// the one that was launched first; nullptr if there is none.
 const Trial* furthest_behind(const std::vector<Trial>& trials,
                              const std::function<bool(const Trial&)>& may = {});
+/// The reason with which that one goes on.
+std::string why_furthest_behind(const Trial& trial);
 
 /// What a scheduler asks of the run that it is used in.
 struct SchedulerNeeds {
-  bool checkpoints = false;         ///< the function reports checkpoints, and the run has storage
-  bool own_search = false;          ///< no other searcher beside it
-  bool pauses = false;              ///< trials, at its rungs, until others have come there
+  bool checkpoints = false;  ///< the function reports checkpoints, and the run has storage
+  bool own_search = false;   ///< no other searcher beside it
+  bool pauses = false;       ///< trials, at its rungs, until others have come there
+  /// What it decides depends on Population::to_come, so that no trials can be added to a run later.
+  bool counts_trials = false;
   int workers = 0;                  ///< that a trial's gang begins with; 0: it does not matter
   std::uint64_t least_trials = 1;   ///< that make sense
   std::int64_t first_judged_t = 0;  ///< no trial is judged before this report; 0: it does not say

@@ -57,8 +57,8 @@ class Searcher {
 
   /// Everything that decides the coming suggestions, as JSON.
   virtual std::string save() const = 0;
-  /// Takes up what save() wrote. Throws std::invalid_argument if another search (space, seed, size)
-  /// wrote it.
+  /// Takes up what save() wrote, also one with fewer trials. Throws std::invalid_argument if another
+  /// search (space, seed, more trials) wrote it.
   virtual void load(std::string_view saved) = 0;
 };
 

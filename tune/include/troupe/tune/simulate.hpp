@@ -12,17 +12,17 @@
 
 namespace troupe::tune {
 
-/// In place of a cluster and of the function that trains.
+/// What replaces the cluster and the training function in a preview.
 template <class Config>
 struct Simulation {
   /// The metric that a trial with this configuration reports as its report t, from 1; a function,
   /// or a table of learning curves. Has to be given where `curves` is not.
   std::function<double(const Config&, std::int64_t t)> curve = {};
-  /// In place of `curve`, of a run with several objectives: the value of each, in their order.
+  /// In place of `curve`, in a run with several objectives: the value of each, in their order.
   std::function<std::vector<double>(const Config&, std::int64_t t)> curves = {};
   /// How long a trial trains for one report; empty: a second.
   std::function<Seconds(const Config&)> step = {};
-  /// After which a trial's function returns, where nothing ends it before.
+  /// Reports after which a trial's function returns, if nothing ends it earlier.
   std::int64_t reports = 100;
   std::size_t gangs = 1;  ///< that the cluster has room for at once
   Seconds launch{0};      ///< from a free place to the first step of the trial that takes it
@@ -30,7 +30,7 @@ struct Simulation {
 
 using detail::Improvement;
 
-/// What a search would come to.
+/// What a search would do.
 template <class Config>
 struct Preview {
   Results<Config> results;     ///< of the run; its duration() is in the simulation's time
@@ -39,18 +39,20 @@ struct Preview {
   double busy = 0;             ///< part of the places' time in which a trial trained, 0 to 1
   std::vector<Improvement> improvements =
       {};                                 ///< in order; the last one is the best that was found
-  std::vector<std::string> notices = {};  ///< what the run would have told
+  std::vector<std::string> notices = {};  ///< the notices that the run would have shown
 
-  /// How many trials reach each rung, the budget, the best.
+  /// The best, how many trials reach each rung, and the budget: steps, launches, how busy the places
+  /// were.
   friend std::ostream& operator<<(std::ostream& out, const Preview& preview) {
-    return out << preview.results.summary();
+    return out << preview.results.summary()
+               << detail::budget_text(preview.steps, preview.launches, preview.busy);
   }
 };
 
-/// What tune::run would do with these options: the same searcher, scheduler and experiment, in
-/// virtual time and without a cluster. Of `options` the gang, storage and display are not looked
-/// at; every report comes with a checkpoint. `options.max_concurrent` limits `gangs` further.
-/// Deterministic. Throws like run does for options that can not be.
+/// Previews what tune::run would do with these options: the same searcher, scheduler and
+/// experiment, in virtual time and without a cluster. The gang, storage and display of `options`
+/// are ignored; every report has a checkpoint. `options.max_concurrent` limits `gangs` further.
+/// Deterministic. Throws like run for invalid options.
 ///
 ///   const auto preview = tune::simulate(options, {.curve = guess, .gangs = 16});
 ///   std::cout << preview;  // 243 trials reach t=1, 81 t=3, ...

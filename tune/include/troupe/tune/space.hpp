@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -38,6 +39,15 @@ namespace detail {
 /// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
 /// configuration.
 inline void the_configuration_has_no_field_of_this_name() {}
+
+/// Some value of the kind that a function with this result computes; none: only a call tells.
+template <class Result>
+std::optional<Scalar> example_of() {
+  using Value = std::remove_cvref_t<Result>;
+  if constexpr (std::is_arithmetic_v<Value>) return Scalar(Value{});
+  if constexpr (std::is_convertible_v<Value, std::string_view>) return Scalar("");
+  return std::nullopt;
+}
 }  // namespace detail
 
 /// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused
@@ -45,6 +55,11 @@ inline void the_configuration_has_no_field_of_this_name() {}
 /// `"optimizer.lr"`.
 template <class Config>
 class Key {
+  static_assert(std::is_aggregate_v<Config>,
+                "troupe: a configuration is an aggregate: a struct whose fields are all public, "
+                "without constructors and virtual functions; give the fields their values in place "
+                "(double lr = 0.1)");
+
  public:
   template <std::size_t length>
   consteval Key(const char (&name)[length]) {
@@ -79,8 +94,9 @@ class Key {
 ///   {"momentum", uniform(0.8, 1), [](const Config& c) { return c.optimizer == "sgd"; }}
 ///                                        searched under this condition; else it holds Options::config's value
 ///
-/// The functions see Options::config with the fields that stand before theirs in the space. They have to be pure: a run
-/// that is gone on with calls them again.
+/// The functions see Options::config with the fields that stand before theirs in the space. A function that reads a
+/// field behind its own is refused before anything is launched. They must be pure: the search calls them for
+/// configurations that no trial gets, and again when a run is resumed.
 template <class Config>
 struct Dim {
   using Condition = std::function<bool(const Config&)>;
@@ -95,7 +111,8 @@ struct Dim {
         when{std::move(condition)},
         computed{[function = std::move(function)](const Config& config) {
           return Scalar(function(config));
-        }} {}
+        }},
+        returns{detail::example_of<std::invoke_result_t<Function, const Config&>>()} {}
 
   bool is_searched() const { return !computed; }
 
@@ -103,6 +120,7 @@ struct Dim {
   Domain domain;  ///< of a searched field
   Condition when = {};
   std::function<Scalar(const Config&)> computed = {};
+  std::optional<Scalar> returns = {};  ///< of a function: some value of the kind that it returns
 };
 template <class Config>
 using Space = std::vector<Dim<Config>>;
@@ -112,6 +130,19 @@ namespace detail {
 [[noreturn]] void refuse_range(std::string_view field, std::string_view low, std::string_view high,
                                const Scalar& value);
 [[noreturn]] void refuse_field(std::string_view field);
+/// Of a function that computes `field`, which takes another kind than `returned`.
+[[noreturn]] void refuse_returned(std::string_view field, std::string_view takes,
+                                  const Scalar& returned);
+
+/// What values a field takes; empty: it can not be searched.
+template <class Field>
+constexpr std::string_view taken_by() {
+  if constexpr (std::is_same_v<Field, bool>) return "a truth value";
+  if constexpr (std::is_integral_v<Field>) return "an integer";
+  if constexpr (std::is_floating_point_v<Field>) return "a number";
+  if constexpr (std::is_same_v<Field, std::string>) return "text";
+  return "";
+}
 
 /// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes
 /// integers too; nothing else converts, and an integer has to fit its field.
@@ -122,10 +153,10 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
     if (auto* truth = std::get_if<bool>(&value))
       field = *truth;
     else
-      refuse_value(name, "a truth value", scalar);
+      refuse_value(name, taken_by<Field>(), scalar);
   } else if constexpr (std::is_integral_v<Field>) {
     auto* whole = std::get_if<std::int64_t>(&value);
-    if (!whole) refuse_value(name, "an integer", scalar);
+    if (!whole) refuse_value(name, taken_by<Field>(), scalar);
     using Limits = std::numeric_limits<Field>;
     if (!std::in_range<Field>(*whole))
       refuse_range(name, std::to_string(Limits::min()), std::to_string(Limits::max()), scalar);
@@ -136,12 +167,12 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
     else if (auto* whole = std::get_if<std::int64_t>(&value))
       field = static_cast<Field>(*whole);
     else
-      refuse_value(name, "a number", scalar);
+      refuse_value(name, taken_by<Field>(), scalar);
   } else if constexpr (std::is_same_v<Field, std::string>) {
     if (auto* text = std::get_if<std::string>(&value))
       field = *text;
     else
-      refuse_value(name, "text", scalar);
+      refuse_value(name, taken_by<Field>(), scalar);
   } else {
     refuse_field(name);
   }
@@ -155,7 +186,15 @@ void assign(Config& config, std::size_t index, const Scalar& value) {
 }
 
 [[noreturn]] void refuse_twice(std::string_view field);
-[[noreturn]] void refuse_outside(std::string_view field, const Domain& domain);
+/// `value`: what the field holds, as text.
+[[noreturn]] void refuse_outside(std::string_view field, const std::string& value,
+                                 const Domain& domain);
+
+template <class Field>
+std::string text_of(const Field& field) {
+  if constexpr (std::constructible_from<Scalar, Field>) return to_string(Scalar(field));
+  return "a value";
+}
 
 /// The value of the domain that a field holds: of a constant that one, whatever the field holds.
 /// Throws std::invalid_argument, naming the field, where the domain has none like it.
@@ -178,13 +217,45 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
     if (domain.range()) {
       const auto nearest = domain.nearest(static_cast<double>(field));
       if (holds(nearest)) return nearest;
-      refuse_outside(name, domain);
+      refuse_outside(name, text_of(field), domain);
     }
   }
   for (const auto& value : domain.values()) {
     if (holds(value)) return value;
   }
-  refuse_outside(name, domain);
+  refuse_outside(name, text_of(field), domain);
+}
+
+/// Throws std::invalid_argument, naming field and configuration, where the function throws or returns
+/// what its field can not take.
+[[noreturn]] void refuse_computed(std::string_view field, const Configuration& so_far,
+                                  std::string_view why);
+/// Likewise for a condition that throws.
+[[noreturn]] void refuse_condition(std::string_view field, const Configuration& so_far,
+                                   std::string_view why);
+
+/// Whether the field is part of a trial. `so_far`: what the trial has, for the error.
+template <class Config>
+bool holds(const Dim<Config>& dim, const Config& config, const Configuration& so_far) {
+  try {
+    return !dim.when || dim.when(config);
+  } catch (const std::exception& thrown) {
+    refuse_condition(dim.key.name(), so_far, thrown.what());
+  }
+}
+
+template <class Config>
+Scalar computed(const Dim<Config>& dim, const Config& config, const Configuration& so_far) {
+  try {
+    auto value = dim.computed(config);
+    const auto* real = std::get_if<double>(&value.value());
+    if (real && !std::isfinite(*real)) throw std::invalid_argument("it is not finite");
+    auto probe = config;
+    assign(probe, dim.key.index(), value);
+    return value;
+  } catch (const std::exception& thrown) {
+    refuse_computed(dim.key.name(), so_far, thrown.what());
+  }
 }
 }  // namespace detail
 
@@ -197,7 +268,7 @@ Configuration searched_part(const Space<Config>& space, const Config& config) {
   for (const auto& dim : space) {
     if (!dim.is_searched()) continue;
     const auto name = dim.key.name();
-    if (dim.when && !dim.when(config)) {
+    if (!detail::holds(dim, config, part)) {
       const auto range = dim.domain.range();
       part.emplace_back(name, range ? dim.domain.nearest(std::isfinite(range->low) ? range->low : 0)
                                     : dim.domain.values().front());
@@ -210,8 +281,34 @@ Configuration searched_part(const Space<Config>& space, const Config& config) {
   return part;
 }
 
+namespace detail {
+/// Throws where the field can not take what its function returns.
+template <class Config>
+void check_returned(const Dim<Config>& dim) {
+  if (!dim.returns) return;
+  Config probe{};
+  for_each_field(probe, [&]<class Field>(Field&, std::size_t at) {
+    if (at != dim.key.index()) return;
+    const auto& value = dim.returns->value();
+    bool takes = false;
+    if constexpr (std::is_same_v<Field, bool>)
+      takes = std::holds_alternative<bool>(value);
+    else if constexpr (std::is_integral_v<Field>)
+      takes = std::holds_alternative<std::int64_t>(value);
+    else if constexpr (std::is_floating_point_v<Field>)
+      takes = std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
+    else if constexpr (std::is_same_v<Field, std::string>)
+      takes = std::holds_alternative<std::string>(value);
+    else
+      refuse_field(dim.key.name());
+    if (!takes) refuse_returned(dim.key.name(), taken_by<Field>(), *dim.returns);
+  });
+}
+}  // namespace detail
+
 /// The space by names. Throws std::invalid_argument, naming the field, where one stands twice or
-/// can not take every value of its domain: before anything is launched.
+/// can not take every value of its domain or the kind that its function returns: before anything is
+/// launched.
 template <class Config>
 SearchSpace checked(const Space<Config>& space) {
   SearchSpace named;
@@ -219,33 +316,13 @@ SearchSpace checked(const Space<Config>& space) {
   for (auto dim = space.begin(); dim != space.end(); ++dim) {
     const auto is_same = [&](const auto& other) { return other.key.index() == dim->key.index(); };
     if (std::any_of(space.begin(), dim, is_same)) detail::refuse_twice(dim->key.name());
+    detail::check_returned(*dim);
     if (!dim->is_searched()) continue;
     for (const auto& value : dim->domain.values()) detail::assign(probe, dim->key.index(), value);
     named.push_back({std::string(dim->key.name()), dim->domain});
   }
   return named;
 }
-
-namespace detail {
-/// Throws std::invalid_argument, naming field and configuration, where the function throws or returns
-/// a number that is not finite.
-[[noreturn]] void refuse_computed(std::string_view field, const Configuration& so_far,
-                                  std::string_view why);
-
-template <class Config>
-Scalar computed(const Dim<Config>& dim, const Config& config, const Configuration& so_far) {
-  try {
-    auto value = dim.computed(config);
-    const auto* real = std::get_if<double>(&value.value());
-    if (!real || std::isfinite(*real)) return value;
-    refuse_computed(dim.key.name(), so_far, "it is not finite");
-  } catch (const std::invalid_argument&) {
-    throw;
-  } catch (const std::exception& thrown) {
-    refuse_computed(dim.key.name(), so_far, thrown.what());
-  }
-}
-}  // namespace detail
 
 /// Of a space with conditions or functions: makes of a value for each searched field what a trial is
 /// to run with. Fields whose condition does not hold are left out, and those that are computed stand
@@ -262,7 +339,7 @@ Completion completion_of(const Space<Config>& space, const Config& base) {
     auto config = base;
     Configuration completed;
     for (const auto& dim : space) {
-      if (dim.when && !dim.when(config)) continue;
+      if (!detail::holds(dim, config, completed)) continue;
       const auto name = dim.key.name();
       const auto is_this = [&](const auto& field) { return field.first == name; };
       const auto at = std::ranges::find_if(drawn, is_this);

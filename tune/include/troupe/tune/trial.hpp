@@ -14,8 +14,8 @@
 
 namespace troupe::tune {
 
-/// Since the run began. What tune decides depends on the order of events, not on this (but for
-/// StopWhen::trial_time); it is recorded and shown.
+/// Time since the run began. It is recorded and shown. Decisions depend on the order of events, not
+/// on time, except by StopWhen::trial_time.
 using Seconds = std::chrono::duration<double>;
 
 ///   Pending -> Running -> Terminated   it ran to its end, or to max_t, or to a stop criterion
@@ -35,14 +35,23 @@ struct Observation {
   double value = 0;
 };
 
+/// A checkpoint that a trial had before its last one.
+struct EarlierCheckpoint {
+  std::string checkpoint = {};
+  std::int64_t t = 0;         ///< the report that came with it
+  std::size_t takeovers = 0;  ///< of the trial, by then
+};
+
 /// One configuration and what became of it. A value.
 struct Trial {
   TrialId id = 0;
   Configuration config = {};  ///< of the attempt that runs or ran last, or of the next one
   Status status = Status::Pending;
-  bool in_flight = false;    ///< given to a gang, or waiting for one to be placed
-  int attempt = 0;           ///< number of its last launch, from 1
-  std::uint64_t launch = 0;  ///< its last launch's number among all of the run's, from 1
+  bool in_flight = false;  ///< given to a gang, or waiting for one to be placed
+  int attempt = 0;         ///< number of its last launch, from 1
+  /// Its last launch's number among all of the run's, from 1; 0: it is to be launched with a new one.
+  /// An attempt that the end of the driver interrupted keeps its number when it is launched again.
+  std::uint64_t launch = 0;
   /// Its attempt was told to end, and its gang was not yet seen to.
   bool stopping = false;
   Status outcome = Status::Terminated;  ///< what it will be if its gang ends now without a fault
@@ -65,6 +74,12 @@ struct Trial {
   std::optional<double> best = {};
   std::int64_t best_t = 0;
   std::size_t best_takeovers = 0;  ///< how many of its takeovers came before its best report
+  /// Of its best report; where that came without one, the last that the trial had before it: of an
+  /// earlier report, or of a donor that it had taken over. Empty: it had none by then.
+  std::string best_checkpoint = {};
+  /// The report that came with `best_checkpoint`; where a later report of the trial names the same
+  /// path, and so has written over it, that one.
+  std::int64_t best_checkpoint_t = 0;
   /// Of a run with several objectives: the value of each in its last report that has them all, which
   /// may be not finite; empty: no report had.
   std::vector<double> values = {};
@@ -76,6 +91,11 @@ struct Trial {
   /// What its next attempt goes on from: of its last report with one, or of a donor.
   std::string checkpoint = {};
   std::int64_t checkpoint_t = 0;
+  /// What the trial goes on from where `checkpoint` turns out to be gone, the newest last: the last
+  /// kMostEarlier, of which best_checkpoint is one where it is earlier. Some may be gone as well.
+  /// Empty once the trial is over.
+  std::vector<EarlierCheckpoint> earlier = {};
+  static constexpr std::size_t kMostEarlier = 4;
   int workers = 0;  ///< of its gang, where a scheduler said so; 0: as the options say
   std::string launched_from = {};  ///< the checkpoint that its last attempt was given
   std::vector<Takeover> takeovers = {};

@@ -9,9 +9,11 @@
 #include <troupe/tune/lineage.hpp>
 
 #include "experiment/decision_json.hpp"
+#include "experiment/journal.hpp"
 #include "objectives/front.hpp"
 #include "output/html/importance.hpp"
 #include "output/html/parts.hpp"
+#include "output/overview.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -61,9 +63,10 @@ Json values_json(const Trial& trial) {
   return values;
 }
 
-Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points) {
+Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points,
+                bool is_abandoned) {
   return {{"id", trial.id},
-          {"status", to_string(trial.status)},
+          {"status", status_text(trial.status, is_abandoned)},
           {"config", to_json(config_of_best(trial))},
           {"best", number(trial.best)},
           {"best_t", trial.best_t},
@@ -76,14 +79,15 @@ Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_po
           {"takeovers", takeovers_json(trial)}};
 }
 
-Json attempts_json(const RunRecord& record, Seconds now) {
+Json attempts_json(const RunRecord& record, Seconds now, bool is_abandoned) {
   Json all = Json::array();
   for (const auto& each : record.attempts(now)) {
     all.push_back({{"trial", each.trial},
                    {"attempt", each.attempt},
                    {"begin", each.begin.count()},
                    {"end", each.end.count()},
-                   {"status", to_string(each.status)}});
+                   {"status", status_text(each.status, is_abandoned)},
+                   {"places", to_json(each.places)}});
   }
   return all;
 }
@@ -124,7 +128,7 @@ std::string as_text(std::string text) {
 }  // namespace
 
 Json report_data(const Experiment& experiment, const SearchSpace& space, const RunRecord& record,
-                 const std::string& title, Seconds now) {
+                 const std::string& title, Seconds now, bool is_abandoned) {
   const auto& objective = experiment.options().objective;
   const auto& trials = experiment.trials();
   const auto* best = experiment.best();
@@ -134,9 +138,10 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"seconds", now.count()},
             {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
             {"best", best ? Json(best->id) : Json()},
+            {"best_checkpoint", best ? best->best_checkpoint : ""},
             {"fields", Json::array()},
             {"trials", Json::array()},
-            {"attempts", attempts_json(record, now)},
+            {"attempts", attempts_json(record, now, is_abandoned)},
             {"rungs", rungs_json(experiment)},
             {"importance", importance(space, objective, trials)},
             {"objectives", Json::array()},
@@ -151,19 +156,22 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
     json["pareto"] = pareto_front(trials, objective, objectives);
   }
   const auto most_points = kMostPoints / std::max<std::size_t>(trials.size(), 1);
-  for (const auto& trial : trials) json["trials"].push_back(trial_json(trial, record, most_points));
+  for (const auto& trial : trials)
+    json["trials"].push_back(trial_json(trial, record, most_points, is_abandoned));
   if (best == nullptr || best->takeovers.empty()) return json;
   json["schedule"] = to_json(schedule_to_best(trials, best->id));
   return json;
 }
 
 std::string html_report(const Experiment& experiment, const SearchSpace& space,
-                        const RunRecord& record, const std::string& title, Seconds now) {
+                        const RunRecord& record, const std::string& title, Seconds now,
+                        bool is_abandoned) {
   std::string page = html::kPage;
   put(page, "@TITLE@", as_text(title));
   put(page, "@STYLE@", html::kStyle);
   put(page, "@SCRIPT@", html::kScript);
-  put(page, "@DATA@", without_markup(dump(report_data(experiment, space, record, title, now))));
+  put(page, "@DATA@",
+      without_markup(dump(report_data(experiment, space, record, title, now, is_abandoned))));
   return page;
 }
 

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "experiment/journal.hpp"
+
 namespace troupe::tune {
 
 void RunRecord::end(TrialId trial, Status status, Seconds now) {
@@ -20,7 +22,10 @@ void RunRecord::see(const Event& event, const Trial* trial) {
     case Kind::Started:
       end(trial->id, Status::Paused, event.now);  // one that was replaced in the same gang
       running_[trial->id] = attempts_.size();
-      attempts_.push_back({.trial = trial->id, .attempt = event.attempt, .begin = event.now});
+      attempts_.push_back({.trial = trial->id,
+                           .attempt = event.attempt,
+                           .begin = event.now,
+                           .places = event.places});
       break;
     case Kind::Reported:
       if (!trial->best || trial->best_t != event.t) break;
@@ -51,9 +56,9 @@ Seconds RunRecord::best_at(TrialId trial) const {
 
 Json RunRecord::save() const {
   auto attempts = Json::array();
-  for (const auto& [trial, attempt, begin, end, status] : attempts_) {
-    attempts.push_back(
-        {trial, attempt, begin.count(), end.count(), static_cast<std::size_t>(status)});
+  for (const auto& [trial, attempt, begin, end, status, places] : attempts_) {
+    attempts.push_back({trial, attempt, begin.count(), end.count(),
+                        static_cast<std::size_t>(status), to_json(places)});
   }
   auto best_at = Json::array();
   for (const auto at : best_at_) best_at.push_back(at.count());
@@ -65,11 +70,13 @@ void RunRecord::load(const Json& saved) {
   for (const auto& each : saved.at("attempts")) {
     const auto status = each.at(4).get<std::size_t>();
     if (status >= kStatuses) throw std::invalid_argument("not a record of attempts");
-    record.attempts_.push_back({.trial = each.at(0).get<TrialId>(),
-                                .attempt = each.at(1).get<int>(),
-                                .begin = Seconds(each.at(2).get<double>()),
-                                .end = Seconds(each.at(3).get<double>()),
-                                .status = static_cast<Status>(status)});
+    record.attempts_.push_back(
+        {.trial = each.at(0).get<TrialId>(),
+         .attempt = each.at(1).get<int>(),
+         .begin = Seconds(each.at(2).get<double>()),
+         .end = Seconds(each.at(3).get<double>()),
+         .status = static_cast<Status>(status),
+         .places = each.size() > 5 ? places_from(each.at(5)) : std::vector<Place>()});
     const auto& attempt = record.attempts_.back();
     if (attempt.status == Status::Running)
       record.running_[attempt.trial] = record.attempts_.size() - 1;

@@ -11,7 +11,8 @@
 namespace troupe::tune {
 
 /// What of a run's events the report needs and its trials do not hold: when each attempt ran, and
-/// when each best value came. Used by the search's thread. Memory: some 40 bytes for each attempt.
+/// when each best value came. Used by the search's thread. Memory: some 60 bytes for each attempt, and
+/// 40 for each of its ranks.
 class RunRecord {
  public:
   struct Attempt {
@@ -21,6 +22,7 @@ class RunRecord {
     Seconds end{0};
     Status status =
         Status::Running;  ///< of the trial, as it ended; Errored where the attempt failed
+    std::vector<Place> places = {};  ///< of each rank; empty: unknown
   };
 
   /// Also the events of an earlier run that this one goes on with.

@@ -22,7 +22,7 @@ DeliveredFile::DeliveredFile(const std::filesystem::path& folder, const std::str
       auto line = parse(text, "a line of mlflow.jsonl");
       if (line.contains("url")) {
         is_this = line == server;
-      } else if (is_this) {
+      } else if (is_this && line != all()) {
         lines_.push_back(std::move(line));
       }
     } catch (const std::invalid_argument&) {
@@ -35,6 +35,15 @@ DeliveredFile::DeliveredFile(const std::filesystem::path& folder, const std::str
 
 void DeliveredFile::append(const Json& line) {
   if (is_kept_) file_.append(dump(line) + "\n");
+}
+
+/// A driver begins with a line about its server: the line about all of the run is then no more the
+/// last.
+bool DeliveredFile::is_behind(const std::filesystem::path& folder) {
+  std::ifstream file(folder / kFile);
+  std::string last;
+  for (std::string text; std::getline(file, text);) last = text;
+  return !last.empty() && last != dump(all());
 }
 
 bool DeliveredFile::flush() { return !is_kept_ || file_.flush(); }

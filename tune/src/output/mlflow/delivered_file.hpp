@@ -26,6 +26,11 @@ class DeliveredFile {
   /// -> all is written.
   bool flush();
 
+  /// To be appended once the server has taken all of a run that has ended.
+  static Json all() { return {{"all", true}}; }
+  /// Whether a driver told a server of the run in this folder, and not all of it.
+  static bool is_behind(const std::filesystem::path& folder);
+
  private:
   std::vector<Json> lines_;
   bool is_kept_ = false;

@@ -93,7 +93,8 @@ void HttpClient::finish() {
   if (!is_kept_) stream_.close();
   stream_.expires_never();
   const HttpAnswer answer{.status = parser_->get().result_int(),
-                          .body = std::move(parser_->get().body())};
+                          .body = std::move(parser_->get().body()),
+                          .location = std::string(parser_->get()[http::field::location])};
   std::exchange(answered_, {})(answer);
 }
 

@@ -18,9 +18,10 @@
 namespace troupe::tune {
 
 struct HttpAnswer {
-  unsigned status = 0;     ///< 0: there is no answer
-  std::string body = {};   ///< 1 MiB at most
-  std::string error = {};  ///< why there is no answer
+  unsigned status = 0;        ///< 0: there is no answer
+  std::string body = {};      ///< 1 MiB at most
+  std::string location = {};  ///< to which the answer points; empty: to none
+  std::string error = {};     ///< why there is no answer
 };
 
 /// One connection to an HTTP server, kept between requests, with one request at a time. Belongs to

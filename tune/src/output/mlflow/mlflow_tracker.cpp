@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "output/run_folder.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -16,6 +17,7 @@ constexpr std::chrono::milliseconds kFirstPause{500};
 constexpr std::chrono::seconds kMostPause{30};
 constexpr std::chrono::seconds kMostPauseAtEnd{1};
 constexpr std::chrono::seconds kLastWords{2};
+constexpr std::chrono::seconds kSilenceAtEnd{2};  // until people are told what is waited for
 
 std::string what_is(Outbox::Request::Kind kind) {
   using Kind = Outbox::Request::Kind;
@@ -27,9 +29,7 @@ std::string what_is(Outbox::Request::Kind kind) {
 
 std::string status_of(const Trial& trial) {
   if (trial.status == Status::Errored) return "FAILED";
-  // As the experiment says it of a trial that had begun, too.
-  const bool ended_with_run = trial.ended_with_run || trial.reason.starts_with("the run ended: ");
-  return trial.over() && !ended_with_run ? "FINISHED" : "KILLED";
+  return trial.over() && !trial.ended_with_run ? "FINISHED" : "KILLED";
 }
 
 Texts texts_of(const Configuration& configuration) {
@@ -38,11 +38,24 @@ Texts texts_of(const Configuration& configuration) {
   return texts;
 }
 
-/// Not the client's fault, or one that people can mend while the search goes on.
+/// It lies with the server's moment, not with what is asked, where or by whom.
 bool may_pass(unsigned status) {
-  return status == 0 || status == 401 || status == 403 || status == 408 || status == 429 ||
-         status >= 500;
+  return status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
 }
+
+/// What is refused there can be taken with another URL, or of somebody else.
+bool is_misdirected(unsigned status, const std::string& code) {
+  const bool is_of_run = code == "RESOURCE_DOES_NOT_EXIST";
+  return (status >= 300 && status < 400) || status == 401 || status == 403 ||
+         (status == 404 && !is_of_run);
+}
+
+/// So a proxy answers for a moment whose server is just starting, and so do other servers.
+bool may_be_of_proxy(unsigned status, const std::string& code) {
+  return is_misdirected(status, code) && status != 401 && status != 403;
+}
+
+std::string sentence(const std::string& text) { return text.ends_with('?') ? text : text + "."; }
 
 /// Empty where there is none: a gateway's answer may have anything.
 std::string text_in(const Json& content, const char* key) {
@@ -57,11 +70,16 @@ std::string text_of(const HttpAnswer& http, const Json& content) {
   const auto message = clipped(text_in(content, "message"), 300);
   auto text = fmt::format("it answers {}", http.status);
   if (!code.empty()) text += fmt::format(" {}: {}", code, message);
-  if (http.status == 401 || http.status == 403)
+  if (http.status == 401 || http.status == 403) {
     text +=
         " (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say "
-        "who "
-        "asks)";
+        "who asks)";
+  } else if (!http.location.empty()) {
+    text += fmt::format(" and points to {}: give the URL of the server itself",
+                        clipped(http.location, 300));
+  } else if (is_misdirected(http.status, code)) {
+    text += ": is there an MLflow server at this URL?";
+  }
   return text;
 }
 
@@ -134,6 +152,8 @@ void MlflowTracker::end_search(const Experiment& experiment, WallTime wall) {
     outbox_.report({}, reports_, best->best_t, wall,
                    {{run_.objective.metric.c_str(), *best->best}});
     tags.emplace_back("troupe.best_trial", std::to_string(best->id));
+    if (!best->best_checkpoint.empty())
+      tags.emplace_back("troupe.best_checkpoint", best->best_checkpoint);
     best_ = best->id;
     if (const auto& id = outbox_.id_of(best->id); !id.empty())
       tags.emplace_back("troupe.best_run_id", id);
@@ -159,19 +179,38 @@ Tracker::Notices MlflowTracker::tick() {
   return std::exchange(notices_, {});
 }
 
-Tracker::Notices MlflowTracker::conclude(const Experiment& experiment, WallTime wall) {
+Tracker::Notices MlflowTracker::conclude(const Experiment& experiment, WallTime wall,
+                                         const Say& say) {
   is_concluded_ = true;
   if (!is_begun_) return {};
   end_search(experiment, wall);
-  deliver_until(Clock::now() + options_.deadline);
+  const auto end = Clock::now() + options_.deadline;
+  deliver_until(std::min<Clock::time_point>(end, Clock::now() + kSilenceAtEnd));
+  if (!outbox_.is_empty() && Clock::now() < end) {
+    if (say)
+      say(
+          fmt::format("{} has not taken all in {}: the run waits for it for {} in all at most (the "
+                      "deadline of mlflow)",
+                      name_, short_time(kSilenceAtEnd), short_time(options_.deadline)));
+    deliver_until(end);
+  }
+  if (outbox_.is_empty() && !is_misdirected_) delivered_.append(DeliveredFile::all());
   sum_up();
   return tick();
 }
 
+/// Empty: nothing of the run is kept.
+std::string MlflowTracker::how_to_send_later() const {
+  if (run_.folder.empty()) return {};
+  const auto command = resume_command(run_.sweep_file, run_.storage, run_.folder);
+  return command.empty() ? fmt::format("tune::resume on {} sends it", run_.folder.string())
+                         : fmt::format("`{}` sends it", command);
+}
+
 /// What did not get there.
 void MlflowTracker::sum_up() {
-  const auto later =
-      run_.folder.empty() ? "" : fmt::format(". tune::resume on {} sends it", run_.folder.string());
+  auto later = how_to_send_later();
+  if (!later.empty()) later.insert(0, ". ");
   if (!outbox_.is_empty())
     note(fmt::format("within {} it has not taken all: {} of metrics wait, and {} are behind{}",
                      short_time(options_.deadline), counted(outbox_.waiting(), "value"),
@@ -180,7 +219,10 @@ void MlflowTracker::sum_up() {
     note(fmt::format("{} of metrics did not get there, since {} waited already",
                      counted(outbox_.dropped(), "value"), options_.most_waiting));
   if (outbox_.refused() > 0)
-    note(fmt::format("{} of metrics were refused", counted(outbox_.refused(), "value")));
+    note(fmt::format("{} of metrics were refused{}", counted(outbox_.refused(), "value"),
+                     is_misdirected_ && outbox_.has_given_up() && !later.empty()
+                         ? later + ", with the right URL and credentials"
+                         : ""));
   if (!delivered_.flush())
     note("what it has taken could not be written down; a run that goes on may send it again");
 }
@@ -231,34 +273,58 @@ void MlflowTracker::on_answer(Outbox::Request request, const HttpAnswer& http) {
   using Answer = Outbox::Answer;
   using Kind = Outbox::Request::Kind;
   const auto kind = request.kind;
-  const bool is_of_all = kind == Kind::FindExperiment || kind == Kind::CreateExperiment ||
-                         (kind == Kind::CreateRun && !request.run);
   Answer answer{.content = content_of(http)};
   const bool is_taken = http.status >= 200 && http.status < 300;
+  has_taken_ = has_taken_ || is_taken;
   if (is_taken) answer.kind = Answer::Kind::Taken;
-  if (!is_taken && !may_pass(http.status)) {
+  const auto code = text_in(answer.content, "error_code");
+  if (!is_taken && !may_pass(http.status) && !may_be_starting(request, http.status, code)) {
     answer.kind = Answer::Kind::Refused;
-    answer.code = text_in(answer.content, "error_code");
+    answer.code = code;
   }
   const bool is_step = answer.code == "RESOURCE_DOES_NOT_EXIST" && kind == Kind::FindExperiment;
+  const bool is_race = answer.code == "RESOURCE_ALREADY_EXISTS" && kind == Kind::CreateExperiment;
   const bool is_of_best = kind == Kind::CreateRun && request.run && request.run == best_;
   const auto line = outbox_.answered(std::move(request), answer);
   if (is_of_best && !line.is_null())
     outbox_.add_tags({}, {{"troupe.best_run_id", outbox_.id_of(best_)}});
   if (!line.is_null()) delivered_.append(line);
-  if (answer.kind == Answer::Kind::None ||
-      (answer.kind == Answer::Kind::Refused && is_of_all && !is_step))
+  if (answer.kind == Answer::Kind::None || is_race)
     return on_trouble(text_of(http, answer.content));
   if (is_taken && line.is_null()) return on_trouble("its answer is not one of MLflow's");
-  if (answer.kind == Answer::Kind::Refused && !is_step && refused_.insert(kind).second)
-    note(fmt::format("it refuses {}: {}", what_is(kind), text_of(http, answer.content)));
-  if (std::exchange(pause_, {}).count() > 0) note("it answers again");
+  if (answer.kind == Answer::Kind::Refused && !is_step)
+    on_refusal(kind, http.status, answer.code, text_of(http, answer.content));
+  if (std::exchange(pause_, {}).count() > 0 && !outbox_.has_given_up()) note("it answers again");
   retry_at_ = {};
+}
+
+/// Only where nothing was taken yet, or all is given up once this is refused; for the patience that
+/// the options have, from the first such answer on.
+bool MlflowTracker::may_be_starting(const Outbox::Request& request, unsigned status,
+                                    const std::string& code) {
+  using Kind = Outbox::Request::Kind;
+  const bool ends_all = !request.run && request.kind != Kind::Log && request.kind != Kind::Update;
+  if (!may_be_of_proxy(status, code) || (has_taken_ && !ends_all)) return false;
+  const auto now = Clock::now();
+  if (!misdirected_since_) misdirected_since_ = now;
+  return now - *misdirected_since_ < options_.patience;
+}
+
+/// Told once for each kind of request.
+void MlflowTracker::on_refusal(Outbox::Request::Kind kind, unsigned status, const std::string& code,
+                               const std::string& why) {
+  is_misdirected_ = is_misdirected_ || is_misdirected(status, code);
+  if (!refused_.insert(kind).second) return;
+  note(fmt::format("it refuses {}: {}", what_is(kind),
+                   outbox_.has_given_up()
+                       ? sentence(why) + " The search goes on, and sends it nothing more"
+                       : why));
 }
 
 void MlflowTracker::on_trouble(const std::string& why) {
   if (pause_.count() == 0)
-    note(why + ". The search goes on, and what is not sent follows when the server takes it");
+    note(sentence(why) +
+         " The search goes on, and what is not sent follows when the server takes it");
   pause_ = std::clamp<Clock::duration>(pause_ * 2, kFirstPause, most_pause_);
   retry_at_ = Clock::now() + pause_;
 }

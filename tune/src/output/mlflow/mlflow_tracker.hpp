@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ namespace troupe::tune {
 /// they go without waiting, four at once. That costs a quiet search a quarter of a second for each
 /// step of a request, and needs no thread; conclude() moves them on as fast as the server answers.
 /// A server that is away is asked again after half a second, and after twice as long each time, up
-/// to 30 s.
+/// to 30 s. What the server refuses, or sends elsewhere, is not sent again, but for the first
+/// requests, which a proxy may answer so while the server behind it starts.
 class MlflowTracker final : public Tracker {
  public:
   static constexpr std::chrono::seconds kRequestTime{
@@ -39,6 +41,8 @@ class MlflowTracker final : public Tracker {
     std::string name = {};
     Texts params = {};  ///< of the search
     Objective objective = {};
+    std::string sweep_file = {};         ///< of `troupe tune`; empty: it is a program's own search
+    std::filesystem::path storage = {};  ///< of the runs of that sweep
   };
   /// Throws std::invalid_argument for a URL that can not be, and std::runtime_error where the
   /// folder cannot be written.
@@ -51,7 +55,7 @@ class MlflowTracker final : public Tracker {
   void see(const Event& event, const Trial& trial, WallTime wall) override;
   Notices tick() override;
   /// Waits until the server has taken all, or for `options.deadline`.
-  Notices conclude(const Experiment& experiment, WallTime wall) override;
+  Notices conclude(const Experiment& experiment, WallTime wall, const Say& say) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -61,8 +65,12 @@ class MlflowTracker final : public Tracker {
   bool move_on();
   void deliver_until(Clock::time_point end);
   void on_answer(Outbox::Request request, const HttpAnswer& http);
+  void on_refusal(Outbox::Request::Kind kind, unsigned status, const std::string& code,
+                  const std::string& why);
+  bool may_be_starting(const Outbox::Request& request, unsigned status, const std::string& code);
   void on_trouble(const std::string& why);
   void note(const std::string& text);
+  std::string how_to_send_later() const;
   void sum_up();
 
   const Mlflow options_;
@@ -77,7 +85,10 @@ class MlflowTracker final : public Tracker {
   RunKey best_;  // once the search is over
   bool is_begun_ = false;
   bool is_concluded_ = false;
-  bool has_dropped_ = false;  // and said it
+  bool has_dropped_ = false;                            // and said it
+  bool has_taken_ = false;                              // a request of this driver
+  std::optional<Clock::time_point> misdirected_since_;  // by what may_be_starting() asks again for
+  bool is_misdirected_ = false;  // another URL, or who asks, may have more taken
   std::set<Outbox::Request::Kind> refused_;
   Clock::time_point retry_at_ = {};
   Clock::duration pause_{};  // before the next try; 0: there is no trouble

@@ -115,7 +115,7 @@ void Outbox::report(RunKey key, std::uint64_t number, std::int64_t step, WallTim
                     const Metrics& metrics) {
   auto& run = runs_[key];
   if (number <= run.done) return;
-  if (run.is_given_up) {
+  if (run.is_given_up || has_given_up_) {
     refused_ += metrics.size();
     return;
   }
@@ -174,6 +174,7 @@ Outbox::Request Outbox::find_experiment() const {
 }
 
 std::optional<Outbox::Request> Outbox::next() {
+  if (has_given_up_) return std::nullopt;
   // What was to be told when it was queued may have been taken back since.
   while (!queue_.empty() && !runs_.at(queue_.front()).has_work()) {
     runs_.at(queue_.front()).is_queued = false;
@@ -270,12 +271,16 @@ Json Outbox::answered(Request request, const Answer& answer) {
   }
   if (how == Answer::Kind::Taken) {
     // Line says it.
-  } else if (is_setup) {
-    if (answer.code == "RESOURCE_DOES_NOT_EXIST") is_to_be_made_ = true;
-    if (answer.code == "RESOURCE_ALREADY_EXISTS") is_to_be_made_ = false;
-  } else if (how == Answer::Kind::Refused && (key || kind != Kind::CreateRun)) {
-    refuse(request, answer.code);
-  } else {
+  } else if (kind == Kind::FindExperiment && answer.code == "RESOURCE_DOES_NOT_EXIST") {
+    is_to_be_made_ = true;
+  } else if (kind == Kind::CreateExperiment && answer.code == "RESOURCE_ALREADY_EXISTS") {
+    is_to_be_made_ = false;
+  } else if (how == Answer::Kind::Refused) {
+    if (is_setup || (kind == Kind::CreateRun && !key))
+      give_up_all();
+    else
+      refuse(request, answer.code);
+  } else if (!is_setup) {
     put_back(std::move(request));
   }
   if (!is_setup) mark(key);
@@ -317,17 +322,32 @@ void Outbox::refuse(const Request& request, const std::string& code) {
   for (const auto& report : request.reports) values += report.metrics.size();
   note_done(run, request);
   // There is no run to tell anything about.
-  if (request.kind == Kind::CreateRun || code == "RESOURCE_DOES_NOT_EXIST") {
-    run.is_given_up = true;
-    for (const auto& report : run.reports) {
-      values += report.metrics.size();
-      ages_.erase(report.age);
-    }
-    run.reports.clear();
-  }
+  if (request.kind == Kind::CreateRun || code == "RESOURCE_DOES_NOT_EXIST") values += give_up(run);
   if (request.kind == Kind::Update) run.told = request.status;
   waiting_ -= values;
   refused_ += values;
+}
+
+/// -> how many values waited in it.
+std::size_t Outbox::give_up(Run& run) {
+  std::size_t values = 0;
+  run.is_given_up = true;
+  for (const auto& report : run.reports) {
+    values += report.metrics.size();
+    ages_.erase(report.age);
+  }
+  run.reports.clear();
+  return values;
+}
+
+/// No request of a run is on its way, as none is before the parent is made.
+void Outbox::give_up_all() {
+  has_given_up_ = true;
+  for (auto& [key, run] : runs_) {
+    const auto values = give_up(run);
+    waiting_ -= values;
+    refused_ += values;
+  }
 }
 
 void Outbox::put_back(Request request) {
@@ -344,6 +364,7 @@ void Outbox::put_back(Request request) {
 bool Outbox::is_empty() const { return runs_behind() == 0; }
 
 std::size_t Outbox::runs_behind() const {
+  if (has_given_up_) return 0;
   return static_cast<std::size_t>(std::ranges::count_if(
       runs_, [](const auto& each) { return each.second.is_asked || each.second.has_work(); }));
 }

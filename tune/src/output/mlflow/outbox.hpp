@@ -33,6 +33,8 @@ using Texts = std::vector<std::pair<std::string, std::string>>;
 ///    not told again.
 /// 2. No more than `most_waiting` values wait: the oldest are dropped first, and counted.
 /// 3. What the server refuses is counted and not told again; what it does not answer is.
+/// 4. Once the experiment or the parent is refused, there is nowhere to tell anything: nothing more
+///    is told, and all of it counts as refused.
 class Outbox {
  public:
   // Limits of the REST API on one request.
@@ -84,8 +86,8 @@ class Outbox {
   /// What to tell next; none: nothing for now.
   std::optional<Request> next();
   /// -> what to write down, so that a later driver does not tell it again; null: nothing. Of a
-  /// request that is refused all that it tells is given up; an experiment or a parent is asked for
-  /// again. An answer whose content is not that of the request counts as none.
+  /// request that is refused all that it tells is given up. An answer whose content is not that of
+  /// the request counts as none.
   Json answered(Request request, const Answer& answer);
 
   /// Nothing is left to be told, and nothing on its way.
@@ -94,6 +96,8 @@ class Outbox {
   std::size_t waiting() const { return waiting_; }
   std::size_t dropped() const { return dropped_; }
   std::size_t refused() const { return refused_; }
+  /// Nothing more is told, as 4 says.
+  bool has_given_up() const { return has_given_up_; }
   /// Not all that is to be told of them has been taken.
   std::size_t runs_behind() const;
   /// Empty: it is not known.
@@ -130,12 +134,15 @@ class Outbox {
   void put_back(Request request);
   Json take(const Request& request, const Json& content);
   void refuse(const Request& request, const std::string& code);
+  std::size_t give_up(Run& run);
+  void give_up_all();
 
   std::string experiment_;
   std::size_t most_waiting_;
   std::string experiment_id_;
   bool is_to_be_made_ = false;  // the experiment
   bool is_asked_ = false;       // for it
+  bool has_given_up_ = false;
   std::map<RunKey, Run> runs_;
   std::deque<RunKey> queue_;
   std::map<std::uint64_t, RunKey> ages_;  // of the reports that wait

@@ -137,7 +137,7 @@ Tracker::Notices EventFiles::tick() {
   return {};
 }
 
-Tracker::Notices EventFiles::conclude(const Experiment& experiment, WallTime wall) {
+Tracker::Notices EventFiles::conclude(const Experiment& experiment, WallTime wall, const Say&) {
   for (const auto& trial : experiment.trials()) end(trial, wall);
   auto notices = tick();
   if (is_overflown_) {

@@ -45,7 +45,7 @@ class EventFiles final : public Tracker {
 
   void see(const Event& event, const Trial& trial, WallTime wall) override;
   Notices tick() override;
-  Notices conclude(const Experiment& experiment, WallTime wall) override;
+  Notices conclude(const Experiment& experiment, WallTime wall, const Say& say) override;
 
  private:
   /// One file, made with its first record.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ class Tracker {
   /// Called after each event and at least every 250 ms; does not wait for anything.
   virtual Notices tick() = 0;
   /// The run is over. May wait, for a time that has a limit.
-  virtual Notices conclude(const Experiment& experiment, WallTime wall) = 0;
+  /// `say` is told what is waited for; empty: nobody is.
+  using Say = std::function<void(const std::string&)>;
+  virtual Notices conclude(const Experiment& experiment, WallTime wall, const Say& say) = 0;
 };
 
 }  // namespace troupe::tune

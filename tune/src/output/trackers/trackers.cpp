@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <troupe/tune/detail/checks.hpp>
+
 #include "output/mlflow/mlflow_tracker.hpp"
 #include "output/tensorboard/event_files.hpp"
 #include "output/trackers/earlier_reports.hpp"
 
 namespace troupe::tune {
 
-namespace {
-
-void check(const Mlflow& mlflow) {
+void detail::check(const Mlflow& mlflow) {
   if (mlflow.url.empty()) return;
   ServerUrl::parse(mlflow.url);
   if (mlflow.experiment.empty())
@@ -25,7 +25,13 @@ void check(const Mlflow& mlflow) {
                     "least 1",
                     mlflow.deadline.count(), mlflow.most_waiting));
   }
+  if (mlflow.patience.count() < 0 || mlflow.patience > most) {
+    throw std::invalid_argument(
+        fmt::format("tune: .mlflow.patience is {} ms, 0 to 24 hours", mlflow.patience.count()));
+  }
 }
+
+namespace {
 
 /// What an MLflow run of the whole search says of it.
 Texts params_of(const detail::Plan& plan) {
@@ -40,7 +46,7 @@ Texts params_of(const detail::Plan& plan) {
 }  // namespace
 
 Trackers::Trackers(const detail::Plan& plan) : plan_{plan} {
-  check(plan.mlflow);
+  detail::check(plan.mlflow);
   if (plan.tensorboard && plan.storage.empty() && plan.resume_folder.empty()) {
     throw std::invalid_argument(
         "tune: .tensorboard writes into the run's folder, and without .storage there is none; "
@@ -67,8 +73,16 @@ void Trackers::open(const std::filesystem::path& folder) {
         mlflow, MlflowTracker::Run{.folder = folder,
                                    .name = mlflow.run_name.empty() ? title : mlflow.run_name,
                                    .params = params_of(plan_),
-                                   .objective = plan_.objective}));
+                                   .objective = plan_.objective,
+                                   .sweep_file = plan_.sweep_file,
+                                   .storage = plan_.storage}));
   }
+}
+
+void Trackers::leave_folder() {
+  std::erase_if(trackers_, [](const auto& tracker) {
+    return dynamic_cast<const EventFiles*>(tracker.get()) != nullptr;
+  });
 }
 
 void Trackers::start(Seconds now) {
@@ -101,10 +115,11 @@ void Trackers::tick(const Note& note) {
   }
 }
 
-void Trackers::conclude(const Experiment& experiment, Seconds now, const Note& note) {
+void Trackers::conclude(const Experiment& experiment, Seconds now, const Note& note,
+                        const Tracker::Say& say) {
   start(now);
   for (const auto& tracker : trackers_) {
-    for (const auto& notice : tracker->conclude(experiment, clock_->at(now))) note(notice);
+    for (const auto& notice : tracker->conclude(experiment, clock_->at(now), say)) note(notice);
   }
 }
 

@@ -22,9 +22,13 @@ class Trackers {
   /// Throws std::invalid_argument for options that can not be, before anything is made.
   explicit Trackers(const detail::Plan& plan);
 
+  /// Whether there are any.
+  bool any() const { return !trackers_.empty(); }
   /// Before the first event. `folder`: of the run, whether it is new or not; empty: there is none.
   /// Throws std::runtime_error where files of an earlier driver cannot be taken away.
   void open(const std::filesystem::path& folder);
+  /// The run's folder is gone: nothing more is written to new files in it.
+  void leave_folder();
   /// What earlier drivers did before a snapshot, whose first `bytes` of reports.jsonl say it.
   void see_before_snapshot(const std::filesystem::path& folder, std::uintmax_t bytes,
                            const std::vector<Trial>& trials);
@@ -32,7 +36,8 @@ class Trackers {
   void see_again(const Event& event, const Trial* trial);
   void see(const Event& event, const Trial* trial);
   void tick(const Note& note);
-  void conclude(const Experiment& experiment, Seconds now, const Note& note);
+  void conclude(const Experiment& experiment, Seconds now, const Note& note,
+                const Tracker::Say& say);
 
  private:
   void start(Seconds now);

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <troupe/errors.hpp>
+
+#include "run/fault.hpp"
 
 namespace troupe::tune {
 
@@ -11,15 +15,19 @@ using detail::CheckpointOrigins;
 using troupe::detail::object_of;
 
 GangAttempt::GangAttempt(TrialId trial, detail::Work work, std::unique_ptr<detail::Workers> workers,
-                         CheckpointOrigins& origins)
+                         CheckpointOrigins& origins, KnownNodes& nodes, Slots& slots)
     : trial_(trial),
       work_(std::move(work)),
       workers_(std::move(workers)),
       origins_(origins),
+      nodes_(nodes),
+      slots_(slots),
       placed_(workers_->placed()) {}
 
 GangAttempt::~GangAttempt() {
   if (packed_) packed_.cancel();
+  give_up_copies();
+  slots_.give_back(trial_);
 }
 
 std::optional<GangEvent> GangAttempt::step() {
@@ -29,9 +37,12 @@ std::optional<GangEvent> GangAttempt::step() {
 
 /// -> whether there was something to do.
 bool GangAttempt::advance() {
+  if (told_to_end_) return on_told_to_end();
   switch (stage_) {
     case Stage::Asked:
       return on_asked();
+    case Stage::Naming:
+      return on_naming();
     case Stage::Placed:
       return on_placed();
     case Stage::Looking:
@@ -54,8 +65,48 @@ void GangAttempt::say(GangEvent::Kind kind) { event_ = GangEvent{.kind = kind, .
 bool GangAttempt::on_asked() {
   if (!placed_.ready()) return false;
   workers_->take();
+  stage_ = Stage::Naming;
+  return true;
+}
+
+/// The head has named most nodes before: then this takes no time.
+bool GangAttempt::on_naming() {
+  std::vector<std::string> names;
+  for (const auto number : workers_->nodes()) {
+    auto name = nodes_.name_of(number);
+    if (!name) return false;
+    names.push_back(*std::move(name));
+  }
+  places_ = slots_.take(trial_, names);
   place();
   return true;
+}
+
+void GangAttempt::add_to(InUse& in_use) const {
+  if (stage_ == Stage::Asked) return;
+  const auto ranks = workers_->size();
+  const auto [cpus, gpus] = workers_->needs();
+  in_use.ranks += ranks;
+  in_use.cpus += static_cast<double>(ranks) * cpus;
+  in_use.gpus += static_cast<double>(ranks) * gpus;
+}
+
+/// Where a node has a copy of the checkpoint, but for the node's number.
+std::string GangAttempt::copies() const {
+  const auto& own = work_.info.storage;
+  return work_.attempt == 0 ? own + "/received/node-"
+                            : fmt::format("{}/received/attempt-{}-node-", own, work_.attempt);
+}
+
+/// Of the attempt that is over.
+void GangAttempt::give_up_copies() {
+  const bool has_copies = stage_ >= Stage::Receiving && work_.attempt > 0;
+  for (const auto rank : has_copies ? checkpoint_.receivers : std::vector<std::size_t>()) {
+    const auto copy = CheckpointOrigins::named(checkpoint_.paths[rank], view_.ranks[rank]);
+    origins_.add_spare_copy(copy);
+    // One that was being written when its gang was ended.
+    if (stage_ == Stage::Receiving) origins_.add_spare_copy(copy + detail::kBeingReceived);
+  }
 }
 
 /// The gang is there, for the first attempt or for the next one.
@@ -67,6 +118,7 @@ void GangAttempt::place() {
   packed_ = {};
   stage_ = Stage::Placed;
   say(GangEvent::Kind::Placed);
+  event_->places = places_;
 }
 
 bool GangAttempt::on_placed() {
@@ -92,8 +144,7 @@ bool GangAttempt::on_looking() {
     event_->text = detail::unshared_notice(view_, work_.marker);
   }
   const auto& name = work_.info.restore_from;
-  if (!name.empty())
-    checkpoint_ = detail::plan_checkpoint(name, view_, work_.info.storage, origins_);
+  if (!name.empty()) checkpoint_ = detail::plan_checkpoint(name, view_, copies(), origins_);
   if (!checkpoint_.from) {
     begin_run();
   } else {
@@ -180,9 +231,16 @@ bool GangAttempt::look_at_run() {
 bool GangAttempt::on_settling() {
   if (!run_->is_settled()) return false;
   run_.reset();
+  give_up_copies();
   work_ = *std::exchange(next_, std::nullopt);
   fresh_ = false;
   place();
+  return true;
+}
+
+bool GangAttempt::on_told_to_end() {
+  if (!run_->wind_up()) return false;
+  event_ = ended_by_search(trial_);
   return true;
 }
 
@@ -190,6 +248,9 @@ void GangAttempt::collect(std::vector<troupe::detail::ObjectPtr>& objects) const
   switch (stage_) {
     case Stage::Asked:
       return objects.push_back(object_of(placed_));
+    case Stage::Naming:
+      if (nodes_.answer()) objects.push_back(nodes_.answer());
+      return;
     case Stage::Packing:
       return objects.push_back(object_of(packed_));
     case Stage::Running:
@@ -202,15 +263,29 @@ void GangAttempt::collect(std::vector<troupe::detail::ObjectPtr>& objects) const
 }
 
 std::optional<GangAttempt::TimePoint> GangAttempt::look_again() const {
-  if (stage_ == Stage::Settling) return std::nullopt;
+  if (stage_ == Stage::Settling || told_to_end_) return std::nullopt;
+  // Another attempt has taken the answer since this one looked.
+  if (stage_ == Stage::Naming && !nodes_.answer()) return TimePoint::clock::now();
   return run_ ? run_->look_again() : calls_.look_again();
 }
 
-void GangAttempt::answer(Verdict verdict) { run_->answer(verdict); }
+void GangAttempt::answer(Verdict verdict) {
+  if (!told_to_end_) run_->answer(verdict);
+}
 
 void GangAttempt::replace(detail::Work next) {
+  if (told_to_end_) return;
   next_ = std::move(next);
   run_->answer(Verdict::Stop);
+}
+
+/// A report that waits for its verdict has it: the one that is on its way counts no more.
+bool GangAttempt::tell_to_end() {
+  if (!run_) return false;
+  if (std::exchange(told_to_end_, true)) return true;
+  workers_->tell_to_end();
+  if (stage_ == Stage::Running && !run_->expects_event()) run_->answer(Verdict::Stop);
+  return true;
 }
 
 }  // namespace troupe::tune

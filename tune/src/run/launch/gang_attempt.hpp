@@ -9,7 +9,9 @@
 
 #include <troupe/tune/detail/search.hpp>
 
+#include "run/launch/known_nodes.hpp"
 #include "run/launch/launcher.hpp"
+#include "run/launch/slots.hpp"
 
 namespace troupe::tune {
 
@@ -17,21 +19,26 @@ namespace troupe::tune {
 /// state machine that never waits: the launcher calls step() whenever something that it waits for
 /// has come.
 ///
-///   [Asked] --placed--> [Placed] --> [Looking] --> [Packing] --> [Receiving] --> [Running] --Finished--> [Finishing] --> ended
-///                          |            |                                         ^  |  |                   |
-///                          |            +---- each rank sees the checkpoint ------+  |  +-- fails, replaced |
-///                          +---- no folder to look for ------------------------------+          |           | replaced
-///                          ^                                                                    v           v
-///                          +-------- the next attempt, in the same processes --------------- [Settling] <---+
+///   [Asked] --placed--> [Naming] --the names of its nodes are known--> [Placed]
 ///
-/// A failure ends it from anywhere. Used by the search's thread; what it holds of the cluster ends
+///   [Placed] --> [Looking] --> [Packing] --> [Receiving] --> [Running] --Finished--> [Finishing] --> ended
+///     ^  |            |                                         ^  |  |                   |
+///     |  |            +---- each rank sees the checkpoint ------+  |  +-- fails, replaced |
+///     |  +---- no folder to look for ------------------------------+          |           | replaced
+///     |                                                                       v           v
+///     +---------------- the next attempt, in the same processes ---------- [Settling] <---+
+///
+/// An attempt that is told to end, while its function runs, is over once the calls on all ranks have
+/// come, whatever they brought: a rank that fails does not cut short what others do at their end.
+///
+/// Any other failure ends it from anywhere. Used by the search's thread; what it holds of the cluster ends
 /// with it.
 class GangAttempt {
  public:
   using TimePoint = troupe::detail::RankCalls::TimePoint;
 
   GangAttempt(TrialId trial, detail::Work work, std::unique_ptr<detail::Workers> workers,
-              detail::CheckpointOrigins& origins);
+              detail::CheckpointOrigins& origins, KnownNodes& nodes, Slots& slots);
   ~GangAttempt();
   GangAttempt(const GangAttempt&) = delete;
   GangAttempt& operator=(const GangAttempt&) = delete;
@@ -48,7 +55,13 @@ class GangAttempt {
   /// Tells the attempt that waits with a report to end, and begins `next` in its processes as soon
   /// as it has.
   void replace(detail::Work next);
+  /// Tells the function to end, on all ranks. From then on its reports are answered Stop and are
+  /// handed to nobody, and its last event is that of an attempt which the search has ended. -> false:
+  /// no function runs that could be told.
+  bool tell_to_end();
 
+  /// Adds what its gang holds, once it is placed.
+  void add_to(InUse& in_use) const;
   /// Whether the function ran on all ranks, and nobody told it to end for another: what happens
   /// from then on is its doing.
   bool begun() const { return run_ && run_->begun() && !next_; }
@@ -56,6 +69,7 @@ class GangAttempt {
  private:
   enum class Stage : std::uint8_t {
     Asked,
+    Naming,
     Placed,
     Looking,
     Packing,
@@ -67,13 +81,17 @@ class GangAttempt {
 
   bool advance();
   bool on_asked();
+  bool on_naming();
   bool on_placed();
   bool on_looking();
   bool on_packing();
   bool on_receiving();
   bool on_run();
   bool on_settling();
+  bool on_told_to_end();
   bool look_at_run();
+  std::string copies() const;
+  void give_up_copies();
   void place();
   void begin_run();
   void say(GangEvent::Kind kind);
@@ -82,6 +100,9 @@ class GangAttempt {
   detail::Work work_;
   const std::unique_ptr<detail::Workers> workers_;
   detail::CheckpointOrigins& origins_;
+  KnownNodes& nodes_;
+  Slots& slots_;
+  std::vector<Place> places_;  // of its ranks, once it is placed
   Stage stage_ = Stage::Asked;
   std::optional<GangEvent> event_;  // for the search
   bool fresh_ = true;               // the workers were made for this attempt
@@ -96,6 +117,7 @@ class GangAttempt {
   std::unique_ptr<troupe::detail::RunProgress> run_;
   bool returned_ = false;             // rank 0's function, with a value
   std::optional<detail::Work> next_;  // what replaces it
+  bool told_to_end_ = false;          // the function runs then
 };
 
 }  // namespace troupe::tune

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <troupe/tune/experiment.hpp>
+
+#include "output/in_use.hpp"
 
 namespace troupe::tune {
 
@@ -26,6 +29,13 @@ struct GangEvent {
   std::string checkpoint = {};
   std::string text = {};
   Fault fault = Fault::Trial;  ///< of Failed
+  /// Of Failed: of the text what does not depend on where it happened; empty: all of it.
+  std::string cause = {};
+  /// Of Failed, where user code threw: the text without names of C++; else empty.
+  std::string plain_text = {};
+  /// Of Failed: something went away, as all does with the cluster.
+  bool lost = false;
+  std::vector<Place> places = {};  ///< of Placed: of each rank; empty: unknown
 };
 /// Whether no other event of the trial follows, until it is launched again.
 inline bool is_last(const GangEvent& event) {
@@ -41,11 +51,14 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
 
-  /// Asks for a gang. Not called again before the last one's Placed, Failed or Impossible was
-  /// returned by wait().
+  /// Asks for a gang, behind those that were asked for before. At most one more is asked for at a
+  /// time than gangs have ended whose places nobody has taken.
   virtual void launch(const Launch& launch) = 0;
   /// The next event; none if there is none within `timeout`.
   virtual std::optional<GangEvent> wait(Seconds timeout) = 0;
+  /// An event that has come beside the one that wait() returned last: none waits for it. Where
+  /// events are taken one at a time, never any.
+  virtual std::optional<GangEvent> at_hand() { return std::nullopt; }
   /// The verdict about the report that the trial's gang waits with.
   virtual void answer(TrialId trial, std::int64_t k, Verdict verdict) = 0;
   /// Tells the attempt that waits with report k to end, and begins `launch`, of the same trial, in
@@ -53,8 +66,16 @@ class Launcher {
   virtual void replace(const Launch& launch, std::int64_t k) = 0;
   /// Ends the gang now, or takes the request for it back.
   virtual void end(TrialId trial) = 0;
+  /// Tells the attempt to end by itself, where its function runs and can be told so; else as end().
+  /// No report follows that was not on its way already, and the last event is that of end(),
+  /// whatever became of the attempt. It may not come until end() is called.
+  virtual void tell_to_end(TrialId trial) { end(trial); }
   /// Since the run began.
   virtual Seconds now() const = 0;
+  /// What the gangs that are placed hold; none: unknown. Returns at once.
+  virtual std::optional<InUse> in_use() { return std::nullopt; }
+  /// The copies of checkpoints that attempts were sent, which are over since the last call.
+  virtual std::vector<std::string> take_spare_copies() { return {}; }
 };
 
 }  // namespace troupe::tune

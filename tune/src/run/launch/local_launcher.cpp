@@ -22,13 +22,17 @@ class LocalLauncher::Attempt final : public detail::LocalAttempt {
       const std::lock_guard lock(launcher_.mutex_);
       if (over_) refuse_to_begin();
     }
-    launcher_.push({.kind = GangEvent::Kind::Placed, .trial = trial_});
+    launcher_.push(
+        {.kind = GangEvent::Kind::Placed, .trial = trial_, .places = {{"this process", 0}}});
   }
 
   Verdict judge(const detail::TrialEvent& report) override {
     const auto k = static_cast<std::int64_t>(report.index) + 1;
-    launcher_.push(
-        {GangEvent::Kind::Reported, trial_, k, report.metrics, report.checkpoint, {}, {}});
+    launcher_.push({.kind = GangEvent::Kind::Reported,
+                    .trial = trial_,
+                    .k = k,
+                    .metrics = report.metrics,
+                    .checkpoint = report.checkpoint});
     std::unique_lock lock(launcher_.mutex_);
     answered_.wait(lock, [&] { return verdict_ || over_; });
     return std::exchange(verdict_, std::nullopt).value_or(Verdict::Stop);

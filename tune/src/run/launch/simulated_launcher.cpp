@@ -1,5 +1,6 @@
 #include "run/launch/simulated_launcher.hpp"
 
+#include <cassert>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ void SimulatedLauncher::schedule(Seconds delay, GangEvent event) {
 }
 
 void SimulatedLauncher::launch(const Launch& launch) {
+  assert(!waiting_);  // drive() asks for one gang more than there are free places
   waiting_ = launch;
   place();
 }

@@ -12,6 +12,12 @@ namespace {
 constexpr double kLeastBandwidth = 1e-3;
 constexpr double kLeastDensity = 1e-32;
 
+/// Of integers half of one: good points that all have the same integer would never have another.
+double least_bandwidth(const Axis& axis) {
+  if (axis.kind() != Axis::Kind::Integer) return kLeastBandwidth;
+  return std::max(kLeastBandwidth, 0.5 / axis.values());
+}
+
 }  // namespace
 
 KernelDensity::KernelDensity(const Axes& axes, std::vector<std::vector<double>> points)
@@ -28,7 +34,7 @@ double KernelDensity::bandwidth(std::size_t axis) const {
   const double reference = 1.06 * std::sqrt(squares / n) * std::pow(n, -1 / (4 + d));
   const bool is_number = axes_[axis].is_number();
   const double most = is_number ? 1.0 : 1 - 1 / axes_[axis].values();
-  return std::clamp(reference, kLeastBandwidth, most);
+  return std::clamp(reference, least_bandwidth(axes_[axis]), most);
 }
 
 double KernelDensity::log_density(const std::vector<double>& x) const {

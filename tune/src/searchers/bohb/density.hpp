@@ -19,7 +19,8 @@ class KernelDensity {
   double log_density(const std::vector<double>& x) const;
   /// A point near one of its own, with bandwidths `widening` times as large along numbers.
   std::vector<double> draw(Random& random, double widening) const;
-  /// 1.06 * deviation * n^(-1/(4+d)), at least 0.001. Of a category: the probability to be another.
+  /// 1.06 * deviation * n^(-1/(4+d)), at least 0.001 and half of an integer. Of a category: the
+  /// probability to be another.
   const std::vector<double>& bandwidths() const { return bandwidths_; }
 
  private:

@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
 namespace troupe::tune {
+
+std::size_t good_count(std::size_t finished, double gamma, std::size_t most) {
+  const auto part = std::ceil(gamma * static_cast<double>(finished));
+  return std::min(static_cast<std::size_t>(part), most);
+}
 
 void TpeHistory::begin(std::vector<double> point) {
   assert(point.size() == sorted_.size());

@@ -23,6 +23,10 @@ struct TpeTrial {
   std::int64_t t = 0;  ///< reports that it made
 };
 
+/// How many of the trials that are over count as good: the part `gamma` of them, rounded up, and
+/// `most` at most.
+std::size_t good_count(std::size_t finished, double gamma, std::size_t most);
+
 /// The trials of a TPE search by number, ranked by how good they are, and sorted by each
 /// coordinate. A value type; an insertion costs O(trials) moves of four bytes.
 class TpeHistory {

@@ -49,7 +49,8 @@ double gap_at(const AxisSample& sample, std::size_t at) {
 
 // ---- numbers ------------------------------------------------------------------------------------
 
-NumberKernels::NumberKernels(const Axis& axis, const AxisSample& sample) : axis_{&axis} {
+NumberKernels::NumberKernels(const Axis& axis, const AxisSample& sample, double narrowing)
+    : axis_{&axis} {
   const auto trials = sample.coordinates.size();
   const auto kernels = static_cast<Eigen::Index>(trials + 1);
   means_.resize(kernels);
@@ -62,8 +63,8 @@ NumberKernels::NumberKernels(const Axis& axis, const AxisSample& sample) : axis_
   if (is_discrete_) first_same_.resize(trials + 1);
   for (std::size_t at = 0; at < trials; ++at) {
     const auto trial = sample.sorted[at];
-    set(trial, sample.coordinates[trial], std::clamp(gap_at(sample, at), narrowest, 1.0),
-        at == 0 ? trial : sample.sorted[at - 1]);
+    const double width = std::clamp(gap_at(sample, at) / narrowing, narrowest, 1.0);
+    set(trial, sample.coordinates[trial], width, at == 0 ? trial : sample.sorted[at - 1]);
   }
   set(trials, 0.5, 1, trials);
 }
@@ -136,11 +137,11 @@ void CategoryKernels::add_log_densities(double coordinate, Eigen::Ref<Eigen::Arr
 // ---- the mixture --------------------------------------------------------------------------------
 
 ParzenEstimator::ParzenEstimator(std::span<const Axis* const> axes,
-                                 std::span<const AxisSample> samples) {
+                                 std::span<const AxisSample> samples, double narrowing) {
   assert(!axes.empty() && axes.size() == samples.size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i]->is_number())
-      axes_.emplace_back(NumberKernels(*axes[i], samples[i]));
+      axes_.emplace_back(NumberKernels(*axes[i], samples[i], narrowing));
     else
       axes_.emplace_back(CategoryKernels(*axes[i], samples[i]));
   }

@@ -23,7 +23,7 @@ struct AxisSample {
 /// behind them.
 class NumberKernels {
  public:
-  NumberKernels(const Axis& axis, const AxisSample& sample);
+  NumberKernels(const Axis& axis, const AxisSample& sample, double narrowing);
 
   double draw(std::size_t kernel, Random& random) const;
   /// Adds to each kernel's entry the logarithm of its density at the coordinate; of an integer, of
@@ -64,7 +64,8 @@ class CategoryKernels {
 class ParzenEstimator {
  public:
   /// `samples` has one for each axis, all of the same trials in order of number.
-  ParzenEstimator(std::span<const Axis* const> axes, std::span<const AxisSample> samples);
+  ParzenEstimator(std::span<const Axis* const> axes, std::span<const AxisSample> samples,
+                  double narrowing = 1);
 
   /// A coordinate for each axis; of integers and categories, what stands for the value.
   std::vector<double> draw(Random& random) const;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "searchers/axis.hpp"
+#include "searchers/quasi_random/sequences.hpp"
 #include "searchers/saved_search.hpp"
 #include "searchers/tpe/history.hpp"
 #include "searchers/tpe/parzen.hpp"
@@ -20,20 +22,37 @@ void check(const TpeOptions& options) {
   const auto refuse = [](const std::string& what) {
     throw std::invalid_argument("tune::tpe: " + what);
   };
-  if (options.candidates < 1) refuse(".candidates is 0, at least 1");
+  if (options.candidates == 0u) refuse(".candidates is 0, at least 1");
   if (options.most_good < 1) refuse(".most_good is 0, at least 1");
   if (!(options.gamma > 0 && options.gamma <= 1))
     refuse(fmt::format(".gamma is {}, above 0 and at most 1", options.gamma));
+  if (options.narrowing && !(*options.narrowing > 0 && std::isfinite(*options.narrowing)))
+    refuse(fmt::format(".narrowing is {}, above 0", *options.narrowing));
+}
+
+std::size_t candidates_of(const TpeOptions& options) {
+  return options.candidates.value_or(options.multivariate ? 48 : 10);
+}
+
+double narrowing_of(const TpeOptions& options) {
+  return options.narrowing.value_or(options.multivariate ? 1.1 : 1.25);
+}
+
+/// Points for the first trials; none where the space has more fields than the sequence dimensions.
+std::optional<SobolSequence> startup_points(const Axes& axes, std::uint64_t seed) {
+  if (axes.size() == 0 || axes.size() > SobolSequence::kMostDimensions) return std::nullopt;
+  return SobolSequence(axes.size(), seed);
 }
 
 Json tpe_identity(const SearchSetup& setup, const TpeOptions& options) {
   auto json = search_identity("tpe", setup);
   json["startup_trials"] = options.startup_trials;
-  json["candidates"] = options.candidates;
+  json["candidates"] = options.candidates ? Json(*options.candidates) : Json();
   json["multivariate"] = options.multivariate;
   json["constant_liar"] = options.constant_liar;
   json["gamma"] = options.gamma;
   json["most_good"] = options.most_good;
+  json["narrowing"] = options.narrowing ? Json(*options.narrowing) : Json();
   return json;
 }
 
@@ -44,6 +63,7 @@ class TpeSearcher final : public Searcher {
         options_{options},
         identity_(tpe_identity(setup, options)),  // braces would make it an array
         axes_{setup.space},
+        startup_points_{startup_points(axes_, setup.seed)},
         history_{axes_.size()} {
     require_trials("tune::tpe", setup);
   }
@@ -57,7 +77,7 @@ class TpeSearcher final : public Searcher {
 
  private:
   void require_next(TrialId trial) const;
-  Configuration drawn(TrialId trial) const;
+  Configuration startup(TrialId trial);
   std::vector<double> modelled(TrialId trial) const;
   std::vector<double> best_candidate(std::span<const std::size_t> axes,
                                      const TpeHistory::Split& split, Random random) const;
@@ -68,6 +88,7 @@ class TpeSearcher final : public Searcher {
   TpeOptions options_;
   Json identity_;
   Axes axes_;
+  std::optional<SobolSequence> startup_points_;
   TpeHistory history_;
 };
 
@@ -75,7 +96,7 @@ Suggestion TpeSearcher::suggest(TrialId trial) {
   if (trial >= setup_.trials) return NoMore{};
   require_next(trial);
   if (axes_.size() == 0 || history_.finished() < options_.startup_trials) {
-    auto configuration = drawn(trial);
+    auto configuration = startup(trial);
     history_.begin(axes_.point(configuration));
     return configuration;
   }
@@ -96,7 +117,8 @@ void TpeSearcher::require_next(TrialId trial) const {
                                      history_.trials().size()));
 }
 
-Configuration TpeSearcher::drawn(TrialId trial) const {
+Configuration TpeSearcher::startup(TrialId trial) {
+  if (startup_points_) return axes_.configuration(startup_points_->point(trial));
   RandomSearcher random(setup_.space, setup_.seed, setup_.trials);
   return std::get<Configuration>(random.suggest(trial));
 }
@@ -120,7 +142,7 @@ ParzenEstimator TpeSearcher::estimator(std::span<const std::size_t> axes,
     of.push_back(&axes_[axis]);
     samples.push_back(std::move(sample));
   }
-  return {of, samples};
+  return {of, samples, narrowing_of(options_)};
 }
 
 std::vector<double> TpeSearcher::best_candidate(std::span<const std::size_t> axes,
@@ -129,7 +151,7 @@ std::vector<double> TpeSearcher::best_candidate(std::span<const std::size_t> axe
   const auto good = estimator(axes, split.good), bad = estimator(axes, split.bad);
   std::vector<double> best;
   double best_score = 0;
-  for (std::size_t candidate = 0; candidate < options_.candidates; ++candidate) {
+  for (std::size_t candidate = 0; candidate < candidates_of(options_); ++candidate) {
     auto point = good.draw(random);
     const double score = good.log_density(point) - bad.log_density(point);
     if (!best.empty() && !(score > best_score)) continue;
@@ -140,8 +162,7 @@ std::vector<double> TpeSearcher::best_candidate(std::span<const std::size_t> axe
 }
 
 std::vector<double> TpeSearcher::modelled(TrialId trial) const {
-  const auto part = std::ceil(options_.gamma * static_cast<double>(history_.finished()));
-  const auto good = std::min(static_cast<std::size_t>(part), options_.most_good);
+  const auto good = good_count(history_.finished(), options_.gamma, options_.most_good);
   const auto split = history_.split(good, options_.constant_liar);
   std::vector<std::size_t> all(axes_.size());
   for (std::size_t axis = 0; axis < all.size(); ++axis) all[axis] = axis;

@@ -24,8 +24,18 @@ constexpr std::uint32_t kProbe = 32;
 constexpr int kEnded = -2;  // in place of a pidfd
 constexpr std::size_t kReasonBytes = 2048;
 
+// Of Slot::closed.
+constexpr std::uint32_t kClosed = 1;
+constexpr std::uint32_t kLeft = 2;
+
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
+}
+
+void write_reason(char (&to)[kReasonBytes], std::string_view reason) {
+  const auto length = std::min(reason.size(), kReasonBytes - 1);
+  std::memcpy(to, reason.data(), length);
+  to[length] = '\0';
 }
 
 }  // namespace
@@ -40,7 +50,8 @@ struct LocalGroup::Slot {
   alignas(128) std::atomic<std::uint32_t> step;
   std::atomic<std::uint32_t> sleepers;
   std::atomic<std::int32_t> pid;
-  std::atomic<std::uint32_t> closed;  // 1: the rank steps no more
+  std::atomic<std::uint32_t> closed;  // kClosed, kLeft: the rank steps no more
+  char why[kReasonBytes];             // to be read once it is kLeft
   alignas(128) Post posts[2];
 };
 
@@ -68,7 +79,8 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
 
 LocalGroup::~LocalGroup() {
   auto& mine = slot(rank_);
-  mine.closed.store(1, std::memory_order_release);
+  if (mine.closed.load(std::memory_order_relaxed) == 0)
+    mine.closed.store(kClosed, std::memory_order_release);
   os::futex_wake_all(mine.step);
   for (int fd : pidfds_) {
     if (fd >= 0) ::close(fd);
@@ -204,7 +216,9 @@ bool LocalGroup::has_ended(int local) const {
 
 void LocalGroup::throw_ended(int local) const {
   if (auto reason = aborted()) patience_.throw_gone(*reason);
-  if (slot(local).closed.load(std::memory_order_acquire) != 0) {
+  const auto closed = slot(local).closed.load(std::memory_order_acquire);
+  if (closed == kLeft) patience_.throw_gone(slot(local).why);
+  if (closed == kClosed) {
     patience_.throw_gone(fmt::format(
         "rank {} has closed its communicator, as a function does that returns", world_rank(local)));
   }
@@ -220,13 +234,18 @@ std::vector<int> LocalGroup::missing(std::uint32_t step) const {
   return ranks;
 }
 
+void LocalGroup::leave(std::string_view why) {
+  auto& mine = slot(rank_);
+  write_reason(mine.why, why);
+  mine.closed.store(kLeft, std::memory_order_release);
+  os::futex_wake_all(mine.step);
+}
+
 void LocalGroup::abort(std::string_view reason) {
   auto& shared = header();
   std::uint32_t none = 0;
   if (shared.abort_state.compare_exchange_strong(none, 1)) {
-    const auto length = std::min(reason.size(), kReasonBytes - 1);
-    std::memcpy(shared.reason, reason.data(), length);
-    shared.reason[length] = '\0';
+    write_reason(shared.reason, reason);
     shared.abort_state.store(2, std::memory_order_release);
   }
   for (int r = 0; r < size_; ++r) os::futex_wake_all(slot(r).step);

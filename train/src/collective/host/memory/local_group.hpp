@@ -83,6 +83,9 @@ class LocalGroup {
   /// True for the first rank that asks for this call of the communicator, or a later one.
   bool claim_notice(std::uint64_t call);
 
+  /// This rank steps no more, which those say that wait for a step to which it has not come. As its
+  /// destructor, which says that the communicator was closed.
+  void leave(std::string_view why);
   /// Any thread. Wakes everybody; the first reason stays.
   void abort(std::string_view reason);
   std::optional<std::string> aborted() const;

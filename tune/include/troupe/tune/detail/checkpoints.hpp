@@ -33,6 +33,8 @@ PackedFolder pack_folder(const std::string& path);
 /// Makes `path` what was packed: whole, or not at all. What was there before goes. Throws
 /// std::runtime_error with the cause.
 void unpack_folder(const PackedFolder& folder, const std::string& path);
+/// Stands behind the path of what unpack_folder has not completed.
+inline constexpr auto* kBeingReceived = ".new";
 
 /// Whether there is a file or a directory of that name here. Never throws.
 bool is_there(const std::string& path);
@@ -51,8 +53,12 @@ class CheckpointOrigins {
  public:
   /// The search's name of what rank 0 of a gang reported. Empty for an empty one.
   std::string named(const std::string& reported, const GangView& gang);
+  /// Its name of what lies on the rank's node.
+  static std::string named(const std::string& path, const troupe::detail::Surroundings& rank);
   /// The path on its node.
   static std::string path_of(const std::string& name);
+  /// The node of its name; none: the folder that it is in is shared with the driver.
+  static std::optional<std::uint32_t> own_node_of(const std::string& name);
   /// A node that can read it: the one of its name, or one that shares the folder with the driver;
   /// none: unknown.
   std::optional<std::uint32_t> node_of(const std::string& name) const;
@@ -62,9 +68,16 @@ class CheckpointOrigins {
   /// True the first time that it is asked.
   bool should_say_unshared();
 
+  /// The name of a copy that the attempt which was sent it has no more use for.
+  void add_spare_copy(std::string copy);
+  /// Those since the last call, the last kMostSpareCopies of them.
+  std::vector<std::string> take_spare_copies() { return std::exchange(spare_copies_, {}); }
+  static constexpr std::size_t kMostSpareCopies = 10'000;
+
  private:
   std::optional<std::uint32_t> sharing_node_;  // that was seen last
   bool said_unshared_ = false;
+  std::vector<std::string> spare_copies_;
 };
 
 /// Where the ranks of a gang read the checkpoint that they go on from.
@@ -76,9 +89,10 @@ struct CheckpointPlan {
   std::vector<std::size_t> receivers = {};
 };
 /// What is to be done so that every rank has the checkpoint `name`: nothing where all who have to
-/// see it do so, else a copy under `storage` for each node. Throws CheckpointGone.
+/// see it do so, else a copy for each node, whose path is `copies` and the node's number. Throws
+/// CheckpointGone.
 CheckpointPlan plan_checkpoint(const std::string& name, const GangView& gang,
-                               const std::string& storage, const CheckpointOrigins& origins);
+                               const std::string& copies, const CheckpointOrigins& origins);
 
 /// Reads a checkpoint on the node where it lies, by a task without resources. Returns at once.
 Ref<PackedFolder> pack_on(std::uint32_t node, const std::string& path);

@@ -2,15 +2,19 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
+#include <troupe/tune/detail/field_order.hpp>
 #include <troupe/tune/options.hpp>
 #include <troupe/tune/results.hpp>
 
@@ -28,7 +32,21 @@ struct Work {
   /// A file that the driver has put into the run's folder; empty: there is none.
   std::string marker = {};
   int workers = 0;  ///< of the gang; 0: as the options say
+  /// The trial's attempt, whose copies of a checkpoint are deleted after it; 0: they stay, and the
+  /// trial's next ones are written over them.
+  int attempt = 0;
 };
+
+/// What each rank of a gang asks for.
+struct RankNeeds {
+  double cpus = 0;
+  double gpus = 0;
+};
+RankNeeds needs_of(const troupe::detail::RequestOptions& each);
+
+/// The key of the rendezvous of a trial's whole gang, this_gang(), that Workers::tell_to_end() sets.
+/// A function that looks for it, in any of the runs in its gang, ends well before its gang does.
+inline constexpr const char* kToldToEnd = "troupe-tune/told-to-end";
 
 /// The workers of the gang that a trial's attempts run in, whatever function they run. Every call
 /// returns at once; used by the search's thread. The gang ends, or its request is taken back, with
@@ -40,6 +58,9 @@ class Workers : public troupe::detail::TrialRanks {
   /// Once placed() is ready, before any of the calls below: takes the gang, or throws why there is
   /// none.
   virtual void take() = 0;
+  virtual RankNeeds needs() const = 0;
+  /// The numbers of the nodes of its ranks.
+  virtual std::vector<std::uint32_t> nodes() const = 0;
   virtual Ref<troupe::detail::Surroundings> look(std::size_t rank, const std::string& marker,
                                                  const std::string& checkpoint) const = 0;
   /// Makes `path`, on the rank's node, the folder that was packed.
@@ -47,6 +68,8 @@ class Workers : public troupe::detail::TrialRanks {
                             const std::string& path) const = 0;
   /// Makes the rank as if it had been made for this. What it meets, its start throws.
   virtual void renew(std::size_t rank, const Work& work) const = 0;
+  /// Sets kToldToEnd, also while every rank is in a call. No effect where the gang is gone.
+  virtual void tell_to_end() const = 0;
 };
 /// Asks for a gang, whose workers are made for `work`. Throws for options or a configuration that
 /// can not be.
@@ -95,6 +118,12 @@ struct Plan {
   StopWhen stop = {};
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{0};
+  /// For functions that look for kToldToEnd: how long they have to end once they were told so, where
+  /// the run ends before they do. 0: their gangs are ended at once.
+  std::chrono::milliseconds end_grace{0};
+  /// How these two are given, for people.
+  std::string stop_grace_text = ".stop_grace";
+  std::string end_grace_text = {};
   std::string storage = {};
   std::size_t keep_checkpoints = 0;
   std::size_t snapshot_after = std::size_t{16} << 20;
@@ -102,6 +131,9 @@ struct Plan {
   Mlflow mlflow = {};
   bool resume = false;
   std::string resume_folder = {};  ///< of an earlier run; empty: `resume` says
+  /// What describes the search, for `troupe tune`: then `resume` never begins a run. Empty: a
+  /// program's own options.
+  std::string sweep_file = {};
   int workers = 1;
   bool is_in_process = false;
   bool is_sized = false;          ///< each trial's configuration says how large its gang is
@@ -117,18 +149,35 @@ struct Plan {
 std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
                                      const std::vector<Objective>& objectives);
 
+/// Of an entry of `.first` or `.known`, the how manieth: throws std::invalid_argument.
+[[noreturn]] void refuse_given(std::string_view option, std::size_t index, std::string_view why);
+
+/// What the space searches of the entry `index` of `option`.
+template <class Config>
+Configuration given_part(const Space<Config>& space, const Config& config, std::string_view option,
+                         std::size_t index) {
+  try {
+    return searched_part(space, config);
+  } catch (const std::invalid_argument& refused) {
+    refuse_given(option, index, refused.what());
+  }
+}
+
 /// Throws std::invalid_argument for a space or objectives that can not be.
 template <class Config>
 Plan plan_of(const Options<Config>& options) {
+  auto space = checked(options.space);
+  FieldOrder<Config>(options.space, options.config).check();
   std::vector<Configuration> first;
-  for (const auto& config : options.first) first.push_back(searched_part(options.space, config));
+  for (const auto& config : options.first)
+    first.push_back(given_part(options.space, config, ".first", first.size()));
   std::vector<KnownValue> known;
   for (const auto& [config, value, values] : options.known)
-    known.push_back({searched_part(options.space, config), value, values});
+    known.push_back({given_part(options.space, config, ".known", known.size()), value, values});
   auto objectives = objectives_of(options.metric, options.mode, options.objectives);
   const auto first_objective = objectives.front();
   if (objectives.size() == 1) objectives.clear();
-  return {.space = checked(options.space),
+  return {.space = std::move(space),
           .completion = completion_of(options.space, options.config),
           .trials = options.trials,
           .samples = options.samples,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <troupe/tune/detail/search.hpp>
@@ -36,6 +37,9 @@ struct Simulated {
   std::vector<Improvement> improvements = {};
   std::vector<std::string> notices = {};
 };
+
+/// "  trained 243 steps in 80 launches; the places were busy 97 % of the time\n".
+std::string budget_text(std::uint64_t steps, std::uint64_t launches, double busy);
 
 /// Throws std::invalid_argument like search(), and for a world that can not be.
 Simulated simulate(const Plan& plan, const World& world);

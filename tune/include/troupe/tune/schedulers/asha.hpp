@@ -31,6 +31,9 @@ struct AshaOptions {
 ///   Brackets are drawn for a trial at its first report, with probabilities proportional to e^(number of rungs), from
 ///            (seed, trial) alone; each has rungs of its own.
 ///
+/// The reason of each decision has the value, the cutoff and the number of trials that it was compared with, and with
+/// several brackets the one that was drawn.
+///
 /// A report without the metric is not judged; the next one is, in the rung that was due. Cost of a
 /// report: O(trials in the rung) to insert, a memmove. Memory: one number for each trial in each
 /// rung.
@@ -62,7 +65,9 @@ class Asha final : public TrialScheduler {
   Progress& progress_of(TrialId trial);
   std::optional<double> cutoff(const Rung& rung) const;  // a score
   void take_up(std::string_view saved);
-  Decision judge(int index, Rung& rung, double value);
+  std::string named(std::size_t bracket, std::size_t rung) const;
+  Decision judge(std::size_t bracket, std::size_t rung, double value);
+  Decision unjudged(std::size_t bracket, bool is_first) const;
 
   AshaOptions options_;
   Objective objective_;

@@ -42,7 +42,7 @@ class AshaPromotion final : public TrialScheduler {
   Decision on_report(const Trial& trial, const Population& population) override;
   void on_end(TrialId trial, const Population& population) override;
   Turn on_place(const Population& population) override;
-  SchedulerNeeds needs() const override { return {.pauses = true}; }
+  SchedulerNeeds needs() const override { return {.pauses = true, .counts_trials = true}; }
   std::string why_left(TrialId trial) const override;
   std::vector<RungSummary> rungs() const override;
   std::string save() const override;
@@ -73,6 +73,8 @@ class AshaPromotion final : public TrialScheduler {
                                const IsReady& is_ready) const;
   std::optional<Place> next_promotion(const IsReady& is_ready) const;
   std::optional<Place> last_promotion(const Population& population) const;
+  std::string named(std::size_t bracket, std::size_t rung) const;
+  std::string standing(const Place& place) const;
   Decision at_rung(const Trial& trial, std::size_t rung, const Population& population);
   void take_up(std::string_view saved);
 

@@ -52,7 +52,7 @@ class HyperBand final : public TrialScheduler {
   Decision on_report(const Trial& trial, const Population& population) override;
   void on_end(TrialId trial, const Population& population) override;
   Turn on_place(const Population& population) override;
-  SchedulerNeeds needs() const override { return {.pauses = true}; }
+  SchedulerNeeds needs() const override { return {.pauses = true, .counts_trials = true}; }
   std::string why_left(TrialId trial) const override;
   std::vector<RungSummary> rungs() const override;
   std::string save() const override;
@@ -87,6 +87,7 @@ class HyperBand final : public TrialScheduler {
   std::size_t kept_of(const Rung& rung) const;
   std::vector<TrialId> choice(const Bracket& bracket, const Rung& rung) const;
   void judge(Bracket& bracket, std::size_t rung) const;
+  std::string why_chosen(std::size_t bracket, std::size_t rung, TrialId trial) const;
   Decision at_rung(const Trial& trial, std::size_t rung, const Population& population);
   void take_up(std::string_view saved);
 

@@ -47,7 +47,7 @@ class MedianStopping final : public TrialScheduler {
   using Curve = std::vector<Point>;  // t ascends
 
   void add(Curve& curve, std::int64_t t, double score) const;
-  std::optional<double> median_of_others(TrialId trial, std::int64_t t) const;
+  std::vector<double> averages_of_others(TrialId trial, std::int64_t t) const;
 
   MedianStoppingOptions options_;
   Objective objective_;

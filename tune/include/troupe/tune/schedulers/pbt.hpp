@@ -106,6 +106,7 @@ class Pbt final : public TrialScheduler {
   struct Quantiles {
     std::vector<TrialId> lowest;
     std::vector<TrialId> highest;  // the best last
+    std::vector<TrialId> all;      // likewise
   };
 
   bool is_due(const Trial& trial, const Member& member) const;
@@ -113,6 +114,7 @@ class Pbt final : public TrialScheduler {
   Quantiles quantiles() const;
   bool can_donate(TrialId trial) const;
   std::optional<Exploit> draw_exploit(TrialId trial, const Quantiles& quantiles);
+  std::string standing(TrialId trial, const Quantiles& quantiles) const;
   Exploit make_exploit(TrialId trial, TrialId donor);
   Decision judged_alone(const Trial& trial, const Population& population);
   Decision judged_together(const Trial& trial, const Population& population);

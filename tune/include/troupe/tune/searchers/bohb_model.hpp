@@ -25,7 +25,8 @@ struct BohbModelOptions {
 ///   2 Good     of the n values of the rung are the best max(d + 1, good * n), bad are the next max(d + 1, (1 - good) * n).
 ///              What is not finite is the worst, and a trial that fails is the worst at the report after its last.
 ///   3 Density  of either: a Gaussian kernel for each value, and for a choice that of Aitchison and Aitken (1976), with
-///              bandwidths 1.06 * deviation * size^(-1/(4 + d)), at least 0.001, in coordinates in [0, 1].
+///              bandwidths 1.06 * deviation * size^(-1/(4 + d)), at least 0.001 and half of an integer, in coordinates in
+///              [0, 1]. (The paper has 0.001 for integers, too: good trials that all have one integer keep it then.)
 ///   4 Candidates are drawn around good trials, each equally likely: along a number from a normal distribution in [0, 1]
 ///              with the bandwidth `widening` times as large; a choice is kept with probability 1 - bandwidth, else drawn
 ///              anew. The one with the highest ratio of the good density to the bad one is suggested.

@@ -1,0 +1,51 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "command_line/add_options.hpp"
+#include "command_line/exit_codes.hpp"
+#include "command_line/validators.hpp"
+#include "config/name.hpp"
+#include "list/kinds.hpp"
+#include "words.hpp"
+#include "words/nearest.hpp"
+
+namespace troupe::cli {
+namespace {
+
+/// Also "actor", which becomes "actors".
+CLI::Validator a_kind() {
+  const auto all = fmt::format("{{{}}}", joined(kind_names(), ","));
+  return CLI::Validator(
+      [all](std::string& word) -> std::string {
+        if (auto meant = kind_meant(word); !meant.empty()) {
+          word = std::move(meant);
+          return {};
+        }
+        return fmt::format("there is no list of '{}', only of {}{}", config::printable(word), all,
+                           launch::nearest_in_words(word, kind_names()));
+      },
+      all);
+}
+
+}  // namespace
+
+void add_options(CLI::App& command, ListArguments& arguments) {
+  command.add_option("WHAT", arguments.what, "what is listed, a line for each")
+      ->required()
+      ->transform(a_kind());
+  command
+      .add_option("--filter", arguments.filters,
+                  "only those with this value; may be repeated: of one key either value counts, of "
+                  "several keys each")
+      ->check(not_empty())
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  command.add_flag("--json", arguments.as_json, "the rows, as JSON");
+  add_head_options(command, arguments.head, arguments.token_file);
+  std::string notes = "Keys of --filter:";
+  for (const auto& kind : kinds()) notes += "\n  " + kind.name + ": " + keys_text(kind);
+  command.footer(footer(notes, "list"));
+}
+
+}  // namespace troupe::cli

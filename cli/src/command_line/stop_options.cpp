@@ -1,0 +1,11 @@
+#include "command_line/add_options.hpp"
+#include "command_line/exit_codes.hpp"
+
+namespace troupe::cli {
+
+void add_options(CLI::App& command, StopArguments& arguments) {
+  add_head_options(command, arguments.head, arguments.token_file);
+  command.footer(footer("", "stop"));
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,20 @@
+#include "command_line/add_options.hpp"
+#include "command_line/exit_codes.hpp"
+#include "command_line/validators.hpp"
+
+namespace troupe::cli {
+
+void add_options(CLI::App& command, WorkerArguments& arguments) {
+  command.add_option("--head,--address", arguments.head, "the head, HOST:PORT")
+      ->check(not_empty())
+      ->type_name("HOST:PORT");
+  command
+      .add_option("--token-file", arguments.token_file,
+                  "the cluster's secret, copied from the head")
+      ->check(not_empty())
+      ->type_name(kFile);
+  add_node_options(command, arguments.node);
+  command.footer(footer("", "worker"));
+}
+
+}  // namespace troupe::cli

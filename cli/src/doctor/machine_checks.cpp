@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "doctor/finding.hpp"
+#include "os/cgroup.hpp"
+#include "os/machine.hpp"
+#include "store/types.hpp"
+
+namespace troupe::cli {
+namespace {
+
+using store::format_bytes;
+
+constexpr rlim_t kFewFiles = 4096, kLeastFiles = 256;
+constexpr rlim_t kFewProcesses = 1024, kLeastProcesses = 64;
+constexpr rlim_t kLittleLocked = rlim_t{64} << 20;
+constexpr std::uint64_t kLittleShared = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLeastShared = std::uint64_t{1} << 20;
+constexpr double kStoreShare = 0.3;  // of memory, unless --object-store-memory is given
+
+std::string limit_text(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+}
+
+std::string bytes_text(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : format_bytes(limit);
+}
+
+void check_files(Findings& findings) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const auto value =
+      fmt::format("{}, up to {}", limit_text(limit.rlim_cur), limit_text(limit.rlim_max));
+  const std::string remedy =
+      "raise the hard limit (nofile in /etc/security/limits.conf, LimitNOFILE= of a systemd "
+      "unit): a node takes two descriptors for each of its processes and actors";
+  if (limit.rlim_max >= kFewFiles) return findings.ok("open files (ulimit -n)", value);
+  limit.rlim_max < kLeastFiles ? findings.problem("open files (ulimit -n)", value, remedy)
+                               : findings.note("open files (ulimit -n)", value, remedy);
+}
+
+void check_processes(Findings& findings) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NPROC, &limit);
+  const auto value = limit_text(limit.rlim_cur);
+  const std::string what = "processes and threads (ulimit -u)";
+  if (::geteuid() == 0) return findings.ok(what, value + ", which does not bind root");
+  if (limit.rlim_cur >= kFewProcesses) return findings.ok(what, value);
+  const std::string remedy =
+      "raise it (nproc in /etc/security/limits.conf): each worker process has several threads, and "
+      "all of this user's count";
+  limit.rlim_cur < kLeastProcesses ? findings.problem(what, value, remedy)
+                                   : findings.note(what, value, remedy);
+}
+
+void check_locked_memory(Findings& findings, bool moves_by_rdma) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  const std::string what = "locked memory (ulimit -l)";
+  const auto value = bytes_text(limit.rlim_cur);
+  if (!moves_by_rdma)
+    return findings.ok(what, value + "; nothing here needs it, as there is no InfiniBand");
+  if (limit.rlim_cur >= kLittleLocked) return findings.ok(what, value);
+  findings.note(what, value,
+                "set it to unlimited (memlock in /etc/security/limits.conf): NCCL registers its "
+                "buffers with InfiniBand, which locks them");
+}
+
+void check_shared_memory(Findings& findings) {
+  struct statvfs shared {};
+  const std::string what = "/dev/shm";
+  if (::statvfs("/dev/shm", &shared) != 0) {
+    return findings.note(what, "not there",
+                         "mount a tmpfs there: NCCL needs it between the ranks of a machine; the "
+                         "object store does not");
+  }
+  const std::uint64_t size = shared.f_blocks * shared.f_frsize;
+  const std::uint64_t free = shared.f_bavail * shared.f_frsize;
+  const auto value = fmt::format("{}, {} free", format_bytes(size), format_bytes(free));
+  if (free >= kLittleShared) return findings.ok(what, value);
+  const std::string remedy =
+      "make it larger (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or remove "
+      "what lies in it: NCCL needs it between the ranks of a machine; the object store does not";
+  free < kLeastShared ? findings.problem(what, value, remedy) : findings.note(what, value, remedy);
+}
+
+/// Of /proc/meminfo; 0 where it has none of that name.
+double meminfo_bytes(const std::string& wanted) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::string name;
+    double kib = 0;
+    if (std::istringstream(line) >> name >> kib && name == wanted + ":") return kib * 1024;
+  }
+  return 0;
+}
+
+std::uint64_t whole(double bytes) { return static_cast<std::uint64_t>(std::max(bytes, 0.0)); }
+
+/// Of version 2; version 1 has its own beside it.
+std::string most_tasks() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const bool version_2 = line.starts_with("0::");
+    const auto pids = line.find(":pids:");
+    if (!version_2 && pids == std::string::npos) continue;
+    const auto path = version_2 ? "/sys/fs/cgroup" + line.substr(3)
+                                : "/sys/fs/cgroup/pids" + line.substr(pids + 6);
+    std::string most;
+    if (std::ifstream(path + "/pids.max") >> most) return most;
+  }
+  return "max";
+}
+
+}  // namespace
+
+void check_limits(Findings& findings, bool moves_by_rdma) {
+  check_files(findings);
+  check_processes(findings);
+  check_locked_memory(findings, moves_by_rdma);
+}
+
+void check_memory(Findings& findings) {
+  check_shared_memory(findings);
+  const auto all = os::usable_memory_bytes();
+  auto available = meminfo_bytes("MemAvailable");
+  if (const auto cgroup = os::tightest_memory_cgroup()) {
+    const auto left = cgroup->limit_bytes - std::min(cgroup->used_bytes, cgroup->limit_bytes);
+    available = std::min(available, static_cast<double>(left));
+  }
+  const auto store = kStoreShare * all;
+  const auto value = fmt::format("{} usable, {} of it available; the object store takes up to {}",
+                                 format_bytes(whole(all)), format_bytes(whole(available)),
+                                 format_bytes(whole(store)));
+  if (available >= store) return findings.ok("memory", value);
+  findings.note("memory", value,
+                "end what else takes memory here, or give the node less for large values with "
+                "--object-store-memory");
+}
+
+void check_cgroup(Findings& findings) {
+  const auto cores = std::thread::hardware_concurrency();
+  const auto limit = os::cgroup_cpu_limit();
+  const auto cpus = fmt::format("{:g} usable{}", os::usable_cpus(),
+                                limit ? fmt::format(", the cgroup's limit is {:g}", *limit)
+                                      : fmt::format(" of {}, no limit by a cgroup", cores));
+  if (limit && *limit < 1) {
+    findings.note("cores", cpus,
+                  "a task asks for one core unless it says otherwise: raise the limit (docker run "
+                  "--cpus), or ask for less with troupe::with({.cpus = 0.5})");
+  } else {
+    findings.ok("cores", cpus);
+  }
+  const auto memory = os::tightest_memory_cgroup();
+  if (!memory) {
+    findings.ok("memory limit", "none by a cgroup");
+  } else {
+    const auto value =
+        fmt::format("{} by {}, of which {} are taken", format_bytes(memory->limit_bytes),
+                    memory->directory, format_bytes(memory->used_bytes));
+    if (memory->used_bytes < memory->limit_bytes / 10 * 9) {
+      findings.ok("memory limit", value);
+    } else {
+      findings.note("memory limit", value,
+                    "the kernel kills processes that go beyond it: raise it, or end something");
+    }
+  }
+  const auto tasks = most_tasks();
+  if (tasks == "max" || std::atoll(tasks.c_str()) >= static_cast<long long>(kFewProcesses)) {
+    return findings.ok("processes by the cgroup", tasks == "max" ? "no limit" : tasks);
+  }
+  findings.note(
+      "processes by the cgroup", tasks,
+      "raise pids.max (docker run --pids-limit): each worker process has several threads");
+}
+
+}  // namespace troupe::cli

@@ -1,0 +1,287 @@
+#include <cstdio>
+#include <ctime>
+#include <optional>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <troupe/cluster.hpp>
+#include <troupe/errors.hpp>
+
+#include "admin.hpp"
+#include "commands.hpp"
+#include "config/json.hpp"
+#include "config/name.hpp"
+#include "job/jobs.hpp"
+#include "options.hpp"
+#include "output.hpp"
+#include "store/types.hpp"
+#include "transport/socket/socket.hpp"
+
+namespace troupe::cli {
+namespace {
+
+constexpr std::size_t kMostQuoted = 64;    // of a name, in a message
+constexpr std::size_t kMostCommand = 120;  // in the table; `--json` has all of it
+constexpr std::size_t kMostWords = 2000;   // of a state and its cause
+
+std::string state_of(const launch::ListedJob& job) {
+  if (job.lost && !job.info) return job.lost->with_node ? "lost with node " + job.node : "lost";
+  if (!job.info) return job.node.empty() ? "is starting" : "does not answer";
+  const auto& info = *job.info;
+  if (info.is_waiting) return "waits for its place";
+  if (!info.is_over) return "running";
+  if (!info.not_started.empty()) return "could not be started: " + info.not_started;
+  if (info.was_stopped) return "stopped";
+  if (info.signal != 0) return fmt::format("ended by signal {}", info.signal);
+  return info.exit_code == 0 ? "succeeded"
+                             : fmt::format("failed with exit code {}", info.exit_code);
+}
+
+/// Of the program, as a shell has it.
+int status_of(const launch::JobInfo& info) {
+  if (info.started <= 0) return 1;  // it was stopped or refused as it waited
+  return info.signal != 0 ? 128 + info.signal : info.exit_code;
+}
+
+nlohmann::json json_of(const launch::ListedJob& job) {
+  nlohmann::json row{{"job", job.name}, {"node", job.node}, {"state", state_of(job)}};
+  const bool is_lost = job.lost && !job.info;
+  row["reason"] = is_lost ? job.lost->how : job.lost ? launch::where_log_is(job) : job.reason;
+  if (is_lost) row.update({{"is_over", true}, {"ended", job.lost->at}});
+  if (!job.info) return row;
+  row["command"] = job.info->command;
+  row["submitted"] = job.info->submitted;
+  if (job.info->started > 0) row["started"] = job.info->started;
+  row["is_over"] = job.info->is_over;
+  row["lost_output_bytes"] = job.info->lost_bytes;
+  row["why_output_lost"] = job.info->why_lost;
+  if (job.info->is_over) {
+    row["ended"] = job.info->ended;
+    row["exit_code"] = job.info->exit_code;
+    row["signal"] = job.info->signal;
+  }
+  return row;
+}
+
+std::string to_text(double time) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time)));
+}
+
+/// At which its program was started.
+std::string start_of(const launch::ListedJob& job) {
+  return job.info && job.info->started > 0 ? to_text(job.info->started) : "-";
+}
+
+/// Behind the state of a job, for people.
+std::string about(const launch::ListedJob& job) {
+  if (job.lost && !job.info) return fmt::format(" at {}: {}", to_text(job.lost->at), job.lost->how);
+  auto text = job.lost             ? "; " + launch::where_log_is(job)
+              : job.reason.empty() ? std::string()
+                                   : ": " + job.reason;
+  if (job.info && job.info->lost_bytes > 0) {
+    text += fmt::format("; {} of its output are lost, as its log could not be written: {}",
+                        store::format_bytes(job.info->lost_bytes), job.info->why_lost);
+  }
+  return text;
+}
+
+void print(const std::vector<launch::ListedJob>& jobs, bool as_json) {
+  if (as_json) {
+    auto rows = nlohmann::json::array();
+    for (const auto& job : jobs) rows.push_back(json_of(job));
+    fmt::print("{}\n", config::to_text(rows, 2));
+    return;
+  }
+  if (jobs.empty()) fmt::print("no jobs: `troupe job submit -- PROGRAM` starts one\n");
+  for (const auto& job : jobs) {
+    const auto command =
+        job.info ? config::printable(job.info->command, kMostCommand) + ": " : std::string();
+    fmt::print("{:<16} {:<12} {:<19}  {}{}\n", config::printable(job.name),
+               job.node.empty() ? "-" : job.node, start_of(job), command,
+               config::printable(state_of(job) + about(job), kMostWords));
+  }
+}
+
+/// Jobs are a cluster's: the one that is named, or that this machine's head made.
+std::string address_of_cluster(const std::string& given) {
+  const auto head = find_head(given);
+  return transport::format_endpoint(head.at.host, head.at.port);
+}
+
+launch::SubmitOptions submit_options(const JobArguments& arguments) {
+  return {.name = arguments.job,
+          .arguments = arguments.program,
+          .cpus = arguments.cpus,
+          .gpus = arguments.gpus,
+          .workdir = arguments.workdir,
+          .directory = working_directory(),
+          .variables = variables_of(arguments.environment),
+          .own_environment = !arguments.no_environment,
+          .token = find_token(find_head(arguments.address), arguments.token_file).secret};
+}
+
+void say_how(const std::string& job, const launch::JobInfo& info) {
+  const auto state = state_of({.name = job, .info = info});
+  say(stderr, fmt::format("troupe: {} {}\n", job, config::printable(state, kMostWords)));
+}
+
+/// Where the log of a job does not have all that the job printed.
+void say_what_is_lost(const std::string& job, const launch::JobInfo& info) {
+  if (info.lost_bytes == 0) return;
+  say(stderr,
+      fmt::format("troupe: {} of what {} printed are lost, as its log could not be written: {}; "
+                  "make room in the log folder of its node (`troupe logs` names it)\n",
+                  store::format_bytes(info.lost_bytes), job, info.why_lost));
+}
+
+/// None where it does not answer: it was submitted all the same.
+std::optional<launch::JobInfo> look_once(const std::string& job) {
+  try {
+    return launch::look_at_job(job);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+int submit(const JobArguments& arguments, const Cluster& cluster) {
+  const auto submitted = launch::submit(submit_options(arguments), cluster);
+  const auto& job = submitted.name;
+  fmt::print("{}\n", job);
+  flush_output();
+  if (submitted.is_waiting) {
+    say(stderr,
+        fmt::format("troupe: it waits for its place, and needs this terminal no more: `troupe "
+                    "job list` shows why it waits{}\n",
+                    submitted.reason.empty() ? "" : ": " + submitted.reason));
+  } else if (!arguments.wait) {
+    if (const auto begun = look_once(job); begun && !begun->not_started.empty()) {
+      say_how(job, *begun);
+      return status_of(*begun);
+    }
+    say(stderr, fmt::format("troupe: it runs on the cluster: `troupe job logs -f {}` shows what it "
+                            "prints, `troupe job list` how it is\n",
+                            job));
+  }
+  if (!arguments.wait) return 0;
+  const auto info = launch::await_job(job, cluster);
+  say_what_is_lost(job, info);
+  if (status_of(info) == 0 && !info.was_stopped && info.not_started.empty()) return 0;
+  say_how(job, info);
+  if (info.not_started.empty())
+    say(stderr, fmt::format("troupe: `troupe job logs {}` has what it printed\n", job));
+  return status_of(info);
+}
+
+LogsArguments logs_of(const JobArguments& arguments) {
+  return {.head = arguments.address,
+          .token_file = arguments.token_file,
+          .what = "actor",
+          .which = launch::actor_name(arguments.job),
+          .follow = arguments.follow,
+          .job = arguments.job};
+}
+
+/// -> the job has printed something, or may.
+bool has_begun(const JobArguments& arguments, std::optional<launch::JobInfo> info,
+               const Cluster& cluster) {
+  if (info->is_waiting) {
+    say(stderr, fmt::format("troupe: {} waits for its place, and has printed nothing: `troupe job "
+                            "list` shows why it waits\n",
+                            arguments.job));
+    if (!arguments.follow) return false;
+    info = launch::await_start(arguments.job, cluster);
+  }
+  if (info->started > 0) return true;
+  say_how(arguments.job, *info);
+  return false;
+}
+
+/// Throws Refused where what has no job of that name is the number of a program, or an actor's name,
+/// which have logs too.
+void refuse_other_kind(const std::string& name, const Cluster& cluster) {
+  const auto refuse = [&name](const std::string& what, const std::string& kind) {
+    raise({.kind = Failure::Kind::Refused,
+           .message = fmt::format("'{}' is {}, and no job of `troupe job`: `troupe logs {} {}` has "
+                                  "what it printed",
+                                  config::printable(name), what, kind, config::printable(name))});
+  };
+  const auto status = nlohmann::json::parse(cluster.status_json());
+  for (const auto& job : status.at("jobs")) {
+    if (std::to_string(job.at("job").get<std::uint64_t>()) == name)
+      refuse(fmt::format("the number of the program {}", job.at("name").get<std::string>()), "job");
+  }
+  for (const auto& actor : status.at("actors"))
+    if (!name.empty() && actor.at("name") == name) refuse("the name of an actor", "actor");
+}
+
+/// Where they are followed, until the job's program has ended: the actor that runs it stays.
+int logs(const JobArguments& arguments, const Cluster& cluster) {
+  const auto info = launch::look_at_job(arguments.job);
+  if (!info) refuse_other_kind(arguments.job, cluster);
+  if (!info) launch::refuse_missing(arguments.job, cluster);
+  if (!has_begun(arguments, info, cluster)) return 0;
+  auto logs = logs_of(arguments);
+  auto last = *info;
+  logs.job_is_over = [job = arguments.job, &last] {
+    const auto now = launch::look_at_job(job);
+    if (now) last = *now;
+    return !now || now->is_over;
+  };
+  const auto status = run_logs(logs);
+  say_what_is_lost(arguments.job, last);
+  if (status != 0 || !arguments.follow) return status;
+  launch::refuse_if_lost(arguments.job, cluster);
+  say(stderr, fmt::format("troupe: job {} has ended\n", arguments.job));
+  return 0;
+}
+
+/// Of a job that was lost the head alone knows.
+bool forget_lost(const JobArguments& arguments) {
+  const auto head = find_head(arguments.address);
+  const auto token = find_token(head, arguments.token_file);
+  bool was_there = false;
+  for (const auto& actor :
+       {launch::actor_name(arguments.job), launch::keeper_name(arguments.job)}) {
+    const auto answer = ask_head(head, token, {{"do", "forget"}, {"actor", actor}});
+    was_there = answer.value("forgotten", false) || was_there;
+  }
+  return was_there;
+}
+
+void forget(const JobArguments& arguments, const Cluster& cluster) {
+  const bool was_there = launch::forget_job(arguments.job);
+  if (!forget_lost(arguments) && !was_there) launch::refuse_missing(arguments.job, cluster);
+  say(stderr, fmt::format("troupe: {} is listed no more, and what still runs of it is ended\n",
+                          arguments.job));
+}
+
+}  // namespace
+
+int run_job(const JobArguments& arguments) {
+  if (arguments.what == "submit" && !arguments.job.empty()) {
+    if (const auto why = launch::why_no_job_name(arguments.job); !why.empty()) {
+      say(stderr, fmt::format("troupe: --name '{}': {}\n",
+                              config::printable(arguments.job, kMostQuoted), why));
+      return 2;
+    }
+  }
+  const auto cluster = troupe::init({.address = address_of_cluster(arguments.address),
+                                     .token_file = arguments.token_file,
+                                     .name = "troupe job",
+                                     .hash_program = arguments.what == "submit"});
+  if (arguments.what == "submit") return submit(arguments, cluster);
+  if (arguments.what == "logs") return logs(arguments, cluster);
+  if (arguments.what == "list") {
+    print(launch::list_jobs(cluster), arguments.as_json);
+    flush_output();
+  } else if (arguments.what == "stop") {
+    say_how(arguments.job, launch::stop_job(arguments.job, arguments.grace, cluster));
+  } else {
+    forget(arguments, cluster);
+  }
+  return 0;
+}
+
+}  // namespace troupe::cli

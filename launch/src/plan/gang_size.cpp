@@ -1,0 +1,42 @@
+#include "plan/gang_size.hpp"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "config/name.hpp"
+#include "words/refuse.hpp"
+
+namespace troupe::launch {
+namespace {
+
+constexpr int kMostRanks = 1 << 16;
+
+std::optional<int> rank_count(std::string_view text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (count < 1 || count > kMostRanks) return std::nullopt;
+  return count;
+}
+
+}  // namespace
+
+GangSize parse_gang_size(const std::string& text) {
+  if (text == "gpus" || text == "gpu") return {.every_gpu = true};
+  const auto colon = text.find(':');
+  const auto least = rank_count(std::string_view(text).substr(0, colon));
+  const auto most =
+      colon == std::string::npos ? least : rank_count(std::string_view(text).substr(colon + 1));
+  if (!least || !most || *least > *most) {
+    refuse(
+        fmt::format("-n '{}' is no number of ranks: give 4, or 2:8 for as many as fit "
+                    "between those, or gpus for one on each GPU; at most {}",
+                    config::printable(text), kMostRanks));
+  }
+  return {.least = *least, .most = *most};
+}
+
+}  // namespace troupe::launch

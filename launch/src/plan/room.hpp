@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/options.hpp>
+
+#include "plan/needs.hpp"
+
+namespace troupe::launch {
+
+/// What a node has, or what of it is free.
+struct NodeRoom {
+  std::vector<std::pair<std::string, std::string>> labels = {};
+  double cpus = 0;
+  double gpus = 0;
+  double memory_gb = 0;
+};
+
+/// Where ranks may be together.
+struct RankLayout {
+  int per_node = 0;  ///< so many on each node that has any; 0: as they fit
+  Strategy strategy = Strategy::Pack;
+};
+
+/// Whether the node has all labels that the ranks ask for.
+bool has_labels(const NodeRoom& node, const RankNeeds& needs);
+
+/// How many ranks of a gang have room on these nodes at once. Pure.
+int ranks_that_fit(const RankNeeds& needs, const RankLayout& layout,
+                   const std::vector<NodeRoom>& nodes);
+
+}  // namespace troupe::launch

@@ -1,0 +1,49 @@
+#include <troupe/detail/cluster_nodes.hpp>
+
+#include <memory>
+#include <variant>
+
+#include <nlohmann/json.hpp>
+
+#include "session/gang_share.hpp"
+#include "session/process.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using nlohmann::json;
+
+ClusterNode node_from(const json& row) {
+  const auto& total = row.at("total");
+  return {.number = row.at("node").get<std::uint32_t>(),
+          .name = row.at("name").get<std::string>(),
+          .cpus = total.value("cpu", 0.0),
+          .gpus = total.value("gpu", 0.0)};
+}
+
+}  // namespace
+
+ObjectPtr ask_for_nodes() {
+  auto* process = runtime::Process::maybe();
+  return process ? process->ask_head(R"({"do": "nodes"})") : nullptr;
+}
+
+std::vector<ClusterNode> nodes_in(const ObjectPtr& answer) {
+  if (!answer || !is_ready(*answer) || failure_of(*answer)) return {};
+  const auto& text = std::get<Payload>(answer->outcome()).bytes;
+  const auto said = json::parse(text, nullptr, false);
+  std::vector<ClusterNode> nodes;
+  try {
+    for (const auto& row : said.at("nodes")) nodes.push_back(node_from(row));
+  } catch (const json::exception&) {
+    return {};  // of a head that does not know the question
+  }
+  return nodes;
+}
+
+std::vector<std::uint32_t> nodes_of(std::span<const ActorPtr> ranks) {
+  if (ranks.empty() || !ranks.front()->gang) return {};
+  return std::static_pointer_cast<runtime::GangShare>(ranks.front()->gang)->nodes;
+}
+
+}  // namespace troupe::detail

@@ -1,0 +1,169 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+Finished list(const TestCluster& cluster, const std::string& what,
+              const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments{TROUPE_PROGRAM, "list", what};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run(std::move(arguments), cluster.environment());
+}
+
+json rows(const TestCluster& cluster, const std::string& what, std::vector<std::string> more = {}) {
+  more.emplace_back("--json");
+  const auto listed = list(cluster, what, more);
+  INFO(listed.output);
+  REQUIRE(listed.exit_code == 0);
+  return json::parse(listed.output);
+}
+
+/// Two CPUs, which two actors hold; a task, an actor and a gang wait for them.
+struct Busy {
+  TestCluster cluster{1, 2};
+  Child first = cluster.driver("hold");
+  Child second = started("hold", first);
+  Child task = started("task", second);
+  Child actor = cluster.driver("hold");
+  Child gang = cluster.driver("hold_gang");
+
+  /// Once the one before it holds its actor.
+  Child started(const std::string& what, Child& before) {
+    before.wait_for_output("holding");
+    return cluster.driver(what);
+  }
+  Busy() {
+    REQUIRE(eventually([this] { return json::parse(cluster.status()).at("pending").size() == 3; }));
+  }
+  ~Busy() {
+    for (auto* child : {&gang, &actor, &task, &second, &first}) child->signal(SIGKILL);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("each list has what runs and what waits, with its reason", "[cli][cluster][list]") {
+  const Busy busy;
+  const auto& cluster = busy.cluster;
+  const auto tasks = rows(cluster, "tasks");
+  REQUIRE(tasks.size() == 1);
+  CHECK(tasks[0]["state"] == "pending");
+  CHECK(tasks[0]["what"] == "lease of cpu 1");
+  CHECK(tasks[0]["job_name"] == "test_driver");
+  CHECK(tasks[0]["node"].is_null());
+  CHECK_FALSE(tasks[0]["reason"].get<std::string>().empty());
+
+  const auto actors = rows(cluster, "actors");
+  REQUIRE(actors.size() == 3);
+  CHECK(rows(cluster, "actors", {"--filter", "state=placed"}).size() == 2);
+  const auto waiting = rows(cluster, "actors", {"--filter", "state=pending"});
+  REQUIRE(waiting.size() == 1);
+  CHECK_FALSE(waiting[0]["reason"].get<std::string>().empty());
+  CHECK(waiting[0]["waits"].get<double>() >= 0);
+
+  const auto gangs = rows(cluster, "gangs");
+  REQUIRE(gangs.size() == 1);
+  CHECK(gangs[0]["size"] == 2);
+  CHECK_FALSE(gangs[0]["reason"].get<std::string>().empty());
+
+  CHECK(rows(cluster, "jobs").size() == 5);
+  const auto pending = rows(cluster, "jobs", {"--filter", "pending=1"});
+  REQUIRE(pending.size() == 3);
+  CHECK_FALSE(pending[0]["reason"].get<std::string>().empty());
+  const auto node = rows(cluster, "nodes").at(0);
+  CHECK(node.at("name") == "w1");
+  CHECK(node.at("reserved").at("cpu") == 2);
+  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output,
+             Catch::Contains("\n      actors and gangs hold cpu 2\n"));
+}
+
+TEST_CASE("a list is a table whose columns are aligned and whose lines are whole",
+          "[cli][cluster][list]") {
+  const Busy busy;
+  const auto shown = list(busy.cluster, "actors").output;
+  INFO(shown);
+  const auto title_end = shown.find('\n');
+  const auto column = shown.substr(0, title_end).find("STATE");
+  REQUIRE(column != std::string::npos);
+  std::set<std::string> states;
+  for (auto at = title_end + 1; at < shown.size(); at = shown.find('\n', at) + 1)
+    states.insert(shown.substr(at + column, 6));
+  CHECK(states == std::set<std::string>{"placed", "pendin"});
+  const auto reason = rows(busy.cluster, "actors", {"--filter", "state=pending"})[0]["reason"];
+  CHECK_THAT(shown,
+             Catch::Contains("REASON\n") && Catch::Contains(reason.get<std::string>() + "\n"));
+}
+
+TEST_CASE("filters of one key are alternatives, those of several keys all hold",
+          "[cli][cluster][list]") {
+  const Busy busy;
+  const auto count = [&](const std::vector<std::string>& filters) {
+    return rows(busy.cluster, "actors", filters).size();
+  };
+  CHECK(count({"--filter", "state=pending", "--filter", "state=placed"}) == 3);
+  CHECK(count({"--filter", "state=placed", "--filter", "node=1"}) == 2);
+  CHECK(count({"--filter", "state=pending", "--filter", "node=1"}) == 0);
+  CHECK(count({"--filter", "node=-"}) == 1);
+}
+
+TEST_CASE("a list says that there is nothing, and what a filter has left out",
+          "[cli][cluster][list]") {
+  TestCluster cluster(1);
+  CHECK(list(cluster, "gangs").output == "nothing: there are no gangs\n");
+  CHECK(
+      list(cluster, "nodes", {"--filter", "state=lost"}).output ==
+      "nothing: the filter leaves out all the nodes that there are (1), which have state=ready\n");
+  CHECK(list(cluster, "nodes", {"--filter", "state=lost"}).exit_code == 0);
+  CHECK(rows(cluster, "gangs") == json::array());
+}
+
+TEST_CASE("a filter that means nothing is refused with the keys that there are",
+          "[cli][list][refusal]") {
+  const auto refused = [](const std::string& what, const std::string& filter) {
+    const auto done = run({TROUPE_PROGRAM, "list", what, "--filter", filter});
+    CHECK(done.exit_code == 2);
+    return done.output;
+  };
+  CHECK_THAT(refused("gangs", "colour=red"),
+             Catch::Contains("gangs cannot be filtered by 'colour': there are the keys gang, job, "
+                             "state and size"));
+  CHECK_THAT(refused("gangs", "state"),
+             Catch::Contains("not of the form KEY=VALUE, such as gang=1"));
+  const auto unknown = run({TROUPE_PROGRAM, "list", "things"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.output, Catch::Contains("nodes,actors,tasks,gangs,objects,jobs"));
+}
+
+TEST_CASE("a kind is listed by its singular too, and a misspelt word is told the nearest",
+          "[cli][cluster][list][refusal]") {
+  TestCluster cluster(1);
+  REQUIRE(rows(cluster, "node").size() == 1);
+  CHECK(rows(cluster, "node")[0].at("name") == "w1");
+  CHECK(list(cluster, "gang").output == list(cluster, "gangs").output);
+  const auto refused = [&](const std::string& what, const std::vector<std::string>& more = {}) {
+    const auto done = list(cluster, what, more);
+    CHECK(done.exit_code == 2);
+    return done.output;
+  };
+  CHECK_THAT(refused("actr"), Catch::Contains("there is no list of 'actr', only of ") &&
+                                  Catch::Contains("; did you mean 'actors'?\n"));
+  CHECK_THAT(refused("things"), !Catch::Contains("did you mean"));
+  CHECK_THAT(refused("node", {"--filter", "stat=ready"}),
+             Catch::Contains("nodes cannot be filtered by 'stat'") &&
+                 Catch::Contains("; did you mean 'state'?\n"));
+}
+
+TEST_CASE("objects are listed by node, and single ones said not to be", "[cli][cluster][list]") {
+  TestCluster cluster(1);
+  CHECK(rows(cluster, "objects")[0]["state"] == "never used");
+  CHECK(cluster.run_driver("stored").exit_code == 0);
+  CHECK(eventually([&] { return rows(cluster, "objects")[0]["state"] == "used"; }));
+  CHECK(rows(cluster, "objects")[0]["capacity"].get<std::uint64_t>() > 0);
+  CHECK_THAT(list(cluster, "objects").output,
+             Catch::Contains("Single values are known to their node"));
+}

@@ -1,0 +1,87 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "job_support.hpp"
+#include "support/hosts.hpp"
+
+using namespace troupe::test;
+
+/// What is left of a job once it has ended: nothing that runs.
+
+TEST_CASE("what a job's program has left ends with the program, whatever its session",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto done = job(
+      cluster, {"submit", "--wait", "--name", "leaves", "--env", "MARK_LEFT=1", "--", "sh", "-c",
+                "setsid sleep 300 & setsid sh -c 'sleep 300 & sleep 300' & "
+                "(trap '' TERM HUP; sleep 300) & sleep 0.3; exit 4"});
+  CHECK(done.exit_code == 4);
+  CHECK(processes_with("MARK_LEFT=1").empty());
+  CHECK(state(cluster, "leaves") == "failed with exit code 4");
+}
+
+TEST_CASE("a job that is stopped leaves nothing that runs", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  job(cluster, {"submit", "--name", "stubborn", "--env", "MARK_STOPPED=1", "--", "sh", "-c",
+                "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & "
+                "trap '' TERM; echo begun; while :; do sleep 0.1; done"});
+  CHECK(eventually([] { return processes_with("MARK_STOPPED=1").size() >= 4; },
+                   std::chrono::seconds(20)));
+  const auto stopped = job(cluster, {"stop", "stubborn", "--grace", "0.2"});
+  CHECK(stopped.exit_code == 0);
+  CHECK(processes_with("MARK_STOPPED=1").empty());
+  CHECK(state(cluster, "stubborn") == "stopped");
+}
+
+TEST_CASE("what a stopped job's program has left has the rest of the grace, and no more",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto asked = cluster.folder() + "/asked";
+  const auto ready = cluster.folder() + "/ready";
+  job(cluster, {"submit", "--name", "asks", "--env", "MARK_ASKED=1", "--", "sh", "-c",
+                "setsid sh -c 'trap \"sleep 0.5; touch " + asked + "; exit\" TERM; touch " + ready +
+                    "; while :; do sleep 0.05; done' & sleep 300"});
+  CHECK(eventually([&] { return std::filesystem::exists(ready); }, std::chrono::seconds(20)));
+  CHECK(job(cluster, {"stop", "asks", "--grace", "20"}).exit_code == 0);
+  CHECK(std::filesystem::exists(asked));
+  CHECK(processes_with("MARK_ASKED=1").empty());
+}
+
+TEST_CASE("a job reaps what its program leaves while that runs", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto left = cluster.folder() + "/left";
+  job(cluster, {"submit", "--name", "forks", "--", "sh", "-c",
+                "(setsid sh -c 'echo $$ > " + left + "' &); sleep 300"});
+  CHECK(eventually([&] { return std::filesystem::exists(left); }, std::chrono::seconds(20)));
+  CHECK(eventually([&] {
+    const auto pid = read_line(left);
+    return !pid.empty() && !std::filesystem::exists("/proc/" + pid);
+  }));
+  CHECK(state(cluster, "forks") == "running");
+}
+
+TEST_CASE("a job that has ended keeps one process, and does not count among what still runs",
+          "[launch][cluster]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "1"}, {"MARK_NODE=1"});
+  const auto processes = [] { return processes_with("MARK_NODE=1").size(); };
+  const auto before = processes();
+  for (const auto* name : {"first", "second"})
+    CHECK(job(cluster, {"submit", "--wait", "--name", name, "--", "true"}).exit_code == 0);
+  CHECK(eventually([&] { return processes() == before + 2; }, std::chrono::seconds(60)));
+  CHECK(state(cluster, "first") == "succeeded");
+  CHECK(job(cluster, {"logs", "first"}).exit_code == 0);
+  CHECK(job(cluster, {"forget", "first"}).exit_code == 0);
+  CHECK(eventually([&] { return processes() == before + 1; }, std::chrono::seconds(60)));
+
+  CHECK(job(cluster, {"submit", "--name", "long", "--", "sleep", "300"}).exit_code == 0);
+  const auto stopped = run({TROUPE_PROGRAM, "stop"}, cluster.environment());
+  CHECK(stopped.exit_code == 0);
+  CHECK_THAT(stopped.output, Catch::Contains("ended 1 job: long\n") && !Catch::Contains("second"));
+  CHECK(cluster.worker(0).wait());
+  CHECK(cluster.head().wait());
+}

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+/// `troupe job` as its users have it, for the tests of jobs.
+namespace troupe::test {
+
+inline std::vector<std::string> job_environment(const TestCluster& cluster,
+                                                const std::vector<std::string>& more = {}) {
+  auto environment = cluster.environment();
+  environment.insert(environment.end(), more.begin(), more.end());
+  return environment;
+}
+
+inline std::vector<std::string> job_command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "job"});
+  return arguments;
+}
+
+inline Finished job(const TestCluster& cluster, std::vector<std::string> arguments,
+                    const std::vector<std::string>& more = {}) {
+  return run(job_command(std::move(arguments)), job_environment(cluster, more),
+             std::chrono::seconds(60));
+}
+
+/// A command of which the test does not wait for the end.
+inline Child start_job(const TestCluster& cluster, std::vector<std::string> arguments) {
+  return Child(job_command(std::move(arguments)), job_environment(cluster));
+}
+
+/// A job as `troupe job list --json` has it; null: it is not listed.
+inline nlohmann::json row(const TestCluster& cluster, const std::string& name) {
+  for (const auto& listed : nlohmann::json::parse(job(cluster, {"list", "--json"}).output)) {
+    if (listed.at("job") == name) return listed;
+  }
+  return {};
+}
+
+inline std::string state(const TestCluster& cluster, const std::string& name) {
+  const auto listed = row(cluster, name);
+  return listed.is_null() ? "not listed" : listed.at("state").get<std::string>();
+}
+
+inline bool is_over(const TestCluster& cluster, const std::string& name) {
+  return eventually(
+      [&] {
+        const auto listed = row(cluster, name);
+        return !listed.is_null() && listed.value("is_over", false);
+      },
+      std::chrono::seconds(30));
+}
+
+/// Of a file; 0 where there is none.
+inline int lines_of(const std::string& file) {
+  std::ifstream in(file);
+  return static_cast<int>(
+      std::count(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>(), '\n'));
+}
+
+}  // namespace troupe::test

@@ -1,0 +1,178 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+
+/// `troupe run` on a head and its workers.
+namespace {
+
+Finished run_on(const TestCluster& cluster, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "run", "--address", cluster.address()});
+  return run(std::move(arguments), cluster.environment(), std::chrono::seconds(60));
+}
+
+Child start_on(const TestCluster& cluster, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "run", "--address", cluster.address()});
+  return Child(std::move(arguments), cluster.environment());
+}
+
+}  // namespace
+
+TEST_CASE("ranks of a cluster are spread as they fit, or so many on each node",
+          "[launch][cluster]") {
+  const TestCluster cluster(2);
+  const auto where =
+      "echo rank $RANK node $GROUP_RANK of $GROUP_WORLD_SIZE local $LOCAL_RANK of "
+      "$LOCAL_WORLD_SIZE";
+  const auto packed = run_on(cluster, {"-n", "4", "--", "sh", "-c", where});
+  CHECK(packed.exit_code == 0);
+  CHECK_THAT(packed.output, Catch::Contains("rank 3 node 1 of 2 local 1 of 2"));
+  const auto each = run_on(cluster, {"--per-node", "1", "--", "sh", "-c", where});
+  CHECK_THAT(each.output, Catch::Contains("rank 1 node 1 of 2 local 0 of 1"));
+  const auto two_each =
+      run_on(cluster, {"-n", "4", "--per-node", "2", "--cpus", "0.5", "--", "sh", "-c", where});
+  CHECK_THAT(two_each.output, Catch::Contains("rank 2 node 1 of 2 local 0 of 2"));
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("more ranks than the cluster has room for are refused with what there is",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto done = run_on(cluster, {"-n", "3", "--", "true"});
+  CHECK(done.exit_code == 125);
+  CHECK_THAT(done.output, Catch::Contains("all nodes together hold 2 of the 3 ranks of ") &&
+                              Catch::Contains("cpu") && Catch::Contains(", even when idle"));
+}
+
+TEST_CASE("an elastic gang is as large as fits", "[launch][cluster]") {
+  const TestCluster cluster(2);
+  const auto done = run_on(cluster, {"-n", "2:9", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE"});
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.output, Catch::Contains("[3] 3 of 4\n"));
+}
+
+TEST_CASE("an elastic gang goes on with fewer ranks where a node is lost", "[launch][cluster]") {
+  TestCluster cluster(2);
+  auto child = start_on(cluster, {"-n", "2:4", "--max-restarts", "3", "--", "sh", "-c",
+                                  "echo attempt $TORCHELASTIC_RESTART_COUNT size $WORLD_SIZE; "
+                                  "[ $WORLD_SIZE = 2 ] || exec sleep 60"});
+  child.wait_for_output("[3] attempt 0 size 4");
+  cluster.worker(1).signal(SIGKILL);
+  child.wait_for_output("[1] attempt 1 size 2", std::chrono::seconds(30));
+  const auto status = child.wait(std::chrono::seconds(30));
+  REQUIRE(status);
+  CHECK(*status == 0);
+  CHECK_THAT(child.output(), Catch::Contains("was lost"));
+}
+
+TEST_CASE("a node that is lost is told by its name and address", "[launch][cluster]") {
+  TestCluster cluster(0);
+  for (const auto* name : {"left", "right"}) cluster.add_worker({"--cpus", "1", "--name", name});
+  const auto summary = cluster.folder() + "/summary.json";
+  auto child = start_on(
+      cluster, {"-n", "2", "--summary", summary, "--", "sh", "-c", "echo ready; exec sleep 60"});
+  for (const auto* rank : {"[0] ready", "[1] ready"}) child.wait_for_output(rank);
+  cluster.worker(1).signal(SIGKILL);
+  const auto status = child.wait(std::chrono::seconds(60));
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 1);
+  CHECK_THAT(child.output(), Catch::Contains(" on node right (127.0.0.1) was lost"));
+  const auto failure = nlohmann::json::parse(std::ifstream(summary)).at("failure");
+  CHECK(failure.at("node") == "right");
+  CHECK(failure.at("address") == "127.0.0.1");
+}
+
+TEST_CASE("a run says why its cluster has ended, and which rank was lost", "[launch][cluster]") {
+  TestCluster cluster(1);
+  const auto summary = cluster.folder() + "/summary.json";
+  auto child = start_on(
+      cluster, {"-n", "2", "--summary", summary, "--", "sh", "-c", "echo ready; exec sleep 60"});
+  for (const auto* rank : {"[0] ready", "[1] ready"}) child.wait_for_output(rank);
+  CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
+  const auto status = child.wait(std::chrono::seconds(30));
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 125);
+  CHECK_THAT(child.output(), Catch::Contains("was lost: the cluster was stopped: asked by"));
+  std::ifstream in(summary);
+  const auto told = nlohmann::json::parse(in);
+  CHECK(told.at("status") == 125);
+  CHECK_THAT(told.at("failure").at("why").get<std::string>(),
+             Catch::Contains("the cluster was stopped"));
+  CHECK(cluster.head().wait());
+}
+
+TEST_CASE("a program that leaves its process group is gone with its gang", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto done = run_on(
+      cluster, {"-n", "2", "--", "sh", "-c", "setsid sleep 300 & echo left $!; sleep 0.3; exit 1"});
+  CHECK(done.exit_code == 1);
+  const auto pid = number_after(done.output, "left");
+  CHECK(eventually([pid] { return !is_alive(pid); }));
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("a command that is killed leaves nothing running", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  auto child = start_on(cluster, {"-n", "2", "--", "sh", "-c",
+                                  "trap '' TERM; echo pid $$; while :; do sleep 0.1; done"});
+  child.wait_for_output("[0] pid ");
+  child.wait_for_output("[1] pid ");
+  const auto pid = number_after(child.output(), "[1] pid");
+  child.signal(SIGKILL);
+  child.wait();
+  CHECK(eventually([pid] { return !is_alive(pid); }, std::chrono::seconds(10)));
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("a command that does nothing ends within 0.1 s on a running cluster",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  run_on(cluster, {"-n", "2", "--", "true"});
+#ifdef TROUPE_CHECKS
+  WARN("skipped: 0.1 s is for release; with checks and sanitizers the limit is 1 s");
+  constexpr std::chrono::milliseconds limit{1000};
+#else
+  constexpr std::chrono::milliseconds limit{100};
+#endif
+  // The best of up to 30, as the machine may have other things to do meanwhile.
+  auto best = std::chrono::milliseconds::max();
+  for (int i = 0; i < 30 && best >= limit; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(run_on(cluster, {"-n", "2", "--", "true"}).exit_code == 0);
+    best = std::min(best, std::chrono::duration_cast<std::chrono::milliseconds>(
+                              std::chrono::steady_clock::now() - begun));
+  }
+  INFO("ms: " << best.count());
+  CHECK(best < limit);
+}
+
+TEST_CASE("a folder that is sent is the working directory of all ranks, and gone with the run",
+          "[launch][cluster]") {
+  const TestCluster cluster(2);
+  const auto sent = cluster.folder() + "/sent", where = cluster.folder() + "/where";
+  std::filesystem::create_directories(sent + "/data");
+  std::ofstream(sent + "/data/x") << "here\n";
+  std::ofstream(sent + "/large") << std::string(10'000'000, '#');  // in several pieces
+  const auto done = run_on(
+      cluster, {"-n", "4", "--workdir", sent, "--", "sh", "-c",
+                "cat data/x; wc -c < large; touch left-$RANK; [ $RANK != 0 ] || pwd > " + where});
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  for (const auto* line :
+       {"[0] here\n", "[1] here\n", "[2] here\n", "[3] here\n", "[3] 10000000\n"})
+    CHECK_THAT(done.output, Catch::Contains(line));
+  CHECK_FALSE(std::filesystem::exists(sent + "/left-0"));
+  std::string path;
+  std::getline(std::ifstream(where) >> std::ws, path);
+  CHECK(path != sent);
+  CHECK(eventually([&] { return !std::filesystem::exists(path); }));
+}

@@ -1,0 +1,250 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "support/cluster.hpp"
+
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+/// That `troupe run` ends all that it has started, and when.
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Child start_run(std::vector<std::string> arguments, const std::vector<std::string>& environment = {
+                                                        "TROUPE_ADDRESS=", "TROUPE_TOKEN="}) {
+  arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "run"});
+  return Child(std::move(arguments), environment);
+}
+
+/// Rank 0 ignores SIGTERM, and rank 1 ends with 7 once rank 0 does. -> the time from there to the end of
+/// the run, whose ranks are gone then.
+std::chrono::milliseconds time_to_end(const std::vector<std::string>& options,
+                                      const std::vector<std::string>& environment) {
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments{"-n", "2"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  arguments.insert(arguments.end(),
+                   {"--", "sh", "-c",
+                    "if [ $RANK = 0 ]; then trap '' TERM; echo pid $$; touch $0/ready; "
+                    "while :; do sleep 0.05; done; fi; "
+                    "until [ -e $0/ready ]; do sleep 0.02; done; echo fails; exit 7",
+                    folder.path()});
+  auto child = start_run(std::move(arguments), environment);
+  child.wait_for_output("[1] fails", 30s);
+  const auto begun = Clock::now();
+  const auto status = child.wait(60s);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun);
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 7);
+  CHECK_FALSE(is_alive(number_after(child.output(), "[0] pid")));
+  return took;
+}
+
+/// A machine that does other things may be slow once: the fastest of three.
+template <class Measure>
+void check_two_seconds(Measure measure) {
+#ifdef TROUPE_CHECKS  // under sanitizers, whose processes take long to end
+  constexpr auto limit = 6s;
+#else
+  constexpr auto limit = 2s;
+#endif
+  auto best = std::chrono::milliseconds::max();
+  for (int i = 0; i < 3 && best >= limit; ++i) best = std::min(best, measure());
+  INFO("ms: " << best.count());
+  CHECK(best < limit);
+}
+
+/// For a shell: starts a process in a session of its own, which writes its id into the file `$left`.
+constexpr const char* kLeave =
+    "setsid sh -c 'echo $$ > $0.new; mv $0.new $0; exec sleep 300' $left & "
+    "until [ -s $left ]; do sleep 0.02; done; ";
+
+/// For a shell: rank 0 fails at once, and rank 1 ends only when it is killed.
+constexpr const char* kFailsAndWaits =
+    "if [ $RANK = 0 ]; then until [ -e $ready ]; do sleep 0.02; done; exit 3; fi; "
+    "trap 'echo told' TERM; touch $ready; while :; do sleep 0.05; done";
+
+/// What `--summary` says of who ended the run.
+std::string stopped_by(const std::string& summary) {
+  std::ifstream in(summary);
+  return nlohmann::json::parse(in).at("stopped_by").get<std::string>();
+}
+
+pid_t number_in(const std::string& file) {
+  pid_t number = 0;
+  std::ifstream(file) >> number;
+  INFO(file);
+  REQUIRE(number > 0);
+  return number;
+}
+
+}  // namespace
+
+TEST_CASE("the others end within two seconds, though one ignores SIGTERM", "[launch]") {
+  check_two_seconds([] { return time_to_end({}, {"TROUPE_ADDRESS=", "TROUPE_TOKEN="}); });
+}
+
+TEST_CASE("the others end within two seconds on other nodes too", "[launch][cluster]") {
+  const TestCluster cluster(2);
+  check_two_seconds([&] {
+    return time_to_end({"--address", cluster.address(), "--strategy", "strict-spread"},
+                       cluster.environment());
+  });
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("an output file at the limit of file sizes ends the ranks as a full disk does",
+          "[launch]") {
+  const TemporaryFolder folder;
+  auto child = Child({"sh", "-c",
+                      "ulimit -S -f 100; exec \"$0\" run -n 2 -- yes > "
+                      "\"$1/output\"",
+                      TROUPE_PROGRAM, folder.path()},
+                     {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
+  const auto status = child.wait(60s);
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WIFEXITED(*status));
+  CHECK(WEXITSTATUS(*status) == 125);
+  CHECK_THAT(child.output(), Catch::Contains("a standard output that cannot be written"));
+}
+
+TEST_CASE("Ctrl-C while a folder is packed ends the run and what packs it", "[launch]") {
+  const TemporaryFolder folder;
+  const auto tar = folder.path() + "/tar", sent = folder.path() + "/sent";
+  const auto summary = folder.path() + "/summary.json";
+  std::filesystem::create_directory(sent);
+  std::ofstream(tar) << "#!/bin/sh\necho tar $$ > " << folder.path() << "/packs\nexec sleep 300\n";
+  std::filesystem::permissions(tar, std::filesystem::perms::owner_all);
+  auto child =
+      start_run({"--workdir", sent, "--summary", summary, "--", "true"},
+                {"TROUPE_ADDRESS=", "TROUPE_TOKEN=", "PATH=" + folder.path() + ":/usr/bin:/bin"});
+  std::string packs;
+  REQUIRE(eventually(
+      [&] {
+        std::getline(std::ifstream(folder.path() + "/packs"), packs);
+        return !packs.empty();
+      },
+      30s));
+  const auto pid = number_after(packs, "tar");
+  CHECK(is_alive(pid));
+  child.signal(SIGINT);
+  const auto status = child.wait(30s);
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 130);
+  CHECK_THAT(child.output(), Catch::Contains("SIGINT ended all ranks") &&
+                                 Catch::Contains("before one was started"));
+  CHECK_FALSE(is_alive(pid));
+  CHECK(stopped_by(summary) == "SIGINT");
+}
+
+TEST_CASE("a limit that has ended a rank is told with it", "[launch]") {
+  auto child = start_run({"--", "sh", "-c", "ulimit -c 0; ulimit -S -t 1; while :; do :; done"});
+  const auto status = child.wait(60s);
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 128 + SIGXCPU);
+  CHECK_THAT(child.output(), Catch::Contains("CPU time limit exceeded): it reached its limit of 1 "
+                                             "s of CPU time (ulimit -t)"));
+}
+
+TEST_CASE("a second Ctrl-C ends the ranks at once", "[launch]") {
+  auto child = start_run({"-n", "2", "--grace", "600", "--", "sh", "-c",
+                          "trap 'echo told' TERM; echo pid $$; while :; do sleep 0.05; done"});
+  for (const auto* rank : {"[0] pid ", "[1] pid "}) child.wait_for_output(rank);
+  child.signal(SIGINT);
+  for (const auto* rank : {"[0] told", "[1] told"}) child.wait_for_output(rank);
+  child.signal(SIGINT);
+  const auto status = child.wait(20s);
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 130);
+  CHECK_THAT(child.output(), Catch::Contains("SIGINT ended all ranks"));
+  for (const auto* rank : {"[0] pid", "[1] pid"})
+    CHECK_FALSE(is_alive(number_after(child.output(), rank)));
+}
+
+TEST_CASE("a signal before a restart is what has ended the run, not the failure", "[launch]") {
+  const TemporaryFolder folder;
+  const auto summary = folder.path() + "/summary.json";
+  auto child =
+      start_run({"-n", "2", "--max-restarts", "1000000", "--grace", "600", "--summary", summary,
+                 "--env", "ready=" + folder.path() + "/ready", "--", "sh", "-c", kFailsAndWaits});
+  child.wait_for_output("[1] told", 30s);
+  std::optional<int> status;
+  // The second ends rank 1; two at once may be one. One that comes as the program leaves would kill it.
+  const std::string last = "SIGINT ended all ranks";
+  for (int i = 0; i < 100 && !status && child.output().find(last) == std::string::npos; ++i) {
+    child.signal(SIGINT);
+    status = child.wait(200ms);
+  }
+  if (!status) status = child.wait(30s);
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 130);
+  CHECK(stopped_by(summary) == "SIGINT");
+  CHECK_THAT(child.output(), Catch::Contains(last));
+}
+
+TEST_CASE("a timeout before a restart is what has ended the run, not the failure", "[launch]") {
+  const TemporaryFolder folder;
+  const auto summary = folder.path() + "/summary.json";
+  auto child = start_run({"-n", "2", "--max-restarts", "1000000", "--timeout", "1", "--grace", "2",
+                          "--summary", summary, "--env", "ready=" + folder.path() + "/ready", "--",
+                          "sh", "-c", kFailsAndWaits});
+  const auto status = child.wait(60s);
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 124);
+  CHECK(stopped_by(summary) == "--timeout");
+}
+
+TEST_CASE("a program that leaves its process group is gone after a good end", "[launch]") {
+  const TemporaryFolder folder;
+  auto child = start_run({"-n", "2", "--env", "FOLDER=" + folder.path(), "--", "sh", "-c",
+                          "left=$FOLDER/$RANK; " + std::string(kLeave) + "exit 0"});
+  CHECK(child.wait(30s) == 0);
+  for (const auto* rank : {"/0", "/1"}) {
+    const auto pid = number_in(folder.path() + rank);
+    CHECK(eventually([pid] { return !is_alive(pid); }));
+  }
+}
+
+TEST_CASE("a program that leaves its process group is gone after SIGINT", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto file = cluster.folder() + "/left";
+  auto child = start_run({"--address", cluster.address(), "--env", "left=" + file, "--", "sh", "-c",
+                          std::string(kLeave) + "echo ready; while :; do sleep 0.05; done"},
+                         cluster.environment());
+  child.wait_for_output("[0] ready", 30s);
+  const auto pid = number_in(file);
+  CHECK(is_alive(pid));
+  child.signal(SIGINT);
+  const auto status = child.wait(30s);
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 130);
+  CHECK(eventually([pid] { return !is_alive(pid); }));
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("a program that leaves its process group is gone after a restart", "[launch]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() + "/left";
+  // The second attempt waits, 20 s at most, until what the first has left is gone.
+  auto child = start_run({"--max-restarts", "1", "--env", "left=" + file, "--", "sh", "-c",
+                          "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then " + std::string(kLeave) +
+                              "exit 3; fi; i=0; while kill -0 $(cat $left) 2> /dev/null; do "
+                              "i=$((i+1)); [ $i -lt 400 ] || exit 4; sleep 0.05; done; echo gone"});
+  const auto status = child.wait(60s);
+  INFO(child.output());
+  REQUIRE(status);
+  CHECK(*status == 0);
+  CHECK_THAT(child.output(), Catch::Contains("restart 1 of 1") && Catch::Contains("[0] gone\n"));
+  CHECK_FALSE(is_alive(number_in(file)));
+}

@@ -1,0 +1,10 @@
+// refused: a std::function cannot travel
+#include <functional>
+
+#include <troupe/troupe.hpp>
+
+int call(const std::function<int(int)>& function) { return function(1); }
+
+int main() {
+  return troupe::task<call>([](int x) { return x; }).get();
+}

@@ -1,0 +1,58 @@
+#include "gangs/rank_context.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <catch2/catch.hpp>
+#include <troupe/errors.hpp>
+
+#include "../../support/id_literals.hpp"
+
+namespace rank_context_test {
+
+using namespace troupe;
+using namespace troupe::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Rank 1 of two, whose rank 0 answers each request with `answer` before the request returns.
+std::unique_ptr<RankContext> rank_that_is_answered(Outcome answer) {
+  const auto place = std::make_shared<const Address>();
+  return std::make_unique<RankContext>(
+      1_gang, 1, std::vector<RankContext::Place>{{.process = place}, {.process = place}},
+      [answer = std::move(answer)](const RendezvousRequest&,
+                                   const std::function<void(Outcome)>& done) { done(answer); });
+}
+
+}  // namespace
+
+TEST_CASE("a wait whose time was over on rank 0 first has timed out", "[runtime][gang]") {
+  RendezvousTable table;
+  std::optional<Outcome> dropped;
+  const RendezvousRequest get{.key = "key", .timeout = 5ms};
+  const RendezvousTable::TimePoint now{};
+  table.ask(
+      1_gang, get, [&](Outcome outcome) { dropped = std::move(outcome); }, now);
+  table.ask(
+      1_gang, get, [](const Outcome&) {}, now + 6ms);
+  REQUIRE(dropped);
+  CHECK_THROWS_WITH(rank_that_is_answered(*dropped)->get("key", 5ms),
+                    "rank 1 waited 5 ms for rendezvous key 'key', which no rank has set");
+
+  // The kind says what it is, and the text is for people.
+  auto failure = std::get<Failure>(*dropped);
+  failure.message = "said in other words";
+  CHECK_THROWS_AS(rank_that_is_answered(failure)->get("key", 5ms), TimedOut);
+  CHECK_THROWS_AS(rank_that_is_answered(failure)->await("key", 1, 5ms), TimedOut);
+  auto same_words = std::get<Failure>(*dropped);
+  same_words.kind = Failure::Kind::Refused;
+  CHECK_THROWS_AS(rank_that_is_answered(same_words)->get("key", 5ms), Refused);
+  const Failure refusal{.kind = Failure::Kind::Refused, .message = "it holds too many keys"};
+  CHECK_THROWS_AS(rank_that_is_answered(refusal)->get("key", 5ms), Refused);
+}
+
+}  // namespace rank_context_test

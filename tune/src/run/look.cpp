@@ -1,0 +1,209 @@
+#include <troupe/tune/detail/look.hpp>
+
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <troupe/tune/detail/checks.hpp>
+
+#include "experiment/journal.hpp"
+#include "experiment/recorded.hpp"
+#include "output/html/html_report.hpp"
+#include "output/render.hpp"
+#include "output/report_files.hpp"
+#include "output/run_folder.hpp"
+#include "run/prepare.hpp"
+#include "run/snapshot.hpp"
+#include "run/sweep_words.hpp"
+#include "text/json.hpp"
+
+namespace troupe::tune::detail {
+namespace {
+
+constexpr std::size_t kWidth = 160;
+
+std::filesystem::path folder_of(const Plan& plan, const std::filesystem::path& folder) {
+  if (!folder.empty()) return std::filesystem::absolute(folder);
+  const auto storage = std::filesystem::absolute(plan.storage);
+  const auto last = last_run(storage).folder;
+  if (last.empty())
+    throw std::runtime_error(fmt::format("there is no run in {} yet", storage.string()));
+  return last;
+}
+
+/// The run's events, of which a snapshot may have the first ones.
+class Replayed {
+ public:
+  Replayed(Experiment& experiment, const std::filesystem::path& folder, const EarlierRun& earlier,
+           const std::function<void(const Event&)>& coming = {})
+      : experiment_(experiment) {
+    Snapshot known;
+    if (!earlier.snapshot.empty()) known = snapshot_in(folder, earlier.snapshot);
+    if (!known.experiment.empty()) {
+      experiment.load(known.experiment);
+      record_.load(known.record);
+      now_ = known.now;
+    }
+    apply_events(
+        earlier.journal, experiment,
+        [this](const Event& event, const Trial* trial) {
+          record_.see(event, trial);
+          now_ = event.now;
+        },
+        known.events, coming);
+  }
+
+  bool is_over() const { return tune::is_over(experiment_, overview_of(experiment_, now_, 0)); }
+
+  /// `holder`: who runs it; empty: nobody. `resume_command`: of `troupe tune`; empty: none.
+  RunLook look(const SearchSpace& space, const std::filesystem::path& folder,
+               const std::string& holder, const std::string& resume_command,
+               std::size_t most_rows) const {
+    auto overview = overview_of(experiment_, now_, most_rows);
+    overview.folder = folder.string();
+    overview.resume_command = resume_command;
+    overview.is_abandoned = holder.empty();
+    const auto title = folder.parent_path().filename() / folder.filename();
+    RunLook seen{.outcome = outcome_of(experiment_, now_),
+                 .is_over = tune::is_over(experiment_, overview),
+                 .holder = holder,
+                 .resume_command = resume_command,
+                 .table = render_table(overview, {.width = kWidth}),
+                 .summary = summary_text(experiment_, now_, overview.is_abandoned),
+                 .report = html_report(experiment_, space, record_, title.string(), now_,
+                                       overview.is_abandoned)};
+    seen.outcome.summary = render_summary(overview, {});
+    seen.outcome.folder = folder;
+    return seen;
+  }
+
+ private:
+  Experiment& experiment_;
+  RunRecord record_;
+  Seconds now_{0};
+};
+
+[[noreturn]] void raise_damaged(const std::filesystem::path& folder, const DamagedLine& damaged) {
+  throw std::runtime_error(fmt::format("{}: line {} of its journal is damaged: {}", folder.string(),
+                                       damaged.number(), damaged.text()));
+}
+
+void require_same_search(const Experiment& experiment, const EarlierRun& earlier) {
+  const auto header =
+      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  if (!has_more_trials(earlier.journal, header)) check_header(earlier.journal, header);
+}
+
+/// Returns what `see` does with the run in `folder`, once its events are applied.
+template <class See>
+auto see_run(const Plan& plan, const std::filesystem::path& folder, See see) {
+  const auto prepared = prepare(plan, true);
+  try {
+    const auto earlier = read_earlier(folder);
+    require_same_search(*prepared.experiment, earlier);
+    return see(Replayed(*prepared.experiment, folder, earlier), prepared.plan);
+  } catch (const DamagedLine& damaged) {
+    raise_damaged(folder, damaged);
+  } catch (const std::invalid_argument& refused) {
+    throw std::invalid_argument(
+        fmt::format("{} is a run of another search: {}", folder.string(), refused.what()));
+  } catch (const Json::exception& broken) {
+    throw std::runtime_error(
+        fmt::format("{} has a snapshot that cannot be read: {}", folder.string(), broken.what()));
+  }
+}
+
+}  // namespace
+
+RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows) {
+  return with_words_of(plan, [&] {
+    const auto found = folder_of(plan, folder);
+    // Asked before: what a driver writes until its end is read then.
+    const auto holder = holder_of(found);
+    return see_run(plan, found, [&](const Replayed& run, const Plan& prepared) {
+      return run.look(prepared.space, found, holder,
+                      resume_command(prepared.sweep_file, prepared.storage, found), most_rows);
+    });
+  });
+}
+
+namespace {
+
+/// What a summary.json says; null: there is none, or it cannot be read.
+Json json_in(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return Json::parse(in, nullptr, false);
+}
+
+std::vector<RungSummary> rungs_in(const Json& summary) {
+  std::vector<RungSummary> rungs;
+  for (const auto& each : summary.value("rungs", Json::array())) {
+    RungSummary rung{.bracket = each.at("bracket").get<int>(),
+                     .rung = each.at("rung").get<int>(),
+                     .t = each.at("t").get<std::int64_t>(),
+                     .reached = each.at("judged").get<std::size_t>(),
+                     .stopped = each.at("stopped").get<std::size_t>(),
+                     .not_finite = each.at("not_finite").get<std::size_t>()};
+    if (!each.at("cutoff").is_null()) rung.cutoff = number_from(each.at("cutoff"));
+    rungs.push_back(rung);
+  }
+  return rungs;
+}
+
+/// Whether the run ended with these trials. A search that makes fewer than it may (points that come to
+/// the same, a condition) says so in its summary alone; one that was taken up again has begun more.
+bool has_ended_with(const Json& summary, const std::vector<Trial>& trials) {
+  return summary.contains("ended_early") && summary.at("ended_early").is_null() &&
+         summary.at("trials").size() == trials.size();
+}
+
+RunLook look_at_recorded(const std::filesystem::path& folder, const std::string& holder,
+                         std::size_t most_rows) {
+  const bool is_sweep = std::filesystem::exists(folder / "program.json");
+  auto summary = json_in(folder / "summary.json");
+  if (!summary.is_object() || !holder.empty()) summary = Json::object();
+  const auto params = json_in(folder / "params.json");
+  const auto earlier = read_earlier(folder);
+  if (earlier.journal.find('\n') == std::string::npos)
+    throw std::invalid_argument("its journal is empty: it has not begun, or was emptied");
+  const auto recorded = recorded_experiment(earlier.journal, is_sweep, rungs_in(summary));
+  const Replayed run(*recorded.experiment, folder, earlier, recorded.coming);
+  const auto& trials = recorded.experiment->trials();
+  if (has_ended_with(summary, trials)) *recorded.trials = trials.size();
+  const auto space = params.is_object() ? params.value("space", Json::object()) : Json::object();
+  return run.look(recorded_space(space, trials), folder, holder,
+                  is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
+                  most_rows);
+}
+
+}  // namespace
+
+RunLook look_at_folder(const std::filesystem::path& given, std::size_t most_rows) {
+  auto named = std::filesystem::absolute(given).lexically_normal();
+  if (!named.has_filename()) named = named.parent_path();  // "runs/"
+  const auto folder = run_in(named);
+  const auto holder = holder_of(folder);
+  try {
+    return look_at_recorded(folder, holder, most_rows);
+  } catch (const DamagedLine& damaged) {
+    raise_damaged(folder, damaged);
+  } catch (const std::invalid_argument& refused) {
+    throw std::runtime_error(
+        fmt::format("{} cannot be shown: {}", folder.string(), refused.what()));
+  } catch (const Json::exception& broken) {
+    throw std::runtime_error(
+        fmt::format("{} has a file that cannot be read: {}", folder.string(), broken.what()));
+  }
+}
+
+bool is_abandoned(const Plan& plan, const std::filesystem::path& folder) {
+  if (!holder_of(folder).empty()) return false;
+  return with_words_of(plan, [&] {
+    return see_run(plan, folder, [](const Replayed& run, const Plan&) { return !run.is_over(); });
+  });
+}
+
+}  // namespace troupe::tune::detail
