@@ -73,9 +73,8 @@ TEST_CASE(
   CHECK(eventually([&] { return !is_alive(actor); }, left()));
   CHECK(near.wait());
   const auto free = [&] {
-    const auto status = nlohmann::json::parse(
-        run(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment)
-            .output);
+    const auto status = nlohmann::json::parse(printed_by(
+        scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment));
     return status["nodes"].size() == 1 && status["nodes"][0]["free"] == status["nodes"][0]["total"];
   };
   CHECK(eventually(free));

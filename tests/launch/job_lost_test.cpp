@@ -244,10 +244,9 @@ Finished job_on_first(const Scene& scene, std::vector<std::string> arguments) {
 }
 
 std::string state_on_first(const Scene& scene, const std::string& name) {
-  const auto listed = job_on_first(scene, {"list", "--json"});
-  INFO(listed.output);
-  REQUIRE(listed.exit_code == 0);
-  for (const auto& one : json::parse(listed.output)) {
+  const auto listed = printed_by(scene.hosts.on_first({TROUPE_PROGRAM, "job", "list", "--json"}),
+                                 scene.near_environment);
+  for (const auto& one : json::parse(listed)) {
     if (one.at("job") == name) return one.at("state").get<std::string>();
   }
   return "not listed";
@@ -285,9 +284,9 @@ TEST_CASE("a job runs on where the link to the host that submitted it is cut",
   // The head misses them within 20 s; the job is to outlast that.
   CHECK(eventually(
       [&] {
-        const auto status =
-            run(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}), scene.near_environment);
-        const auto jobs = json::parse(status.output).at("jobs");
+        const auto status = printed_by(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}),
+                                       scene.near_environment);
+        const auto jobs = json::parse(status).at("jobs");
         return std::ranges::none_of(jobs,
                                     [](const json& one) { return one.at("name") == "troupe job"; });
       },

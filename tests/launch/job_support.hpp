@@ -40,7 +40,8 @@ inline Child start_job(const TestCluster& cluster, std::vector<std::string> argu
 
 /// A job as `troupe job list --json` has it; null: it is not listed.
 inline nlohmann::json row(const TestCluster& cluster, const std::string& name) {
-  for (const auto& listed : nlohmann::json::parse(job(cluster, {"list", "--json"}).output)) {
+  const auto all = printed_by(job_command({"list", "--json"}), job_environment(cluster, {}));
+  for (const auto& listed : nlohmann::json::parse(all)) {
     if (listed.at("job") == name) return listed;
   }
   return {};

@@ -27,8 +27,8 @@ struct Examined {
 };
 
 Examined examine(std::vector<std::string> command, const std::vector<std::string>& environment) {
-  const auto done = run(std::move(command), environment);
-  INFO(done.output);
+  const auto done = run(std::move(command), environment, kGuard, Streams::Apart);
+  INFO(done.output << done.errors);
   return {done.exit_code, json::parse(done.output)};
 }
 
@@ -199,10 +199,12 @@ TEST_CASE("the doctor tells a head of Troupe on the port from another program",
   TestCluster cluster(0);
   Child beside({TROUPE_PROGRAM, "head", "--no-node", "--state-dir", cluster.folder() + "/beside"},
                {"XDG_STATE_HOME=" + cluster.folder(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
-  if (!eventually([&] {
-        return !beside.wait(std::chrono::milliseconds(20)) &&
-               beside.output().find("token file:") != std::string::npos;
-      })) {
+  if (!eventually(
+          [&] {
+            return !beside.wait(std::chrono::milliseconds(20)) &&
+                   beside.output().find("token file:") != std::string::npos;
+          },
+          std::chrono::seconds(20))) {
     WARN("skipped: something listens on port 7420 already");
     return;
   }

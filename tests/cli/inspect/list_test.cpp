@@ -8,19 +8,21 @@ using nlohmann::json;
 
 namespace {
 
-Finished list(const TestCluster& cluster, const std::string& what,
-              const std::vector<std::string>& more = {}) {
+std::vector<std::string> list_command(const std::string& what,
+                                      const std::vector<std::string>& more) {
   std::vector<std::string> arguments{TROUPE_PROGRAM, "list", what};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run(std::move(arguments), cluster.environment());
+  return arguments;
+}
+
+Finished list(const TestCluster& cluster, const std::string& what,
+              const std::vector<std::string>& more = {}) {
+  return run(list_command(what, more), cluster.environment());
 }
 
 json rows(const TestCluster& cluster, const std::string& what, std::vector<std::string> more = {}) {
   more.emplace_back("--json");
-  const auto listed = list(cluster, what, more);
-  INFO(listed.output);
-  REQUIRE(listed.exit_code == 0);
-  return json::parse(listed.output);
+  return json::parse(printed_by(list_command(what, more), cluster.environment()));
 }
 
 /// Two CPUs, which two actors hold; a task, an actor and a gang wait for them.

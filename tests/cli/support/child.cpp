@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <sstream>
 
@@ -40,9 +41,11 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
-  int ends[2];
+Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment,
+             Streams streams) {
+  int ends[2], error_ends[2] = {-1, -1};
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  if (streams == Streams::Apart) REQUIRE(pipe2(error_ends, O_CLOEXEC) == 0);
   auto variables = merged_environment(environment);
   auto argv = pointers(arguments);
   auto envp = pointers(variables);
@@ -51,26 +54,35 @@ Child::Child(std::vector<std::string> arguments, const std::vector<std::string>&
   if (pid_ == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(ends[1], 1);
-    dup2(ends[1], 2);
+    dup2(streams == Streams::Apart ? error_ends[1] : ends[1], 2);
     execvpe(argv[0], argv.data(), envp.data());
     _exit(127);
   }
   close(ends[1]);
   pipe_ = ends[0];
+  if (streams == Streams::Apart) close(error_ends[1]);
+  error_pipe_ = error_ends[0];
 }
 
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pipe_(std::exchange(other.pipe_, -1)),
+      error_pipe_(std::exchange(other.error_pipe_, -1)),
       status_(other.status_),
-      output_(std::move(other.output_)) {}
+      output_(std::move(other.output_)),
+      error_output_(std::move(other.error_output_)) {}
 
 Child::~Child() {
   if (pid_ > 0 && !status_) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  if (pipe_ >= 0) close(pipe_);
+  read_rest();
+  for (const int pipe : {pipe_, error_pipe_})
+    if (pipe >= 0) close(pipe);
+  // A test that failed for that shows it, whatever it looked for (tests/gate/run_ctest.py).
+  const auto report = (output_ + error_output_).find("Sanitizer: ");
+  if (report != std::string::npos) std::cerr << output_ << error_output_;
 }
 
 pid_t Child::agent() const {
@@ -82,14 +94,35 @@ pid_t Child::agent() const {
 
 void Child::signal(int number) const { REQUIRE(kill(pid_, number) == 0); }
 
-bool Child::read_some(std::chrono::milliseconds timeout) {
-  pollfd wait{.fd = pipe_, .events = POLLIN, .revents = 0};
-  if (poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return true;
+namespace {
+
+/// Once it has ended, it is closed and -1.
+void read_from(int& pipe, std::string& into) {
   char buffer[4096];
-  const auto got = read(pipe_, buffer, sizeof buffer);
-  if (got <= 0) return false;
-  output_.append(buffer, static_cast<std::size_t>(got));
-  return true;
+  const auto got = read(pipe, buffer, sizeof buffer);
+  if (got <= 0) {
+    close(std::exchange(pipe, -1));
+  } else {
+    into.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace
+
+bool Child::read_some(std::chrono::milliseconds timeout) {
+  if (pipe_ < 0 && error_pipe_ < 0) return false;
+  pollfd waits[2]{{.fd = pipe_, .events = POLLIN, .revents = 0},  // poll() passes over a -1
+                  {.fd = error_pipe_, .events = POLLIN, .revents = 0}};
+  if (poll(waits, 2, static_cast<int>(timeout.count())) <= 0) return true;
+  if (waits[0].revents != 0) read_from(pipe_, output_);
+  if (waits[1].revents != 0) read_from(error_pipe_, error_output_);
+  return pipe_ >= 0 || error_pipe_ >= 0;
+}
+
+void Child::read_rest() {
+  const auto read = [this] { return output_.size() + error_output_.size(); };
+  for (auto before = read(); read_some(std::chrono::milliseconds(0)) && read() != before;)
+    before = read();
 }
 
 void Child::wait_for_output(const std::string& text, std::chrono::milliseconds timeout) {
@@ -108,22 +141,27 @@ std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
   }
-  if (status_) {
-    const auto before = [this] { return output_.size(); };
-    for (auto size = before(); read_some(std::chrono::milliseconds(0)) && before() != size;)
-      size = before();
-  }
+  if (status_) read_rest();
   return status_;
 }
 
 Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment,
-             std::chrono::milliseconds timeout) {
+             std::chrono::milliseconds timeout, Streams streams) {
   const auto name = arguments.front();
-  Child child(std::move(arguments), environment);
+  Child child(std::move(arguments), environment, streams);
   const auto status = child.wait(timeout);
-  INFO(name << " printed:\n" << child.output());
+  INFO(name << " printed:\n" << child.output() << child.errors());
   REQUIRE(status);
-  return {WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status), child.output()};
+  return {WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status), child.output(),
+          child.errors()};
+}
+
+std::string printed_by(std::vector<std::string> arguments,
+                       const std::vector<std::string>& environment, int exit_code) {
+  const auto finished = run(std::move(arguments), environment, kGuard, Streams::Apart);
+  INFO(finished.output << finished.errors);
+  REQUIRE(finished.exit_code == exit_code);
+  return finished.output;
 }
 
 void pause_briefly() { poll(nullptr, 0, 5); }

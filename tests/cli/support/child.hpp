@@ -11,13 +11,22 @@
 
 namespace troupe::test {
 
-/// A program that a test has started, with its standard output and error in one pipe. Killed at the
-/// end, if it still runs.
+/// How long a test waits for what must come: a test that passes never waits so long, however slow
+/// the machine is.
+constexpr auto kGuard = std::chrono::seconds(60);
+
+/// Where a program's standard error goes: into its output, in the order in which both were written,
+/// or apart from it. What is parsed is read apart: on a slow machine a program says on standard
+/// error that it tries again.
+enum class Streams { Together, Apart };
+
+/// A program that a test has started. Killed at the end, if it still runs.
 class Child {
  public:
   /// `environment`: "NAME=value", in place of this process's namesakes.
   explicit Child(std::vector<std::string> arguments,
-                 const std::vector<std::string>& environment = {});
+                 const std::vector<std::string>& environment = {},
+                 Streams streams = Streams::Together);
   ~Child();
   Child(Child&& other) noexcept;
   Child(const Child&) = delete;
@@ -28,30 +37,39 @@ class Child {
   void signal(int number) const;
   /// Reads until `text` has been printed; fails the test with all of the output where it is not in
   /// time.
-  void wait_for_output(const std::string& text,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(10));
+  void wait_for_output(const std::string& text, std::chrono::milliseconds timeout = kGuard);
   /// The status as waitpid gives it, or nothing where it still runs then. Reads the output
   /// meanwhile.
-  std::optional<int> wait(std::chrono::milliseconds timeout = std::chrono::seconds(20));
+  std::optional<int> wait(std::chrono::milliseconds timeout = kGuard);
   /// What it has printed so far.
   const std::string& output() const { return output_; }
+  /// With Streams::Apart: on standard error.
+  const std::string& errors() const { return error_output_; }
 
  private:
+  /// Waits until something has been printed or a pipe has ended. False once all have ended.
   bool read_some(std::chrono::milliseconds timeout);
+  void read_rest();  // what has been printed by now
 
   pid_t pid_ = -1;
-  int pipe_ = -1;
+  int pipe_ = -1, error_pipe_ = -1;  // -1: there is none, or it has ended
   std::optional<int> status_;
-  std::string output_;
+  std::string output_, error_output_;
 };
 
 /// Runs it to its end: exit code (128 + signal where one ended it) and output.
 struct Finished {
   int exit_code = 0;
   std::string output;
+  std::string errors;  ///< with Streams::Apart
 };
 Finished run(std::vector<std::string> arguments, const std::vector<std::string>& environment = {},
-             std::chrono::milliseconds timeout = std::chrono::seconds(20));
+             std::chrono::milliseconds timeout = kGuard, Streams streams = Streams::Together);
+
+/// What it prints on standard output; fails the test, with what it prints on standard error, where
+/// its exit code is another one.
+std::string printed_by(std::vector<std::string> arguments,
+                       const std::vector<std::string>& environment = {}, int exit_code = 0);
 
 /// The number that stands behind this word in it; fails the test where there is none.
 int number_after(const std::string& output, const std::string& word);
@@ -60,7 +78,7 @@ void pause_briefly();  ///< between two looks at something that changes by itsel
 
 /// Polls `done` every few milliseconds until it is true, or the time is over; -> done().
 template <class Done>
-bool eventually(Done done, std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
+bool eventually(Done done, std::chrono::milliseconds timeout = kGuard) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return done();

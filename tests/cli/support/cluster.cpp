@@ -54,10 +54,7 @@ Finished TestCluster::run_driver(const std::string& what) const {
 }
 
 std::string TestCluster::status() const {
-  const auto answer = run({TROUPE_PROGRAM, "status", "--json"}, environment());
-  INFO(answer.output);
-  REQUIRE(answer.exit_code == 0);
-  return answer.output;
+  return printed_by({TROUPE_PROGRAM, "status", "--json"}, environment());
 }
 
 bool TestCluster::all_is_free() const {

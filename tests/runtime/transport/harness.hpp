@@ -26,7 +26,7 @@ struct Loop {
   asio::io_context context{1};
 
   /// Runs until the condition holds; false where `most` has passed before.
-  bool until(const std::function<bool()>& condition, std::chrono::milliseconds most = 20s) {
+  bool until(const std::function<bool()>& condition, std::chrono::milliseconds most = 60s) {
     const auto deadline = std::chrono::steady_clock::now() + most;
     while (!condition()) {
       const auto left = deadline - std::chrono::steady_clock::now();
