@@ -64,11 +64,13 @@ endfunction()
 #   [DEPENDENCIES <targets>...]
 #   [INTERNALS <modules>...]    further modules whose private headers the tests use
 #   [LABELS <labels>...]        besides the module's name
-#   [TIMEOUT <seconds>]         of one TEST_CASE; 120 if not said
+#   [TIMEOUT <seconds>]         of one TEST_CASE; 600 if not said, which ends what hangs, also on a slow machine
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
 #   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
 #   [OPTIMISED]                 its own code computes for seconds
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
+# The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
+# others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
@@ -80,7 +82,7 @@ function(troupe_tests module)
     set(arg_NAME ${module})
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 600)
   endif()
 
   set(target test_${arg_NAME})

@@ -3,40 +3,58 @@ cmake_minimum_required(VERSION 3.24)
 # Run after a test executable was linked: asks it for its TEST_CASEs and writes a ctest test for each.
 # In: EXECUTABLE, PREFIX of the ctest names, LABELS, PROPERTIES, ENVIRONMENT, OUTPUT.
 
-execute_process(
-  COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${EXECUTABLE} --list-test-names-only
-  OUTPUT_VARIABLE names ERROR_VARIABLE errors RESULT_VARIABLE count TIMEOUT 60)
-# Catch2's exit code is the number of tests (modulo 256), so it says nothing about success.
-if("${names}" STREQUAL "")
-  message(FATAL_ERROR "${EXECUTABLE} lists no tests (exit code ${count}): ${errors}")
-endif()
-
-# What means something inside a list of CMake stands aside while the lines are one.
+# list_names(<variable> [<tag>]): the names of the TEST_CASEs that have this tag. What means something inside a list of
+# CMake stands aside meanwhile.
 string(ASCII 1 semicolon)
 string(ASCII 2 opening)
 string(ASCII 3 closing)
-string(REPLACE ";" "${semicolon}" names "${names}")
-string(REPLACE "[" "${opening}" names "${names}")
-string(REPLACE "]" "${closing}" names "${names}")
-string(REGEX REPLACE "[\r\n]+" ";" names "${names}")
+function(list_names variable)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 ${EXECUTABLE} --list-test-names-only ${ARGN}
+    OUTPUT_VARIABLE names ERROR_VARIABLE errors RESULT_VARIABLE said TIMEOUT 300)
+  string(REPLACE ";" "${semicolon}" names "${names}")
+  string(REPLACE "[" "${opening}" names "${names}")
+  string(REPLACE "]" "${closing}" names "${names}")
+  string(REGEX REPLACE "[\r\n]+" ";" names "${names}")
+  list(REMOVE_ITEM names "")
+  # Catch2 ends with the number of tests, 255 at most. A list that was cut short must not count as whole.
+  list(LENGTH names count)
+  if(count GREATER 255)
+    set(count 255)
+  endif()
+  if(NOT "${said}" STREQUAL "${count}" OR (count EQUAL 0 AND NOT ARGN))
+    message(FATAL_ERROR "${EXECUTABLE} lists ${count} tests (${ARGN}), and ended with ${said}: ${errors}")
+  endif()
+  set(${variable} "${names}" PARENT_SCOPE)
+endfunction()
+
+list_names(names)
+list_names(timing "[timing]")
+list_names(extended "[extended]")
 
 list(REMOVE_ITEM LABELS "")
 set(script "")
 foreach(name IN LISTS names)
+  set(labels ${LABELS})
+  set(properties ${PROPERTIES})
+  if(name IN_LIST timing)
+    list(APPEND labels timing)
+    list(APPEND properties RUN_SERIAL ON)  # which ctest begins when all others have ended
+  endif()
+  if(name IN_LIST extended)
+    list(APPEND labels extended)
+  endif()
   string(REPLACE "${semicolon}" ";" name "${name}")
   string(REPLACE "${opening}" "[" name "${name}")
   string(REPLACE "${closing}" "]" name "${name}")
   string(STRIP "${name}" name)
-  if(name STREQUAL "")
-    continue()
-  endif()
   string(REGEX REPLACE [[([\\,*"[]|])]] [[\\\1]] pattern "${name}")
   # A name that matches nothing must not count as passed.
   string(APPEND script
     "add_test([==[${PREFIX}: ${name}]==] [==[${EXECUTABLE}]==] [==[${pattern}]==] --warn NoTests)\n"
     "set_tests_properties([==[${PREFIX}: ${name}]==] PROPERTIES ENVIRONMENT [==[${ENVIRONMENT}]==] "
-    "LABELS [==[${LABELS}]==]")
-  foreach(property IN LISTS PROPERTIES)
+    "LABELS [==[${labels}]==]")
+  foreach(property IN LISTS properties)
     string(APPEND script " [==[${property}]==]")
   endforeach()
   string(APPEND script ")\n")

@@ -167,7 +167,7 @@ TEST_CASE("a line that several processes print appears once, and once more with 
 }
 
 TEST_CASE("a flood of lines is bounded at the driver, says so, and is whole in the log",
-          "[cli][cluster][output]") {
+          "[cli][cluster][output][timing]") {
   TestCluster cluster(1);
   const auto began = std::chrono::steady_clock::now();
   const auto done = run_output_driver(cluster, "flood");

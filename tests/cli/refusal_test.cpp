@@ -203,7 +203,7 @@ TEST_CASE("garbage on the port closes that connection, and the head lives", "[cl
 }
 
 TEST_CASE("thousands of strangers leave a few lines in a head's log, and it goes on",
-          "[cli][refusal]") {
+          "[cli][refusal][timing]") {
   TestCluster cluster(0);
   std::vector<int> silent;
   for (int i = 0; i < 2'400; ++i) {

@@ -54,7 +54,7 @@ double rate_alone(const TestCluster& cluster, const std::string& what) {
 TEST_CASE(
     "beside a stream of short tasks a sweep of gangs does 40 % of what it does alone, and so does "
     "the stream",
-    "[cli][cluster][sharing]") {
+    "[cli][cluster][sharing][timing]") {
   TestCluster cluster(1, 4);
   const auto stream_alone = rate_alone(cluster, "stream");
   const auto sweep_alone = rate_alone(cluster, "sweep");

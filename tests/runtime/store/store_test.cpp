@@ -488,7 +488,7 @@ TEST_CASE("when the node is gone, what waits and what is asked later is refused"
   CHECK(std::get<Refusal>(local.client().view({1_process, 99})).kind == Refusal::Kind::Stopped);
 }
 
-TEST_CASE("nothing is left in /dev/shm", "[store][processes]") {
+TEST_CASE("nothing is left in /dev/shm", "[store][processes][timing]") {
   const auto before = entries_of("/dev/shm");
   {
     TestNode node(options_for_test(16 * kMiB));

@@ -83,7 +83,7 @@ TEST_CASE("a head that is busy at first is reached at the next attempt", "[trans
 }
 
 TEST_CASE("a port that stays silent is given up after three attempts, with one text",
-          "[transport][patience]") {
+          "[transport][patience][timing]") {
   Loop loop;
   BusyHead head(loop, 100);
   Program caller;

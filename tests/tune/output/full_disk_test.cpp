@@ -41,7 +41,7 @@ auto sweep(const tune::SmallDisk& disk, bool gets_room) {
 }  // namespace
 
 TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothing",
-          "[tune][files]") {
+          "[tune][files][timing]") {
   const tune::SmallDisk disk(1024);
   if (!disk.is_there()) return;
   const auto results = sweep(disk, true);

@@ -196,7 +196,7 @@ TEST_CASE("an all_to_all of different sizes is reported with both sides",
 }
 
 TEST_CASE("a message nobody sends names the rank that did not come",
-          "[train][collective][exchange][failure]") {
+          "[train][collective][exchange][failure][timing]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
   const bool connected = GENERATE(false, true);
   const auto outcomes = gang.run([connected](GangContext& context) {

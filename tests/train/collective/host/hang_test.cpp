@@ -71,7 +71,7 @@ void reduce_one(Communicator& comm) {
 
 TEST_CASE(
     "a collective that hangs is said once, with the rank that is missing, and that it goes on",
-    "[train][collective][hang]") {
+    "[train][collective][hang][timing]") {
   const auto gang =
       GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 2), ForkedGang::on_nodes(3, 3));
   const RankLogs logs(3);
@@ -114,7 +114,7 @@ TEST_CASE("the start of a communicator that hangs is said once", "[train][collec
 }
 
 TEST_CASE("a message that hangs is said by the rank that waits for it",
-          "[train][collective][hang]") {
+          "[train][collective][hang][timing]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 3));
   const RankLogs logs(3);
   CHECK(failures(gang.run([&](GangContext& context) {

@@ -127,7 +127,8 @@ TEST_CASE("a rank that never starts is named on every node", "[train][collective
   }
 }
 
-TEST_CASE("a rank that does not come is named at the deadline", "[train][collective][failure]") {
+TEST_CASE("a rank that does not come is named at the deadline",
+          "[train][collective][failure][timing]") {
   const auto gang = GENERATE(ForkedGang::on_one_node(3), ForkedGang::on_nodes(3, 3));
   const auto outcomes = gang.run([](GangContext& context) {
     auto comm = make_host_communicator(context, {.timeout = std::chrono::milliseconds(600)});

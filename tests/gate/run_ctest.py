@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Runs the tests of one build folder with ctest, and what failed once more by itself.
+
+1. ctest runs all tests, N at a time; those with the property RUN_SERIAL (the label `timing` among them) come last, alone.
+   With --extended-until, tests with the label `extended` run after all others, and only if that time (in seconds since
+   1970) has not passed by then.
+2. A test that failed runs again, alone, at most twice: a machine that others share stands still now and then, and a test
+   may meet that. A test that ran into its limit of time runs again once. A test that then passes is *unsteady*: it is
+   printed with the output of its first failure, and does not fail the run.
+3. Never forgiven, and not run again: a report of a sanitizer, a failed assertion, a crash (signal), and more than six
+   failed tests in all.
+
+What failed stands in FOLDER/failed_tests.txt, and what was unsteady in FOLDER/unsteady_tests.txt. Exit code 1 if a test
+failed for good, or if ctest could not run.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST_FAILURES = 6
+MOST_RERUNS = 2
+LINES_SHOWN = 60
+
+# The ends of a test that a slow machine may bring about; every other one is a signal or a program that is not there.
+FORGIVABLE_ENDINGS = "Failed", "Timeout"
+# What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses. 99 is the exit code of
+# a program in which a sanitizer found something (cmake/TroupeTests.cmake).
+UNFORGIVABLE = re.compile(
+    r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer"
+    r"|: runtime error: "
+    r"|exit (?:code|status) 99\b"
+    r"|Assertion [`'].*' failed"
+    r"|double free|(?:free|realloc)\(\): invalid|malloc\(\): |stack smashing|corrupted (?:size|double-linked|top)"
+    r"|fatal error condition"
+    r"|This part of the test output was removed")
+
+
+@dataclass
+class Result:
+    name: str
+    output: str
+    ending: str = ""  # of one that failed, as ctest words it, for example "Failed" or "Timeout"
+    number: int = 0  # ctest's, of one that failed
+
+    @property
+    def passed(self):
+        return not self.ending
+
+    def is_forgivable(self):
+        return self.ending in FORGIVABLE_ENDINGS and not UNFORGIVABLE.search(self.output)
+
+
+class Ctest:
+    """The tests of one build folder."""
+
+    def __init__(self, build):
+        self._build = build
+
+    def run(self, arguments):
+        """Prints what ctest prints. -> its exit code, and a Result for each test that ran or could not be run."""
+        report = self._build / "Testing" / "junit.xml"
+        report.unlink(missing_ok=True)
+        # What tests print is hardly cut, as reports of sanitizers and reasons of skipped tests are looked for in it.
+        command = ["ctest", "--test-dir", self._build, "--output-on-failure", "--output-junit", report.resolve(),
+                   "--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000",
+                   "--test-output-truncation", "middle", *arguments]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8", errors="replace") as child:
+            endings = read_endings(echoed(child.stdout))
+        results = read_report(report) if report.exists() else []
+        for result in results:
+            result.number, result.ending = endings.get(result.name, (0, ""))
+        return child.returncode, results
+
+    def run_alone(self, failure):
+        """A test that failed, with nothing beside it. -> its new Result"""
+        _, results = self.run(["-I", f"{failure.number},{failure.number}"])
+        return next((result for result in results if result.name == failure.name),
+                    Result(failure.name, "ctest did not run this test again", "Not Run", failure.number))
+
+
+def echoed(lines):
+    for line in lines:
+        print(line, end="", flush=True)
+        yield line
+
+
+def read_endings(lines):
+    """The list that ctest prints last. Its report for JUnit leaves out how a test ended. -> name: (number, ending)"""
+    endings = {}
+    is_list = False
+    for line in lines:
+        is_list = is_list or line.startswith("The following tests FAILED:")
+        match = re.match(r"\s+(\d+) - (.*) \(([^()]*)\)(?:\s{2,}.*)?$", line) if is_list else None
+        if match:
+            is_double = match[2] in endings
+            endings[match[2]] = int(match[1]), "Failed, as another test of this name" if is_double else match[3]
+    return endings
+
+
+def read_report(path):
+    return [Result(case.get("name").strip(), case.findtext("system-out") or "")
+            for case in ElementTree.parse(path).getroot().iter("testcase") if case.get("status") != "disabled"]
+
+
+def forgive(ctest, failures):
+    """Runs each failure again, as the head of this file says. -> those that stay failed, those that were unsteady"""
+    if len(failures) > MOST_FAILURES:
+        print(f"{len(failures)} tests failed, more than {MOST_FAILURES}: none of them is run again", flush=True)
+        return failures, []
+    failed, unsteady = [], []
+    for first in failures:
+        last = first
+        tries = 1 if first.ending == "Timeout" else MOST_RERUNS
+        while not last.passed and last.is_forgivable() and tries > 0:
+            print(f"again, alone: {first.name}", flush=True)
+            last = ctest.run_alone(first)
+            tries -= 1
+        if last.passed:
+            unsteady.append(first)
+        else:
+            failed.append(last)
+    return failed, unsteady
+
+
+def described(word, results):
+    text = ""
+    for result in results:
+        text += f"{word}: {result.name} ({result.ending})\n"
+        text += "".join(f"  {line}\n" for line in result.output.rstrip().splitlines()[-LINES_SHOWN:])
+    return text
+
+
+def skip_reasons(results):
+    """What tests did not do on this machine, and why, each reason once with its count."""
+    lines = Counter(line.strip() for result in results for line in result.output.splitlines() if "skipped:" in line)
+    return "".join(f"{count:7} {line}\n" for line, count in sorted(lines.items()))
+
+
+def run_all(ctest, arguments, extended_until):
+    """-> what ctest itself could not do, or an empty text; all results"""
+    passes = [arguments] if extended_until is None else [["-LE", "extended", *arguments], ["-L", "extended", *arguments]]
+    results, broken = [], ""
+    for number, words in enumerate(passes):
+        if number == 1 and time.time() > extended_until:
+            print("left out, for want of time: the tests with the label `extended`", flush=True)
+            break
+        code, more = ctest.run(words)
+        # ctest's 8 says that tests failed, which the results say too.
+        if code not in (0, 8) or (code == 8 and all(result.passed for result in more)):
+            broken = f"ctest ended with {code}, and names no test that failed (see above)\n"
+        results += more
+    if not results and not broken:
+        broken = "no test ran: none is built, or none has such a name or label\n"
+    return broken, results
+
+
+def main():
+    own, theirs = sys.argv[1:], []
+    if "--" in own:
+        at = own.index("--")
+        own, theirs = own[:at], own[at + 1:]
+    parser = argparse.ArgumentParser(usage="run_ctest.py --build FOLDER [--parallel N] [--extended-until EPOCH] [-- ARGUMENTS OF CTEST]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--extended-until", type=float)
+    options = parser.parse_args(own)
+
+    sys.stdout.reconfigure(errors="replace")
+    ctest = Ctest(options.build)
+    broken, results = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
+    failed, unsteady = forgive(ctest, [result for result in results if not result.passed])
+    failures = broken + described("FAILED", failed)
+    (options.build / "failed_tests.txt").write_text(failures, encoding="utf-8")
+    (options.build / "unsteady_tests.txt").write_text(described("UNSTEADY", unsteady), encoding="utf-8")
+    print(skip_reasons(results) + failures + described("UNSTEADY", unsteady), end="")
+    print(f"{len(unsteady)} unsteady")
+    print(f"{len(results) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed or broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What the gate forgives and what it does not, by real runs of ctest over small folders of tests."""
+
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent / "run_ctest.py"
+
+# A shell's test that fails the first N times: what it prints then, and with which code it ends, follows.
+FAILING = 'echo x >> "{log}"; [ $(wc -l < "{log}") -gt {times} ] || {{ {then}; }}'
+
+
+class Gate(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.build = Path(self._folder.name)
+        self._tests = ""
+
+    def add(self, name, script, **properties):
+        self._tests += f'add_test([==[{name}]==] "sh" "-c" [==[{script}]==])\n'
+        for key, value in properties.items():
+            self._tests += f'set_tests_properties([==[{name}]==] PROPERTIES {key} "{value}")\n'
+
+    def add_failing(self, name, times, then="echo why; exit 1", **properties):
+        self.add(name, FAILING.format(log=self._log(name), times=times, then=then), **properties)
+
+    def _log(self, name):
+        return self.build / f"{name.split()[0]}.log"
+
+    def runs_of(self, name):
+        return len(self._log(name).read_text().splitlines())
+
+    def run_gate(self, *arguments):
+        (self.build / "CTestTestfile.cmake").write_text(self._tests)
+        done = subprocess.run([sys.executable, "-B", SCRIPT, "--build", self.build, *arguments], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    def file(self, name):
+        return (self.build / name).read_text()
+
+    def test_what_fails_once_is_unsteady_and_passes(self):
+        self.add("good", "true")
+        self.add_failing("once: of 2 [a+b] (c)", 1)
+        code, printed = self.run_gate("--parallel", "2")
+        self.assertEqual(code, 0, printed)
+        self.assertIn("UNSTEADY: once: of 2 [a+b] (c) (Failed)\n  why\n", self.file("unsteady_tests.txt"))
+        self.assertEqual(self.file("failed_tests.txt"), "")
+        self.assertIn("1 unsteady\n2 passed, 0 failed\n", printed)
+        self.assertEqual(self.runs_of("once: of 2 [a+b] (c)"), 2)
+
+    def test_what_fails_three_times_is_failed(self):
+        self.add_failing("twice", 2)
+        self.add_failing("always", 9)
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("FAILED: always (Failed)\n  why\n", self.file("failed_tests.txt"))
+        self.assertIn("UNSTEADY: twice (Failed)", self.file("unsteady_tests.txt"))
+        self.assertEqual((self.runs_of("twice"), self.runs_of("always")), (3, 3))
+
+    def test_reports_of_sanitizers_assertions_and_crashes_are_never_forgiven(self):
+        endings = {
+            "tsan": "echo 'WARNING: ThreadSanitizer: data race (pid=7)'; exit 99",
+            "asan": "echo '==7==ERROR: AddressSanitizer: heap-use-after-free'; exit 99",
+            "ubsan": "echo 'a.cpp:1:2: runtime error: index 3 out of bounds'; exit 99",
+            "assert": """printf "t: a.cpp:1: int f(): Assertion %sx > 0' failed.\\n" '`'; exit 134""",
+            "crash": "kill -SEGV $$",
+            "abort": "kill -ABRT $$",
+            "trap": "kill -TRAP $$",
+            "child": "echo 'the worker process ended with exit code 99'; exit 1",
+            "heap": "echo 'double free or corruption (out)'; exit 1",
+            "late": "head -c 1500000 /dev/zero | tr '\\0' x; echo 'WARNING: ThreadSanitizer: data race'; exit 1",
+        }
+        for name, then in endings.items():
+            self._tests = ""
+            self.add_failing(name, 1, then)
+            code, printed = self.run_gate()
+            self.assertEqual(code, 1, printed)
+            self.assertEqual(self.runs_of(name), 1, name)
+            self.assertIn(f"FAILED: {name} (", self.file("failed_tests.txt"))
+
+    def test_a_report_in_the_second_run_is_not_forgiven(self):
+        log = self.build / "late.log"
+        self.add("late", f'echo x >> "{log}"; case $(wc -l < "{log}") in 1) exit 1 ;; 2) echo "SUMMARY: ThreadSanitizer: race"; exit 1 ;; esac')
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("SUMMARY: ThreadSanitizer", self.file("failed_tests.txt"))
+        self.assertEqual(self.runs_of("late"), 2)
+
+    def test_more_than_six_failures_are_not_run_again(self):
+        for number in range(7):
+            self.add_failing(f"chance{number}", 1)
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertEqual([self.runs_of(f"chance{number}") for number in range(7)], [1] * 7)
+        self.assertEqual(self.file("failed_tests.txt").count("FAILED: "), 7)
+
+    def test_what_runs_into_its_limit_runs_once_more(self):
+        self.add_failing("slow", 9, "exec sleep 30", TIMEOUT=1)
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertEqual(self.runs_of("slow"), 2)
+        self.assertIn("FAILED: slow (Timeout", self.file("failed_tests.txt"))
+
+    def test_a_program_that_is_not_built_is_a_failure(self):
+        self._tests = 'add_test(gone "test_gone_is_not_built")\n'
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("FAILED: gone", self.file("failed_tests.txt"))
+
+    def test_a_broken_or_empty_list_of_tests_is_no_success(self):
+        for self._tests in "this is no list\n", "":
+            code, printed = self.run_gate()
+            self.assertEqual(code, 1, printed)
+            self.assertNotEqual(self.file("failed_tests.txt"), "")
+        self.add("there", "true")
+        code, printed = self.run_gate("--", "-R", "misspelt")
+        self.assertEqual(code, 1, printed)
+        self.assertIn("no test ran", printed)
+
+    def test_what_says_itself_that_it_skips_passes(self):
+        self.add("skips", "exit 77", SKIP_RETURN_CODE=77)
+        code, printed = self.run_gate()
+        self.assertEqual(code, 0, printed)
+
+    def test_extended_tests_come_last_and_only_in_time(self):
+        order = self.build / "order"
+        self.add("long", f'echo long >> "{order}"', LABELS="extended;tune")
+        self.add("short", f'echo short >> "{order}"', LABELS="tune")
+        code, printed = self.run_gate("--extended-until", str(time.time() + 600))
+        self.assertEqual((code, order.read_text()), (0, "short\nlong\n"), printed)
+        code, printed = self.run_gate("--extended-until", str(time.time() - 1))
+        self.assertEqual((code, order.read_text()), (0, "short\nlong\nshort\n"), printed)
+        self.assertIn("left out, for want of time: the tests with the label `extended`", printed)
+
+    def test_arguments_of_ctest_choose_and_reasons_of_skipped_tests_are_counted(self):
+        self.add("chosen", "echo '  skipped: no GPU here'")
+        self.add("other", "exit 1")
+        code, printed = self.run_gate("--", "-R", "^chosen$")
+        self.assertEqual(code, 0, printed)
+        self.assertIn("      1 skipped: no GPU here\n", printed)
+
+
+if __name__ == "__main__":
+    unittest.main()
