@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from checks import arrows, floors, headers, layout, links, promises, python_blocks, sizes, snippets, tidy, words
+from checks.clean import CleanResults, user_folder
 from checks.tree import git_tree
 
 
@@ -15,8 +16,11 @@ def main():
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
     parser.add_argument("--build", type=Path, required=True, help="a configured build folder with all modules")
     parser.add_argument("--fix", action="store_true", help="lay out all C++ files first")
+    parser.add_argument("--no-cache", action="store_true", help="check also what was found clean before, and remember nothing")
     options = parser.parse_args()
 
+    folder = None if options.no_cache else user_folder()
+    clean = {"headers": CleanResults("headers", folder), "tidy": CleanResults("sources", folder)}
     tree = git_tree(options.root.resolve())
     if options.fix:
         print(f"lint: laid out {layout.fix(tree)} files")
@@ -30,15 +34,16 @@ def main():
         "snippets": lambda: snippets.check(tree),
         "python": lambda: python_blocks.check(tree),
         "links": lambda: links.check(tree),
-        "headers": lambda: headers.check(tree, options.build.resolve()),
-        "tidy": lambda: tidy.check(tree, options.build.resolve()),
+        "headers": lambda: headers.check(tree, options.build.resolve(), clean["headers"]),
+        "tidy": lambda: tidy.check(tree, options.build.resolve(), clean["tidy"]),
     }
     failed = False
     for name, check in checks.items():
         started = time.monotonic()
         problems = check()
         failed = failed or bool(problems)
-        print(f"lint: {name:8} {'ok' if not problems else f'{len(problems)} problems'} ({time.monotonic() - started:.1f} s)")
+        details = f"; {clean[name].summary()}" if name in clean else ""
+        print(f"lint: {name:8} {'ok' if not problems else f'{len(problems)} problems'} ({time.monotonic() - started:.1f} s{details})")
         for problem in problems:
             print(f"  {problem}")
     return 1 if failed else 0

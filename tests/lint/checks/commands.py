@@ -35,6 +35,12 @@ def compile_commands(build):
     return commands
 
 
+def folders_within(commands, build):
+    """The folders of generated headers: those beneath the build folder that a command searches for headers."""
+    words = {word.removeprefix("-I") for command in commands for word in command.words}
+    return sorted(Path(word) for word in words if word.startswith(f"{build}/") and Path(word).is_dir())
+
+
 def public_flags(command, root, build):
     """The flags of a command without its files, precompiled headers and private include folders."""
     flags, arguments = [], iter(command.words[1:])

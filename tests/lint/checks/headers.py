@@ -1,20 +1,36 @@
 """Each public header compiles alone, with what a user of its module has: flags are those of one of the module's own sources
-in compile_commands.json, less the private include folders."""
+in compile_commands.json, less the private include folders. A header that compiled is known to be clean."""
 
 import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+from .clean import CleanResults
 from .commands import compile_commands, public_flags
+from .inputs import Inputs
 from .tree import Problem
 
 
-def module_flags(build, root):
-    """Module -> (compiler, flags) from the compilation database of `build`."""
+@dataclass(frozen=True)
+class _Job:
+    header: Path  # relative to the root
+    compiler: str
+    flags: list
+    key: str
+
+
+def _name(header):
+    """As a user's #include names it."""
+    return Path(*header.parts[2:]).as_posix()
+
+
+def module_flags(commands, build, root):
+    """Module -> (compiler, flags) from the commands of `build`."""
     found = {}
-    for command in compile_commands(build):
+    for command in commands:
         try:
             relative = command.source.relative_to(root)
         except ValueError:
@@ -28,31 +44,43 @@ def module_flags(build, root):
     return found
 
 
-def _compile(compiler, flags, root, header, scratch):
-    source = scratch / (str(header).replace("/", "_") + ".cpp")
-    name = Path(*header.parts[2:]).as_posix()
+def _compile(job, root, scratch):
+    source = scratch / (str(job.header).replace("/", "_") + ".cpp")
     # Twice: it must also guard itself.
-    source.write_text(f"#include <{name}>\n#include <{name}>\n")
+    source.write_text(f"#include <{_name(job.header)}>\n" * 2)
     launcher = [shutil.which("ccache")] if shutil.which("ccache") else []
-    result = subprocess.run([*launcher, compiler, *flags, "-O0", "-c", str(source), "-o", str(source) + ".o"], cwd=root,
+    result = subprocess.run([*launcher, job.compiler, *job.flags, "-O0", "-c", str(source), "-o", str(source) + ".o"], cwd=root,
                             capture_output=True, text=True)
     if result.returncode == 0:
         return None
     errors = [line for line in result.stderr.splitlines() if "error" in line]
-    return Problem(header, 0, "does not compile alone: " + (errors or [result.stderr.strip()])[0])
+    return Problem(job.header, 0, "does not compile alone: " + (errors or [result.stderr.strip()])[0])
 
 
-def check(tree, build):
-    flags = module_flags(build, tree.root)
-    jobs, problems = [], []
+def _jobs(tree, modules, inputs):
+    jobs = []
+    for header in tree.public_headers():
+        if header.parts[0] in modules:
+            compiler, flags = modules[header.parts[0]]
+            jobs.append(_Job(header, compiler, flags, inputs.key(_name(header), [compiler, *flags])))
+    return jobs
+
+
+def check(tree, build, clean=None):
+    clean = clean or CleanResults("headers")
+    commands = compile_commands(build)
+    modules = module_flags(commands, build, tree.root)
+    problems = [Problem(header, 0, f"module {header.parts[0]} is not part of {build}, so it was not compiled")
+                for header in tree.public_headers() if header.parts[0] not in modules]
+    inputs = Inputs(tree, build, commands, __file__, sorted({compiler for compiler, _ in modules.values()}))
+    jobs = clean.unknown(_jobs(tree, modules, inputs), lambda job: job.key)
     # A place that stays the same, as the compiler cache keys on it.
     scratch = build / "lint"
     scratch.mkdir(exist_ok=True)
-    for header in tree.public_headers():
-        if header.parts[0] in flags:
-            jobs.append((*flags[header.parts[0]], tree.root, header, scratch))
-        else:
-            problems.append(Problem(header, 0, f"module {header.parts[0]} is not part of {build}, so it was not compiled"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        problems += [problem for problem in pool.map(lambda job: _compile(*job), jobs) if problem]
+        for job, problem in zip(jobs, pool.map(lambda job: _compile(job, tree.root, scratch), jobs)):
+            if problem:
+                problems.append(problem)
+            elif inputs.is_unchanged(_name(job.header)):
+                clean.remember(job.key)
     return problems
