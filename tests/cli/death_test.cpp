@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "guard.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -45,13 +46,13 @@ TEST_CASE("a node that stood still says so, to its head too, and what became of 
   const auto agent = cluster.worker(0).agent();
   const auto nodes = [&] { return nlohmann::json::parse(cluster.status()).at("nodes"); };
   ::kill(agent, SIGSTOP);
-  REQUIRE(eventually([&] { return nodes().at(0).at("silent_seconds").get<double>() > 5; }, 30s));
+  REQUIRE(eventually([&] { return nodes().at(0).at("silent_seconds").get<double>() > 5; }, kGuard));
   ::kill(agent, SIGCONT);
   cluster.head().wait_for_output("node 1 (w1) stood still for ");
   cluster.worker(0).wait_for_output("this node stood still for ");
 
   ::kill(agent, SIGSTOP);
-  REQUIRE(eventually([&] { return nodes().empty(); }, 60s));
+  REQUIRE(eventually([&] { return nodes().empty(); }, kGuard));
   ::kill(agent, SIGCONT);
   cluster.head().wait_for_output("but its machine answers: the node stands still");
   cluster.worker(0).wait_for_output("so the head has probably taken it for lost: start it again");

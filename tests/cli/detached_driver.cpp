@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
+
 #ifndef TROUPE_TEST_OTHER
 #define TROUPE_TEST_OTHER 0
 #endif
@@ -85,7 +87,7 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kName = "tests/ledger";
-constexpr auto kPatience = 20s;
+constexpr auto kPatience = troupe::test::kGuard;
 
 /// One line: what it gave, or the class of error and its text.
 template <class Call>
@@ -108,7 +110,7 @@ auto made(const std::string& name, int start) {
 }
 
 void use() {
-  const auto ledger = troupe::find<Ledger>(kName, 5s);
+  const auto ledger = troupe::find<Ledger>(kName, kPatience);
   say("add", [&] { return ledger.call<&Ledger::add>(1).get(kPatience); });
   say("add ref", [&] { return ledger.call<&Ledger::add>(troupe::task<twice>(5)).get(kPatience); });
   say("large", [&] {
@@ -138,11 +140,11 @@ void use() {
 
 /// Calls that fail as they leave, while others wait for them and for large arguments.
 void entangle() {
-  const auto ledger = troupe::find<Ledger>(kName, 5s);
+  const auto ledger = troupe::find<Ledger>(kName, kPatience);
   for (int round = 0; round < 20; ++round) {
     const auto large = troupe::task<ones>(200'000);
     troupe::wait(std::vector{large});
-    const auto handle = troupe::find<Ledger>(kName, 5s);
+    const auto handle = troupe::find<Ledger>(kName, kPatience);
     const std::vector<troupe::Ref<int>> refs{troupe::put(1)};
     const auto refused = handle.call<&Ledger::add_later>(refs);
     const auto after = handle.call<&Ledger::add>(refused);
@@ -166,7 +168,7 @@ void leave_early() {
   troupe::Ref<int> waited;
   std::thread waits;
   {
-    auto ledger = troupe::find<Ledger>(kName, 5s);
+    auto ledger = troupe::find<Ledger>(kName, kPatience);
     const auto large = troupe::task<ones>(2'000'000);
     troupe::wait(std::vector{large});
     for (int i = 0; i < 10; ++i) waited = ledger.call<&Ledger::add_all>(large);
@@ -207,7 +209,7 @@ void find_or_make() {
 
 void hand_on() {
   say("a task adds",
-      [] { return troupe::task<uses_it>(troupe::find<Ledger>(kName, 5s)).get(kPatience); });
+      [] { return troupe::task<uses_it>(troupe::find<Ledger>(kName, kPatience)).get(kPatience); });
 }
 
 void fail_to_make() {
@@ -256,23 +258,24 @@ void hold_a_plain_name() {
 
 void look_for_them() {
   say("plain", [] { return troupe::find<Ledger>("plain", 300ms), 0; });
-  say("attached", [] { return troupe::find<Ledger>("tests/attached", 5s), 0; });
+  say("attached", [] { return troupe::find<Ledger>("tests/attached", kPatience), 0; });
   const auto own = troupe::with({.name = "plain"}).spawn<Ledger>(1);
   say("own", [&] { return own.call<&Ledger::add>(1).get(kPatience); });
 }
 
 void mistake_it() {
-  say("type", [] { return troupe::find<OtherType>(kName, 5s), 0; });
+  say("type", [] { return troupe::find<OtherType>(kName, kPatience), 0; });
 #if TROUPE_TEST_OTHER
-  say("method",
-      [] { return troupe::find<Ledger>(kName, 5s).call<&Ledger::subtract>(1).get(kPatience); });
+  say("method", [] {
+    return troupe::find<Ledger>(kName, kPatience).call<&Ledger::subtract>(1).get(kPatience);
+  });
 #endif
   say("signature",
-      [] { return troupe::find<Ledger>(kName, 5s).call<&Ledger::scale>(1).get(kPatience); });
+      [] { return troupe::find<Ledger>(kName, kPatience).call<&Ledger::scale>(1).get(kPatience); });
 }
 
 void see_it_die() {
-  const auto ledger = troupe::find<Ledger>(kName, 5s);
+  const auto ledger = troupe::find<Ledger>(kName, kPatience);
   say("die", [&] { return ledger.call<&Ledger::die>().get(kPatience), 0; });
   say("after", [&] { return ledger.call<&Ledger::add>(1).get(kPatience); });
   say("find", [] { return troupe::find<Ledger>(kName, 500ms), 0; });
@@ -290,6 +293,7 @@ const std::map<std::string, void (*)()> kThings{
        say("find", [] { return troupe::find<Ledger>(kName, 500ms), 0; });
        say("look", [] { return troupe::find<Ledger>(kName, 0ms), 0; });
      }},
+    {"find it", [] { say("find", [] { return troupe::find<Ledger>(kName, kPatience), 0; }); }},
     {"make at 0", [] { made(kName, 0); }},
     {"make and wait", make_and_wait},
     {"find or make", find_or_make},
@@ -298,7 +302,7 @@ const std::map<std::string, void (*)()> kThings{
     {"use", use},
     {"hand on", hand_on},
     {"fail to make", fail_to_make},
-    {"fail slowly", [] { say("slow", [] { return find_or_spawn_slow(300, true); }); }},
+    {"fail slowly", [] { say("slow", [] { return find_or_spawn_slow(200, true); }); }},
     {"construct for long", [] { say("slow", [] { return find_or_spawn_slow(60'000, false); }); }},
     {"construct at once", [] { say("slow", [] { return find_or_spawn_slow(0, false); }); }},
     {"misname", misname},
@@ -306,7 +310,7 @@ const std::map<std::string, void (*)()> kThings{
     {"look for them", look_for_them},
     {"mistake it", mistake_it},
     {"see it die", see_it_die},
-    {"kill", [] { troupe::find<Ledger>(kName, 5s).kill(); }},
+    {"kill", [] { troupe::find<Ledger>(kName, kPatience).kill(); }},
 };
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
+
 namespace {
 
 int sleeps() {
@@ -69,7 +71,7 @@ int unplaced() {
   const auto called = caller.call<&Third::calls>(far);
   std::this_thread::sleep_for(std::chrono::seconds(1));  // so that it waits by then
   far.kill();
-  std::cout << "called: " << called.get(std::chrono::seconds(10)) << std::endl;
+  std::cout << "called: " << called.get(troupe::test::kGuard) << std::endl;
   return 0;
 }
 
@@ -100,7 +102,7 @@ int stores() {
     std::cout << "failed: " << error.what() << std::endl;
   }
   const auto later = troupe::put(std::string(1'000'000, 'z'));
-  std::cout << "put " << later.get(std::chrono::seconds(5)).size() << std::endl;
+  std::cout << "put " << later.get(troupe::test::kGuard).size() << std::endl;
   return 0;
 }
 

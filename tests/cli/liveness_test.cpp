@@ -7,10 +7,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "guard.hpp"
 #include "support/hosts.hpp"
 
 using namespace troupe::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -40,7 +40,7 @@ struct Stopped {
 TEST_CASE(
     "of a host that is cut off, head, driver there and a third process learn within 20 s, on idle "
     "connections",
-    "[cli][network][liveness]") {
+    "[cli][network][liveness][timing]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
@@ -88,7 +88,7 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   auto driver = liveness_driver(cluster, "third");
   driver.wait_for_output("waiting");
   const Stopped far({cluster.worker(1).agent(), number_after(driver.output(), "far")});
-  driver.wait_for_output("got: the value went with its owner: process", 20s);
+  driver.wait_for_output("got: the value went with its owner: process", kGuard);
   CHECK_THAT(driver.output(), Catch::Contains("Far::sleeps got no answer: actor") &&
                                   Catch::Contains("was lost with node 2 (w2 at 127.0.0.1)"));
   const auto status = driver.wait();
@@ -103,7 +103,7 @@ TEST_CASE("who writes to the store of a node that stands still goes on once that
   driver.wait_for_output("attached");
   const Stopped node({cluster.worker(0).agent(), number_after(driver.output(), "far")});
   driver.signal(SIGUSR1);
-  driver.wait_for_output("failed: the object store of this machine was lost with node 1", kNoticed);
+  driver.wait_for_output("failed: the object store of this machine was lost with node 1");
   driver.wait_for_output("put 1000000");
   const auto status = driver.wait();
   REQUIRE(status);
@@ -113,7 +113,7 @@ TEST_CASE("who writes to the store of a node that stands still goes on once that
 TEST_CASE("who calls an actor that is ended before it had a place is told", "[cli][liveness]") {
   TestCluster cluster(1);
   auto driver = liveness_driver(cluster, "unplaced");
-  driver.wait_for_output("called: there is no actor", 20s);
+  driver.wait_for_output("called: there is no actor", kGuard);
   const auto status = driver.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 0);
@@ -123,7 +123,7 @@ TEST_CASE("a driver that stands still, as in a debugger, keeps its job", "[cli][
   TestCluster cluster(1);
   auto driver = liveness_driver(cluster, "stops");
   driver.wait_for_output("works 1");
-  cluster.head().wait_for_output("is stopped, as in a debugger", 20s);
+  cluster.head().wait_for_output("is stopped, as in a debugger", kGuard);
   driver.signal(SIGCONT);
   driver.wait_for_output("still works 1");
   cluster.head().wait_for_output("its driver goes on");
@@ -137,7 +137,7 @@ TEST_CASE("a head that stands still is noticed by a driver, which says so", "[cl
   auto driver = cluster.driver("hold");
   driver.wait_for_output("holding");
   const Stopped head({cluster.head().pid()});
-  driver.wait_for_output("failed: the cluster is gone: the head at " + cluster.address(), kNoticed);
+  driver.wait_for_output("failed: the cluster is gone: the head at " + cluster.address());
 }
 
 TEST_CASE("a value that a task has put is there as long as somebody has its ref",

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -40,7 +40,7 @@ class QuietHead {
   /// It takes a node and tells of it, and ends in order.
   void check_that_it_goes_on() {
     const auto file = folder_.path() + "/troupe/address";
-    REQUIRE(eventually([&] { return std::ifstream(file).peek() != EOF; }, 10s));
+    REQUIRE(eventually([&] { return std::ifstream(file).peek() != EOF; }, kGuard));
     std::string address;
     std::getline(std::ifstream(file) >> std::ws, address);
     {
@@ -54,12 +54,10 @@ class QuietHead {
     CHECK(exit_code(head_) == 0);
   }
   void wait_for_node() {
-    CHECK(eventually(
-        [&] {
-          return run({TROUPE_PROGRAM, "status"}, environment("")).output.find("ready") !=
-                 std::string::npos;
-        },
-        10s));
+    CHECK(eventually([&] {
+      return run({TROUPE_PROGRAM, "status"}, environment("")).output.find("ready") !=
+             std::string::npos;
+    }));
   }
 
  private:

@@ -86,11 +86,8 @@ TEST_CASE(
       scene.far_environment);
   worker.wait_for_output("of the cluster at");
   const std::string lacks = "this node lacks shared libraries that it needs: libtest_only_here.so";
-  auto quickest = std::chrono::steady_clock::duration::max();
-  for (int time = 0; time < 3; ++time) {
-    const auto start = std::chrono::steady_clock::now();
+  {
     const auto task = scene.drive({TROUPE_TEST_LIBRARY_DRIVER});
-    quickest = std::min(quickest, std::chrono::steady_clock::now() - start);
     INFO(task.output);
     CHECK(task.exit_code == 1);
     const auto at = task.output.find(lacks);
@@ -99,11 +96,6 @@ TEST_CASE(
     CHECK_THAT(task.output,
                Catch::Contains("'far' (node 1)") && Catch::Contains(TROUPE_TEST_LIBRARY_DRIVER));
   }
-#ifdef TROUPE_CHECKS  // under sanitizers, whose processes take long to start
-  CHECK(quickest < std::chrono::seconds(6));
-#else
-  CHECK(quickest < std::chrono::seconds(2));
-#endif
   worker.wait_for_output(lacks);
   worker.signal(SIGTERM);
   CHECK(worker.wait());

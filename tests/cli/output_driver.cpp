@@ -9,7 +9,11 @@
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
+
 namespace {
+
+using troupe::test::kGuard;
 
 /// Nothing is flushed, and the last line has no end.
 int prints_and_dies(int by) {
@@ -56,8 +60,7 @@ struct Speaker {
     auto& gang = *troupe::this_gang();
     auto& keys = gang.rendezvous();
     keys.set(std::to_string(gang.rank()), "is there");
-    for (int rank = 0; rank < gang.size(); ++rank)
-      keys.get(std::to_string(rank), std::chrono::seconds(20));
+    for (int rank = 0; rank < gang.size(); ++rank) keys.get(std::to_string(rank), kGuard);
     std::cout << "the same line" << std::endl;
     std::cout << "line of " << getpid() << std::endl;
   }
@@ -75,7 +78,7 @@ struct Speaker {
 template <class Call>
 int report(Call call) {
   try {
-    call().get(std::chrono::seconds(20));
+    call().get(kGuard);
   } catch (const troupe::Error& error) {
     std::cout << "failed: " << error.what() << std::endl;
     return 0;
@@ -97,23 +100,23 @@ int speaks(troupe::Cluster&) {
   for (const int node : {1, 2}) {
     const auto number = std::to_string(node);
     const auto there = troupe::with({.labels = {{"troupe.node", number}}});
-    std::cout << "pid " << there.task<greets>(node).get(std::chrono::seconds(20)) << std::endl;
+    std::cout << "pid " << there.task<greets>(node).get(kGuard) << std::endl;
   }
   const auto actor = troupe::spawn<Speaker>();
-  actor.call<&Speaker::speaks>().get(std::chrono::seconds(20));
+  actor.call<&Speaker::speaks>().get(kGuard);
   const auto ranks = troupe::gang<Speaker>({.size = 2});
-  for (auto& done : ranks.all<&Speaker::counts>()) done.get(std::chrono::seconds(20));
+  for (auto& done : ranks.all<&Speaker::counts>()) done.get(kGuard);
   return 0;
 }
 
 int four_repeat(troupe::Cluster&) {
   const auto ranks = troupe::gang<Speaker>({.size = 4});
-  troupe::get(ranks.all<&Speaker::repeats>(), std::chrono::seconds(30));
+  troupe::get(ranks.all<&Speaker::repeats>(), kGuard);
   return 0;
 }
 
 int flood(troupe::Cluster&) {
-  troupe::task<floods>(200'000).get(std::chrono::seconds(60));
+  troupe::task<floods>(200'000).get(kGuard);
   return 0;
 }
 
@@ -131,13 +134,20 @@ int changes(troupe::Cluster&) {
 
 int stops(bool parted) { return troupe::task<stops_within_a_line>(parted).get(); }
 
+volatile std::sig_atomic_t signals = 0;
+
+void wait_for_signal(int number) {
+  while (signals < number) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+/// Goes on with a signal, once somebody follows its actor.
 int hesitates(troupe::Cluster&) {
   const auto actor = troupe::with({.name = "speaker"}).spawn<Speaker>();
-  actor.ready().get(std::chrono::seconds(20));
+  actor.call<&Speaker::speaks>().get(kGuard);
   std::cout << "begins" << std::endl;
-  std::this_thread::sleep_for(std::chrono::milliseconds(800));  // for who begins to follow it
-  actor.call<&Speaker::hesitates>().get(std::chrono::seconds(20));
-  actor.call<&Speaker::takes_leave>().get(std::chrono::seconds(20));
+  wait_for_signal(1);
+  actor.call<&Speaker::hesitates>().get(kGuard);
+  actor.call<&Speaker::takes_leave>().get(kGuard);
   return 0;
 }
 
@@ -146,15 +156,10 @@ int prints_bytes() {
   return 0;
 }
 
-volatile std::sig_atomic_t signals = 0;
-
 /// Something is done to its log between the lines, each of which waits for a signal.
 int logs_change(troupe::Cluster&) {
-  const auto wait_for_signal = [](int number) {
-    while (signals < number) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  };
   const auto speak = [](const troupe::Actor<Speaker>& actor, const std::string& line) {
-    actor.call<&Speaker::says>(line).get(std::chrono::seconds(20));
+    actor.call<&Speaker::says>(line).get(kGuard);
   };
   const auto actor = troupe::spawn<Speaker>();
   speak(actor, "the first line");
@@ -168,7 +173,7 @@ int logs_change(troupe::Cluster&) {
 /// Holds an actor until this process is killed.
 int waits(troupe::Cluster&) {
   const auto actor = troupe::with({.name = "speaker"}).spawn<Speaker>();
-  actor.call<&Speaker::speaks>().get(std::chrono::seconds(20));
+  actor.call<&Speaker::speaks>().get(kGuard);
   std::cout << "waiting" << std::endl;
   for (;;) pause();
 }

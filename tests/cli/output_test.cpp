@@ -20,11 +20,12 @@ using namespace std::chrono_literals;
 namespace {
 
 Finished run_output_driver(const TestCluster& cluster, const std::string& what,
-                           const std::vector<std::string>& more = {}) {
+                           const std::vector<std::string>& more = {},
+                           Streams streams = Streams::Together) {
   std::vector<std::string> command{TROUPE_TEST_OUTPUT_DRIVER, what};
   command.insert(command.end(), more.begin(), more.end());
-  const auto done = run(std::move(command), cluster.environment());
-  INFO(done.output);
+  const auto done = run(std::move(command), cluster.environment(), kGuard, streams);
+  INFO(done.output << done.errors);
   REQUIRE(done.exit_code == 0);
   return done;
 }
@@ -154,9 +155,7 @@ TEST_CASE("a line that several processes print appears once, and once more with 
   const auto done = run_output_driver(cluster, "four_repeat");
   INFO(done.output);
   std::size_t times = 0, shown = 0;
-  std::istringstream lines(done.output);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find(") the same line") == std::string::npos) continue;
+  for (const auto& line : lines_with(done.output, ") the same line")) {
     ++shown;
     const auto counted = line.find(" [");
     times += counted == std::string::npos ? 1 : std::stoul(line.substr(counted + 2));
@@ -167,7 +166,7 @@ TEST_CASE("a line that several processes print appears once, and once more with 
 }
 
 TEST_CASE("a flood of lines is bounded at the driver, says so, and is whole in the log",
-          "[cli][cluster][output][timing]") {
+          "[cli][cluster][output]") {
   TestCluster cluster(1);
   const auto began = std::chrono::steady_clock::now();
   const auto done = run_output_driver(cluster, "flood");
@@ -211,11 +210,13 @@ TEST_CASE("in a private cluster, too, it is said who printed a line, and the log
 TEST_CASE("a program can do without the output of its worker processes", "[cli][cluster][output]") {
   TestCluster cluster(2);
   // By its command line, or by InitOptions::worker_output.
-  const auto asked = run_output_driver(cluster, "speaks", {"--no-worker-output"});
+  const auto asked = run_output_driver(cluster, "speaks", {"--no-worker-output"}, Streams::Apart);
   CHECK_THAT(asked.output, !Catch::Contains("hello") && Catch::StartsWith("pid "));
+  CHECK_THAT(asked.errors, !Catch::Contains("hello"));
   CHECK(count(logs_of(cluster), "hello from a task") == 2);
-  const auto written = run_output_driver(cluster, "speaks_unheard");
+  const auto written = run_output_driver(cluster, "speaks_unheard", {}, Streams::Apart);
   CHECK_THAT(written.output, !Catch::Contains("hello") && Catch::StartsWith("pid "));
+  CHECK_THAT(written.errors, !Catch::Contains("hello"));
   CHECK(count(logs_of(cluster), "hello from a task") == 4);
 }
 
@@ -232,7 +233,8 @@ TEST_CASE("the logs of a job, an actor and a process are printed, also once they
           "[cli][cluster][output]") {
   TestCluster cluster(2);
   const auto logs = [&](const std::string& what, const std::string& which) {
-    return run({TROUPE_PROGRAM, "logs", what, which}, cluster.environment());
+    return run({TROUPE_PROGRAM, "logs", what, which}, cluster.environment(), kGuard,
+               Streams::Apart);
   };
   std::string process;
   {
@@ -245,7 +247,7 @@ TEST_CASE("the logs of a job, an actor and a process are printed, also once they
   }
   CHECK(cluster.all_is_free());
   CHECK(logs("process", process).output == "an actor speaks\n");
-  CHECK_THAT(logs("actor", "speaker").output, Catch::Contains("there is no actor 'speaker'"));
+  CHECK_THAT(logs("actor", "speaker").errors, Catch::Contains("there is no actor 'speaker'"));
 
   run_output_driver(cluster, "speaks");
   const auto of_job = logs("job", "2");
@@ -276,7 +278,8 @@ TEST_CASE("logs without a word lists what there are logs of, and a number alone 
                                 Catch::Contains("troupe logs process " + process + " ") &&
                                 Catch::Contains("/job-JOB-process-PROCESS.log on node 1 (w1)"));
   CHECK_THAT(logs({"1"}).output, Catch::Contains("an actor speaks\n"));
-  CHECK(logs({"speaker"}).output == "an actor speaks\n");
+  CHECK(printed_by({TROUPE_PROGRAM, "logs", "speaker"}, cluster.environment()) ==
+        "an actor speaks\n");
   CHECK_THAT(logs({"nobody"}).output, Catch::Contains("there is no actor 'nobody' now") &&
                                           Catch::Contains("`troupe logs job N`"));
   CHECK(logs({"job"}).exit_code == 2);
@@ -296,9 +299,11 @@ TEST_CASE("the log of a process that has printed nothing says so", "[cli][cluste
   TestCluster cluster(1);
   auto driver = cluster.driver("hold");
   driver.wait_for_output("holding");
-  const auto logs = run({TROUPE_PROGRAM, "logs", "job", "1"}, cluster.environment());
+  const auto logs =
+      run({TROUPE_PROGRAM, "logs", "job", "1"}, cluster.environment(), kGuard, Streams::Apart);
   CHECK(logs.exit_code == 0);
-  CHECK(logs.output == "troupe: job 1 has printed nothing so far\n");
+  CHECK(logs.output.empty());
+  CHECK_THAT(logs.errors, Catch::EndsWith("troupe: job 1 has printed nothing so far\n"));
   driver.signal(SIGKILL);
 }
 
@@ -356,6 +361,8 @@ TEST_CASE("logs -f of an actor keeps its lines whole, and has its last words",
   auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "hesitates"}, cluster.environment());
   driver.wait_for_output("begins");
   auto follower = Child({TROUPE_PROGRAM, "logs", "-f", "actor", "speaker"}, cluster.environment());
+  follower.wait_for_output("an actor speaks\n");
+  driver.signal(SIGUSR1);
   follower.wait_for_output("last words\n");
   CHECK_THAT(follower.output(), Catch::Contains("one line in two pieces\n"));
 }

@@ -22,11 +22,13 @@
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
+
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 60s;
+constexpr auto kPatience = troupe::test::kGuard;
 
 void check(bool ok, const std::string& what) {
   if (!ok) throw std::runtime_error(what);

@@ -38,11 +38,11 @@ TEST_CASE("what waits for a node's resource, and what ran there, goes on once th
     }
     return waiting >= 2;
   };
-  const bool waits = eventually(both_wait, std::chrono::seconds(20));
+  const bool waits = eventually(both_wait);
   INFO(driver.output() << cluster.status());
   REQUIRE(waits);
   cluster.add_worker({"--name", "w2", "--resource", "special=1"});
-  const auto status = driver.wait(std::chrono::seconds(40));
+  const auto status = driver.wait();
   INFO(driver.output());
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 0);

@@ -18,6 +18,8 @@
 #include <unistd.h>
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -63,7 +65,7 @@ Verdict judge(const std::vector<troupe::Ref<std::string>>& refs, const std::vect
   Verdict verdict;
   for (const auto& ref : refs) {
     try {
-      ref.get(60s);
+      ref.get(troupe::test::kGuard);
       ok.push_back(true);
     } catch (const troupe::TimedOut&) {
       throw;
@@ -126,7 +128,7 @@ int first_start() {
   std::vector<troupe::Ref<int>> refs;
   for (int i = 0; i < 1000; ++i) refs.push_back(troupe::with({.retries = 0}).task<twice>(i));
   for (int i = 0; i < 1000; ++i) {
-    if (refs[static_cast<std::size_t>(i)].get(60s) != 2 * i) return 1;
+    if (refs[static_cast<std::size_t>(i)].get(troupe::test::kGuard) != 2 * i) return 1;
   }
   std::cout << "1000 tasks" << std::endl;
   return 0;
@@ -146,14 +148,14 @@ int cancel(const std::string& file) {
   const auto after = troupe::task<runs>(slow, file);
   after.cancel();
   try {
-    after.get(30s);
+    after.get(troupe::test::kGuard);
     std::cout << "it ran" << std::endl;
     return 1;
   } catch (const troupe::Cancelled& error) {
     std::cout << error.what() << std::endl;
   }
-  slow.get(30s);
-  troupe::task<waits>(50).get(30s);
+  slow.get(troupe::test::kGuard);
+  troupe::task<waits>(50).get(troupe::test::kGuard);
   return std::ifstream(file).good() ? 1 : 0;
 }
 

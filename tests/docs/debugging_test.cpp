@@ -124,15 +124,15 @@ TEST_CASE("worker processes have the limit for core files of their driver, or of
           "[docs][debugging]") {
   const std::vector<std::string> without{
       "sh", "-c", R"(ulimit -S -c 0 && exec "$@")", "sh", TROUPE_DEBUGGING, "limit"};
-  CHECK(run(without, kPrivate).output == "0\n");
+  CHECK(printed_by(without, kPrivate) == "0\n");
   const CoreLimit limit(1 << 20);
   if (!limit.ok()) {
     WARN("skipped: this process may not have core files of 1 MiB");
     return;
   }
-  CHECK(run({TROUPE_DEBUGGING, "limit"}, kPrivate).output == "1048576\n");
+  CHECK(printed_by({TROUPE_DEBUGGING, "limit"}, kPrivate) == "1048576\n");
   TestCluster cluster(1);
   auto there = without;
   there.insert(there.end(), {"--address", cluster.address()});
-  CHECK(run(there, cluster.environment()).output == "1048576\n");
+  CHECK(printed_by(there, cluster.environment()) == "1048576\n");
 }

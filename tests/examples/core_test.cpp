@@ -12,9 +12,9 @@ TEST_CASE("guest_book prints what it says, privately and on a cluster", "[exampl
 TEST_CASE("two programs share the guest book", "[examples][core]") {
   TestCluster cluster(2);
   const std::string program = TROUPE_EXAMPLES_BUILT + "/core/guest_book";
-  CHECK(run({program, "--stay"}, cluster.environment()).output == "1 guest has signed\n");
-  CHECK(run({program}, cluster.environment()).output == "2 guests have signed\n");
-  CHECK(run({program}, cluster.environment()).output == "1 guest has signed\n");
+  CHECK(printed_by({program, "--stay"}, cluster.environment()) == "1 guest has signed\n");
+  CHECK(printed_by({program}, cluster.environment()) == "2 guests have signed\n");
+  CHECK(printed_by({program}, cluster.environment()) == "1 guest has signed\n");
   CHECK(cluster.all_is_free());
 }
 

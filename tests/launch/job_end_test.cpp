@@ -29,8 +29,7 @@ TEST_CASE("a job that is stopped leaves nothing that runs", "[launch][cluster]")
   job(cluster, {"submit", "--name", "stubborn", "--env", "MARK_STOPPED=1", "--", "sh", "-c",
                 "setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & "
                 "trap '' TERM; echo begun; while :; do sleep 0.1; done"});
-  CHECK(eventually([] { return processes_with("MARK_STOPPED=1").size() >= 4; },
-                   std::chrono::seconds(20)));
+  CHECK(eventually([] { return processes_with("MARK_STOPPED=1").size() >= 4; }));
   const auto stopped = job(cluster, {"stop", "stubborn", "--grace", "0.2"});
   CHECK(stopped.exit_code == 0);
   CHECK(processes_with("MARK_STOPPED=1").empty());
@@ -45,7 +44,7 @@ TEST_CASE("what a stopped job's program has left has the rest of the grace, and 
   job(cluster, {"submit", "--name", "asks", "--env", "MARK_ASKED=1", "--", "sh", "-c",
                 "setsid sh -c 'trap \"sleep 0.5; touch " + asked + "; exit\" TERM; touch " + ready +
                     "; while :; do sleep 0.05; done' & sleep 300"});
-  CHECK(eventually([&] { return std::filesystem::exists(ready); }, std::chrono::seconds(20)));
+  CHECK(eventually([&] { return std::filesystem::exists(ready); }));
   CHECK(job(cluster, {"stop", "asks", "--grace", "20"}).exit_code == 0);
   CHECK(std::filesystem::exists(asked));
   CHECK(processes_with("MARK_ASKED=1").empty());
@@ -56,7 +55,7 @@ TEST_CASE("a job reaps what its program leaves while that runs", "[launch][clust
   const auto left = cluster.folder() + "/left";
   job(cluster, {"submit", "--name", "forks", "--", "sh", "-c",
                 "(setsid sh -c 'echo $$ > " + left + "' &); sleep 300"});
-  CHECK(eventually([&] { return std::filesystem::exists(left); }, std::chrono::seconds(20)));
+  CHECK(eventually([&] { return std::filesystem::exists(left); }));
   CHECK(eventually([&] {
     const auto pid = read_line(left);
     return !pid.empty() && !std::filesystem::exists("/proc/" + pid);
@@ -72,11 +71,11 @@ TEST_CASE("a job that has ended keeps one process, and does not count among what
   const auto before = processes();
   for (const auto* name : {"first", "second"})
     CHECK(job(cluster, {"submit", "--wait", "--name", name, "--", "true"}).exit_code == 0);
-  CHECK(eventually([&] { return processes() == before + 2; }, std::chrono::seconds(60)));
+  CHECK(eventually([&] { return processes() == before + 2; }));
   CHECK(state(cluster, "first") == "succeeded");
   CHECK(job(cluster, {"logs", "first"}).exit_code == 0);
   CHECK(job(cluster, {"forget", "first"}).exit_code == 0);
-  CHECK(eventually([&] { return processes() == before + 1; }, std::chrono::seconds(60)));
+  CHECK(eventually([&] { return processes() == before + 1; }));
 
   CHECK(job(cluster, {"submit", "--name", "long", "--", "sleep", "300"}).exit_code == 0);
   const auto stopped = run({TROUPE_PROGRAM, "stop"}, cluster.environment());

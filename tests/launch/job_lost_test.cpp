@@ -27,7 +27,7 @@ json actor_named(const TestCluster& cluster, const std::string& name) {
 }
 
 bool becomes(const TestCluster& cluster, const std::string& name, const std::string& expected) {
-  return eventually([&] { return state(cluster, name) == expected; }, std::chrono::seconds(30));
+  return eventually([&] { return state(cluster, name) == expected; });
 }
 
 std::string waits_for(const std::string& file, const std::string& then) {
@@ -44,7 +44,7 @@ TEST_CASE("a job whose node is lost is listed with that until it is forgotten",
   job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
   const auto node = row(cluster, "gone").at("node").get<std::string>();
   auto waiting = start_job(cluster, {"submit", "--wait", "--name", "other", "--", "true"});
-  CHECK(waiting.wait(std::chrono::seconds(30)));
+  CHECK(waiting.wait());
   worker_named(cluster, node).signal(SIGKILL);
   CHECK(becomes(cluster, "gone", "lost with node " + node));
   const auto listed = row(cluster, "gone");
@@ -76,8 +76,7 @@ void check_end_behind_node(int signal) {
   const auto node = row(cluster, "done").at("node").get<std::string>();
   worker_named(cluster, node).signal(signal);
   const auto gone = "its log went with node " + node;
-  REQUIRE(eventually([&] { return row(cluster, "done").at("reason") == gone; },
-                     std::chrono::seconds(60)));
+  REQUIRE(eventually([&] { return row(cluster, "done").at("reason") == gone; }));
   const auto listed = row(cluster, "done");
   INFO(listed.dump());
   CHECK(listed.at("state") == "failed with exit code 3");
@@ -117,8 +116,7 @@ TEST_CASE("a job whose own process is killed after its end is listed with its en
   const auto actor = actor_named(cluster, "troupe-jobs/done");
   REQUIRE(!actor.is_null());
   REQUIRE(kill(actor.at("pid").get<pid_t>(), SIGKILL) == 0);
-  REQUIRE(eventually([&] { return row(cluster, "done").at("reason") != ""; },
-                     std::chrono::seconds(30)));
+  REQUIRE(eventually([&] { return row(cluster, "done").at("reason") != ""; }));
   CHECK(state(cluster, "done") == "succeeded");
   CHECK(row(cluster, "done").at("reason") ==
         "its log is on node w1, though the job's own process has ended");
@@ -129,7 +127,7 @@ TEST_CASE("who waits for a job is told that it was lost with its node", "[launch
   auto waiting = start_job(cluster, {"submit", "--wait", "--name", "gone", "--", "sleep", "300"});
   CHECK(becomes(cluster, "gone", "running"));
   worker_named(cluster, row(cluster, "gone").at("node").get<std::string>()).signal(SIGKILL);
-  const auto status = waiting.wait(std::chrono::seconds(30));
+  const auto status = waiting.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 1);
   CHECK_THAT(waiting.output(), Catch::Contains("the job 'gone' was lost: "));
@@ -166,11 +164,11 @@ TEST_CASE("who follows the log of a job is told that the job was lost", "[launch
   const TestCluster cluster(1);
   job(cluster, {"submit", "--name", "killed", "--", "sh", "-c", "echo begun; sleep 300"});
   auto following = start_job(cluster, {"logs", "-f", "killed"});
-  following.wait_for_output("begun", std::chrono::seconds(30));
+  following.wait_for_output("begun");
   const auto actor = actor_named(cluster, "troupe-jobs/killed");
   REQUIRE(!actor.is_null());
   REQUIRE(kill(actor.at("pid").get<pid_t>(), SIGKILL) == 0);
-  const auto status = following.wait(std::chrono::seconds(30));
+  const auto status = following.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 1);
   CHECK_THAT(following.output(),
@@ -202,7 +200,7 @@ TEST_CASE("a job runs on where the commands that follow it are killed", "[launch
                                      "echo begun; " + waits_for(go, "echo done; exit 3")});
   CHECK(becomes(cluster, "long", "running"));
   auto following = start_job(cluster, {"logs", "-f", "long"});
-  following.wait_for_output("begun", std::chrono::seconds(30));
+  following.wait_for_output("begun");
   for (auto* command : {&waiting, &following}) {
     command->signal(SIGKILL);
     CHECK(command->wait());
@@ -239,8 +237,7 @@ namespace {
 
 Finished job_on_first(const Scene& scene, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "job"});
-  return run(scene.hosts.on_first(std::move(arguments)), scene.near_environment,
-             std::chrono::seconds(60));
+  return run(scene.hosts.on_first(std::move(arguments)), scene.near_environment);
 }
 
 std::string state_on_first(const Scene& scene, const std::string& name) {
@@ -253,8 +250,7 @@ std::string state_on_first(const Scene& scene, const std::string& name) {
 }
 
 bool becomes_on_first(const Scene& scene, const std::string& name, const std::string& expected) {
-  return eventually([&] { return state_on_first(scene, name) == expected; },
-                    std::chrono::seconds(60));
+  return eventually([&] { return state_on_first(scene, name) == expected; });
 }
 
 void stop_cluster(const Scene& scene) {
@@ -277,20 +273,18 @@ TEST_CASE("a job runs on where the link to the host that submitted it is cut",
   auto waiting = on_second({"submit", "--wait", "--address", address, "--name", "long", "--workdir",
                             scene.far.path() + "/troupe", "--", "sh", "-c",
                             "echo begun; " + waits_for(go, "echo done; exit 3")});
-  waiting.wait_for_output("long\n", std::chrono::seconds(30));
+  waiting.wait_for_output("long\n");
   auto following = on_second({"logs", "-f", "--address", address, "long"});
-  following.wait_for_output("begun", std::chrono::seconds(30));
+  following.wait_for_output("begun");
   REQUIRE(scene.hosts.change_second("link set " + TwoHosts::second_device() + " down"));
   // The head misses them within 20 s; the job is to outlast that.
-  CHECK(eventually(
-      [&] {
-        const auto status = printed_by(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}),
-                                       scene.near_environment);
-        const auto jobs = json::parse(status).at("jobs");
-        return std::ranges::none_of(jobs,
-                                    [](const json& one) { return one.at("name") == "troupe job"; });
-      },
-      std::chrono::seconds(60)));
+  CHECK(eventually([&] {
+    const auto status = printed_by(scene.hosts.on_first({TROUPE_PROGRAM, "status", "--json"}),
+                                   scene.near_environment);
+    const auto jobs = json::parse(status).at("jobs");
+    return std::ranges::none_of(jobs,
+                                [](const json& one) { return one.at("name") == "troupe job"; });
+  }));
   CHECK(state_on_first(scene, "long") == "running");
   touch(go);
   CHECK(becomes_on_first(scene, "long", "failed with exit code 3"));
@@ -305,14 +299,14 @@ TEST_CASE("a job whose node is cut off ends there, and is listed as lost with th
   Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus",
                                       "1", "--name", "far"}),
                scene.far_environment);
-  worker.wait_for_output("of the cluster at", std::chrono::seconds(30));
+  worker.wait_for_output("of the cluster at");
   CHECK(job_on_first(scene, {"submit", "--name", "cut", "--workdir", scene.near.path() + "/troupe",
                              "--env", "MARK_CUT=1", "--", "sleep", "300"})
             .exit_code == 0);
   CHECK(becomes_on_first(scene, "cut", "running"));
   REQUIRE(scene.hosts.change_second("link set " + TwoHosts::second_device() + " down"));
   CHECK(becomes_on_first(scene, "cut", "lost with node far"));
-  CHECK(worker.wait(std::chrono::seconds(60)));
+  CHECK(worker.wait());
   CHECK(eventually([] { return processes_with("MARK_CUT=1").empty(); }));
   stop_cluster(scene);
 }

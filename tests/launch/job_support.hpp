@@ -29,8 +29,7 @@ inline std::vector<std::string> job_command(std::vector<std::string> arguments) 
 
 inline Finished job(const TestCluster& cluster, std::vector<std::string> arguments,
                     const std::vector<std::string>& more = {}) {
-  return run(job_command(std::move(arguments)), job_environment(cluster, more),
-             std::chrono::seconds(60));
+  return run(job_command(std::move(arguments)), job_environment(cluster, more));
 }
 
 /// A command of which the test does not wait for the end.
@@ -53,12 +52,10 @@ inline std::string state(const TestCluster& cluster, const std::string& name) {
 }
 
 inline bool is_over(const TestCluster& cluster, const std::string& name) {
-  return eventually(
-      [&] {
-        const auto listed = row(cluster, name);
-        return !listed.is_null() && listed.value("is_over", false);
-      },
-      std::chrono::seconds(30));
+  return eventually([&] {
+    const auto listed = row(cluster, name);
+    return !listed.is_null() && listed.value("is_over", false);
+  });
 }
 
 /// Of a file; 0 where there is none.

@@ -27,7 +27,7 @@ class Elsewhere {
  public:
   explicit Elsewhere(Source source)
       : worker_(command(source == Source::File), environment(source == Source::Variable)) {
-    worker_.wait_for_output("of the cluster at", std::chrono::seconds(30));
+    worker_.wait_for_output("of the cluster at");
   }
 
   const TestCluster& cluster() const { return cluster_; }

@@ -25,7 +25,7 @@ struct FullCluster : TestCluster {
     CHECK(job(*this, {"forget", "first"}).exit_code == 0);
   }
   bool waits(const std::string& name) const {
-    return eventually([&] { return state(*this, name) == kWaits; }, std::chrono::seconds(20));
+    return eventually([&] { return state(*this, name) == kWaits; });
   }
 };
 
@@ -61,7 +61,7 @@ TEST_CASE("a job that waits outlives kill -9 of the command that waits for it",
   const FullCluster cluster;
   const auto file = cluster.folder() + "/second";
   auto command = start_job(cluster, second(file, {"--wait"}));
-  command.wait_for_output("it waits for its place", std::chrono::seconds(30));
+  command.wait_for_output("it waits for its place");
   command.signal(SIGKILL);
   CHECK(command.wait());
   CHECK(state(cluster, "second") == kWaits);
@@ -106,7 +106,7 @@ TEST_CASE("a submit that is killed at any moment leaves a job that is listed, or
     return start_job(cluster, {"submit", "--name", name(i), "--", "sh", "-c", "exit 3"});
   };
   const auto begun = std::chrono::steady_clock::now();
-  CHECK(command(kJobs).wait(std::chrono::seconds(60)));
+  CHECK(command(kJobs).wait());
   const auto whole = std::chrono::steady_clock::now() - begun;
   for (int i = 0; i < kJobs; ++i) {
     auto submitting = command(i);
@@ -117,17 +117,14 @@ TEST_CASE("a submit that is killed at any moment leaves a job that is listed, or
   }
   for (int i = 0; i < kJobs; ++i) {
     INFO(name(i) << ": " << state(cluster, name(i)));
-    CHECK(eventually(
-        [&] {
-          const auto now = state(cluster, name(i));
-          return now == "not listed" || now == "failed with exit code 3";
-        },
-        std::chrono::seconds(60)));
+    CHECK(eventually([&] {
+      const auto now = state(cluster, name(i));
+      return now == "not listed" || now == "failed with exit code 3";
+    }));
   }
   for (int i = 0; i <= kJobs; ++i) job(cluster, {"forget", name(i)});
   CHECK(cluster.all_is_free());
-  CHECK(eventually([&] { return processes_with("MARK_NODE=1").size() == before; },
-                   std::chrono::seconds(60)));
+  CHECK(eventually([&] { return processes_with("MARK_NODE=1").size() == before; }));
 }
 
 TEST_CASE("a job that waits outlives its terminal", "[launch][cluster]") {
@@ -148,7 +145,7 @@ TEST_CASE("a job that waits is stopped and forgotten, and never starts", "[launc
   const FullCluster cluster;
   const auto file = cluster.folder() + "/second";
   auto command = start_job(cluster, second(file, {"--wait"}));
-  command.wait_for_output("it waits for its place", std::chrono::seconds(30));
+  command.wait_for_output("it waits for its place");
   CHECK(cluster.waits("second"));
   const auto logs = job(cluster, {"logs", "second"});
   CHECK(logs.exit_code == 0);
@@ -182,9 +179,9 @@ TEST_CASE("who follows the log of a job that waits sees what it prints once it r
   const FullCluster cluster;
   job(cluster, second(cluster.folder() + "/second"));
   auto followed = start_job(cluster, {"logs", "-f", "second"});
-  followed.wait_for_output("waits for its place", std::chrono::seconds(30));
+  followed.wait_for_output("waits for its place");
   cluster.make_room();
-  const auto status = followed.wait(std::chrono::seconds(60));
+  const auto status = followed.wait();
   REQUIRE(status);
   CHECK(*status == 0);
   CHECK_THAT(followed.output(), Catch::Contains("it ran\n"));

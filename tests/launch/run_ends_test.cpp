@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "guard.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -37,9 +38,9 @@ std::chrono::milliseconds time_to_end(const std::vector<std::string>& options,
                     "until [ -e $0/ready ]; do sleep 0.02; done; echo fails; exit 7",
                     folder.path()});
   auto child = start_run(std::move(arguments), environment);
-  child.wait_for_output("[1] fails", 30s);
+  child.wait_for_output("[1] fails", kGuard);
   const auto begun = Clock::now();
-  const auto status = child.wait(60s);
+  const auto status = child.wait(kGuard);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 7);
@@ -47,7 +48,8 @@ std::chrono::milliseconds time_to_end(const std::vector<std::string>& options,
   return took;
 }
 
-/// A machine that does other things may be slow once: the fastest of three.
+/// A machine that does other things may be slow now and then: the fastest of ten, where the first
+/// is not fast enough.
 template <class Measure>
 void check_two_seconds(Measure measure) {
 #ifdef TROUPE_CHECKS  // under sanitizers, whose processes take long to end
@@ -56,7 +58,7 @@ void check_two_seconds(Measure measure) {
   constexpr auto limit = 2s;
 #endif
   auto best = std::chrono::milliseconds::max();
-  for (int i = 0; i < 3 && best >= limit; ++i) best = std::min(best, measure());
+  for (int i = 0; i < 10 && best >= limit; ++i) best = std::min(best, measure());
   INFO("ms: " << best.count());
   CHECK(best < limit);
 }
@@ -87,11 +89,11 @@ pid_t number_in(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("the others end within two seconds, though one ignores SIGTERM", "[launch]") {
+TEST_CASE("the others end within two seconds, though one ignores SIGTERM", "[launch][timing]") {
   check_two_seconds([] { return time_to_end({}, {"TROUPE_ADDRESS=", "TROUPE_TOKEN="}); });
 }
 
-TEST_CASE("the others end within two seconds on other nodes too", "[launch][cluster]") {
+TEST_CASE("the others end within two seconds on other nodes too", "[launch][cluster][timing]") {
   const TestCluster cluster(2);
   check_two_seconds([&] {
     return time_to_end({"--address", cluster.address(), "--strategy", "strict-spread"},
@@ -108,7 +110,7 @@ TEST_CASE("an output file at the limit of file sizes ends the ranks as a full di
                       "\"$1/output\"",
                       TROUPE_PROGRAM, folder.path()},
                      {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
-  const auto status = child.wait(60s);
+  const auto status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);
   CHECK(WIFEXITED(*status));
@@ -127,16 +129,14 @@ TEST_CASE("Ctrl-C while a folder is packed ends the run and what packs it", "[la
       start_run({"--workdir", sent, "--summary", summary, "--", "true"},
                 {"TROUPE_ADDRESS=", "TROUPE_TOKEN=", "PATH=" + folder.path() + ":/usr/bin:/bin"});
   std::string packs;
-  REQUIRE(eventually(
-      [&] {
-        std::getline(std::ifstream(folder.path() + "/packs"), packs);
-        return !packs.empty();
-      },
-      30s));
+  REQUIRE(eventually([&] {
+    std::getline(std::ifstream(folder.path() + "/packs"), packs);
+    return !packs.empty();
+  }));
   const auto pid = number_after(packs, "tar");
   CHECK(is_alive(pid));
   child.signal(SIGINT);
-  const auto status = child.wait(30s);
+  const auto status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 130);
@@ -148,7 +148,7 @@ TEST_CASE("Ctrl-C while a folder is packed ends the run and what packs it", "[la
 
 TEST_CASE("a limit that has ended a rank is told with it", "[launch]") {
   auto child = start_run({"--", "sh", "-c", "ulimit -c 0; ulimit -S -t 1; while :; do :; done"});
-  const auto status = child.wait(60s);
+  const auto status = child.wait(kGuard);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 128 + SIGXCPU);
   CHECK_THAT(child.output(), Catch::Contains("CPU time limit exceeded): it reached its limit of 1 "
@@ -162,7 +162,7 @@ TEST_CASE("a second Ctrl-C ends the ranks at once", "[launch]") {
   child.signal(SIGINT);
   for (const auto* rank : {"[0] told", "[1] told"}) child.wait_for_output(rank);
   child.signal(SIGINT);
-  const auto status = child.wait(20s);
+  const auto status = child.wait(kGuard);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 130);
   CHECK_THAT(child.output(), Catch::Contains("SIGINT ended all ranks"));
@@ -176,7 +176,7 @@ TEST_CASE("a signal before a restart is what has ended the run, not the failure"
   auto child =
       start_run({"-n", "2", "--max-restarts", "1000000", "--grace", "600", "--summary", summary,
                  "--env", "ready=" + folder.path() + "/ready", "--", "sh", "-c", kFailsAndWaits});
-  child.wait_for_output("[1] told", 30s);
+  child.wait_for_output("[1] told", kGuard);
   std::optional<int> status;
   // The second ends rank 1; two at once may be one. One that comes as the program leaves would kill it.
   const std::string last = "SIGINT ended all ranks";
@@ -184,7 +184,7 @@ TEST_CASE("a signal before a restart is what has ended the run, not the failure"
     child.signal(SIGINT);
     status = child.wait(200ms);
   }
-  if (!status) status = child.wait(30s);
+  if (!status) status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 130);
@@ -198,7 +198,7 @@ TEST_CASE("a timeout before a restart is what has ended the run, not the failure
   auto child = start_run({"-n", "2", "--max-restarts", "1000000", "--timeout", "1", "--grace", "2",
                           "--summary", summary, "--env", "ready=" + folder.path() + "/ready", "--",
                           "sh", "-c", kFailsAndWaits});
-  const auto status = child.wait(60s);
+  const auto status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 124);
@@ -209,7 +209,7 @@ TEST_CASE("a program that leaves its process group is gone after a good end", "[
   const TemporaryFolder folder;
   auto child = start_run({"-n", "2", "--env", "FOLDER=" + folder.path(), "--", "sh", "-c",
                           "left=$FOLDER/$RANK; " + std::string(kLeave) + "exit 0"});
-  CHECK(child.wait(30s) == 0);
+  CHECK(child.wait(kGuard) == 0);
   for (const auto* rank : {"/0", "/1"}) {
     const auto pid = number_in(folder.path() + rank);
     CHECK(eventually([pid] { return !is_alive(pid); }));
@@ -222,11 +222,11 @@ TEST_CASE("a program that leaves its process group is gone after SIGINT", "[laun
   auto child = start_run({"--address", cluster.address(), "--env", "left=" + file, "--", "sh", "-c",
                           std::string(kLeave) + "echo ready; while :; do sleep 0.05; done"},
                          cluster.environment());
-  child.wait_for_output("[0] ready", 30s);
+  child.wait_for_output("[0] ready", kGuard);
   const auto pid = number_in(file);
   CHECK(is_alive(pid));
   child.signal(SIGINT);
-  const auto status = child.wait(30s);
+  const auto status = child.wait(kGuard);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 130);
   CHECK(eventually([pid] { return !is_alive(pid); }));
@@ -236,12 +236,13 @@ TEST_CASE("a program that leaves its process group is gone after SIGINT", "[laun
 TEST_CASE("a program that leaves its process group is gone after a restart", "[launch]") {
   const TemporaryFolder folder;
   const auto file = folder.path() + "/left";
-  // The second attempt waits, 20 s at most, until what the first has left is gone.
-  auto child = start_run({"--max-restarts", "1", "--env", "left=" + file, "--", "sh", "-c",
-                          "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then " + std::string(kLeave) +
-                              "exit 3; fi; i=0; while kill -0 $(cat $left) 2> /dev/null; do "
-                              "i=$((i+1)); [ $i -lt 400 ] || exit 4; sleep 0.05; done; echo gone"});
-  const auto status = child.wait(60s);
+  // The second attempt waits, for a minute at most, until what the first has left is gone.
+  auto child =
+      start_run({"--max-restarts", "1", "--env", "left=" + file, "--", "sh", "-c",
+                 "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then " + std::string(kLeave) +
+                     "exit 3; fi; i=0; while kill -0 $(cat $left) 2> /dev/null; do "
+                     "i=$((i+1)); [ $i -lt 1200 ] || exit 4; sleep 0.05; done; echo gone"});
+  const auto status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);
   CHECK(*status == 0);

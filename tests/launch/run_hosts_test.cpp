@@ -29,7 +29,7 @@ TEST_CASE("ranks on two hosts meet at the address and the port that they are tol
       "    print('node', os.environ['GROUP_RANK'], flush=True)\n";
   const auto done = run(scene.hosts.on_first({TROUPE_PROGRAM, "run", "--address", scene.address(),
                                               "-n", "2", "--", "python3", "-c", meet}),
-                        scene.near_environment, std::chrono::seconds(60));
+                        scene.near_environment);
   INFO(done.output);
   CHECK(done.exit_code == 0);
   CHECK_THAT(done.output, Catch::Contains("[0] met 10.77.0."));

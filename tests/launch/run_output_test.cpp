@@ -14,7 +14,7 @@ namespace {
 
 Finished printed_by(const std::string& script) {
   return run({TROUPE_PROGRAM, "run", "--", "sh", "-c", script},
-             {"TROUPE_ADDRESS=", "TROUPE_TOKEN="}, std::chrono::seconds(60));
+             {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ TEST_CASE("the last lines of a rank that printed no text are told, and are JSON"
   const auto summary = folder.path() + "/summary.json";
   const auto done = run({TROUPE_PROGRAM, "run", "--summary", summary, "--", "sh", "-c",
                          "printf '\\377bad\\n'; exit 3"},
-                        {"TROUPE_ADDRESS=", "TROUPE_TOKEN="}, std::chrono::seconds(60));
+                        {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
   CHECK(done.exit_code == 3);
   CHECK_THAT(done.output, Catch::Contains("its last lines:\n    \xff"
                                           "bad\n"));

@@ -34,7 +34,7 @@ constexpr const char* kUntilItStands =
     "[ \"$a\" = \"$(grep ^wchar $io)\" -a \"$a\" != 'wchar: 0' ]; do :; done; ";
 
 bool comes(const std::string& file) {
-  return eventually([&] { return std::filesystem::exists(file); }, 60s);
+  return eventually([&] { return std::filesystem::exists(file); }, kGuard);
 }
 
 pid_t pid_of_printer(const TemporaryFolder& folder) {
@@ -55,9 +55,9 @@ TEST_CASE("a rank that fails ends the others though nobody reads the output", "[
                             folder);
   REQUIRE(comes(folder.path() + "/fails"));
   const auto pid = pid_of_printer(folder);
-  CHECK(eventually([pid] { return !is_alive(pid); }, 30s));
+  CHECK(eventually([pid] { return !is_alive(pid); }, kGuard));
   CHECK(is_alive(child.pid()));  // it waits for whoever is to read the rest
-  const auto status = child.wait(60s);
+  const auto status = child.wait(kGuard);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 7);
   const auto& output = child.output();
@@ -82,9 +82,9 @@ TEST_CASE("Ctrl-C ends a run though nobody reads its output", "[launch]") {
   REQUIRE(comes(folder.path() + "/stands"));
   const auto pid = pid_of_printer(folder);
   child.signal(SIGINT);
-  CHECK(eventually([pid] { return !is_alive(pid); }, 30s));
-  CHECK(eventually([&] { return !is_alive(child.pid()); }, 30s));
-  const auto status = child.wait(30s);
+  CHECK(eventually([pid] { return !is_alive(pid); }, kGuard));
+  CHECK(eventually([&] { return !is_alive(child.pid()); }, kGuard));
+  const auto status = child.wait(kGuard);
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 130);
 }
@@ -96,7 +96,7 @@ TEST_CASE("a gang is formed anew though nobody reads the output", "[launch]") {
                              ">&2; exit 3; fi; touch $F/again; echo again"},
                             folder);
   CHECK(comes(folder.path() + "/again"));
-  CHECK(child.wait(60s) == 0);
+  CHECK(child.wait(kGuard) == 0);
   const auto& output = child.output();
   const auto anew = output.find("the gang is formed anew");
   REQUIRE(anew != std::string::npos);

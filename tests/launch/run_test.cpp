@@ -21,7 +21,7 @@ Finished troupe_run(std::vector<std::string> arguments, const std::vector<std::s
   arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "run"});
   auto environment = kNoCluster;
   environment.insert(environment.end(), more.begin(), more.end());
-  return run(std::move(arguments), environment, std::chrono::seconds(60));
+  return run(std::move(arguments), environment);
 }
 
 std::string content(const std::string& file) {
@@ -51,17 +51,15 @@ TEST_CASE("options of the program stay its own, with and without --", "[launch]"
 }
 
 TEST_CASE("the exit status is that of the rank that failed first, which is told", "[launch]") {
-  const auto begun = std::chrono::steady_clock::now();
   const auto done = troupe_run(
-      {"-n", "3", "--", "sh", "-c", "echo last words $RANK; [ $RANK != 1 ] || exit 7; sleep 60"});
+      {"-n", "3", "--", "sh", "-c", "echo last words $RANK; [ $RANK != 1 ] || exit 7; sleep 600"});
   CHECK(done.exit_code == 7);
-  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
   CHECK_THAT(done.output, Catch::Contains("rank 1 on node"));
   CHECK_THAT(done.output,
              Catch::Contains("ended with exit code 7; the other 2 were ended; its last "
                              "lines:\n    last words 1\n"));
   const auto killed =
-      troupe_run({"-n", "2", "--", "sh", "-c", "[ $RANK = 0 ] && kill -SEGV $$; sleep 60"});
+      troupe_run({"-n", "2", "--", "sh", "-c", "[ $RANK = 0 ] && kill -SEGV $$; sleep 600"});
   CHECK(killed.exit_code == 128 + SIGSEGV);
   CHECK_THAT(killed.output, Catch::Contains("was ended by signal 11 (Segmentation fault)"));
 }
@@ -135,7 +133,7 @@ TEST_CASE("ranks have the environment of the command, and what --env says", "[la
 }
 
 TEST_CASE("SIGINT ends all ranks, a time limit too", "[launch]") {
-  Child child({TROUPE_PROGRAM, "run", "-n", "2", "--", "sh", "-c", "echo $$; exec sleep 60"},
+  Child child({TROUPE_PROGRAM, "run", "-n", "2", "--", "sh", "-c", "echo $$; exec sleep 600"},
               kNoCluster);
   child.wait_for_output("[0] ");
   child.wait_for_output("[1] ");
@@ -187,7 +185,7 @@ TEST_CASE("the traceback that a rank leaves where PyTorch leaves it is told", "[
   // As torch.distributed.elastic.multiprocessing.errors.record does.
   const auto program =
       "echo noise; echo $TORCHELASTIC_ERROR_FILE > " + names +
-      "$RANK; [ $RANK = 1 ] || exec sleep 60; until [ -s " + names +
+      "$RANK; [ $RANK = 1 ] || exec sleep 600; until [ -s " + names +
       "0 ]; do sleep 0.02; done; printf '%s' '{\"message\": {\"message\": \"ValueError: no\", "
       "\"extraInfo\": {\"py_callstack\": \"Traceback:\\n  in f\\nValueError: no\\n\"}}}' > "
       "$TORCHELASTIC_ERROR_FILE; exit 3";
@@ -245,17 +243,17 @@ TEST_CASE("what no rank can be is refused before anything starts", "[launch]") {
 
 TEST_CASE("a reader that stands still does not hold up the end of a run", "[launch]") {
   const TemporaryFolder folder;
-  const auto begun = std::chrono::steady_clock::now();
-  // The reader ends long after the test has seen what it waits for, or with it.
+  // The reader waits, for 50 s at most, for the end of the run.
   const auto done =
       run({"sh", "-c",
            "cd \"$1\"; { \"$0\" run --timeout 1 --grace 0.5 -- yes 2> err; echo $? > code; } | "
-           "{ i=0; until [ -s code ] || [ $i = 200 ]; do sleep 0.1; i=$((i+1)); done; }",
+           "{ i=0; until [ -s code ] || [ $i = 500 ]; do sleep 0.1; i=$((i+1)); done; "
+           "[ ! -s code ] || touch ended; }",
            TROUPE_PROGRAM, folder.path()},
-          kNoCluster, std::chrono::seconds(60));
+          kNoCluster);
   CHECK(done.exit_code == 0);
   CHECK(content(folder.path() + "/code") == "124\n");
-  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(15));
+  CHECK(std::filesystem::exists(folder.path() + "/ended"));
 }
 
 TEST_CASE("an output that cannot be written ends the ranks, and says so", "[launch]") {
@@ -266,7 +264,7 @@ TEST_CASE("an output that cannot be written ends the ranks, and says so", "[laun
            "'trap \"echo told > $1/$RANK; exit\" TERM; echo x; while :; do sleep 0.1; "
            "done' sh \"$1\" > /dev/full",
            TROUPE_PROGRAM, folder.path()},
-          kNoCluster, std::chrono::seconds(60));
+          kNoCluster);
   CHECK(done.exit_code == 125);
   CHECK_THAT(done.output, Catch::Contains("a standard output that cannot be written"));
   CHECK(content(folder.path() + "/0") == "told\n");
@@ -278,7 +276,7 @@ TEST_CASE("a standard error that cannot be written leaves the exit status as it 
     for (const std::string more : {"", "--max-restarts 1"}) {
       const auto done =
           run({"sh", "-c", "exec \"$0\" run " + more + " -- sh -c 'exit 5' " + to, TROUPE_PROGRAM},
-              kNoCluster, std::chrono::seconds(60));
+              kNoCluster);
       INFO(to << " " << more);
       CHECK(done.exit_code == 5);
     }
@@ -290,7 +288,7 @@ TEST_CASE("a run that nohup started outlives its terminal", "[launch]") {
                          "trap '' HUP; \"$0\" run -- sh -c 'echo begun; sleep 1; echo done' & "
                          "sleep 0.5; kill -HUP $!; wait $!; echo code $?",
                          TROUPE_PROGRAM},
-                        kNoCluster, std::chrono::seconds(60));
+                        kNoCluster);
   CHECK_THAT(done.output, Catch::Contains("[0] done\n") && Catch::Contains("code 0\n"));
 }
 

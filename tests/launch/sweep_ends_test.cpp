@@ -21,8 +21,7 @@ constexpr const char* kWaits = "echo \"troupe: {\\\"loss\\\": $1}\"; exec sleep 
 
 /// One trial of these has reported.
 void wait_for_report(const Sweep& sweep) {
-  REQUIRE(eventually([&] { return !sweep.content("runs/run-1/reports.jsonl").empty(); },
-                     std::chrono::seconds(30)));
+  REQUIRE(eventually([&] { return !sweep.content("runs/run-1/reports.jsonl").empty(); }));
 }
 
 /// What `show --json` and the report call trial 0, of which there is one attempt.
@@ -103,7 +102,7 @@ TEST_CASE("a sweep that was interrupted names the run that goes on, which need n
   const auto interrupted = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {TROUPE_PROGRAM, "tune"});
     Child child(std::move(arguments), kNoClusterForSweeps);
-    child.wait_for_output("trial 0 started", std::chrono::seconds(30));
+    child.wait_for_output("trial 0 started");
     child.signal(SIGINT);
     CHECK(exit_code_of(child) == 130);
     return child.output();
@@ -163,7 +162,7 @@ echo "troupe: {\"loss\": $1}"; echo $$ > first; while :; do sleep 0.1; done)",
   environment.push_back("MARK_LEFT_BY=" + sweep.folder());
   Child child({TROUPE_PROGRAM, "tune", "run", sweep.folder() + "/sweep.toml"}, environment);
   wait_for_report(sweep);
-  REQUIRE(eventually([&] { return !sweep.content("first").empty(); }, std::chrono::seconds(30)));
+  REQUIRE(eventually([&] { return !sweep.content("first").empty(); }));
   const pid_t program = std::stoi(sweep.content("first"));
   // Its guardian too, which would end the program: none of them runs when the first is killed.
   auto its_own = processes_with(environment.back());
@@ -173,8 +172,7 @@ echo "troupe: {\"loss\": $1}"; echo $$ > first; while :; do sleep 0.1; done)",
   for (const int signal : {SIGSTOP, SIGKILL})
     for (const auto pid : its_own) ::kill(pid, signal);
   child.wait();
-  CHECK(eventually([&] { return std::ranges::none_of(its_own, is_alive); },
-                   std::chrono::seconds(30)));
+  CHECK(eventually([&] { return std::ranges::none_of(its_own, is_alive); }));
   REQUIRE(is_alive(program));
   const auto done = sweep.tune("resume");
   INFO(done.output);

@@ -3,7 +3,6 @@
 #include <csignal>
 #include <filesystem>
 #include <sstream>
-#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -29,7 +28,7 @@ void wait_for_reports(const Sweep& sweep, std::ptrdiff_t count) {
     const auto text = sweep.content("runs/run-1/reports.jsonl");
     return std::ranges::count(text, '\n');
   };
-  REQUIRE(eventually([&] { return reports() >= count; }, std::chrono::seconds(60)));
+  REQUIRE(eventually([&] { return reports() >= count; }));
 }
 
 /// No trial has come to an end by itself, or failed.
@@ -68,14 +67,14 @@ TEST_CASE("programs of a sweep that a signal ends have their grace, and resume g
           "[sweep][interrupt]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
   const Sweep sweep(R"([ -e told-$1 ] && { echo "troupe: {\"loss\": 0.$1}"; exit; }
-trap 'sleep 0.5; echo told > told-$1; exit 0' TERM
+trap 'echo > at-$1; sleep 0.5; echo told > told-$1; exit 0' TERM
 echo "troupe: {\"loss\": $1}"
 while :; do sleep 0.02; done)",
                     std::string(kSmall) + kPair);
   auto child = sweep.start();
   wait_for_reports(sweep, 2);
   child.signal(signal);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  REQUIRE(eventually([&] { return std::filesystem::exists(sweep.folder() + "/at-0"); }));
   child.signal(SIGHUP);  // as of a terminal that is closed then
   CHECK(exit_code_of(child) == 128 + signal);
   CHECK_THAT(child.output(), Contains("ended early: ended by the user"));
@@ -132,7 +131,7 @@ while [ $RANK = $1 -o ! -e gone-$1 ]; do sleep 0.01; done; exit 3)",
               cluster.environment());
   wait_for_reports(sweep, 2);
   for (const auto* rank : {"on-0-0", "on-0-1", "on-1-0", "on-1-1"})
-    REQUIRE(eventually([&] { return !sweep.content(rank).empty(); }, std::chrono::seconds(30)));
+    REQUIRE(eventually([&] { return !sweep.content(rank).empty(); }));
   child.signal(SIGTERM);
   CHECK(exit_code_of(child) == 128 + SIGTERM);
   INFO(child.output() << sweep.content("runs/run-1/journal.jsonl"));
@@ -174,13 +173,13 @@ TEST_CASE("a second signal ends a sweep whose programs have their grace, and all
   auto child = sweep.start();
   wait_for_reports(sweep, 2);
   child.signal(SIGTERM);
-  child.wait_for_output("they are killed; a second signal does it now", std::chrono::seconds(30));
+  child.wait_for_output("they are killed; a second signal does it now");
   CHECK(sweep.programs().size() >= 2);
   child.signal(SIGINT);
-  const auto status = child.wait(std::chrono::seconds(30));
+  const auto status = child.wait();
   REQUIRE(status);
   CHECK(WIFSIGNALED(*status));
-  CHECK(eventually([&] { return sweep.programs().empty(); }, std::chrono::seconds(20)));
+  CHECK(eventually([&] { return sweep.programs().empty(); }));
 }
 
 TEST_CASE("a trial that has taken over another in its processes has its grace too",
@@ -194,7 +193,7 @@ t=0; while :; do t=$((t+1)); mkdir -p $TROUPE_CHECKPOINT_DIR/$t
                         std::string(kSmall) + "[space]\nx = { uniform = [0.0, 1.0] }\n");
   auto child = sweep.start();
   const auto waits = [&] { return std::filesystem::exists(sweep.folder() + "/waits"); };
-  REQUIRE(eventually(waits, std::chrono::seconds(60)));
+  REQUIRE(eventually(waits));
   child.signal(SIGINT);
   CHECK(exit_code_of(child) == 128 + SIGINT);
   INFO(child.output());

@@ -56,7 +56,7 @@ class Sweep {
 
 /// Of a program that comes to its end by itself, within a minute.
 inline int exit_code_of(Child& child) {
-  const auto status = child.wait(std::chrono::seconds(60));
+  const auto status = child.wait();
   INFO(child.output());
   REQUIRE(status);
   REQUIRE(WIFEXITED(*status));

@@ -50,8 +50,7 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  void wait_for_output(const std::string& text,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
+  void wait_for_output(const std::string& text, std::chrono::milliseconds timeout = kGuard) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (output_.find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
       if (!read_some()) break;
@@ -69,14 +68,14 @@ class Terminal {
     return end();
   }
   /// Waits for the end of the program. -> its exit code, or 128 + the signal that ended it; none: it
-  /// still runs after 20 s.
+  /// still runs after kGuard.
   std::optional<int> end() {
     int status = 0;
     const auto has_ended = [&] {
       if (terminal_ >= 0) read_some();
       return ::waitpid(pid_, &status, WNOHANG) == pid_;
     };
-    if (!eventually(has_ended, std::chrono::seconds(20))) return std::nullopt;
+    if (!eventually(has_ended)) return std::nullopt;
     pid_ = -1;
     for (int i = 0; terminal_ >= 0 && i < 20 && read_some(); ++i) continue;  // its last words
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

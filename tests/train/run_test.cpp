@@ -13,6 +13,7 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include "guard.hpp"
 #include "support/catch.hpp"
 #include "support/net.hpp"
 #include "support/scratch.hpp"
@@ -20,6 +21,7 @@
 using namespace troupe;
 using namespace troupe::testing;
 using Catch::Contains;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -160,7 +162,7 @@ TEST_CASE("LibTorch has a thread for each CPU that an actor, a task or a rank as
           "[train][run][threads]") {
   for (const auto* variable : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
     ::unsetenv(variable);  // of whoever runs the tests
-  const auto limit = std::chrono::seconds(60);
+  const auto limit = kGuard;
   const auto cluster = init({.cpus = 8});
   for (const int cpus : {0, 1, 2, 3}) {
     const auto given = cpus == 0 ? with({}) : with({.cpus = static_cast<double>(cpus)});
@@ -183,7 +185,7 @@ TEST_CASE("data-parallel runs follow one another in the processes of one gang", 
     if (number > 1) {
       const troupe::detail::RunInfo info{.seed = static_cast<std::uint64_t>(number)};
       for (const auto& renewed : ranks.all<&Worker::renew>(Config{.lr = 1.0 * number}, info)) {
-        renewed.get(std::chrono::seconds(20));
+        renewed.get(kGuard);
       }
     }
     troupe::detail::TrialRun<average_once> run(ranks);
@@ -233,7 +235,7 @@ TEST_CASE("a rank that returns while the others wait for it ends the run",
   const auto began = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(train::run<fit_line>(Config{.mishap = when, .at_rank = rank}, two_here()),
                   GangBroken);
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(20));
+  CHECK(std::chrono::steady_clock::now() - began < kGuard);  // a collective waits half an hour
 }
 
 TEST_CASE("a run that fails leaves no rank behind that would keep the next one waiting",
@@ -257,8 +259,7 @@ TEST_CASE("a run that fails leaves no rank behind that would keep the next one w
   }
   SECTION("the storage cannot be made") { options.storage = "/proc/no such storage"; }
   CHECK_THROWS(train::run<fit_line>(config, options));
-  const auto next =
-      train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = std::chrono::seconds(5)});
+  const auto next = train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = kGuard});
   CHECK(next.value);
 }
 

@@ -1,5 +1,6 @@
 #include "support/child.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -72,10 +73,33 @@ Child::Child(Child&& other) noexcept
       output_(std::move(other.output_)),
       error_output_(std::move(other.error_output_)) {}
 
+namespace {
+
+std::string program_of(pid_t pid) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ignored);
+}
+
+/// Copies of itself that this process has made: of a guardian, the process of the node.
+std::vector<pid_t> copies_of(pid_t pid) {
+  const auto number = std::to_string(pid);
+  std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+  std::vector<pid_t> copies;
+  for (pid_t child = 0; children >> child;)
+    if (program_of(child) == program_of(pid)) copies.push_back(child);
+  return copies;
+}
+
+}  // namespace
+
 Child::~Child() {
   if (pid_ > 0 && !status_) {
+    const auto copies = copies_of(pid_);
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
+    // They end with it, but later, and may write into a folder that the test is about to remove.
+    if (!eventually([&] { return std::ranges::none_of(copies, is_alive); }))
+      std::cerr << "a copy of process " << pid_ << ", which a test has killed, does not end\n";
   }
   read_rest();
   for (const int pipe : {pipe_, error_pipe_})

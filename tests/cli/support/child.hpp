@@ -8,12 +8,9 @@
 #include <sys/types.h>
 
 #include "built.hpp"
+#include "guard.hpp"
 
 namespace troupe::test {
-
-/// How long a test waits for what must come: a test that passes never waits so long, however slow
-/// the machine is.
-constexpr auto kGuard = std::chrono::seconds(60);
 
 /// Where a program's standard error goes: into its output, in the order in which both were written,
 /// or apart from it. What is parsed is read apart: on a slow machine a program says on standard

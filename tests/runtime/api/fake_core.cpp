@@ -15,6 +15,7 @@
 #include <troupe/detail/failure.hpp>
 
 #include "fake_gang.hpp"
+#include "guard.hpp"
 
 namespace troupe::detail {
 
@@ -152,7 +153,7 @@ void run_until(const std::function<bool()>& done, std::chrono::milliseconds time
 }
 
 const Payload& value_of(const ObjectPtr& object) {
-  run_until([&] { return ready(*object); }, std::chrono::seconds(20));
+  run_until([&] { return ready(*object); }, troupe::test::kGuard);
   if (!ready(*object))
     raise({.kind = Failure::Kind::TimedOut, .message = "nothing makes this ref ready"});
   if (object->failure) raise(*object->failure);
@@ -324,7 +325,7 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
     return static_cast<std::size_t>(
         std::count_if(objects.begin(), objects.end(), [](auto& o) { return ready(*o); }));
   };
-  const auto most = timeout.value_or(std::chrono::seconds(20));
+  const auto most = timeout.value_or(troupe::test::kGuard);
   if (most.count() > 0) run_until([&] { return how_many() >= count; }, most);
   return how_many();
 }

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::detail;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -60,7 +62,7 @@ TEST_CASE("a local rendezvous hands over values, writes keys once, and names the
           "[api][local]") {
   LocalRendezvous rendezvous;
   std::thread other([&] { rendezvous.set("address", "host:1"); });
-  CHECK(rendezvous.get("address", 10s) == "host:1");
+  CHECK(rendezvous.get("address", kGuard) == "host:1");
   other.join();
   rendezvous.set("address", "host:1");
   CHECK_THROWS_AS(rendezvous.set("address", "host:2"), Refused);

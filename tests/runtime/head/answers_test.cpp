@@ -1,8 +1,10 @@
 // Every request of a process is answered once, whatever ends in the turn in which it is granted.
+#include "guard.hpp"
 #include "peer.hpp"
 
 using namespace troupe;
 using namespace troupe::head::test;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -27,7 +29,7 @@ struct OneCpu {
     node.exit(process);
   }
   const Failure& refusal() {
-    REQUIRE(scene.run_until([this] { return driver.refused.has_value(); }, 10s));
+    REQUIRE(scene.run_until([this] { return driver.refused.has_value(); }, kGuard));
     return *driver.refused;
   }
 };

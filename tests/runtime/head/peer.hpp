@@ -12,6 +12,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "guard.hpp"
 #include "head/head.hpp"
 #include "transport/handshake/handshake.hpp"
 #include "transport/handshake/proof.hpp"
@@ -39,7 +40,7 @@ struct Scene {
   }
 
   template <class Condition>
-  bool run_until(Condition condition, std::chrono::milliseconds limit = 60s) {
+  bool run_until(Condition condition, std::chrono::milliseconds limit = troupe::test::kGuard) {
     for (const auto end = Clock::now() + limit; !condition() && Clock::now() < end;)
       loop.run_one_for(20ms);
     return condition();

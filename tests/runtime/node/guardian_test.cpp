@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "guard.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/spawn/child.hpp"
 #include "waiting.hpp"
@@ -62,7 +63,7 @@ pid_t sleeper() {
 
 /// An orphan may have become a child of this process, if another test has made a node in it.
 bool ends(pid_t orphan) {
-  const bool is_gone = test::gone_within(orphan, std::chrono::seconds(5));
+  const bool is_gone = test::gone_within(orphan, troupe::test::kGuard);
   ::waitpid(orphan, nullptr, WNOHANG);
   return is_gone;
 }

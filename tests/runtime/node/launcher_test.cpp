@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "guard.hpp"
 #include "node/guard/mark.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::run_until;
+using troupe::test::kGuard;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kHasOneThread = false;  // ThreadSanitizer keeps a thread of its own
@@ -38,7 +40,7 @@ struct Started {
   std::string tell(const std::string& command) {
     const auto line = command + "\n";
     if (::send(link.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) return "(gone)";
-    timeval limit{10, 0};
+    timeval limit{kGuard.count(), 0};
     ::setsockopt(link.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     std::string answer;
     for (char c = '\0';;) {
@@ -71,7 +73,7 @@ struct Fixture {
     reaper.kill_all();
   }
 
-  void make(const std::string& behaviour, std::chrono::milliseconds start_limit = 10s) {
+  void make(const std::string& behaviour, std::chrono::milliseconds start_limit = kGuard) {
     LauncherOptions options;
     options.job = 1_job;
     options.start_limit = start_limit;
@@ -306,8 +308,8 @@ TEST_CASE("worker processes end with the node's thread", "[node][zygote]") {
   CHECK(test::runs(pids[0]));
   ::kill(between, SIGKILL);
   ::waitpid(between, nullptr, 0);
-  CHECK(test::gone_within(pids[0], 2s));
-  if (pids[1] > 0) CHECK(test::gone_within(pids[1], 2s));
+  CHECK(test::gone_within(pids[0], kGuard));
+  if (pids[1] > 0) CHECK(test::gone_within(pids[1], kGuard));
 }
 
 }  // namespace

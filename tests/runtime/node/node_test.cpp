@@ -14,6 +14,7 @@
 #include <catch2/catch.hpp>
 
 #include "fake_head.hpp"
+#include "guard.hpp"
 #include "memory_cgroup.hpp"
 #include "node/guard/reaper.hpp"
 #include "node/spawn/sibling.hpp"
@@ -30,6 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::FakeHead;
 using test::run_until;
+using troupe::test::kGuard;
 
 Program program_that(const std::string& behaviour) {
   auto program = describe_program(0, nullptr);
@@ -300,8 +302,8 @@ TEST_CASE(
   const auto failure = cluster.fate(7);
   CHECK(failure.message ==
         "process 7 (pid " + std::to_string(pid) + ") was ended: its lease was returned");
-  CHECK(test::gone_within(sleeper, 2s));
-  CHECK(test::gone_within(orphan, 2s));
+  CHECK(test::gone_within(sleeper, kGuard));
+  CHECK(test::gone_within(orphan, kGuard));
   CHECK(test::runs(neighbour));
   cluster.stop();
   CHECK(test::gone_within(neighbour, 0ms));
@@ -393,7 +395,7 @@ TEST_CASE("a program with threads is executed for each process, and ends are tol
   cluster.head.start_process(7, 5);
   run_until(
       cluster.loop, "a process that speaks no Cap'n Proto to be ended",
-      [&] { return cluster.head.exited.contains(7); }, 20s);
+      [&] { return cluster.head.exited.contains(7); }, kGuard);
   CHECK(cluster.head.exited[7].kind == Failure::Kind::Program);
   cluster.stop();
 }
@@ -627,11 +629,11 @@ struct Separate {
   }
 
   int end_of_guardian() const {
-    REQUIRE(test::gone_within(guardian, 10s));
+    REQUIRE(test::gone_within(guardian, kGuard));
     return wait_for_end(guardian);
   }
   bool all_gone() const {
-    return std::ranges::all_of(started, [](pid_t pid) { return test::gone_within(pid, 5s); });
+    return std::ranges::all_of(started, [](pid_t pid) { return test::gone_within(pid, kGuard); });
   }
 };
 

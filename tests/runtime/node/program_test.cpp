@@ -13,6 +13,7 @@
 
 #include "../../support/id_literals.hpp"
 #include "built.hpp"
+#include "guard.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/node.hpp"
 #include "node/program/elf.hpp"
@@ -27,6 +28,7 @@ namespace troupe::node {
 namespace {
 
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -43,9 +45,9 @@ std::string missing_libraries(const std::filesystem::path& path) {
   asio::io_context loop;
   Reaper reaper(loop);
   std::optional<std::string> missing;
-  find_missing_libraries(loop, reaper, path, 20s, [&](std::string found) { missing = found; });
+  find_missing_libraries(loop, reaper, path, kGuard, [&](std::string found) { missing = found; });
   test::run_until(
-      loop, "the loader's answer", [&] { return missing && reaper.size() == 0; }, 30s);
+      loop, "the loader's answer", [&] { return missing && reaper.size() == 0; }, kGuard);
   return *missing;
 }
 

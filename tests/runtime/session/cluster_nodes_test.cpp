@@ -8,9 +8,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <troupe/troupe.hpp>
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -19,7 +21,7 @@ struct Placed {
 };
 
 bool has_come(const detail::ObjectPtr& answer) {
-  return detail::wait_objects(std::vector{answer}, 1, 20s) == 1;
+  return detail::wait_objects(std::vector{answer}, 1, kGuard) == 1;
 }
 
 /// Asked in a worker process, which has no connection to the head of its own.
@@ -42,7 +44,7 @@ TEST_CASE("a driver is told of its nodes, and what they have", "[runtime][sessio
   CHECK(nodes[0].number == status["nodes"][0]["node"]);
   CHECK(nodes[0].cpus == 3);
   CHECK(nodes[0].gpus == 2);
-  CHECK_FALSE(task<may_ask>().get(20s));
+  CHECK_FALSE(task<may_ask>().get(kGuard));
 }
 
 TEST_CASE("the nodes of a gang's ranks are known once it is placed", "[runtime][session][nodes]") {
@@ -53,7 +55,7 @@ TEST_CASE("the nodes of a gang's ranks are known once it is placed", "[runtime][
   const auto nodes = detail::nodes_of(ranks);
   REQUIRE(nodes.size() == 2);
   for (std::size_t rank = 0; rank < 2; ++rank)
-    CHECK(placed.rank(rank).call<&Placed::node>().get(20s) == nodes[rank]);
+    CHECK(placed.rank(rank).call<&Placed::node>().get(kGuard) == nodes[rank]);
   const std::vector alone{spawn<Placed>().state()};
   CHECK(detail::nodes_of(alone).empty());
 }

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "functions.hpp"
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -73,43 +74,44 @@ TEST_CASE("a copy that user code forks in a worker process answers no call",
           "[runtime][session][fork]") {
   const auto cluster = init({.cpus = 2});
   const auto forker = spawn<Forker>();
-  for (int i = 0; i < 2'000; ++i) forker.call<&Forker::count>().get(20s);  // there are rings now
-  for (int i = 0; i < 2'000; ++i) task<twice>(i).get(20s);
+  for (int i = 0; i < 2'000; ++i) forker.call<&Forker::count>().get(kGuard);  // there are rings now
+  for (int i = 0; i < 2'000; ++i) task<twice>(i).get(kGuard);
   for (int i = 0; i < 5; ++i) {
-    CHECK(task<returns_twice>(20).get(20s) == 1);
-    CHECK(forker.call<&Forker::call>(20).get(20s) == 1);
+    CHECK(task<returns_twice>(20).get(kGuard) == 1);
+    CHECK(forker.call<&Forker::call>(20).get(kGuard) == 1);
   }
-  CHECK(forker.call<&Forker::count>().get(20s) == 2'001);
+  CHECK(forker.call<&Forker::count>().get(kGuard) == 2'001);
 }
 
 TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][session][fork]") {
   std::optional<Cluster> cluster(init({.cpus = 2}));
   auto counter = std::make_optional(spawn<Counter>(0));
   const auto value = put(std::string(1'000'000, 'x'));
-  REQUIRE(counter->call<&Counter::add>(1).get(20s) == 1);
+  REQUIRE(counter->call<&Counter::add>(1).get(kGuard) == 1);
   // As where it returns from main: what it has of the cluster is destroyed.
   CHECK(in_a_copy([&] {
           counter.reset();
           cluster.reset();
           return 7;
         }) == 7);
-  CHECK(counter->call<&Counter::add>(1).get(20s) == 2);
-  CHECK(task<twice>(4).get(20s) == 8);
-  CHECK(task<length>(value).get(20s) == 1'000'000);
+  CHECK(counter->call<&Counter::add>(1).get(kGuard) == 2);
+  CHECK(task<twice>(4).get(kGuard) == 8);
+  CHECK(task<length>(value).get(kGuard) == 1'000'000);
 }
 
 TEST_CASE("a forked copy of a driver cancels nothing of it", "[runtime][session][fork]") {
   const auto cluster = init({.cpus = 1});
   const auto counter = spawn<Counter>(0);
-  for (int i = 0; i < 3'000; ++i) counter.call<&Counter::add>(1).get(20s);  // there is a ring now
+  for (int i = 0; i < 3'000; ++i)
+    counter.call<&Counter::add>(1).get(kGuard);  // there is a ring now
   const auto busy = counter.call<&Counter::sleep>(300);
   const auto behind = counter.call<&Counter::add>(1);
   CHECK(in_a_copy([&] {
           behind.cancel();
           return 7;
         }) == 7);
-  CHECK(behind.get(20s) == 3'001);
-  CHECK(busy.get(20s) == 300);
+  CHECK(behind.get(kGuard) == 3'001);
+  CHECK(busy.get(kGuard) == 300);
 }
 
 TEST_CASE("a forked copy of a driver is told that it is in no cluster",
@@ -117,16 +119,16 @@ TEST_CASE("a forked copy of a driver is told that it is in no cluster",
   const auto cluster = init({.cpus = 2});
   const auto counter = spawn<Counter>(0);
   const auto pending = task<sleeps>(50);
-  REQUIRE(counter.call<&Counter::add>(1).get(20s) == 1);
+  REQUIRE(counter.call<&Counter::add>(1).get(kGuard) == 1);
   CHECK(in_a_copy([&] {
-          const bool refused = is_refused_as_a_copy([] { task<twice>(1).get(5s); }) &&
+          const bool refused = is_refused_as_a_copy([] { task<twice>(1).get(kGuard); }) &&
                                is_refused_as_a_copy([] { spawn<Counter>(0); }) &&
                                is_refused_as_a_copy([&] { counter.call<&Counter::add>(1); }) &&
-                               is_refused_as_a_copy([&] { pending.get(5s); });
+                               is_refused_as_a_copy([&] { pending.get(kGuard); });
           CHECK_THROWS_AS(cluster.status_json(), Refused);
           return refused ? 7 : 1;
         }) == 7);
-  CHECK(pending.get(20s) == 50);
+  CHECK(pending.get(kGuard) == 50);
 }
 
 TEST_CASE("a forked copy of a driver may be in a cluster of its own", "[runtime][session][fork]") {
@@ -137,7 +139,7 @@ TEST_CASE("a forked copy of a driver may be in a cluster of its own", "[runtime]
   const auto cluster = init({.cpus = 1});
   CHECK(in_a_copy([&] {
           const auto own = init({.cpus = 1});
-          return task<twice>(3).get(20s) == 6 ? 7 : 2;
+          return task<twice>(3).get(kGuard) == 6 ? 7 : 2;
         }) == 7);
-  CHECK(task<twice>(4).get(20s) == 8);
+  CHECK(task<twice>(4).get(kGuard) == 8);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +10,9 @@
 
 #include <unistd.h>
 #include <troupe/troupe.hpp>
+
+#include "gate.hpp"
+#include "guard.hpp"
 
 /// What the tests run elsewhere.
 namespace troupe::test {
@@ -52,6 +56,7 @@ struct Counter {
   int die(int signal) { return dies_by(signal); }
   int leave(int code) { return exits_with(code); }
   int sleep(int milliseconds) { return sleeps(milliseconds); }
+  int waits(const std::string& gate) { return wait_at(gate); }
   int n;
 };
 
@@ -84,7 +89,8 @@ struct Log {
 
 /// Until the counter is above zero; -1: it gave up. Each look is a task of its own.
 inline int waits_for_gate(Actor<Counter> gate) {
-  for (int looks = 0; looks < 2'000; ++looks) {
+  for (const auto end = std::chrono::steady_clock::now() + kGuard;
+       std::chrono::steady_clock::now() < end;) {
     if (const int count = gate.call<&Counter::add>(0).get(); count > 0) return count;
     task<sleeps>(5).get();
   }
@@ -129,16 +135,16 @@ struct Rank {
   std::string host() const { return this_gang()->host(); }
   std::string gpus() const { return visible_gpus(); }
   int pid() const { return getpid(); }
-  /// Waits for a key that nobody sets, as a collective would for a peer.
+  /// Waits for a key that nobody sets, as a collective would for a peer: longer than a test does.
   std::string waits_for(const std::string& key) {
-    return this_gang()->rendezvous().get(key, std::chrono::seconds(60));
+    return this_gang()->rendezvous().get(key, 10 * kGuard);
   }
   std::string exchanges() {
     auto& gang = *this_gang();
     gang.rendezvous().set("from " + std::to_string(gang.rank()),
                           "hello " + std::to_string(gang.rank()));
     const int next = (gang.rank() + 1) % gang.size();
-    return gang.rendezvous().get("from " + std::to_string(next), std::chrono::seconds(10));
+    return gang.rendezvous().get("from " + std::to_string(next), kGuard);
   }
 };
 

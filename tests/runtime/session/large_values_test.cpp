@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "functions.hpp"
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -92,13 +93,14 @@ TEST_CASE("a large value is put once, and read without a copy by whoever needs i
   const auto first = ref.get();
   CHECK(first.data() == ref.get().data());
   CHECK(total(first) == 4.0 * kMiB);
-  CHECK(task<total>(ref).get(20s) == 4.0 * kMiB);
-  CHECK(task<total_of>(ref).get(20s) == 4.0 * kMiB);
+  CHECK(task<total>(ref).get(kGuard) == 4.0 * kMiB);
+  CHECK(task<total_of>(ref).get(kGuard) == 4.0 * kMiB);
   auto keeper = spawn<Keeper>();
-  CHECK(keeper.call<&Keeper::keep>(ref).get(20s) == 4.0 * kMiB);
+  CHECK(keeper.call<&Keeper::keep>(ref).get(kGuard) == 4.0 * kMiB);
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // which have memory of their own
-  CHECK(resident_kib(keeper.call<&Keeper::pid>().get(20s)) < 8 * 1024);  // 16 MiB are not its own
+  CHECK(resident_kib(keeper.call<&Keeper::pid>().get(kGuard)) <
+        8 * 1024);  // 16 MiB are not its own
 #endif
 }
 
@@ -106,18 +108,18 @@ TEST_CASE("large arguments and results by value keep the order of calls",
           "[runtime][session][store]") {
   auto cluster = init({.cpus = 2});
   auto keeper = spawn<Keeper>();
-  for (int i = 0; i < 40; ++i) keeper.call<&Keeper::pid>().get(20s);  // a ring by now
+  for (int i = 0; i < 40; ++i) keeper.call<&Keeper::pid>().get(kGuard);  // a ring by now
   std::vector<Ref<double>> totals;
   for (int i = 1; i <= 20; ++i) {
     totals.push_back(keeper.call<&Keeper::keep>(floats(100'000, static_cast<float>(i))));
     totals.push_back(keeper.call<&Keeper::again>());
   }
   for (int i = 1; i <= 20; ++i) {
-    CHECK(totals[static_cast<std::size_t>(2 * i - 2)].get(20s) == 100'000.0 * i);
-    CHECK(totals[static_cast<std::size_t>(2 * i - 1)].get(20s) == 100'000.0 * i);
+    CHECK(totals[static_cast<std::size_t>(2 * i - 2)].get(kGuard) == 100'000.0 * i);
+    CHECK(totals[static_cast<std::size_t>(2 * i - 1)].get(kGuard) == 100'000.0 * i);
   }
   const auto chain = task<doubled>(task<doubled>(task<made>(std::size_t{200'000}, 1.5F)));
-  CHECK(total(chain.get(20s)) == 200'000 * 6.0);
+  CHECK(total(chain.get(kGuard)) == 200'000 * 6.0);
 }
 
 TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let go",
@@ -125,12 +127,12 @@ TEST_CASE("a view outlives its ref, and an actor's keeps what its caller has let
   auto cluster = init({.cpus = 2, .object_store_bytes = 64 * kMiB});
   auto keeper = spawn<Keeper>();
   auto ref = std::make_unique<Ref<Floats>>(put(floats(2 * kMiB, 2)));
-  keeper.call<&Keeper::keep>(*ref).get(20s);
+  keeper.call<&Keeper::keep>(*ref).get(kGuard);
   const auto mine = ref->get();
   ref.reset();
   for (int i = 0; i < 40; ++i) put(floats(2 * kMiB, 9));  // five times what the store holds
   CHECK(total(mine) == 4.0 * kMiB);
-  CHECK(keeper.call<&Keeper::again>().get(20s) == 4.0 * kMiB);
+  CHECK(keeper.call<&Keeper::again>().get(kGuard) == 4.0 * kMiB);
 }
 
 TEST_CASE("values whose refs are gone leave the store, results and arguments too",
@@ -138,12 +140,12 @@ TEST_CASE("values whose refs are gone leave the store, results and arguments too
   auto cluster = init_without_disk(48 * kMiB);
   for (int i = 0; i < 30; ++i) {
     put(floats(2 * kMiB));
-    task<made>(std::size_t{2 * kMiB}, 1.0F).get(20s);
-    task<total>(floats(2 * kMiB)).get(20s);
+    task<made>(std::size_t{2 * kMiB}, 1.0F).get(kGuard);
+    task<total>(floats(2 * kMiB)).get(kGuard);
   }
   auto keeper = spawn<Keeper>();
   for (int i = 0; i < 30; ++i)
-    CHECK(keeper.call<&Keeper::own>(2 * kMiB).get(20s).get(20s).size() == 2 * kMiB);
+    CHECK(keeper.call<&Keeper::own>(2 * kMiB).get(kGuard).get(kGuard).size() == 2 * kMiB);
 }
 
 TEST_CASE("what does not fit in memory goes to the disk and comes back",
@@ -152,7 +154,7 @@ TEST_CASE("what does not fit in memory goes to the disk and comes back",
   std::vector<Ref<Floats>> refs;
   for (int i = 0; i < 12; ++i) refs.push_back(put(floats(2 * kMiB, static_cast<float>(i))));
   for (int i = 0; i < 12; ++i)
-    CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+    CHECK(total(refs[static_cast<std::size_t>(i)].get(kGuard)) == 2.0 * kMiB * i);
 }
 
 TEST_CASE("results that do not fit together are read one after the other",
@@ -163,7 +165,7 @@ TEST_CASE("results that do not fit together are read one after the other",
     for (int i = 0; i < 6; ++i)
       refs.push_back(task<made>(std::size_t{2 * kMiB}, static_cast<float>(i)));
     for (int i = 0; i < 6; ++i)
-      CHECK(total(refs[static_cast<std::size_t>(i)].get(20s)) == 2.0 * kMiB * i);
+      CHECK(total(refs[static_cast<std::size_t>(i)].get(kGuard)) == 2.0 * kMiB * i);
   }
 }
 
@@ -175,19 +177,19 @@ TEST_CASE("arguments of calls whose turn has not come take no memory from others
   const auto waits = waiter.call<&Waiter::wait>(gate);
   const auto first = task<made>(std::size_t{2 * kMiB}, 1.0F),
              second = task<made>(std::size_t{2 * kMiB}, 2.0F);
-  REQUIRE((first.wait_for(20s) && second.wait_for(20s)));
+  REQUIRE((first.wait_for(kGuard) && second.wait_for(kGuard)));
   const auto first_total = waiter.call<&Waiter::total_of>(first);
   const auto second_total = waiter.call<&Waiter::total_of>(second);
-  for (const auto end = std::chrono::steady_clock::now() + 20s;
+  for (const auto end = std::chrono::steady_clock::now() + kGuard;
        pinned_bytes(cluster) < 16 * kMiB;) {
     REQUIRE(std::chrono::steady_clock::now() < end);
     std::this_thread::sleep_for(50ms);
   }
-  CHECK(put(floats(2 * kMiB, 3)).get(20s).size() == 2 * kMiB);
-  gate.call<&Counter::add>(1).get(20s);
-  CHECK(waits.get(20s) == 1);
-  CHECK(first_total.get(20s) == 2.0 * kMiB);
-  CHECK(second_total.get(20s) == 4.0 * kMiB);
+  CHECK(put(floats(2 * kMiB, 3)).get(kGuard).size() == 2 * kMiB);
+  gate.call<&Counter::add>(1).get(kGuard);
+  CHECK(waits.get(kGuard) == 1);
+  CHECK(first_total.get(kGuard) == 2.0 * kMiB);
+  CHECK(second_total.get(kGuard) == 4.0 * kMiB);
 }
 
 TEST_CASE("calls with two large arguments each get both, in a store that holds those of one",
@@ -204,27 +206,27 @@ TEST_CASE("calls with two large arguments each get both, in a store that holds t
     totals.push_back(waiters[i].call<&Waiter::total_of_two>(values[2 * i], values[2 * i + 1]));
   }
   // So both have to wait.
-  auto first = put(floats(2 * kMiB)).get(20s), second = put(floats(2 * kMiB)).get(20s);
-  gate.call<&Counter::add>(1).get(20s);
-  for (auto& wait : waits) CHECK(wait.get(20s) == 1);
+  auto first = put(floats(2 * kMiB)).get(kGuard), second = put(floats(2 * kMiB)).get(kGuard);
+  gate.call<&Counter::add>(1).get(kGuard);
+  for (auto& wait : waits) CHECK(wait.get(kGuard) == 1);
   CHECK(total(first) + total(second) == 4.0 * kMiB);
   first = second = {};
-  CHECK(totals[0].get(60s) == 2.0 * kMiB);
-  CHECK(totals[1].get(60s) == 10.0 * kMiB);
+  CHECK(totals[0].get(kGuard) == 2.0 * kMiB);
+  CHECK(totals[1].get(kGuard) == 10.0 * kMiB);
 }
 
 TEST_CASE("a get that has timed out holds no memory when its value comes",
           "[runtime][session][store]") {
   auto cluster = init({.cpus = 2, .object_store_bytes = 20 * kMiB});
   const auto late = task<made>(std::size_t{2 * kMiB}, 1.0F);
-  REQUIRE(late.wait_for(20s));
-  auto first = put(floats(2 * kMiB, 2)).get(20s), second = put(floats(2 * kMiB, 3)).get(20s);
+  REQUIRE(late.wait_for(kGuard));
+  auto first = put(floats(2 * kMiB, 2)).get(kGuard), second = put(floats(2 * kMiB, 3)).get(kGuard);
   CHECK_THROWS_AS(late.get(100ms), TimedOut);  // it is on the disk, and there is no room for it
   first = {};
-  const auto third = put(floats(2 * kMiB, 4)).get(20s);  // behind it in the line for memory
+  const auto third = put(floats(2 * kMiB, 4)).get(kGuard);  // behind it in the line for memory
   CHECK(total(second) + total(third) == 14.0 * kMiB);
   second = {};
-  CHECK(total(late.get(20s)) == 2.0 * kMiB);
+  CHECK(total(late.get(kGuard)) == 2.0 * kMiB);
 }
 
 TEST_CASE("a store that is full and cannot spill says so with numbers, and goes on",
@@ -239,7 +241,7 @@ TEST_CASE("a store that is full and cannot spill says so with numbers, and goes 
   }
   CHECK(refs.size() >= 3);
   CHECK_THROWS_AS(put(floats(16 * kMiB)), TooLarge);
-  CHECK_THROWS_AS(task<made>(std::size_t{2 * kMiB}, 1.0F).get(20s), StoreFull);
+  CHECK_THROWS_AS(task<made>(std::size_t{2 * kMiB}, 1.0F).get(kGuard), StoreFull);
   refs.clear();
   CHECK(put(floats(2 * kMiB)).get().size() == 2 * kMiB);
 }
@@ -251,10 +253,10 @@ TEST_CASE("writing through a view ends who does it, is told to who called, and n
   auto cluster = init({.cpus = 2});
   const auto ref = put(floats(kMiB));
   auto keeper = spawn<Keeper>();
-  keeper.call<&Keeper::keep>(ref).get(20s);
+  keeper.call<&Keeper::keep>(ref).get(kGuard);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   try {
-    keeper.call<&Keeper::overwrite>().get(20s);
+    keeper.call<&Keeper::overwrite>().get(kGuard);
     FAIL("it wrote through a view");
   } catch (const ActorDied& died) {
     CHECK(died.signal() == SIGSEGV);
@@ -268,13 +270,13 @@ TEST_CASE("writing through a view ends who does it, is told to who called, and n
 TEST_CASE("a value goes with the actor that owns it", "[runtime][session][store][failure]") {
   auto cluster = init({.cpus = 2});
   auto keeper = spawn<Keeper>();
-  const auto ref = keeper.call<&Keeper::own>(kMiB).get(20s);
-  const auto view = ref.get(20s);
+  const auto ref = keeper.call<&Keeper::own>(kMiB).get(kGuard);
+  const auto view = ref.get(kGuard);
   keeper.kill();
   const auto call_until_it_is_gone = [&] {
-    for (const auto end = std::chrono::steady_clock::now() + 20s;
+    for (const auto end = std::chrono::steady_clock::now() + kGuard;
          std::chrono::steady_clock::now() < end;)
-      keeper.call<&Keeper::pid>().get(20s);
+      keeper.call<&Keeper::pid>().get(kGuard);
   };
   CHECK_THROWS_AS(call_until_it_is_gone(), ActorDied);
   CHECK(total(view) == 3.0 * kMiB);
@@ -286,7 +288,7 @@ TEST_CASE("an array that is written in place is read by others as it was written
   NewArray<float> pixels(3 * kMiB);
   std::fill(pixels.values().begin(), pixels.values().end(), 0.5F);
   const auto ref = put(std::move(pixels));
-  CHECK(task<total>(ref).get(20s) == 1.5 * kMiB);
+  CHECK(task<total>(ref).get(kGuard) == 1.5 * kMiB);
   { const NewArray<float> given_up(3 * kMiB); }
 }
 
@@ -301,9 +303,9 @@ TEST_CASE("threads that put, call and get large values at once get their own",
       for (int i = 0; i < 10; ++i) {
         const auto ref = put(floats(kMiB / 2, static_cast<float>(t)));
         const double expected = 0.5 * kMiB * t;
-        if (keeper.call<&Keeper::keep>(ref).get(20s) != expected) ++wrong;
-        if (total(ref.get(20s)) != expected) ++wrong;
-        if (task<total>(floats(kMiB / 2, static_cast<float>(t))).get(20s) != expected) ++wrong;
+        if (keeper.call<&Keeper::keep>(ref).get(kGuard) != expected) ++wrong;
+        if (total(ref.get(kGuard)) != expected) ++wrong;
+        if (task<total>(floats(kMiB / 2, static_cast<float>(t))).get(kGuard) != expected) ++wrong;
       }
     });
   }
@@ -321,33 +323,33 @@ TEST_CASE("what is left of a session that has ended harms nobody in the next one
     mine = put(floats(kMiB, 1));
     kept = mine.get();
     from_task = task<made>(kMiB, 2.0F);
-    from_task.get(20s);
+    from_task.get(kGuard);
     keeper = spawn<Keeper>();
-    from_actor = keeper.call<&Keeper::own>(kMiB).get(20s);
-    from_actor.get(20s);
+    from_actor = keeper.call<&Keeper::own>(kMiB).get(kGuard);
+    from_actor.get(kGuard);
   }
   CHECK(total(kept) == 1.0 * kMiB);
   auto cluster = init({.cpus = 2});
   auto fresh = spawn<Keeper>();
   const auto other = put(floats(kMiB, 7));
-  CHECK(fresh.call<&Keeper::keep>(other).get(20s) == 7.0 * kMiB);
+  CHECK(fresh.call<&Keeper::keep>(other).get(kGuard) == 7.0 * kMiB);
   CHECK(total(mine.get()) == 1.0 * kMiB);  // it is still in view
   for (const auto* ref : {&from_task, &from_actor}) {
     try {
-      const double was = total(ref->get(20s));
+      const double was = total(ref->get(kGuard));
       CHECK((was == 2.0 * kMiB || was == 3.0 * kMiB));
     } catch (const Disconnected&) {
     }
   }
-  CHECK_THROWS_AS(keeper.call<&Keeper::pid>().get(20s), Disconnected);
-  CHECK_THROWS_AS(task<total>(mine).get(20s), Disconnected);
-  CHECK_THROWS_AS(task<total_of>(from_actor).get(20s), Error);
+  CHECK_THROWS_AS(keeper.call<&Keeper::pid>().get(kGuard), Disconnected);
+  CHECK_THROWS_AS(task<total>(mine).get(kGuard), Disconnected);
+  CHECK_THROWS_AS(task<total_of>(from_actor).get(kGuard), Error);
   kept = {};
   mine = from_task = from_actor = {};
   keeper = {};
-  CHECK(fresh.call<&Keeper::again>().get(20s) == 7.0 * kMiB);
-  CHECK(task<total>(other).get(20s) == 7.0 * kMiB);
-  CHECK(spawn<Keeper>().call<&Keeper::keep>(other).get(20s) == 7.0 * kMiB);
+  CHECK(fresh.call<&Keeper::again>().get(kGuard) == 7.0 * kMiB);
+  CHECK(task<total>(other).get(kGuard) == 7.0 * kMiB);
+  CHECK(spawn<Keeper>().call<&Keeper::keep>(other).get(kGuard) == 7.0 * kMiB);
 }
 
 TEST_CASE("an array may outlive its cluster", "[runtime][session][store]") {
@@ -365,7 +367,7 @@ TEST_CASE("whether a large value is there can be asked without bringing it",
           "[runtime][session][store]") {
   auto cluster = init({.cpus = 1});
   const auto ref = task<made>(kMiB, 1.0F);
-  REQUIRE(ref.wait_for(20s));
+  REQUIRE(ref.wait_for(kGuard));
   CHECK_FALSE(ref.failure());
   CHECK(ref.try_get().value().size() == kMiB);
 }

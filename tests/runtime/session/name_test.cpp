@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "functions.hpp"
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -44,10 +45,10 @@ TEST_CASE("an actor's name that is none is refused, and its cluster serves on",
           "[runtime][session][name]") {
   const auto cluster = init({.cpus = 1});
   CHECK_THROWS_AS(with({.name = "\xff\xfe"}).spawn<Counter>(0), std::invalid_argument);
-  CHECK_THROWS_AS(find<Counter>("\xff\xfe", 5s), Refused);
-  CHECK_THROWS_AS(find<Counter>(std::string_view("a\0b", 3), 5s), Refused);
+  CHECK_THROWS_AS(find<Counter>("\xff\xfe", kGuard), Refused);
+  CHECK_THROWS_AS(find<Counter>(std::string_view("a\0b", 3), kGuard), Refused);
   CHECK(nlohmann::json::parse(cluster.status_json())["actors"].empty());
-  CHECK(task<twice>(1).get(20s) == 2);
+  CHECK(task<twice>(1).get(kGuard) == 2);
 }
 
 TEST_CASE("a private cluster that is started anew spills to a folder of any bytes",
@@ -59,7 +60,7 @@ TEST_CASE("a private cluster that is started anew spills to a folder of any byte
   std::thread other([&] { done.get_future().wait(); });  // so that nothing can be forked from here
   CHECK_NOTHROW([&] {
     const auto cluster = init({.cpus = 1, .spill_directory = spill});
-    CHECK(task<twice>(1).get(20s) == 2);
+    CHECK(task<twice>(1).get(kGuard) == 2);
     CHECK(std::filesystem::is_directory(spill));
   }());
   done.set_value();

@@ -11,9 +11,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <troupe/troupe.hpp>
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -33,7 +35,7 @@ struct Listener {
   std::string hear(const std::string& key, const std::string& begins) {
     auto& gang = *this_gang();
     std::ofstream(begins + std::to_string(gang.rank())).flush();
-    return gang.rendezvous().get(key, 20s);
+    return gang.rendezvous().get(key, kGuard);
   }
 };
 
@@ -43,7 +45,7 @@ void nap() { std::this_thread::sleep_for(20ms); }
 
 template <class Done>
 bool eventually(Done done) {
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  const auto deadline = std::chrono::steady_clock::now() + kGuard;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(5ms);
@@ -97,9 +99,9 @@ TEST_CASE(
     "[session][gang]") {
   const auto cluster = init(InitOptions{.cpus = 1});
   const auto alone = spawn<Alone>();
-  CHECK_THROWS_WITH(alone.call<&Alone::rank>().get(20s),
+  CHECK_THROWS_WITH(alone.call<&Alone::rank>().get(kGuard),
                     Catch::Contains("the actor that runs here is no rank of a gang"));
-  CHECK(alone.call<&Alone::has_none>().get(20s));
+  CHECK(alone.call<&Alone::has_none>().get(kGuard));
 }
 
 TEST_CASE("a gang is asked for without waiting, and waited for together with other refs",
@@ -107,7 +109,7 @@ TEST_CASE("a gang is asked for without waiting, and waited for together with oth
   const auto cluster = init({.cpus = 2});
   auto first = place<Numbered>({.size = 2}, 3);
   auto second = place<Numbered>({.size = 2}, 4);
-  REQUIRE(first.wait_for(20s));
+  REQUIRE(first.wait_for(kGuard));
   const auto waited = wait(std::vector{first.placed(), second.placed()}, 2, 100ms);
   CHECK(waited.ready == std::vector{first.placed()});  // the other one waits for the same CPUs
   {
@@ -140,14 +142,14 @@ TEST_CASE("who made a gang tells its ranks something while their actors are in a
   const auto rank = ranks.rank(0).state();
   ranks.kill();
   for (int i = 0; i < 3; ++i) detail::tell_gang(rank, "key " + std::to_string(i), "too late");
-  CHECK(task<answer>().get(20s) == 42);
+  CHECK(task<answer>().get(kGuard) == 42);
 }
 
 TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][session][gang]") {
   const auto cluster = init({.cpus = 2});
   const auto all = gang<Numbered>({.size = 2}, 1);
   auto late = place<Numbered>({.size = 1, .timeout = 50ms}, 2);
-  REQUIRE(late.wait_for(20s));
+  REQUIRE(late.wait_for(kGuard));
   CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
   CHECK_THROWS_AS(late.get(), TimedOut);
   CHECK_THROWS_WITH(gang<Numbered>({.size = 1, .timeout = 50ms}, 2),
@@ -213,7 +215,7 @@ TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
   }
   INFO(placed << " of " << kGangs << " were placed when they were cancelled");
   CHECK(all_is_free(cluster));
-  CHECK(get(gang<Numbered>({.size = 4, .timeout = 20s}, 7).all<&Numbered::get>()) ==
+  CHECK(get(gang<Numbered>({.size = 4, .timeout = kGuard}, 7).all<&Numbered::get>()) ==
         std::vector{7, 7, 7, 7});
 }
 

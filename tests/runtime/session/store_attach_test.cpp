@@ -13,6 +13,7 @@
 #include <csignal>
 
 #include "functions.hpp"
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -51,9 +52,9 @@ struct Confined {
 
 /// -> whether the gate has come to that within half a minute.
 bool reaches(Actor<Counter> gate, int count) {
-  const auto end = std::chrono::steady_clock::now() + 30s;
+  const auto end = std::chrono::steady_clock::now() + kGuard;
   while (std::chrono::steady_clock::now() < end) {
-    if (gate.call<&Counter::add>(0).get(20s) >= count) return true;
+    if (gate.call<&Counter::add>(0).get(kGuard) >= count) return true;
     std::this_thread::sleep_for(5ms);
   }
   return false;
@@ -67,7 +68,7 @@ struct Slow {
   }
   /// Begins once the gate is open; says in it that it has begun.
   std::string large(Actor<Counter> gate, std::size_t bytes) {
-    gate.call<&Counter::add>(1).get(20s);
+    gate.call<&Counter::add>(1).get(kGuard);
     return reaches(std::move(gate), 2) ? std::string(bytes, 'r') : "";
   }
   int pid() const { return ::getpid(); }
@@ -89,15 +90,15 @@ TEST_CASE("a process without address space for the store asks for it again, and 
           "[runtime][session][store]") {
   auto cluster = init({.cpus = 2});
   auto confined = spawn<Confined>();
-  const int pid = confined.call<&Confined::without_address_space>().get(20s);
+  const int pid = confined.call<&Confined::without_address_space>().get(kGuard);
   // Two times as long as it waits before it asks again.
   const auto end = std::chrono::steady_clock::now() + 3s;
   while (std::chrono::steady_clock::now() < end) {
-    CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
+    CHECK(confined.call<&Confined::large>(kLarge).get(kGuard).size() == kLarge);
     std::this_thread::sleep_for(50ms);
   }
-  CHECK(confined.call<&Confined::pid>().get(20s) == pid);
-  CHECK(spawn<Confined>().call<&Confined::large>(kLarge).get(20s).size() == kLarge);
+  CHECK(confined.call<&Confined::pid>().get(kGuard) == pid);
+  CHECK(spawn<Confined>().call<&Confined::large>(kLarge).get(kGuard).size() == kLarge);
 }
 
 #endif
@@ -112,10 +113,10 @@ TEST_CASE("a process without a free descriptor returns large values in messages"
 #endif
   auto cluster = init({.cpus = 2});
   auto confined = spawn<Confined>();
-  const int pid = confined.call<&Confined::without_descriptors>().get(20s);
+  const int pid = confined.call<&Confined::without_descriptors>().get(kGuard);
   for (int i = 0; i < 3; ++i)
-    CHECK(confined.call<&Confined::large>(kLarge).get(20s).size() == kLarge);
-  CHECK(confined.call<&Confined::pid>().get(20s) == pid);
+    CHECK(confined.call<&Confined::large>(kLarge).get(kGuard).size() == kLarge);
+  CHECK(confined.call<&Confined::pid>().get(kGuard) == pid);
 }
 
 TEST_CASE("who writes a result for a caller that ends meanwhile lives on",
@@ -123,15 +124,15 @@ TEST_CASE("who writes a result for a caller that ends meanwhile lives on",
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   auto cluster = init({.cpus = 4});
   auto slow = spawn<Slow>();
-  const int pid = slow.call<&Slow::warm_up>(kBytes).get(20s);
-  slow.call<&Slow::warm_up>(kBytes).get(20s);  // what was freed has come back by now
+  const int pid = slow.call<&Slow::warm_up>(kBytes).get(kGuard);
+  slow.call<&Slow::warm_up>(kBytes).get(kGuard);  // what was freed has come back by now
   auto gate = spawn<Counter>(0);
   auto caller = spawn<SlowCaller>();
-  const int caller_pid = caller.call<&SlowCaller::call>(slow, gate, kBytes - 4096).get(20s);
+  const int caller_pid = caller.call<&SlowCaller::call>(slow, gate, kBytes - 4096).get(kGuard);
   REQUIRE(reaches(gate, 1));
   ::kill(caller_pid, SIGKILL);
   // Its node knows.
-  CHECK_THROWS_AS(caller.call<&SlowCaller::call>(slow, gate, kBytes).get(20s), ActorDied);
-  gate.call<&Counter::add>(1).get(20s);
-  CHECK(slow.call<&Slow::pid>().get(20s) == pid);
+  CHECK_THROWS_AS(caller.call<&SlowCaller::call>(slow, gate, kBytes).get(kGuard), ActorDied);
+  gate.call<&Counter::add>(1).get(kGuard);
+  CHECK(slow.call<&Slow::pid>().get(kGuard) == pid);
 }

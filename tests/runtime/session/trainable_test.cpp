@@ -9,11 +9,13 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 #include <troupe/troupe.hpp>
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::detail;
 using namespace std::chrono_literals;
 using Kind = TrialEvent::Kind;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -32,13 +34,13 @@ int hand_over(Context& context, const Config& config) {
   auto& rendezvous = gang.rendezvous();
   if (gang.rank() == 0) rendezvous.set("value", std::to_string(config.value));
   if (gang.rank() == 1) {
-    rendezvous.set("read", rendezvous.get("value", 20s));
+    rendezvous.set("read", rendezvous.get("value", kGuard));
     rendezvous.set("process", std::to_string(getpid()));
   }
   const Metrics seen{{"value", config.value},
-                     {"read", std::stod(rendezvous.get("read", 20s))},
+                     {"read", std::stod(rendezvous.get("read", kGuard))},
                      {"rank 0", getpid()},
-                     {"rank 1", std::stod(rendezvous.get("process", 20s))},
+                     {"rank 1", std::stod(rendezvous.get("process", kGuard))},
                      {"seed", context.member.seed()}};
   while (context.member.report(seen, context.member.restore_from()) == Verdict::Continue) continue;
   return config.value;
@@ -91,7 +93,7 @@ TEST_CASE("runs follow one another in the processes of one gang, and none meets 
     const int value = 6 + static_cast<int>(last);
     const RunInfo info{.restore_from = "there " + std::to_string(last), .seed = 10 + last};
     for (const auto& renewed : ranks.all<&Worker::renew>(Config{.value = value}, info))
-      renewed.get(20s);
+      renewed.get(kGuard);
     const auto next = run_until(ranks, last);
     REQUIRE(next.reports.size() == last + 1);
     CHECK(next.result == value);
@@ -110,13 +112,13 @@ TEST_CASE("a rank of a trainable's gang says where it is", "[runtime][session][t
   const auto ranks = gang<Worker>({.size = 2}, Config{}, RunInfo{});
   int local_rank = 0;
   for (const auto& ref : ranks.all<&Worker::look>("", "/proc")) {
-    const auto seen = ref.get(20s);
+    const auto seen = ref.get(kGuard);
     CHECK(seen.node == 1);
     CHECK(seen.local_rank == local_rank++);
     CHECK_FALSE(seen.sees_marker);
     CHECK(seen.sees_checkpoint);
   }
-  CHECK(ranks.rank(1).call<&Worker::node>().get(20s) == 1);
+  CHECK(ranks.rank(1).call<&Worker::node>().get(kGuard) == 1);
 }
 
 TEST_CASE("a run may report more often than its rendezvous has room for keys",

@@ -1,11 +1,13 @@
 #include <thread>
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 
 #include "../../support/id_literals.hpp"
+#include "guard.hpp"
 #include "harness.hpp"
 #include "transfer/chunks.hpp"
 #include "transport/socket/resolve.hpp"
@@ -16,15 +18,24 @@ using namespace troupe::transfer;
 using namespace troupe::transfer::test;
 using Catch::Matchers::Contains;
 using Kind = store::Refusal::Kind;
+using troupe::test::kGuard;
 
 namespace {
 
 NodeOptions impatient(std::chrono::milliseconds silence) {
   NodeOptions options;
+  options.exchange.pull.connect = kGuard;
   options.exchange.pull.silence = silence;
   options.exchange.pull.stall = 2 * silence;
   options.exchange.pull.pause = 10ms;
   options.exchange.sending.silence = silence;
+  return options;
+}
+
+/// No wait of its own ends before the test does: what happens decides.
+NodeOptions patient() {
+  auto options = impatient(10min);
+  options.exchange.pull.unreachable = 10min;
   return options;
 }
 
@@ -83,29 +94,26 @@ class NodeProcess {
 
 }  // namespace
 
-TEST_CASE("a node that was killed while it sent is told as gone, within seconds",
-          "[transfer][failure]") {
+TEST_CASE("a node that was killed while it sent is told as gone", "[transfer][failure]") {
   NodeProcess origin(64 * kMiB);
-  Node here(2_node);
+  Node here(2_node, patient());
   here.attach(20_process);
   const Proxy slow(origin.address, [&](int, std::uint64_t offset, std::span<char>) {
     if (offset > 8 * kMiB) origin.kill();
     return true;
   });
-  const auto start = std::chrono::steady_clock::now();
   const auto refusal = refused(here, {10_process, 1}, 64 * kMiB, slow.address());
   CHECK(refusal.kind == Kind::Unknown);
   CHECK_THAT(refusal.message, Contains("object 10.1 (64.0 MiB, of which ") &&
                                   Contains("0 MiB have arrived)") &&
                                   Contains("the node that had it is gone"));
-  CHECK(std::chrono::steady_clock::now() - start < 20s);
   const auto direct = refused(here, {10_process, 1}, 64 * kMiB, origin.address);
   CHECK(direct.kind == Kind::Unknown);
   CHECK_THAT(direct.message, Contains("the node that had it is gone"));
 }
 
 TEST_CASE("bytes that were changed on their way are sent again", "[transfer][failure]") {
-  Node origin(1_node), here(2_node, impatient(10s));
+  Node origin(1_node), here(2_node, patient());
   origin.attach(10_process);
   here.attach(20_process);
   const auto object = origin.put(10_process, 8 * kMiB);
@@ -123,7 +131,7 @@ TEST_CASE("bytes that were changed on their way are sent again", "[transfer][fai
 
 TEST_CASE("bytes that are changed each time are refused, with both checksums",
           "[transfer][failure]") {
-  Node origin(1_node), here(2_node, impatient(10s));
+  Node origin(1_node), here(2_node, patient());
   origin.attach(10_process);
   here.attach(20_process);
   const auto object = origin.put(10_process, 3 * kMiB);
@@ -141,7 +149,7 @@ TEST_CASE("bytes that are changed each time are refused, with both checksums",
 }
 
 TEST_CASE("a connection that breaks is made again, and the rest is sent", "[transfer][failure]") {
-  Node origin(1_node), here(2_node, impatient(10s));
+  Node origin(1_node), here(2_node, patient());
   origin.attach(10_process);
   here.attach(20_process);
   const auto object = origin.put(10_process, 16 * kMiB);
@@ -159,11 +167,12 @@ TEST_CASE("who says nothing is not waited for", "[transfer][failure]") {
   const auto refusal = refused(here, {10_process, 1}, kMiB, silent.address());
   CHECK(refusal.kind == Kind::TimedOut);
   CHECK_THAT(refusal.message, Contains("nothing came for 300 ms"));
+  CHECK(eventually([&] { return silent.requests() >= 4; }));
   CHECK(silent.requests() == 4);
 }
 
 TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[transfer][failure]") {
-  Node here(2_node, impatient(10s));
+  Node here(2_node, patient());
   here.attach(20_process);
   transport::Outgoing nonsense;
   nonsense.root().setHeartbeat(1);
@@ -225,7 +234,7 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever",
   os::UniqueFd lazy;
   transport::connect(
       loop, {.host = "127.0.0.1", .port = origin.address().port, .unix_name = {}},
-      {.self = {.role = wire::Role::NODE, .cluster = kCluster}, .key = token(), .timeout = 20s},
+      {.self = {.role = wire::Role::NODE, .cluster = kCluster}, .key = token(), .timeout = kGuard},
       [&](const transport::ConnectionPtr& connection, const transport::Accepted&) {
         transport::Outgoing message;
         auto request = message.root().initTransferRequest();
@@ -239,7 +248,11 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever",
       [](const transport::Denied& denied) { FAIL(denied.why); });
   loop.run();
   REQUIRE(lazy);
-  CHECK(eventually([&] { return origin.statistics().pinned_bytes > 0; }));
+  // That it holds the object is seen by what it sends, however late one looks.
+  CHECK(eventually([&] {
+    int came = 0;
+    return ::ioctl(lazy.get(), FIONREAD, &came) == 0 && came > 64 << 10;
+  }));
   CHECK(is_at_rest(origin, before));
 }
 

@@ -8,12 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "guard.hpp"
 #include "store/codec.hpp"
 #include "transport/socket/resolve.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::transfer::test {
 namespace {
+
+using troupe::test::kGuard;
 
 std::uint64_t word_at(ObjectId object, std::uint64_t index) {
   auto word = (object.process.value() << 32 ^ object.number) * 0x9e3779b97f4a7c15u +
@@ -59,7 +62,7 @@ transport::ServerOptions server_options(const transport::Secret& key) {
   transport::ServerOptions server;
   server.cluster = kCluster;
   server.key = [key](const transport::Caller&) { return key; };
-  server.timeout = 20s;
+  server.timeout = kGuard;
   return server;
 }
 
@@ -120,7 +123,7 @@ Node::Node(store::NodeId number, NodeOptions options) : options_(std::move(optio
   exchange.cluster = kCluster;
   exchange.token = options_.key;
   exchange.self = address_;
-  exchange.pull.connect = 20s;  // however busy the machine is
+  exchange.pull.connect = kGuard;  // however busy the machine is
   exchange_ = std::make_unique<Exchange>(
       loop_, *service_, exchange,
       [this](transport::Outgoing& message) { on_word_to_head(message.root()); });

@@ -3,11 +3,13 @@
 #include <catch2/catch.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "guard.hpp"
 #include "harness.hpp"
 #include "transfer/links.hpp"
 
 using namespace troupe;
 using namespace troupe::transfer::test;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -32,7 +34,7 @@ struct Peer {
     transport::ServerOptions server;
     server.cluster = kCluster;
     server.key = [](const transport::Caller&) { return token(); };
-    server.timeout = 20s;
+    server.timeout = kGuard;
     transport::accept(
         std::move(socket), std::move(server),
         [this](const transport::ConnectionPtr& connection, const transport::Accepted&) {
@@ -56,7 +58,7 @@ struct Peer {
   transfer::LinksOptions options() const {
     return {.as = {.self = {.role = wire::Role::NODE, .cluster = kCluster},
                    .key = token(),
-                   .timeout = 20s},
+                   .timeout = kGuard},
             .first_wait = 1ms,
             .longest_wait = 20ms};
   }
@@ -138,7 +140,7 @@ TEST_CASE(
   links.node_ended(9_node);
   CHECK(links.nodes() == 0);
   peer.loop.restart();
-  CHECK(peer.loop.run_for(1s) < 20);
+  CHECK(peer.loop.run_for(kGuard) < 20);
   CHECK(peer.loop.stopped());  // nothing is left to wait for
 }
 

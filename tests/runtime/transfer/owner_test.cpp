@@ -1,12 +1,14 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "harness.hpp"
 #include "head/head.hpp"
 #include "head/watches.hpp"
 
 using namespace troupe;
 using namespace troupe::transfer::test;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -27,7 +29,7 @@ struct Cluster {
     transport::ConnectionPtr made;
     transport::connect(
         loop, {.host = "127.0.0.1", .port = head.port(), .unix_name = {}},
-        {.self = {.role = role, .cluster = {}}, .key = token(), .timeout = 20s},
+        {.self = {.role = role, .cluster = {}}, .key = token(), .timeout = kGuard},
         [&](const transport::ConnectionPtr& connection, const transport::Accepted&) {
           made = connection;
         },

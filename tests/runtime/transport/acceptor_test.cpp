@@ -11,12 +11,14 @@
 #include <sys/socket.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "harness.hpp"
 #include "os/unique_fd.hpp"
 #include "transport/socket/socket.hpp"
 
 using namespace troupe::transport;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -30,7 +32,7 @@ struct Place {
   void accept(Socket socket) {
     ServerOptions options;
     options.cluster = "c";
-    options.timeout = 30s;
+    options.timeout = kGuard;
     options.key = [](const Caller&) { return Secret{}; };
     ++sockets;
     acceptor->accept(std::move(socket), std::move(options),
@@ -42,7 +44,7 @@ struct Place {
 
   template <class Condition>
   void run_until(Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + 60s;
+    const auto end = std::chrono::steady_clock::now() + kGuard;
     while (!condition()) {
       REQUIRE(std::chrono::steady_clock::now() < end);
       if (loop.stopped()) loop.restart();
@@ -65,7 +67,7 @@ struct Place {
   }
   void honest_call() {
     ClientOptions options;
-    options.timeout = 30s;
+    options.timeout = kGuard;
     connect(
         loop, {.host = "127.0.0.1", .port = listener->port(), .unix_name = {}}, options,
         [this](ConnectionPtr connection, const Accepted&) {

@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "transport/handshake/handshake.hpp"
 #include "transport/socket/resolve.hpp"
 #include "transport/socket/socket.hpp"
@@ -26,7 +27,8 @@ struct Loop {
   asio::io_context context{1};
 
   /// Runs until the condition holds; false where `most` has passed before.
-  bool until(const std::function<bool()>& condition, std::chrono::milliseconds most = 60s) {
+  bool until(const std::function<bool()>& condition,
+             std::chrono::milliseconds most = troupe::test::kGuard) {
     const auto deadline = std::chrono::steady_clock::now() + most;
     while (!condition()) {
       const auto left = deadline - std::chrono::steady_clock::now();

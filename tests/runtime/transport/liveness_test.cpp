@@ -11,10 +11,12 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 
+#include "guard.hpp"
 #include "transport/harness.hpp"
 
 using namespace troupe::transport;
 using namespace troupe::transport::test;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -78,7 +80,9 @@ TEST_CASE("an idle connection whose other host is gone breaks", "[transport][liv
     if (!set_loopback(false)) return false;
     char byte = 0;
     pollfd wait{.fd = pair.near.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&wait, 1, 10'000) == 1 && ::recv(pair.near.get(), &byte, 1, 0) < 0;
+    const auto most = std::chrono::milliseconds(kGuard).count();
+    return ::poll(&wait, 1, static_cast<int>(most)) == 1 &&
+           ::recv(pair.near.get(), &byte, 1, 0) < 0;
   }));
 }
 
@@ -92,7 +96,7 @@ TEST_CASE("what was sent to a host that is gone is not waited for long", "[trans
     if (!set_loopback(false) || ::send(pair.near.get(), "hello", 5, MSG_NOSIGNAL) != 5)
       return false;
     watch.sent();
-    return loop.until([&] { return gone; }, 10s);
+    return loop.until([&] { return gone; }, kGuard);
   }));
 }
 

@@ -1,5 +1,7 @@
 #include "transport/patience.hpp"
 
+#include <boost/asio/post.hpp>
+
 #include "transport/harness.hpp"
 
 using namespace troupe;
@@ -11,11 +13,15 @@ using Catch::StartsWith;
 
 namespace {
 
+/// Where what is said ends a handshake: the test gives up long before.
+constexpr std::chrono::milliseconds kNoDeadline = 10min;
+
 /// A listener that does nothing for its first callers, as a head does that is busy or stopped, and
 /// serves the others.
 struct BusyHead {
   BusyHead(Loop& loop, int ignored_first) : ignored(ignored_first) {
     options.key = [](const Caller&) { return Secret{}; };
+    options.timeout = kNoDeadline;
     listener = Listener::tcp(loop.context, "127.0.0.1", 0, [this](Socket socket) {
       ++callers;
       if (callers <= ignored) {
@@ -23,7 +29,7 @@ struct BusyHead {
           ::send(socket.native_handle(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
         return kept.push_back(std::move(socket));
       }
-      accept(
+      handshake = accept(
           std::move(socket), options,
           [this](ConnectionPtr open, Accepted) { served = std::move(open); }, [](Denied) {});
     });
@@ -36,6 +42,7 @@ struct BusyHead {
   ServerOptions options;
   std::unique_ptr<Listener> listener;
   std::vector<Socket> kept;
+  std::weak_ptr<Handshake> handshake;  // the last
   ConnectionPtr served;
 };
 
@@ -44,12 +51,14 @@ struct Program {
   std::vector<Denied> denied;
   std::vector<std::string> lines;
   int lines_until_given_up = 100;
+  int attempts = Patience{}.attempts;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   std::chrono::steady_clock::duration first_line{}, took{};
 
-  void call(Loop& loop, const BusyHead& head, std::chrono::milliseconds timeout = 200ms) {
+  void call(Loop& loop, const BusyHead& head, std::chrono::milliseconds timeout) {
     const auto passed = [this] { return std::chrono::steady_clock::now() - begun; };
     Patience patience;
+    patience.attempts = attempts;
     patience.again = [this, passed](const std::string& line) {
       if (lines.empty()) first_line = passed();
       lines.push_back(line);
@@ -72,18 +81,19 @@ TEST_CASE("a head that is busy at first is reached at the next attempt", "[trans
   Loop loop;
   BusyHead head(loop, 1);
   Program caller;
-  caller.call(loop, head);
+  caller.attempts = 100;  // on a slow machine the next one may come to its deadline, too
+  caller.call(loop, head, 200ms);
   CHECK(caller.connection);
   CHECK(caller.denied.empty());
-  REQUIRE(caller.lines.size() == 1);
+  REQUIRE_FALSE(caller.lines.empty());
   CHECK_THAT(caller.lines[0],
              Catch::StartsWith(head.name() + " accepted the connection but said nothing within ") &&
                  Catch::EndsWith("or it is too busy or stopped; trying again"));
-  CHECK(head.callers == 2);
+  CHECK(head.callers == static_cast<int>(caller.lines.size()) + 1);
 }
 
 TEST_CASE("a port that stays silent is given up after three attempts, with one text",
-          "[transport][patience][timing]") {
+          "[transport][patience]") {
   Loop loop;
   BusyHead head(loop, 100);
   Program caller;
@@ -96,8 +106,8 @@ TEST_CASE("a port that stays silent is given up after three attempts, with one t
             "address that `troupe head` printed), or it is too busy or stopped (tried 3 times)");
   CHECK(caller.lines.size() == 2);
   CHECK(head.callers == 3);
-  CHECK(caller.first_line < 1500ms);
-  CHECK(caller.took < 3500ms);
+  CHECK(caller.first_line >= 900ms);
+  CHECK(caller.took >= 2700ms);
 }
 
 TEST_CASE("whoever has stopped waiting ends the attempts", "[transport][patience]") {
@@ -105,7 +115,7 @@ TEST_CASE("whoever has stopped waiting ends the attempts", "[transport][patience
   BusyHead head(loop, 100);
   Program caller;
   caller.lines_until_given_up = 1;
-  caller.call(loop, head);
+  caller.call(loop, head, 200ms);
   REQUIRE(caller.denied.size() == 1);
   CHECK_THAT(caller.denied[0].why, EndsWith("it is too busy or stopped"));
   CHECK(head.callers == 1);
@@ -118,14 +128,14 @@ TEST_CASE("what is certain is not tried again: wrong bytes, nobody there",
   Program caller;
   SECTION("wrong bytes") {
     head.greeting = "SSH-2.0-OpenSSH_9.2p1\r\n";
-    caller.call(loop, head);
+    caller.call(loop, head, kNoDeadline);
     CHECK_THAT(caller.denied.at(0).why,
                StartsWith(head.name()) && Contains("does not speak Troupe: it sent 'SSH-2.0"));
   }
   SECTION("another token") {
     head.ignored = 0;
     head.options.key = [](const Caller&) { return Secret{1}; };
-    caller.call(loop, head);
+    caller.call(loop, head, kNoDeadline);
     CHECK_THAT(caller.denied.at(0).why, StartsWith("the token differs"));
   }
   SECTION("nobody there") {
@@ -133,8 +143,8 @@ TEST_CASE("what is certain is not tried again: wrong bytes, nobody there",
     const auto port = gone.listener->port();
     gone.listener.reset();
     connect_patiently(
-        loop.context, {.host = "127.0.0.1", .port = port, .unix_name = ""}, {}, {},
-        [](ConnectionPtr, Accepted) {},
+        loop.context, {.host = "127.0.0.1", .port = port, .unix_name = ""},
+        {.self = {}, .key = {}, .timeout = kNoDeadline}, {}, [](ConnectionPtr, Accepted) {},
         [&](Denied why) { caller.denied.push_back(std::move(why)); });
     REQUIRE(loop.until([&] { return !caller.denied.empty(); }));
     CHECK_THAT(caller.denied.at(0).why, StartsWith("nothing listens on"));
@@ -148,13 +158,16 @@ TEST_CASE("a server that was too late itself, and hangs up after its challenge, 
           "[transport][patience]") {
   Loop loop;
   BusyHead head(loop, 0);
-  head.options.timeout = 50ms;
   head.options.key = [&](const Caller&) {
-    if (head.callers == 1) ::usleep(80'000);  // the whole loop stands still, its deadline passes
+    // As at its deadline, and once its challenge is sent.
+    const auto hang_up = [&] {
+      if (const auto late = head.handshake.lock()) late->give_up("it was too late");
+    };
+    if (head.callers == 1) asio::post(loop.context, hang_up);
     return Secret{};
   };
   Program caller;
-  caller.call(loop, head, 5000ms);
+  caller.call(loop, head, kNoDeadline);
   CHECK(caller.connection);
   CHECK(caller.lines.size() == 1);
   CHECK(head.callers == 2);

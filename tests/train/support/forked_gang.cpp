@@ -188,7 +188,6 @@ pid_t fork_rank(Board& board, const ForkedGang& gang, int rank,
 /// Waits for all, plays the head for those who die, kills what is left at the limit.
 void await(Board& board, const ForkedGang& gang, std::vector<pid_t> pids,
            std::vector<Outcome>& outcomes) {
-  const auto start = Clock::now();
   std::size_t left = pids.size();
   const bool all = eventually(
       [&] {
@@ -197,7 +196,6 @@ void await(Board& board, const ForkedGang& gang, std::vector<pid_t> pids,
           if (pids[r] <= 0 || ::waitpid(pids[r], &status, WNOHANG) != pids[r]) continue;
           pids[r] = 0;
           --left;
-          outcomes[r].seconds = std::chrono::duration<double>(Clock::now() - start).count();
           if (!WIFSIGNALED(status)) continue;
           outcomes[r].signal = WTERMSIG(status);
           if (!gang.announce_deaths) continue;
@@ -244,6 +242,27 @@ std::vector<Outcome> ForkedGang::run(const std::function<void(GangContext&)>& ra
   }
   ::munmap(board, sizeof(Board));
   return outcomes;
+}
+
+std::vector<Outcome> run_with_longer_waits(
+    const ForkedGang& gang, std::chrono::milliseconds& wait,
+    const std::function<void(GangContext&)>& rank,
+    const std::function<bool(const std::vector<Outcome>&)>& holds) {
+  for (;; wait *= 2) {
+    auto outcomes = gang.run(rank);
+    if (holds(outcomes) || wait > troupe::test::kGuard / 4) return outcomes;
+  }
+}
+
+Leaving::~Leaving() {
+  if (gang_.rank() != to_) gang_.rendezvous().set(fmt::format("left/{}", gang_.rank()), "1");
+}
+
+void await_leaving(GangContext& gang) {
+  for (int rank = 0; rank < gang.size(); ++rank) {
+    if (rank != gang.rank())
+      gang.rendezvous().get(fmt::format("left/{}", rank), troupe::test::kGuard);
+  }
 }
 
 std::string failures(const std::vector<Outcome>& outcomes) {

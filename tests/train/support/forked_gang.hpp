@@ -9,6 +9,8 @@
 
 #include <troupe/gang_context.hpp>
 
+#include "guard.hpp"
+
 /// Gangs without a cluster, for tests: each rank is a forked process, the rendezvous is a table in
 /// shared memory, and the parent plays the head: when a rank dies by a signal it sets the gang's
 /// broken word.
@@ -20,7 +22,6 @@ struct Outcome {
   bool threw = false;
   std::string type;     ///< of what it threw: "GangBroken", "TimedOut", "invalid_argument", "other"
   std::string message;  ///< what() of that
-  double seconds = 0;   ///< from the start of the gang to its end
 };
 
 struct ForkedGang {
@@ -39,6 +40,30 @@ struct ForkedGang {
   std::vector<Outcome> run(const std::function<void(GangContext&)>& rank) const;
 };
 
+/// Runs gangs whose waits last `wait`, and twice as long each time, until `holds` says of what came
+/// of one that no rank was late: on a slow machine a short wait is over before the ranks have come
+/// that do come. The last is returned, and `wait` is what it was for that.
+std::vector<Outcome> run_with_longer_waits(
+    const ForkedGang& gang, std::chrono::milliseconds& wait,
+    const std::function<void(GangContext&)>& rank,
+    const std::function<bool(const std::vector<Outcome>&)>& holds);
+
+/// In a rank: tells rank `to`, when the scope is left, that it has returned or thrown from it.
+class Leaving {
+ public:
+  Leaving(GangContext& gang, int to) : gang_(gang), to_(to) {}
+  ~Leaving();
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+
+ private:
+  GangContext& gang_;
+  const int to_;
+};
+/// In a rank whose process lives on: waits until every other one has left its scope with Leaving.
+/// Throws TimedOut, naming one that has not.
+void await_leaving(GangContext& gang);
+
 /// "" if every rank came to its end; else who did not and why.
 std::string failures(const std::vector<Outcome>& outcomes);
 
@@ -53,6 +78,6 @@ void expect(bool holds, Say say) {
 
 /// Polls until it holds; false at the deadline.
 bool eventually(const std::function<bool()>& holds,
-                std::chrono::milliseconds limit = std::chrono::seconds(20));
+                std::chrono::milliseconds limit = troupe::test::kGuard);
 
 }  // namespace troupe::testing

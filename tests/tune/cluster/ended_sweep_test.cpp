@@ -15,15 +15,15 @@ namespace {
 /// A sweep of gangs, all of which have reported and wait.
 Child waiting_sweep(const TestCluster& cluster, const TemporaryFolder& folder) {
   auto driver = cluster.driver(folder.path(), {"many"});
-  driver.wait_for_output("trial 0 started", std::chrono::seconds(20));
-  driver.wait_for_output("trial 1 started", std::chrono::seconds(20));
+  driver.wait_for_output("trial 0 started");
+  driver.wait_for_output("trial 1 started");
   const auto reports = [&] {
     const auto journal = troupe::tune::content_of(folder.path() + "/run-1/journal.jsonl");
     const auto first = journal.find(R"("event":"reported")");
     return first != std::string::npos &&
            journal.find(R"("event":"reported")", first + 1) != std::string::npos;
   };
-  REQUIRE(eventually(reports, std::chrono::seconds(20)));
+  REQUIRE(eventually(reports));
   return driver;
 }
 

@@ -18,7 +18,7 @@ void wait_for_ranks(Child& driver, const TemporaryFolder& folder) {
   const auto waits = [&](int rank) {
     return std::filesystem::exists(folder.path() + "/rank-" + std::to_string(rank) + "/waits");
   };
-  const bool both_wait = eventually([&] { return waits(0) && waits(1); }, std::chrono::seconds(20));
+  const bool both_wait = eventually([&] { return waits(0) && waits(1); });
   INFO(driver.output());
   REQUIRE(both_wait);
 }
@@ -66,11 +66,11 @@ TEST_CASE("a sweep whose nodes all restart, one after the other, goes on with th
   const auto nobody_is_there = [&] {
     return nlohmann::json::parse(cluster.status())["nodes"].empty();
   };
-  REQUIRE(eventually(nobody_is_there, std::chrono::seconds(20)));
+  REQUIRE(eventually(nobody_is_there));
   cluster.add_worker();
   cluster.add_worker();
 
-  const auto status = driver.wait(std::chrono::seconds(60));
+  const auto status = driver.wait();
   INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);

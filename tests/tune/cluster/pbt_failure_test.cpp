@@ -161,11 +161,11 @@ TEST_CASE(
   CAPTURE(rank);
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results = population(folder, "one throws, one stays after Stop", rank, 500ms);
+  const auto results = population(folder, "one throws, one stays after Stop", rank, 1s);
   check_went_on_from_the_donor(results, true);
   CHECK(results.trials()[0].trial.failures == 0);
   CHECK(results.trials()[0].trial.restarts == 1);
-  CHECK(results.duration() < 15s);
+  CHECK(results.duration() >= 1s);
 }
 
 TEST_CASE(
@@ -221,13 +221,13 @@ TEST_CASE(
   CAPTURE(rank);
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results = population(folder, "blocks after Stop", rank, 300ms);
+  const auto results = population(folder, "blocks after Stop", rank, 1s);
   check_went_on_from_the_donor(results, true);
   const auto& trial = results.trials()[0].trial;
   CHECK(trial.failures == 0);
   CHECK(trial.restarts == 1);
   CHECK_THAT(trial.restart_reason,
-             Contains("its attempt that was to end had not, 0.3 s after it was told to"));
+             Contains("its attempt that was to end had not, 1.0 s after it was told to"));
 }
 
 TEST_CASE(

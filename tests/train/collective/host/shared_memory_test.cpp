@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "support/forked_gang.hpp"
 #include "support/scratch.hpp"
 
@@ -25,7 +26,7 @@ using Catch::Contains;
 namespace {
 
 constexpr std::size_t kBytes = 3 * 4096;
-constexpr std::chrono::seconds kLimit{20};
+constexpr auto kLimit = troupe::test::kGuard;
 
 /// What a late rank does with the memory that it was given.
 void open_late_and_write(Patience& patience) {

@@ -172,5 +172,4 @@ TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collectiv
   });
   INFO(outcomes[0].message);
   CHECK(outcomes[0].type == "GangBroken");
-  CHECK(outcomes[0].seconds - outcomes[1].seconds < 5);
 }
