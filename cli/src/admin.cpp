@@ -12,12 +12,11 @@
 #include "config/json.hpp"
 #include "output.hpp"
 #include "transport/patience.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 bool warn(const std::string& line) {
   say(stderr, fmt::format("troupe: {}\n", line));
@@ -79,8 +78,7 @@ class Session {
 
   template <class Done>
   void run_until(Done done, std::chrono::seconds timeout) {
-    const auto deadline = Clock::now() + timeout;
-    while (!done() && !closed_ && Clock::now() < deadline) loop_.run_one_until(deadline);
+    transport::run_until(loop_, timeout, [&] { return done() || closed_; });
   }
 
   std::string silence(std::chrono::seconds timeout) const {
@@ -112,8 +110,7 @@ bool speaks_troupe(const transport::Endpoint& at, const config::Secret& key) {
         speaks = denied.refused;
         is_done = true;
       });
-  const auto deadline = Clock::now() + std::chrono::seconds(2);
-  while (!is_done && Clock::now() < deadline) loop.run_one_until(deadline);
+  transport::run_until(loop, std::chrono::seconds(2), [&] { return is_done; });
   return speaks;
 }
 

@@ -28,6 +28,7 @@
 #include "node/token_request.hpp"
 #include "os/machine.hpp"
 #include "transport/frame.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/socket.hpp"
 #include "wire/codec.hpp"
 
@@ -41,7 +42,7 @@ constexpr std::size_t kMostWords = 1000;  // of what a process says of its own e
 
 struct Workers::Worker {
   Worker(asio::io_context& loop, ProcessId number, WorkerSetup what)
-      : process(number), setup(std::move(what)), timer(loop) {}
+      : process(number), setup(std::move(what)), timer(loop.get_executor()) {}
 
   ProcessId process;
   WorkerSetup setup;
@@ -49,7 +50,7 @@ struct Workers::Worker {
   std::shared_ptr<Launcher> launcher;
   transport::ConnectionPtr link;
   std::optional<runtime::ExecutionRecord> record;
-  asio::steady_timer timer;
+  transport::SilenceTimer timer;
   LogTail log;
   std::string stopped_because;  // not empty: it was ended by the node
   bool ends_with_node = false;  // for that reason, and for no other
@@ -284,13 +285,11 @@ void Workers::on_link_closed(const WorkerPtr& worker) {
 }
 
 void Workers::kill_after(const WorkerPtr& worker, std::chrono::milliseconds time, std::string why) {
-  worker->timer.expires_after(time);
-  worker->timer.async_wait(
-      [this, weak = std::weak_ptr(worker), why = std::move(why)](boost::system::error_code error) {
-        auto worker = weak.lock();
-        if (!error && worker && !worker->over)
-          stop(worker->process, worker->ready ? why : why + worker->log.quote());
-      });
+  worker->timer.start(time, [this, weak = std::weak_ptr(worker), why = std::move(why)] {
+    const auto worker = weak.lock();
+    if (worker && !worker->over)
+      stop(worker->process, worker->ready ? why : why + worker->log.quote());
+  });
 }
 
 void Workers::stop(ProcessId process, const std::string& why) {

@@ -10,6 +10,7 @@
 #include "objects/doorbell.hpp"
 #include "os/machine.hpp"
 #include "transport/patience.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/dial.hpp"
 #include "wire/codec.hpp"
 
@@ -18,6 +19,8 @@ namespace {
 
 /// At the end, for what worker processes have printed to come and to be printed.
 constexpr std::chrono::milliseconds kOutputPatience{1000};
+/// For the last lines, which come from all nodes and through the head: each may stand still.
+constexpr std::chrono::milliseconds kFlushPatience{5000};
 
 /// A program's own standard error is where its user looks.
 transport::Patience patience() {
@@ -55,9 +58,8 @@ Driver::Driver(const DriverOptions& options)
         refused_ = denied.refused;
       });
 
-  const auto deadline = Clock::now() + options.timeout;
-  while (!process_ && registration_failure_.empty() && Clock::now() < deadline)
-    loop_.run_one_until(deadline);
+  transport::run_until(loop_, options.timeout,
+                       [this] { return process_ || !registration_failure_.empty(); });
   if (!process_) {
     raise(
         {.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
@@ -265,7 +267,7 @@ void Driver::flush_output() {
     request.root().setOutputFlush(process_->identity().job.value());
     head_->send(request);
   });
-  wait([&] { return flushed->ready(); }, deadline_after(kOutputPatience));
+  wait([&] { return flushed->ready(); }, deadline_after(kFlushPatience));
   printer_.finish(kOutputPatience);
 }
 

@@ -12,9 +12,6 @@ using Catch::StartsWith;
 
 namespace {
 
-/// Of a handshake that ends by what is said in it: this test gives up long before.
-constexpr std::chrono::milliseconds kNoDeadline = 10min;
-
 Secret secret(unsigned char fill) {
   Secret key;
   key.fill(fill);

@@ -23,6 +23,9 @@ namespace troupe::transport::test {
 
 using namespace std::chrono_literals;
 
+/// Of what ends by something that is said: a test gives up long before.
+constexpr std::chrono::milliseconds kNoDeadline = 10min;
+
 struct Loop {
   asio::io_context context{1};
 

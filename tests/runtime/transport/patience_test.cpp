@@ -13,9 +13,6 @@ using Catch::StartsWith;
 
 namespace {
 
-/// Where what is said ends a handshake: the test gives up long before.
-constexpr std::chrono::milliseconds kNoDeadline = 10min;
-
 /// A listener that does nothing for its first callers, as a head does that is busy or stopped, and
 /// serves the others.
 struct BusyHead {

@@ -67,7 +67,7 @@ struct ServerOptions {
   // "": go on; else why not (wrong role, wrong subject, stopping)
   std::function<std::string(const Caller&)> refuse;
   std::function<Secret(const Caller&)> key;
-  std::chrono::milliseconds timeout{1000};
+  std::chrono::milliseconds timeout{10'000};  ///< that this process runs (silence_timer.hpp)
   // Tests only change these.
   std::uint16_t protocol_min = kProtocolMin, protocol_max = kProtocolMax;
 };
@@ -101,7 +101,8 @@ struct ClientOptions {
   Secret key{};
   /// Where it was read, for the message that it differs; may be empty.
   std::string key_from = {};
-  std::chrono::milliseconds timeout{900};  ///< so that whoever asks hears why within a second
+  /// That this process runs: so that whoever asks hears why within a second.
+  std::chrono::milliseconds timeout{900};
   /// Accepted with its own proof on the way: the server has proven itself, and reads what follows
   /// once it has seen that the caller did too. Its Welcome is a message that comes some time; a
   /// refusal instead of it closes the connection.

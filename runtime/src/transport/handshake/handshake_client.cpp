@@ -6,20 +6,18 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
 
 #include "transport/frame.hpp"
 #include "transport/handshake/proof.hpp"
 #include "transport/handshake/version.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/dial.hpp"
 #include "transport/socket/refusal.hpp"
 
 namespace troupe::transport {
 namespace {
-
-using boost::system::error_code;
 
 /// A driver or a worker process is meant, not the head.
 bool calls_a_process(const Caller& self) {
@@ -43,15 +41,14 @@ class Client : public std::enable_shared_from_this<Client> {
          std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied)
       : loop_(loop),
         to_(std::move(to)),
-        deadline_(loop),
+        deadline_(loop.get_executor()),
         options_(std::move(options)),
         accepted_(std::move(accepted)),
         denied_(std::move(denied)) {}
 
   void start() {
-    deadline_.expires_after(options_.timeout);
-    deadline_.async_wait([self = shared_from_this()](error_code stopped) {
-      if (stopped || !self->denied_) return;
+    deadline_.start(options_.timeout, [self = shared_from_this()] {
+      if (!self->denied_) return;
       const bool connected = self->connection_ != nullptr;
       self->deny_as(
           {.why = self->describe_timeout(), .may_be_busy = connected, .unreachable = !connected});
@@ -209,7 +206,7 @@ class Client : public std::enable_shared_from_this<Client> {
 
   asio::io_context& loop_;
   Endpoint to_;
-  asio::steady_timer deadline_;
+  SilenceTimer deadline_;
   std::shared_ptr<Dial> dial_;
   ConnectionPtr connection_;
   ClientOptions options_;

@@ -5,19 +5,17 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
 
 #include "transport/frame.hpp"
 #include "transport/handshake/proof.hpp"
 #include "transport/handshake/version.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/refusal.hpp"
 
 namespace troupe::transport {
 namespace {
-
-using boost::system::error_code;
 
 /// One handshake as the server sees it. Held by its deadline until it is over.
 ///
@@ -25,18 +23,17 @@ using boost::system::error_code;
 ///        `-------- anything else ------'--> denied
 class Server : public Handshake, public std::enable_shared_from_this<Server> {
  public:
-  Server(ConnectionPtr connection, asio::steady_timer deadline, ServerOptions options,
+  Server(ConnectionPtr connection, ServerOptions options,
          std::function<void(ConnectionPtr, Accepted)> accepted, std::function<void(Denied)> denied)
-      : deadline_(std::move(deadline)),
+      : deadline_(connection->executor()),
         connection_(std::move(connection)),
         options_(std::move(options)),
         accepted_(std::move(accepted)),
         denied_(std::move(denied)) {}
 
   void start() {
-    deadline_.expires_after(options_.timeout);
-    deadline_.async_wait([self = shared_from_this()](error_code stopped) {
-      if (stopped || !self->connection_) return;
+    deadline_.start(options_.timeout, [self = shared_from_this()] {
+      if (!self->connection_) return;
       self->deny(fmt::format("the caller {} did not complete the handshake within {} ms",
                              self->connection_->peer(), self->options_.timeout.count()));
     });
@@ -151,7 +148,7 @@ class Server : public Handshake, public std::enable_shared_from_this<Server> {
     denied({.why = std::move(why), .left = left});
   }
 
-  asio::steady_timer deadline_;
+  SilenceTimer deadline_;
   ConnectionPtr connection_;  // nullptr once it is over
   ServerOptions options_;
   std::function<void(ConnectionPtr, Accepted)> accepted_;
@@ -173,10 +170,8 @@ std::weak_ptr<Handshake> accept(Socket socket, ServerOptions options,
 std::weak_ptr<Handshake> accept(ConnectionPtr connection, ServerOptions options,
                                 std::function<void(ConnectionPtr, Accepted)> accepted,
                                 std::function<void(Denied)> denied) {
-  asio::steady_timer deadline(connection->executor());
-  auto server =
-      std::make_shared<Server>(std::move(connection), std::move(deadline), std::move(options),
-                               std::move(accepted), std::move(denied));
+  auto server = std::make_shared<Server>(std::move(connection), std::move(options),
+                                         std::move(accepted), std::move(denied));
   server->start();
   return server;
 }
