@@ -33,6 +33,10 @@ endif()
 if(TROUPE_SANITIZER)
   add_compile_options(-fsanitize=${TROUPE_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TROUPE_SANITIZER})
+  # What sanitizers know of each variable and each check is full of addresses. At a fixed address a program has them in its
+  # file, and need not make millions of them at each start, each in a page of its own; it starts in half of the time. With
+  # that and compressed line tables it is half as large.
+  add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie> -Wl,--compress-debug-sections=zlib)
   if(TROUPE_SANITIZER STREQUAL "thread")
     # Boost.Asio's headers have fences, which this sanitizer does not follow; g++ would say so for each source.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
