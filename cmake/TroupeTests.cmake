@@ -70,7 +70,8 @@ endfunction()
 #   [OPTIMISED]                 its own code computes for seconds
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
-# others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE.
+# others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. [quality] (how good the results
+# of a search are, by arithmetic of many seconds, of whose code other tests run each line) is left out under sanitizers.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
@@ -111,6 +112,10 @@ function(troupe_tests module)
     target_link_libraries(${target} PRIVATE ${arg_DEPENDENCIES} Catch2::Catch2WithMain)
   endif()
 
+  set(left_out "")
+  if(TROUPE_SANITIZER)
+    set(left_out "[quality]")
+  endif()
   set(properties TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
   set(list_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_tests.cmake)
   add_custom_command(TARGET ${target} POST_BUILD
@@ -120,6 +125,7 @@ function(troupe_tests module)
       -DPREFIX=${arg_NAME}
       "-DLABELS=${module};${arg_LABELS}"
       "-DPROPERTIES=${properties}"
+      "-DLEFT_OUT=${left_out}"
       "-DENVIRONMENT=${_troupe_test_environment}"
       "-DOUTPUT=${list_file}"
       -P ${_troupe_discover_script}

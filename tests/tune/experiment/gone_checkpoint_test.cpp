@@ -11,6 +11,7 @@
 #include <troupe/tune/schedulers/hyperband.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
 
+#include "rounds.hpp"
 #include "support/recording.hpp"
 
 namespace gone_checkpoint_test {
@@ -158,11 +159,7 @@ TEST_CASE("whatever checkpoints are gone, each trial ends, and its journal gives
       pbt({.interval = 2, .max_t = 12, .mutate = {{"lr", uniform(0, 1)}}})};
   const auto which = GENERATE(0u, 1u, 2u, 3u);
   const auto part = GENERATE(3u, 8u, 10u);
-#ifdef TROUPE_CHECKS  // under sanitizers, which take twenty times as long
-  constexpr std::uint64_t seeds = 2;
-#else
-  constexpr std::uint64_t seeds = 6;
-#endif
+  constexpr std::uint64_t seeds = troupe::test::rounds(6, 3);
   std::size_t gone = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     CAPTURE(which, part, seed);
@@ -179,7 +176,8 @@ TEST_CASE("whatever checkpoints are gone, each trial ends, and its journal gives
         });
     for (const auto& trial : experiment.trials()) CHECK(trial.over());
     REQUIRE(experiment.why_closed().empty());
-    for (std::size_t line = seed; line < recording.ends.size(); line += 60) {
+    for (std::size_t line = seed; line < recording.ends.size();
+         line += troupe::test::stride(60, recording.ends.size())) {
       CAPTURE(line);
       auto replayed = many_trials(schedulers[which], seed);
       replay(recording.journal.substr(0, recording.ends[line]), replayed);

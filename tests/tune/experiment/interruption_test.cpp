@@ -13,6 +13,7 @@
 #include <troupe/tune.hpp>
 
 #include "experiment/journal.hpp"
+#include "rounds.hpp"
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
 #include "support/recording.hpp"
@@ -24,7 +25,7 @@ using namespace troupe::tune;
 
 namespace {
 
-constexpr std::size_t kPlaces = 100;  // at which a search is interrupted, at least
+constexpr unsigned kPlaces = 100;  // at which a search is interrupted, at least
 constexpr std::uint64_t kSeed = 9;
 
 struct Search {
@@ -204,11 +205,7 @@ void check_at_a_hundred_places(const Search& search) {
   const auto& events = whole.events;
   REQUIRE(events.size() > kPlaces);
   const auto expected = whole.text();
-#ifdef TROUPE_CHECKS  // under sanitizers, which take twenty times as long
-  const auto step = events.size() / 6;
-#else
-  const auto step = events.size() / kPlaces;
-#endif
+  const auto step = events.size() / troupe::test::rounds(kPlaces, 16);
   for (std::size_t place = 1; place < events.size(); place += step) {
     CAPTURE(place, to_line(events[place]));
     auto resumed = taken_up(search, whole, place);

@@ -8,6 +8,7 @@
 
 #include <troupe/tune/schedulers/asha.hpp>
 
+#include "rounds.hpp"
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
 #include "support/recording.hpp"
@@ -58,7 +59,8 @@ TEST_CASE("a journal cut anywhere gives the state in which it was written", "[tu
   const auto recording = record(original, script(4, seed));
   REQUIRE(recording.ends.size() > 100);
 
-  for (std::size_t line = 0; line < recording.ends.size(); line += 7) {
+  for (std::size_t line = 0; line < recording.ends.size();
+       line += troupe::test::stride(7, recording.ends.size())) {
     CAPTURE(line);
     auto replayed = one_of_both(seed, promote);
     const auto torn = recording.journal.substr(0, recording.ends[line]) + R"({"event":"report)";
@@ -74,7 +76,8 @@ TEST_CASE("a state loaded anywhere, and the rest of the journal, give the state 
   CAPTURE(seed, promote);
   auto original = one_of_both(seed, promote);
   const auto recording = record(original, script(4, seed));
-  for (std::size_t line = 0; line < recording.ends.size(); line += 7) {
+  for (std::size_t line = 0; line < recording.ends.size();
+       line += troupe::test::stride(7, recording.ends.size())) {
     CAPTURE(line);
     auto loaded = one_of_both(seed, promote);
     loaded.load(recording.states[line]);
@@ -125,7 +128,8 @@ TEST_CASE("a search interrupted anywhere and taken up again ends as if nothing h
   auto undisturbed = one_of_both(seed, promote);
   const auto recording = record(undisturbed, script(1, seed));
 
-  for (std::size_t line = 1; line < recording.ends.size(); line += 5) {
+  for (std::size_t line = 1; line < recording.ends.size();
+       line += troupe::test::stride(5, recording.ends.size())) {
     CAPTURE(line);
     auto resumed = one_of_both(seed, promote);
     replay(recording.journal.substr(0, recording.ends[line]), resumed);

@@ -10,6 +10,7 @@
 #include <troupe/tune.hpp>
 
 #include "experiment/journal.hpp"
+#include "rounds.hpp"
 #include "support/population_files.hpp"
 #include "support/recording.hpp"
 #include "support/several_objectives.hpp"
@@ -277,7 +278,8 @@ TEST_CASE("a journal of several objectives, cut anywhere, gives the state in whi
   };
   const auto recording = record(original, script);
   REQUIRE(recording.ends.size() > 100);
-  for (std::size_t line = 0; line < recording.ends.size(); line += 3) {
+  for (std::size_t line = 0; line < recording.ends.size();
+       line += troupe::test::stride(3, recording.ends.size())) {
     CAPTURE(line);
     auto replayed = begun();
     replay(recording.journal.substr(0, recording.ends[line]), replayed);

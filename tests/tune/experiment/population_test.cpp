@@ -221,17 +221,12 @@ TEST_CASE("no member of a population is lost or waits for ever, whatever fails",
 
 TEST_CASE("a population's journal cut anywhere gives the state in which it was written",
           "[tune][pbt][journal]") {
-#ifdef TROUPE_CHECKS  // under sanitizers, which take twenty times as long
-  constexpr std::size_t part = 4;
-#else
-  constexpr std::size_t part = 1;
-#endif
   const auto seed = GENERATE(range(1u, 1 + troupe::test::rounds(24)));
   const auto shape = random_shape(seed);
   CAPTURE(seed, shape.members, shape.room, shape.synchronous);
   auto original = population_of(shape);
   const auto recording = record_population(original, shape);
-  const std::size_t cuts = (shape.is_bandit ? 20 : 60) / part;
+  const std::size_t cuts = troupe::test::rounds(shape.is_bandit ? 20 : 60);
   const auto step = std::max<std::size_t>(1, recording.ends.size() / cuts);
   for (std::size_t line = 0; line < recording.ends.size(); line += step) {
     CAPTURE(line);
@@ -256,7 +251,7 @@ TEST_CASE("a population interrupted anywhere and taken up again ends as if nothi
   CAPTURE(seed, shape.members, shape.synchronous);
   auto undisturbed = population_of(shape);
   const auto recording = record_population(undisturbed, shape);
-  const std::size_t step = shape.is_bandit ? 12 : 3;
+  const auto step = troupe::test::stride(shape.is_bandit ? 12 : 3, recording.ends.size());
   for (std::size_t line = 1; line < recording.ends.size(); line += step) {
     CAPTURE(line);
     auto resumed = population_of(shape);

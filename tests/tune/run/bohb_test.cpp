@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "rounds.hpp"
 #include "support/recording.hpp"
 
 namespace bohb_test {
@@ -130,7 +131,7 @@ TEST_CASE("HyperBand with BOHB's model pauses trials at rungs and learns from th
 }
 
 TEST_CASE("BOHB finds better configurations of five fields than HyperBand at random",
-          "[tune][run][bohb]") {
+          "[tune][run][bohb][quality]") {
   std::vector<double> modelled, at_random;
   for (std::uint64_t seed = 0; seed < 31; ++seed) {
     modelled.push_back(best_of_five(tune::bohb_model(), seed));
@@ -149,11 +150,12 @@ TEST_CASE("BOHB interrupted anywhere and taken up again ends as if nothing had h
   auto undisturbed = bohb(seed);
   const auto recording = tune::record(undisturbed, script_of(seed, 1));
   REQUIRE(recording.ends.size() > 100);
+  const auto step = troupe::test::stride(3, recording.ends.size());
   std::size_t places = 0;
-  for (std::size_t line = 1; line < recording.ends.size(); line += 3, ++places) {
+  for (std::size_t line = 1; line < recording.ends.size(); line += step, ++places) {
     CAPTURE(line);
     auto resumed = bohb(seed);
-    if (line % 2 == 0) {
+    if (places % 2 == 0) {
       resumed.load(recording.states[line]);
     } else {
       tune::replay(recording.journal.substr(0, recording.ends[line]), resumed);
@@ -165,13 +167,14 @@ TEST_CASE("BOHB interrupted anywhere and taken up again ends as if nothing had h
     REQUIRE(tune::fate(resumed) == tune::fate(undisturbed));
     REQUIRE(resumed.searcher().save() == undisturbed.searcher().save());
   }
-  CHECK(places > 40);
+  CHECK(places > troupe::test::rounds(40));
 }
 
 TEST_CASE("BOHB's journal with several gangs gives every state again", "[tune][bohb][journal]") {
   auto original = bohb(7);
   const auto recording = tune::record(original, script_of(7, 4));
-  for (std::size_t line = 0; line < recording.ends.size(); line += 2) {
+  for (std::size_t line = 0; line < recording.ends.size();
+       line += troupe::test::stride(2, recording.ends.size())) {
     CAPTURE(line);
     auto replayed = bohb(7);
     tune::replay(recording.journal.substr(0, recording.ends[line]), replayed);

@@ -96,7 +96,7 @@ void check_speedup(const Curves& curves, double goal, bool promote, double part)
 // The figures are means over 100 seeds of another simulation of the same rule on the same tables,
 // with other orders of the configurations: they differ by chance, within a third.
 TEST_CASE("ASHA comes as near to the best real learning curve as the reference simulation",
-          "[tune][asha][data]") {
+          "[tune][asha][data][quality]") {
   struct Figure {
     const char* task;
     double random, stop_3, stop_4, promotion_3, promotion_4;
@@ -127,25 +127,18 @@ TEST_CASE("ASHA comes as near to the best real learning curve as the reference s
 
 TEST_CASE(
     "on each of eight tables of real learning curves ASHA's regret is at or below the reference",
-    "[tune][asha][data]") {
+    "[tune][asha][data][quality]") {
   const auto rows = references(data() / "reference.csv");
   if (rows.empty()) {
     std::cout << "skipped: no reference.csv in '" << data().string()
               << "' (CMake's TROUPE_DATA_DIR)\n";
     return;
   }
-#ifdef TROUPE_CHECKS  // under sanitizers, which take twenty times as long
-  constexpr std::size_t most_tables = 1;
-  constexpr std::uint64_t seeds = 20;
-#else
-  constexpr std::size_t most_tables = 8;
   constexpr std::uint64_t seeds = 100;  // as many as the reference's
-#endif
   std::map<std::string, Curves> tables;
   std::map<std::pair<std::string, int>, std::vector<double>> promoted, stopped;
   for (const auto& row : rows) {
     if (row.workers != 25) continue;
-    if (tables.size() == most_tables && !tables.contains(row.task)) continue;
     auto& curves = tables[row.task];
     if (curves.empty()) curves = curves_of(data(), row.task);
     auto found = regrets(curves, row.algorithm, row.eta, row.workers, row.time, seeds);
@@ -155,7 +148,7 @@ TEST_CASE(
     if (row.algorithm == "random") continue;
     (row.algorithm == "prom" ? promoted : stopped)[{row.task, row.eta}] = std::move(found);
   }
-  CHECK(tables.size() == most_tables);
+  CHECK(tables.size() == 8);
   for (const auto& [place, found] : promoted) {
     const auto better = advantage(found, stopped.at(place));
     CAPTURE(place.first, place.second, better.value, better.error);
@@ -164,7 +157,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a real learning curve is found nearly as many times sooner as there are workers",
-          "[tune][asha][data]") {
+          "[tune][asha][data][quality]") {
   const bool promote = GENERATE(false, true);
   const auto curves = curves_of(data(), "patch128_LSTM128_bs64");
   if (curves.empty()) {
@@ -177,7 +170,7 @@ TEST_CASE("a real learning curve is found nearly as many times sooner as there a
 
 TEST_CASE(
     "on made-up curves promotion finds better ones than stopping, and that than all at length",
-    "[tune][asha]") {
+    "[tune][asha][quality]") {
   const auto curves = made_up_curves();
   constexpr std::uint64_t seeds = 100;
   const auto regrets_of = [&](const std::string& algorithm) {
@@ -191,7 +184,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a good made-up curve is found nearly as many times sooner as there are workers",
-          "[tune][asha]") {
+          "[tune][asha][quality]") {
   check_speedup(made_up_curves(), 0.02, GENERATE(false, true), 0.5);
 }
 

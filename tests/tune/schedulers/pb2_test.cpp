@@ -211,7 +211,8 @@ TEST_CASE("where old observations mislead, more is fitted to be forgotten", "[tu
   CHECK(drifting > 10 * constant);
 }
 
-TEST_CASE("PB2 follows a learning rate whose best value changes, and PBT does not", "[tune][pb2]") {
+TEST_CASE("PB2 follows a learning rate whose best value changes, and PBT does not",
+          "[tune][pb2][quality]") {
   // [pb2]
   const auto scheduler = tune::pb2({.interval = 3, .mutate = {{"lr", tune::loguniform(1e-4, 1)}}});
   // [/pb2]

@@ -35,7 +35,8 @@ double mixed_loss(const Configuration& configuration) {
 
 }  // namespace
 
-TEST_CASE("a Gaussian process finds the lowest place of Branin in fifty trials", "[tune][gp]") {
+TEST_CASE("a Gaussian process finds the lowest place of Branin in fifty trials",
+          "[tune][gp][quality]") {
   const auto& function = test_functions().front();
   const auto value = [&](const Configuration& c) { return function.value(numbers_of(c)); };
   std::vector<double> regrets;
@@ -47,7 +48,8 @@ TEST_CASE("a Gaussian process finds the lowest place of Branin in fifty trials",
   CHECK(median(regrets) < 1e-3);
 }
 
-TEST_CASE("a Gaussian process finds numbers, integers and categories at once", "[tune][gp]") {
+TEST_CASE("a Gaussian process finds numbers, integers and categories at once",
+          "[tune][gp][quality]") {
   std::vector<double> lowest;
   for (std::uint64_t seed = 0; seed < 3; ++seed)
     lowest.push_back(

@@ -160,13 +160,9 @@ TEST_CASE("TPE finds the best of numbers, integers and choices together", "[tune
   CHECK(median(with_model) < 0.3 * median(at_random));
 }
 
-TEST_CASE("TPE comes nearer to the optimum than random search", "[tune][tpe]") {
+TEST_CASE("TPE comes nearer to the optimum than random search", "[tune][tpe][quality]") {
   const bool multivariate = GENERATE(false, true);
   for (const auto& function : test_functions()) {
-#ifdef TROUPE_CHECKS
-    // Under sanitizers, which take twenty times as long, one shows as much of the code as all.
-    if (function.name != std::string_view("branin")) continue;
-#endif
     const auto ours = median_regrets(tpe({.multivariate = multivariate}), function, 7);
     const auto random = median_regrets(random_search(), function, 7);
     CAPTURE(function.name, multivariate);
@@ -175,7 +171,8 @@ TEST_CASE("TPE comes nearer to the optimum than random search", "[tune][tpe]") {
   }
 }
 
-TEST_CASE("TPE with eight trials under way comes nearer than random search", "[tune][tpe]") {
+TEST_CASE("TPE with eight trials under way comes nearer than random search",
+          "[tune][tpe][quality]") {
   const bool multivariate = GENERATE(false, true);
   for (const auto* name : {"branin", "sphere5"}) {
     const auto& functions = test_functions();
