@@ -1,7 +1,7 @@
 // refused: a configuration is copied to its trials
-#include <mutex>
-
 #include <troupe/tune.hpp>
+
+#include <mutex>
 
 namespace tune = troupe::tune;
 

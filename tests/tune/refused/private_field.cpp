@@ -1,6 +1,4 @@
 // refused: a configuration is an aggregate
-#include <mutex>
-
 #include <troupe/tune.hpp>
 
 namespace tune = troupe::tune;

@@ -1,6 +1,4 @@
 // refused: the bounds and the step of tune::integer are integers
-#include <mutex>
-
 #include <troupe/tune.hpp>
 
 namespace tune = troupe::tune;

@@ -1,8 +1,8 @@
 // refused: this type cannot travel
+#include <troupe/troupe.hpp>
+
 #include <memory>
 #include <mutex>
-
-#include <troupe/troupe.hpp>
 
 struct Guarded {
   int number = 0;

@@ -1,7 +1,7 @@
 // refused: a std::function cannot travel
-#include <functional>
-
 #include <troupe/troupe.hpp>
+
+#include <functional>
 
 int call(const std::function<int(int)>& function) { return function(1); }
 

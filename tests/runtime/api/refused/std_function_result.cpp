@@ -1,7 +1,7 @@
 // refused: a std::function cannot travel
-#include <functional>
-
 #include <troupe/troupe.hpp>
+
+#include <functional>
 
 struct Maker {
   std::function<int()> make() { return {}; }

@@ -1,7 +1,7 @@
-# Compiles one file of refused/ and checks what the compiler says against the file's first line:
+# Compiles one file of a folder `refused` and checks what the compiler says against the file's first line:
 #   // refused: TEXT      it must not compile, and TEXT must stand in a "static assertion failed: troupe: ...", the first error
 #   // compiles: ...      it must
-# cmake -DCOMPILER=g++ -DINCLUDE=DIR[;DIR] -DSOURCE=FILE -P refused.cmake
+# cmake -DCOMPILER=g++ -DINCLUDE=DIR[;DIR] -DSOURCE=FILE -P check_refused.cmake
 file(STRINGS ${SOURCE} first LIMIT_COUNT 1)
 set(flags "")
 foreach(directory IN LISTS INCLUDE)
