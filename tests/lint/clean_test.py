@@ -201,9 +201,17 @@ class Tidy(CleanTest):
         self.check({**files, "a.cpp": ""}, self.clean())
         self.assertEqual(self.check({**files, "a.cpp": ""}, self.clean()), ([], []))
 
-    def test_a_tool_that_crashes_shows_nothing_to_be_clean(self):
+    def test_a_tool_that_crashes_is_a_problem_each_time(self):
         for _ in range(2):
-            self.assertEqual(self.check({"a.cpp": "// crash\n", "b.cpp": ""}, self.clean()), ([], ["a.cpp"]))
+            problems, checked = self.check({"a.cpp": "// crash\n", "b.cpp": ""}, self.clean())
+            self.assert_problems(problems, "runtime/src/a.cpp: clang-tidy crashed (exit code 139) on a.cpp, b.cpp")
+            self.assertEqual(checked, ["a.cpp"])
+
+    def test_a_build_folder_of_another_place_is_a_problem(self):
+        tree = self.tree({".clang-tidy": "Checks: some-check\n", "runtime/src/a.cpp": ""})
+        build = self.build(["runtime/src/a.cpp"], root=self.outside / "another-clone")
+        problems = tidy.check(tree, build, self.clean())
+        self.assert_problems(problems, f".clang-tidy: {build} compiles no source of {self.root}, so none was checked")
 
     def test_a_source_that_the_tool_cannot_compile_is_checked_again_and_those_beside_it_are_not(self):
         files = {"a.cpp": "// unknown\n", "b.cpp": "", "c.cpp": ""}

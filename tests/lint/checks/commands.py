@@ -38,7 +38,8 @@ def compile_commands(build):
 def folders_within(commands, build):
     """The folders of generated headers: those beneath the build folder that a command searches for headers."""
     words = {word.removeprefix("-I") for command in commands for word in command.words}
-    return sorted(Path(word) for word in words if word.startswith(f"{build}/") and Path(word).is_dir())
+    folders = {Path(word).resolve() for word in words if word.startswith("/") and Path(word).is_dir()}
+    return sorted(folder for folder in folders if build.resolve() in folder.parents)
 
 
 def public_flags(command, root, build):

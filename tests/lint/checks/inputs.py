@@ -38,7 +38,7 @@ def version_line(tool):
 def installed_packages():
     """Name and version of each Debian package that has headers or is a compiler; nothing on other systems."""
     try:
-        return subprocess.run(["dpkg-query", "-W", "*-dev*", "g++*", "clang*"], capture_output=True, text=True).stdout
+        return subprocess.run(["dpkg-query", "-W", "*-dev*", "g++*", "clang*", "catch2"], capture_output=True, text=True).stdout
     except OSError:
         return ""
 
@@ -57,7 +57,7 @@ class Inputs:
             self._add(path.as_posix(), tree.root / path)
         for folder in folders_within(commands, build):
             for path in sorted(folder.rglob("*.h*")):
-                self._add("<build>/" + path.relative_to(build).as_posix(), path)
+                self._add("<build>/" + path.relative_to(build.resolve()).as_posix(), path)
         self._read = {}  # where the file is -> (its stamp, the digest of its text, the files that it includes)
 
     def key(self, name, flags):

@@ -84,6 +84,9 @@ def _check_batch(tool, folder, root, number, batch):
     source.write_text("".join(f'#include "{root / job.source}"\n' for job in batch), encoding="utf-8")
     run = subprocess.run([tool, "--quiet", str(source), "--", *batch[0].flags, "-Wno-everything"], capture_output=True, text=True)
     problems = _findings(root, run.stdout + (run.stderr if run.returncode != 0 else ""))
+    if run.returncode < 0 or run.returncode > 128:
+        names = ", ".join(job.source.name for job in batch)
+        problems[batch[0]] = Problem(batch[0].source, 0, f"clang-tidy crashed (exit code {run.returncode}) on {names}")
     if problems:
         return problems, []
     if run.returncode == 0:
@@ -108,7 +111,10 @@ def check(tree, build, clean=None):
     shutil.copy(tree.root / ".clang-tidy", folder / ".clang-tidy")
     commands = compile_commands(build)
     inputs = Inputs(tree, build, commands, __file__, [tool], [tree.text(".clang-tidy")])
-    batches = _batches(clean.unknown(_jobs(tree, commands, inputs), lambda job: job.key))
+    jobs = _jobs(tree, commands, inputs)
+    if not jobs:
+        return [Problem(Path(".clang-tidy"), 0, f"{build} compiles no source of {tree.root}, so none was checked")]
+    batches = _batches(clean.unknown(jobs, lambda job: job.key))
     problems = {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for found, clean_jobs in pool.map(lambda batch: _check_batch(tool, folder, tree.root, *batch), enumerate(batches)):
