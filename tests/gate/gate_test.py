@@ -93,5 +93,25 @@ class Project(unittest.TestCase):
         self.assertEqual(self.calls, ["build", "test"])
 
 
+class Starved(unittest.TestCase):
+    def starve(self, *command):
+        return subprocess.Popen([sys.executable, "-B", FOLDER / "starve.py", *command], stdout=subprocess.PIPE, text=True)
+
+    def test_a_starved_command_has_its_own_exit_code(self):
+        for script, code in ("exit 3", 3), ("kill -9 $$", 128 + 9):
+            with self.starve("sh", "-c", script) as child:
+                self.assertEqual(child.wait(60), code)
+
+    def test_what_was_starved_does_not_stand_still_for_ever_where_starve_is_killed(self):
+        with self.starve("--still", "3,3", "sh", "-c", "echo $$; sleep 600") as child:
+            line = child.stdout.readline()
+            if line.startswith("starve: without a freezer cgroup"):
+                child.terminate()
+                self.skipTest(line)
+            child.kill()
+            # The shell that removes the group has the other end of the pipe until then.
+            self.assertIn(f"starve: process {line.strip()} was left behind", child.stdout.read())
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,35 +6,63 @@ seconds (0.2 to 0.9), so about half of the time. That needs root and a freezer c
 busy process on each processor takes turns with the command instead, which is milder; the first line says so. A quota of
 processor time is no substitute: a node offers fewer processors under one.
 
-The exit code is the command's, and 128 + N where signal N ended it.
+The exit code is the command's, and 128 + N where signal N ended it. Where starve.py itself is killed, the command in its cgroup is
+let go, and has ten seconds to end.
 """
 
 import argparse
-import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 
+# A shell with this script, whose $0 is the folder of the group, waits for the end of starve.py, however that comes. Then it lets
+# all processes of the group go, and of groups within it; kills, from the hundredth round on, those that have not ended; and
+# removes the groups.
+KEEPER = r"""
+trap "" INT TERM HUP PIPE
+cat > /dev/null
+for i in $(seq 150); do
+  find "$0" -name freezer.state -exec sh -c 'echo THAWED > "$1"' - {} \; -o -name cgroup.freeze -exec sh -c 'echo 0 > "$1"' - {} \;
+  find "$0" -depth -type d -exec rmdir {} \; 2> /dev/null
+  [ -d "$0" ] || exit
+  if [ $i -ge 100 ]; then
+    for pid in $(find "$0" -name cgroup.procs -exec cat {} +); do
+      kill -9 $pid && echo "starve: process $pid was left behind, and is killed"
+    done
+  fi
+  sleep 0.1
+done
+echo "starve: the group $0 could not be removed"
+"""
+
+
+# PR_SET_PDEATHSIG
+SPINNER = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\nwhile True: pass"
+
+
 class Freezer:
-    """A cgroup of its own, which is removed at the end."""
+    """A cgroup of its own below the one of this process, which may stand still too. A shell removes it at the end."""
 
     def __init__(self):
-        name = f"troupe-starved-{os.getpid()}"
         version_1 = Path("/sys/fs/cgroup/freezer")
         if version_1.is_dir():
-            self._folder, self._state, self._words = version_1 / name, "freezer.state", ("THAWED", "FROZEN")
+            top, self._state, self._words = version_1, "freezer.state", ("THAWED", "FROZEN")
         else:
-            self._folder, self._state, self._words = Path("/sys/fs/cgroup") / name, "cgroup.freeze", ("0", "1")
+            top, self._state, self._words = Path("/sys/fs/cgroup"), "cgroup.freeze", ("0", "1")
+        own = top / own_group("freezer" if version_1.is_dir() else "")
+        # Inside a container the name may be the one that its host knows.
+        self._folder = (own if own.is_dir() else top) / f"troupe-starved-{os.getpid()}"
         self._folder.mkdir()
         if not (self._folder / self._state).exists():
             self._folder.rmdir()
             raise OSError(f"{self._folder.parent} has no freezer")
+        # In a session of its own: whoever ends the whole group of starve.py does not end this shell.
+        self._keeper = subprocess.Popen(["sh", "-c", KEEPER, self._folder], stdin=subprocess.PIPE, start_new_session=True)
 
     def enter(self):
         (self._folder / "cgroup.procs").write_text(str(os.getpid()))
@@ -43,26 +71,24 @@ class Freezer:
         (self._folder / self._state).write_text(self._words[still])
 
     def close(self):
-        """Ends what the command has left behind, after ten seconds."""
-        self.hold(False)
-        for patience in (10, 5):
-            deadline = time.monotonic() + patience
-            while time.monotonic() < deadline:
-                try:
-                    return self._folder.rmdir()
-                except OSError:  # processes of the command are still ending
-                    time.sleep(0.1)
-            for pid in (self._folder / "cgroup.procs").read_text().split():
-                print(f"starve: process {pid} was left behind, and is killed", flush=True)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
+        self._keeper.stdin.close()
+        self._keeper.wait()
+
+
+def own_group(kind):
+    """The group of this process below the top, from lines such as "6:freezer:/a" or "0::/a"."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, kinds, group = line.split(":", 2)
+        if kind in kinds.split(","):
+            return group.lstrip("/")
+    return ""
 
 
 class BusyProcessors:
-    """A process for each processor, which does nothing but be in the way."""
+    """A process for each processor, which does nothing but be in the way. They end with this one."""
 
     def __init__(self):
-        self._spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+        self._spinning = [subprocess.Popen([sys.executable, "-c", SPINNER]) for _ in os.sched_getaffinity(0)]
         self.hold(False)
 
     def enter(self):
@@ -82,8 +108,9 @@ def make_brake():
     try:
         return Freezer()
     except OSError as error:
+        brake = BusyProcessors()
         print(f"starve: without a freezer cgroup ({error}), busy processes take turns with the command", flush=True)
-        return BusyProcessors()
+        return brake
 
 
 def starve(command, rhythm, shortest, longest):
@@ -98,10 +125,13 @@ def starve(command, rhythm, shortest, longest):
 
     def take_turns():
         still = True
-        while not ended.is_set():
-            brake.hold(still)
-            ended.wait(rhythm.uniform(shortest, longest))
-            still = not still
+        try:
+            while not ended.is_set():
+                brake.hold(still)
+                ended.wait(rhythm.uniform(shortest, longest))
+                still = not still
+        finally:
+            brake.hold(False)
 
     # A process that is frozen takes a signal once it is let go, at the end of that turn.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -125,7 +155,12 @@ def main():
     options = parser.parse_args()
     if not options.command:
         parser.error("a command to run is missing")
-    shortest, longest = (float(seconds) for seconds in options.still.split(","))
+    try:
+        shortest, longest = (float(seconds) for seconds in options.still.split(","))
+    except ValueError:
+        shortest = longest = 0
+    if not 0 < shortest <= longest <= 3600:
+        parser.error(f"--still {options.still}: two numbers of seconds up to 3600 are needed, as in 0.2,0.9")
     return starve(options.command, random.Random(options.seed), shortest, longest)
 
 
