@@ -18,7 +18,7 @@ NAMES = ("core", "launch", "store", "collective", "ddp", "tune")
 
 
 def run(*words):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300)
 
 
 def commands_of_rows(text):

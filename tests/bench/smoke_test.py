@@ -30,7 +30,7 @@ def faults_of(output, promised):
 
 
 def main(benchmark, *promised):
-    run = subprocess.run([benchmark, "--smoke", "--json"], capture_output=True, text=True, timeout=100)
+    run = subprocess.run([benchmark, "--smoke", "--json"], capture_output=True, text=True, timeout=500)
     if run.returncode != 0:
         print(f"{benchmark} ended with {run.returncode}:\n{run.stderr}", file=sys.stderr)
         return 1

@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 def run(*words, env=None):
-    done = subprocess.run([str(word) for word in words], env=env, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([str(word) for word in words], env=env, capture_output=True, text=True)
     if done.returncode != 0 or "warning:" in done.stderr:
         raise Failed(f"{' '.join(str(word) for word in words)}\n{done.stdout[-2000:]}{done.stderr[-8000:]}")
     return done.stdout

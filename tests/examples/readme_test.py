@@ -26,7 +26,7 @@ def main(readme_file, source_file, program):
     with open(source_file, encoding="utf-8") as file:
         source = file.read()
     lines = len([line for line in code.splitlines() if line.strip()])
-    printed = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run([program], capture_output=True, text=True, timeout=300, check=True).stdout
 
     faults = []
     if language != "cpp" or code != source:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def refusal(run, *arguments):
-    done = subprocess.run([run, "install", *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([run, "install", *arguments], capture_output=True, text=True, timeout=300)
     return f"{'exit code 0' if done.returncode == 0 else 'refused'}: {done.stderr}{done.stdout}"
 
 

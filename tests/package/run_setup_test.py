@@ -45,7 +45,7 @@ def packages_asked_for(tree, arguments):
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": make_machine(Path(folder)), "HOME": folder}
         done = subprocess.run([shutil.which("bash"), str(tree / "run"), *arguments], env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=300)
         asked = Path(folder, "asked")
         words = asked.read_text(encoding="utf-8").split() if asked.exists() else []
     installed = words[words.index("install") + 1:] if "install" in words else []

@@ -46,7 +46,7 @@ class EndTest(unittest.TestCase):
     def test_ctrl_c_ends_all_ranks_before_the_exception_goes_on(self):
         child, pids = start()
         child.send_signal(signal.SIGINT)
-        text = child.communicate(timeout=20)[0]
+        text = child.communicate(timeout=60)[0]
         self.assertIn("SIGINT ended all ranks", text)
         self.assertIn("interrupted", text)
         self.assertEqual(child.returncode, 0)
@@ -55,7 +55,7 @@ class EndTest(unittest.TestCase):
     def test_a_driver_that_is_killed_takes_its_ranks_along(self):
         child, pids = start()
         child.kill()
-        child.communicate(timeout=20)
+        child.communicate(timeout=60)
         wait_for(lambda: not any(map(is_alive, pids)))
 
     def test_the_next_run_removes_what_a_driver_that_was_killed_has_left(self):
@@ -66,13 +66,13 @@ class EndTest(unittest.TestCase):
             other, other_pids = start()
             self.assertTrue(left[0].exists())  # of a driver that runs
             child.kill()
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
             wait_for(lambda: not any(map(is_alive, pids)))
             third, third_pids = start()
             self.assertFalse(left[0].exists())
             for running in (other, third):
                 running.send_signal(signal.SIGINT)
-                running.communicate(timeout=20)
+                running.communicate(timeout=60)
             self.assertFalse(any(map(is_alive, other_pids + third_pids)))
             self.assertEqual(list(Path(folder).glob("troupe-call-*")), [])
 

@@ -64,7 +64,7 @@ class PathTest(unittest.TestCase):
                     options = troupe.RunOptions(python="./own-python")
                     print(troupe.TorchDistributor(1, local_mode=False, use_gpu=False, options=options).run(os.getcwd))
                 """, cwd=folder)
-                text = child.communicate(timeout=60)[0]
+                text = child.communicate(timeout=300)[0]
             self.assertIn(os.path.realpath(folder) + "\n", text)
             self.assertEqual(child.returncode, 0)
 
@@ -128,7 +128,7 @@ class HorovodRunnerTest(unittest.TestCase):
                     return os.environ["HOROVOD_SIZE"], os.environ["CUDA_VISIBLE_DEVICES"]
                 print(troupe.HorovodRunner(np=-1).run(place), troupe.HorovodRunner(np=-1, use_gpu=False).run(place))
             """, env=environment)
-            text = child.communicate(timeout=60)[0]
+            text = child.communicate(timeout=300)[0]
         self.assertIn("('2', 'GPU-00,GPU-22') ('1', '')\n", text)
 
     def test_minus_1_stays_on_this_machine_where_a_cluster_with_gpus_is_named(self):

@@ -22,10 +22,10 @@ class WheelTest(unittest.TestCase):
             environment = {name: value for name, value in os.environ.items() if name != "TROUPE_BINARY"}
             environment |= {"PYTHONPATH": f"{folder}/installed", "PATH": "/usr/bin:/bin"}
             code = "import troupe; print(troupe.TorchDistributor(2, use_gpu=False).run(lambda x: x * 2, 21), troupe.__file__)"
-            done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+            done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
             self.assertEqual(done.stdout, f"42 {folder}/installed/troupe/__init__.py\n", done.stderr)
             version = subprocess.run([f"{folder}/installed/bin/troupe", "--version"], env=environment, capture_output=True, text=True,
-                                     timeout=60)
+                                     timeout=300)
             self.assertEqual(version.stdout, f"troupe {troupe.__version__}\n", version.stderr)
 
     def test_without_the_program_it_is_a_wheel_of_any_machine(self):
