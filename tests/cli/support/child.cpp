@@ -80,13 +80,17 @@ std::string program_of(pid_t pid) {
   return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ignored);
 }
 
+/// The children that the main thread of this process has made.
+std::vector<pid_t> children_of(pid_t pid) {
+  const auto number = std::to_string(pid);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  return {std::istream_iterator<pid_t>(file), {}};
+}
+
 /// Copies of itself that this process has made: of a guardian, the process of the node.
 std::vector<pid_t> copies_of(pid_t pid) {
-  const auto number = std::to_string(pid);
-  std::ifstream children("/proc/" + number + "/task/" + number + "/children");
-  std::vector<pid_t> copies;
-  for (pid_t child = 0; children >> child;)
-    if (program_of(child) == program_of(pid)) copies.push_back(child);
+  auto copies = children_of(pid);
+  std::erase_if(copies, [&](pid_t child) { return program_of(child) != program_of(pid); });
   return copies;
 }
 
@@ -110,10 +114,9 @@ Child::~Child() {
 }
 
 pid_t Child::agent() const {
-  const auto pid = std::to_string(pid_);
-  pid_t agent = 0;
-  REQUIRE(std::ifstream("/proc/" + pid + "/task/" + pid + "/children") >> agent);
-  return agent;
+  const auto children = children_of(pid_);
+  REQUIRE_FALSE(children.empty());
+  return children.front();
 }
 
 void Child::signal(int number) const { REQUIRE(kill(pid_, number) == 0); }
@@ -161,7 +164,7 @@ void Child::wait_for_output(const std::string& text, std::chrono::milliseconds t
 std::optional<int> Child::wait(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!status_ && std::chrono::steady_clock::now() < deadline) {
-    if (!read_some(std::chrono::milliseconds(10))) pause_briefly();
+    if (!read_some(std::chrono::milliseconds(10))) poll(nullptr, 0, 5);
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
   }
@@ -187,8 +190,6 @@ std::string printed_by(std::vector<std::string> arguments,
   REQUIRE(finished.exit_code == exit_code);
   return finished.output;
 }
-
-void pause_briefly() { poll(nullptr, 0, 5); }
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "built.hpp"
+#include "eventually.hpp"
 #include "guard.hpp"
 
 namespace troupe::test {
@@ -70,19 +71,6 @@ std::string printed_by(std::vector<std::string> arguments,
 
 /// The number that stands behind this word in it; fails the test where there is none.
 int number_after(const std::string& output, const std::string& word);
-
-void pause_briefly();  ///< between two looks at something that changes by itself
-
-/// Polls `done` every few milliseconds until it is true, or the time is over; -> done().
-template <class Done>
-bool eventually(Done done, std::chrono::milliseconds timeout = kGuard) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return done();
-    pause_briefly();
-  }
-  return true;
-}
 
 bool is_alive(pid_t pid);  ///< and no zombie
 /// Processes whose environment has this entry ("NAME=value"): what a cluster has left behind.

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "eventually.hpp"
 #include "functions.hpp"
 #include "guard.hpp"
 
@@ -23,16 +24,6 @@ bool all_is_free(const Cluster& cluster) {
     if (node["free"] != node["total"]) return false;
   }
   return true;
-}
-
-template <class Done>
-bool eventually(Done done, std::chrono::milliseconds timeout = kGuard) {
-  for (const auto deadline = std::chrono::steady_clock::now() + timeout;
-       std::chrono::steady_clock::now() < deadline;) {
-    if (done()) return true;
-    usleep(5000);
-  }
-  return done();
 }
 
 bool is_alive(int pid) {

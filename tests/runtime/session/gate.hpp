@@ -12,8 +12,8 @@
 
 namespace troupe::test {
 
-/// What calls and tasks wait at in other processes of this machine, so that the test says how long
-/// they take, and no clock does. It opens with its end at the latest.
+/// Calls and tasks in other processes of this machine wait at a gate, so that the test says how long
+/// they take, and no clock does. Its destructor opens it.
 class Gate {
  public:
   Gate() {
@@ -35,7 +35,8 @@ class Gate {
   std::string path_;  // a directory, which is there while the gate is closed
 };
 
-/// Until the gate is open, which it is where there is no such path. -> 1; 0: it gave up
+/// Waits until the gate is open. A gate whose path is not there is open. -> 1; 0 where it is still
+/// closed after two guards.
 inline int wait_at(const std::string& gate) {
   const auto end = std::chrono::steady_clock::now() + 2 * kGuard;
   while (std::filesystem::exists(gate)) {

@@ -11,10 +11,12 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <troupe/troupe.hpp>
+#include "eventually.hpp"
 #include "guard.hpp"
 
 using namespace troupe;
 using namespace std::chrono_literals;
+using troupe::test::eventually;
 using troupe::test::kGuard;
 
 namespace {
@@ -42,16 +44,6 @@ struct Listener {
 int answer() { return 42; }
 
 void nap() { std::this_thread::sleep_for(20ms); }
-
-template <class Done>
-bool eventually(Done done) {
-  const auto deadline = std::chrono::steady_clock::now() + kGuard;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
-}
 
 /// Nothing waits, no gang is left, and the node has all that it has.
 bool all_is_free(const Cluster& cluster) {

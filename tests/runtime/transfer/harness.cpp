@@ -74,15 +74,6 @@ transport::Secret token() {
   return secret;
 }
 
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 1min;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
-}
-
 void fill(std::span<std::byte> bytes, ObjectId object) {
   for_each_word(bytes, [&](std::span<std::byte> part, std::uint64_t index) {
     const auto word = word_at(object, index);

@@ -22,6 +22,7 @@
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 
+#include "../../support/eventually.hpp"
 #include "../../support/id_literals.hpp"
 #include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
@@ -33,14 +34,13 @@ using store::JobId;
 using store::NodeAddress;
 using store::ObjectId;
 using store::ProcessId;
+using troupe::test::eventually;
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr JobId kJob{1};
 inline constexpr const char* kCluster = "test";
 transport::Secret token();
 
-/// True once the condition holds; false where it did not within a minute.
-bool eventually(const std::function<bool()>& condition);
 /// Bytes that differ everywhere, and from those of another object.
 void fill(std::span<std::byte> bytes, ObjectId object);
 bool is_filled(std::span<const std::byte> bytes, ObjectId object);

@@ -279,13 +279,4 @@ void expect(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error("expected: " + what);
 }
 
-bool eventually(const std::function<bool()>& holds, std::chrono::milliseconds limit) {
-  const auto until = Clock::now() + limit;
-  while (!holds()) {
-    if (Clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return true;
-}
-
 }  // namespace troupe::testing

@@ -9,12 +9,15 @@
 
 #include <troupe/gang_context.hpp>
 
+#include "eventually.hpp"
 #include "guard.hpp"
 
 /// Gangs without a cluster, for tests: each rank is a forked process, the rendezvous is a table in
 /// shared memory, and the parent plays the head: when a rank dies by a signal it sets the gang's
 /// broken word.
 namespace troupe::testing {
+
+using test::eventually;
 
 /// How one rank ended.
 struct Outcome {
@@ -75,9 +78,5 @@ template <std::invocable Say>
 void expect(bool holds, Say say) {
   if (!holds) expect(false, std::string(say()));
 }
-
-/// Polls until it holds; false at the deadline.
-bool eventually(const std::function<bool()>& holds,
-                std::chrono::milliseconds limit = troupe::test::kGuard);
 
 }  // namespace troupe::testing
