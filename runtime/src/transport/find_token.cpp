@@ -6,6 +6,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "transport/silence_timer.hpp"
 #include "transport/socket/dial.hpp"
 
 namespace troupe::transport {
@@ -24,8 +25,7 @@ std::optional<std::string> why_nobody_listens(const Endpoint& to) {
       [&](Socket) { connected = true; },
       [&](std::string failed, bool) { why = std::move(failed); });
   dial->start();
-  const auto until = std::chrono::steady_clock::now() + kAnswer;
-  while (!connected && !why && std::chrono::steady_clock::now() < until) loop.run_one_until(until);
+  run_until(loop, kAnswer, [&] { return connected || why; });
   return why;
 }
 

@@ -30,8 +30,8 @@ class SilenceTimer {
   SilenceTimer(const SilenceTimer&) = delete;
   SilenceTimer& operator=(const SilenceTimer&) = delete;
 
-  /// Begins anew where it waits already. `over` is called once, from the loop, which keeps it until
-  /// then, or until it has come to know of cancel(): what it holds lives as long.
+  /// A timer that waits already begins anew. `over` is called once, from the loop, which keeps it
+  /// until then, or until it has come to know of cancel(): what it holds lives as long.
   void start(std::chrono::milliseconds time, std::function<void()> over);
   void cancel();
 
@@ -40,7 +40,7 @@ class SilenceTimer {
   std::shared_ptr<Wait> wait_;
 };
 
-/// Runs the loop on this thread until `done` holds, at most for so long as SilenceTimer measures it.
+/// Runs the loop on this thread until `done` holds, at most for `time` as SilenceTimer measures it.
 /// -> done()
 bool run_until(boost::asio::io_context& loop, std::chrono::milliseconds time,
                const std::function<bool()>& done);

@@ -6,6 +6,7 @@
 
 #include "transport/handshake/handshake.hpp"
 #include "transport/handshake/proof.hpp"
+#include "transport/silence_timer.hpp"
 
 namespace troupe::transport {
 namespace {
@@ -19,8 +20,7 @@ class Rehearsal {
     const auto listener =
         Listener::abstract_unix(loop_, name_, [this](Socket socket) { answer(std::move(socket)); });
     call();
-    const auto deadline = std::chrono::steady_clock::now() + kLimit;
-    while (!over_ && std::chrono::steady_clock::now() < deadline) loop_.run_one_until(deadline);
+    run_until(loop_, kLimit, [this] { return over_; });
   }
 
  private:
