@@ -35,23 +35,23 @@ def gate_file(root=ROOT):
     return Path(git("rev-parse", "--absolute-git-dir", root=root), "gate")
 
 
-def last_passed(root=ROOT):
-    """The commit that passed last, or None where there is none in this history."""
+def last_passed(tried, root=ROOT):
+    """The commit that passed last, or None where there is none in the history of the one that is tried."""
     try:
         commit = gate_file(root).read_text().split()[0]
-        git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
+        git("merge-base", "--is-ancestor", commit, tried, root=root)
         return commit
     except (OSError, IndexError, subprocess.CalledProcessError):
         return None
 
 
-def labels_of_changes(root=ROOT):
+def labels_of_changes(tried, root=ROOT):
     """The labels of the tests of all folders that changed since; None where all tests have to run."""
-    commit = last_passed(root)
+    commit = last_passed(tried, root)
     if commit is None:
         return None
     labels = set()
-    for name in git("diff", "--name-only", "--no-renames", f"{commit}..HEAD", root=root).splitlines():
+    for name in git("diff", "--name-only", "--no-renames", f"{commit}..{tried}", root=root).splitlines():
         parts = Path(name).parts
         label = parts[1] if parts[0] == "tests" and len(parts) > 2 else parts[0]
         if label in LABELS:
@@ -94,7 +94,7 @@ def fresh_clone(commit, root=ROOT):
 
 
 class Stages:
-    """Commands in the clone, one after the other. What they start is ended with them."""
+    """Commands in the clone, one after the other. What they start is ended with them, but for what makes a session of its own."""
 
     def __init__(self, clone, brake):
         self._clone = clone
@@ -115,6 +115,8 @@ class Stages:
                         os.killpg(child.pid, number)
                         child.wait(timeout=30)
                 raise
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
         took = time.monotonic() - started
         self.passed = self.passed and code == 0
         name = " ".join(command) + (", starved" if starved and self._brake else "")
@@ -122,13 +124,13 @@ class Stages:
         return code == 0
 
 
-def run_stages(stages, kind):
+def run_stages(stages, kind, commit):
     if kind == "all":
         stages.run(".ci/run", starved=True)
         return
     if not stages.run("./run", "build", starved=False):
         return
-    labels = labels_of_changes() if kind == "quick" else None
+    labels = labels_of_changes(commit) if kind == "quick" else None
     if kind == "full":
         stages.run("./run", "lint", starved=False)
     if labels is None:
@@ -146,7 +148,13 @@ def show_free_disk():
     return free
 
 
+ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+
+
 def end_by_signal(number, frame):
+    """Once: what is removed then is removed wholly."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
@@ -158,8 +166,11 @@ def main():
     parser.add_argument("--calm", action="store_true")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, end_by_signal)
+    # Within a hook of git they name another folder than that of the clone.
+    for name in git("rev-parse", "--local-env-vars").split():
+        os.environ.pop(name, None)
 
     commit = git("rev-parse", "HEAD")
     if git("status", "--porcelain"):
@@ -171,11 +182,11 @@ def main():
     started = time.monotonic()
     with fresh_clone(commit) as clone:
         stages = Stages(clone, brake)
-        run_stages(stages, options.kind)
-    print("== gate: " + ("passed" if stages.passed else "FAILED") + f" after {time.monotonic() - started:.0f} s")
-    print("\n".join(stages.summary))
+        run_stages(stages, options.kind, commit)
     if stages.passed and options.kind != "quick":
         gate_file().write_text(f"{commit}\n" + "\n".join(stages.summary) + "\n")
+    print("== gate: " + ("passed" if stages.passed else "FAILED") + f" after {time.monotonic() - started:.0f} s")
+    print("\n".join(stages.summary))
     show_free_disk()
     return 0 if stages.passed else 1
 
@@ -184,4 +195,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("gate: interrupted; the clone is removed")
+        sys.exit("gate: interrupted")

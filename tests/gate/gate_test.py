@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -92,25 +94,80 @@ class Project(unittest.TestCase):
         self.gate("--quick", "--calm")
         self.assertEqual(self.calls, ["build", "test"])
 
+    def test_git_variables_of_a_hook_are_not_for_the_clone(self):
+        self.git("checkout", "--quiet", "-b", "side")
+        with unittest.mock.patch.dict(os.environ, {"GIT_DIR": str(self.root / ".git")}):
+            code, printed = self.gate("--calm")
+        self.assertEqual(code, 0, printed)
+        self.assertEqual(self.git("symbolic-ref", "HEAD"), "refs/heads/side")
+
+    def test_what_a_stage_leaves_running_is_ended(self):
+        (self.root / "run").write_text(f"#!/bin/sh\nsleep 600 &\necho $! >> {self.log}\n")
+        self.commit()
+        code, printed = self.gate("--calm")
+        self.assertEqual((code, len(self.calls)), (0, 3), printed)
+        for pid in self.calls:
+            wait_for(lambda: not is_alive(pid))
+
+
+def wait_for(found):
+    """-> what it finds"""
+    deadline = time.monotonic() + 60
+    while not (result := found()):
+        if time.monotonic() > deadline:
+            raise AssertionError("it did not come in time")
+        time.sleep(0.01)
+    return result
+
+
+def is_alive(pid):
+    try:
+        return Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
 
 class Starved(unittest.TestCase):
     def starve(self, *command):
-        return subprocess.Popen([sys.executable, "-B", FOLDER / "starve.py", *command], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen([sys.executable, "-B", FOLDER / "starve.py", *command], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.kill)
+        return child
 
     def test_a_starved_command_has_its_own_exit_code(self):
         for script, code in ("exit 3", 3), ("kill -9 $$", 128 + 9):
-            with self.starve("sh", "-c", script) as child:
-                self.assertEqual(child.wait(60), code)
+            self.assertEqual(self.starve("sh", "-c", script).wait(60), code)
 
     def test_what_was_starved_does_not_stand_still_for_ever_where_starve_is_killed(self):
-        with self.starve("--still", "3,3", "sh", "-c", "echo $$; sleep 600") as child:
-            line = child.stdout.readline()
-            if line.startswith("starve: without a freezer cgroup"):
-                child.terminate()
-                self.skipTest(line)
+        printed = self.starve("true").stdout.read()
+        if printed.startswith("starve: without a freezer cgroup"):
+            self.skipTest(printed)
+        # Both stand still for longer than the test lasts.
+        nested = self.starve("--still", "900,900", sys.executable, "-B", FOLDER / "starve.py", "--still", "900,900", "sleep", "600")
+        single = self.starve("--still", "900,900", "sleep", "600")
+        for child in nested, single:
+            folder = wait_for(lambda: self.frozen_group_of(child.pid))
+            left = (folder / "cgroup.procs").read_text().split()
+            self.assertNotEqual(left, [])
             child.kill()
             # The shell that removes the group has the other end of the pipe until then.
-            self.assertIn(f"starve: process {line.strip()} was left behind", child.stdout.read())
+            printed = child.stdout.read()
+            for pid in left:
+                self.assertIn(f"starve: process {pid} was left behind", printed)
+            self.assertFalse(folder.exists())
+
+    def test_a_rhythm_that_cannot_be_is_refused(self):
+        for still in "1", "x,y", "nan,nan", "0.9,0.2", "1e12,1e12":
+            self.assertEqual(self.starve("--still", still, "true").wait(60), 2)
+
+    @staticmethod
+    def frozen_group_of(pid):
+        for folder in Path("/sys/fs/cgroup").rglob(f"troupe-starved-{pid}"):
+            for file, text in ("freezer.state", "FROZEN"), ("cgroup.events", "frozen 1"):
+                if (folder / file).exists() and text in (folder / file).read_text():
+                    return folder
+        return None
 
 
 if __name__ == "__main__":

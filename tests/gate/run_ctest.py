@@ -7,8 +7,8 @@
 2. A test that failed runs again, alone, at most twice: a machine that others share stands still now and then, and a test
    may meet that. A test that ran into its limit of time runs again once. A test that then passes is *unsteady*: it is
    printed with the output of its first failure, and does not fail the run.
-3. Never forgiven, and not run again: a report of a sanitizer, a failed assertion, a crash (signal), and more than six
-   failed tests in all.
+3. Never forgiven, and not run again: of a test that failed, a report of a sanitizer, a failed assertion and a crash
+   (signal); and more than six failed tests in all.
 
 What failed stands in FOLDER/failed_tests.txt, and what was unsteady in FOLDER/unsteady_tests.txt. Exit code 1 if a test
 failed for good, or if ctest could not run.
@@ -32,9 +32,9 @@ LINES_SHOWN = 60
 FORGIVABLE_ENDINGS = "Failed", "Timeout"
 # What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses. 99 is the exit code of
 # a program in which a sanitizer found something (cmake/TroupeTests.cmake).
+SANITIZER = re.compile(r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer|: (?:\x1b\[\d*m)*runtime error: ")
 UNFORGIVABLE = re.compile(
-    r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer"
-    r"|: runtime error: "
+    SANITIZER.pattern +
     r"|exit (?:code|status) 99\b"
     r"|Assertion [`'].*' failed"
     r"|double free|(?:free|realloc)\(\): invalid|malloc\(\): |stack smashing|corrupted (?:size|double-linked|top)"
