@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "command_line/add_options.hpp"
 #include "command_line/command_path.hpp"
 #include "command_line/exit_codes.hpp"
+#include "command_line/options/add_options.hpp"
 #include "describe/describe.hpp"
 #include "log/log.hpp"
 #include "output.hpp"

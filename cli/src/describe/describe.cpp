@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "command_line/add_options.hpp"
 #include "command_line/command_path.hpp"
 #include "command_line/exit_codes.hpp"
+#include "command_line/options/add_options.hpp"
 #include "words.hpp"
 
 namespace troupe::cli {

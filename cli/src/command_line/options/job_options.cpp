@@ -1,8 +1,8 @@
 #include <string_view>
 
-#include "command_line/add_options.hpp"
 #include "command_line/exit_codes.hpp"
-#include "command_line/validators.hpp"
+#include "command_line/options/add_options.hpp"
+#include "command_line/options/validators.hpp"
 
 namespace troupe::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "command_line/add_options.hpp"
 #include "command_line/exit_codes.hpp"
-#include "command_line/validators.hpp"
+#include "command_line/options/add_options.hpp"
+#include "command_line/options/validators.hpp"
 #include "config/name.hpp"
 #include "list/kinds.hpp"
 #include "words.hpp"

@@ -1,5 +1,5 @@
-#include "command_line/add_options.hpp"
-#include "command_line/validators.hpp"
+#include "command_line/options/add_options.hpp"
+#include "command_line/options/validators.hpp"
 
 namespace troupe::cli {
 

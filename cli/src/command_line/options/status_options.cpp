@@ -1,5 +1,5 @@
-#include "command_line/add_options.hpp"
 #include "command_line/exit_codes.hpp"
+#include "command_line/options/add_options.hpp"
 
 namespace troupe::cli {
 
