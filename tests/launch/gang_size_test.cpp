@@ -22,4 +22,5 @@ TEST_CASE("what is no number of ranks is refused with what is one", "[launch]") 
     CAPTURE(text);
     CHECK_THROWS_WITH(parse_gang_size(text), Catch::Contains("give 4, or 2:8"));
   }
+  CHECK_THROWS_WITH(parse_gang_size("p"), Catch::Contains("it is '-n' here"));
 }

@@ -1,29 +1,18 @@
 #include "command_line/command_path.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "command_line/foreign_options.hpp"
 #include "config/name.hpp"
 #include "words.hpp"
 #include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
-
-/// Options of torchrun, mpirun and Ray, and what they are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kElsewhere{
-    {{"--nproc-per-node", "-n"},
-     {"--nproc_per_node", "-n"},
-     {"--np", "-n"},
-     {"-np", "-n"},
-     {"--num-cpus", "--cpus"},
-     {"--num-gpus", "--gpus"},
-     {"--master-addr", "--address"}}};
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -108,10 +97,8 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
   const auto name = word.substr(0, word.find('='));
   const auto options = options_of(command);
   const auto text = fmt::format("there is no option '{}'", config::printable(name));
-  const auto* const known =
-      std::ranges::find(kElsewhere, name, &std::pair<std::string_view, std::string_view>::first);
-  if (known != kElsewhere.end() && std::ranges::find(options, known->second) != options.end())
-    return text + fmt::format("; it is '{}' here", known->second);
+  const auto instead = instead_of_foreign(command, name);
+  if (!instead.empty()) return text + instead;
   return text + launch::nearest_in_words(name, options);
 }
 

@@ -26,6 +26,8 @@ std::optional<int> rank_count(std::string_view text) {
 
 GangSize parse_gang_size(const std::string& text) {
   if (text == "gpus" || text == "gpu") return {.every_gpu = true};
+  // mpirun's "-np 4" is read as -n with this value.
+  if (text == "p") refuse("there is no option '-np'; it is '-n' here");
   const auto colon = text.find(':');
   const auto least = rank_count(std::string_view(text).substr(0, colon));
   const auto most =

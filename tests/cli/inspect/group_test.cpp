@@ -64,6 +64,32 @@ TEST_CASE("an option that there is not is refused with the one that may be meant
                                "here\n"));
 }
 
+TEST_CASE("an option of torchrun, mpirun or Ray is refused with what stands in its place",
+          "[cli][refusal]") {
+  const auto told = [](const std::string& path, const std::string& option) {
+    const auto line = called(path, {option, "1", "--", "true"}).output;
+    return line.substr(0, line.find('\n'));
+  };
+  const std::string run = "troupe run: there is no option ",
+                    submit = "troupe job submit: there is no ";
+  CHECK(told("run", "--nproc_per_node") == run + "'--nproc_per_node'; it is '-n' here");
+  CHECK_THAT(told("run", "-np"), Catch::Contains("there is no option '-np'; it is '-n' here"));
+  CHECK(told("run", "--nnodes") ==
+        run + "'--nnodes'; '-n' counts the ranks of all nodes, '--per-node' those of one");
+  CHECK(told("run", "--rdzv_endpoint") ==
+        run +
+            "'--rdzv_endpoint'; it is not needed here: rank 0's node has a free port, which all "
+            "ranks are told");
+  CHECK_THAT(told("run", "--hostfile"), Catch::Contains("`troupe worker` on each machine"));
+  CHECK(told("run", "-x") == run + "'-x'; it is '--env' here");
+  CHECK(told("job submit", "--working-dir") ==
+        submit + "option '--working-dir'; it is '--workdir' here");
+  CHECK_THAT(told("job submit", "--runtime-env"), Catch::Contains("'--workdir' and '--env'"));
+  CHECK_THAT(told("job submit", "--no-wait"), Catch::Contains("unless '--wait' is said"));
+  // Of one command alone.
+  CHECK_THAT(told("worker", "--nnodes"), !Catch::Contains("counts the ranks"));
+}
+
 TEST_CASE("troupe help prints the help of a command, and of the program without one", "[cli]") {
   for (const std::string path : {"", "run", "job", "job submit"}) {
     INFO(path);
