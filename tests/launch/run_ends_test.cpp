@@ -9,6 +9,7 @@
 
 #include "guard.hpp"
 #include "support/cluster.hpp"
+#include "terminal.hpp"
 
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -153,6 +154,23 @@ TEST_CASE("a limit that has ended a rank is told with it", "[launch]") {
   CHECK(WEXITSTATUS(*status) == 128 + SIGXCPU);
   CHECK_THAT(child.output(), Catch::Contains("CPU time limit exceeded): it reached its limit of 1 "
                                              "s of CPU time (ulimit -t)"));
+}
+
+TEST_CASE("Ctrl-C on the terminal of a run ends its ranks, which have their grace", "[launch]") {
+  const TemporaryFolder folder;
+  Terminal terminal({TROUPE_PROGRAM, "run", "-n", "2", "--grace", "60", "--", "sh", "-c",
+                     "trap 'sleep 0.3; echo told > $0/told-$RANK; exit' TERM; echo pid $$; "
+                     "while :; do sleep 0.05; done",
+                     folder.path()},
+                    {"TERM=xterm", "TROUPE_ADDRESS=", "TROUPE_TOKEN="});
+  for (const std::string rank : {"0", "1"}) terminal.wait_for_output("[" + rank + "] pid");
+  terminal.type("\x03");
+  CHECK(terminal.end() == std::optional(128 + SIGINT));
+  CHECK_THAT(terminal.output(), Catch::Contains("SIGINT ended all ranks"));
+  for (const std::string rank : {"0", "1"}) {
+    CHECK_FALSE(is_alive(number_after(terminal.output(), "[" + rank + "] pid")));
+    CHECK(std::filesystem::exists(folder.path() + "/told-" + rank));
+  }
 }
 
 TEST_CASE("a second Ctrl-C ends the ranks at once", "[launch]") {
