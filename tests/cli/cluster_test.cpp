@@ -356,6 +356,14 @@ TEST_CASE("status names what waits and why, and so does its driver after a while
   waiting.wait_for_output("lease of cpu 1 has waited for ");
 }
 
+TEST_CASE("a driver whose own actors hold the CPUs that its task waits for is told so",
+          "[cli][cluster]") {
+  TestCluster cluster(1, 1);
+  auto driver = cluster.driver("holds_itself");
+  driver.wait_for_output("this program's own actors hold 1 of the cluster's 1");
+  driver.wait_for_output("with({.cpus = 0}) gives an actor none");
+}
+
 TEST_CASE("a second node of a machine is told that it offers the cores again", "[cli][cluster]") {
   TestCluster cluster(0);
   cluster.add_worker({"--cpus", "1", "--name", "part"});

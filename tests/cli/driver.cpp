@@ -92,6 +92,14 @@ int hold(const troupe::Options& options) {
   return 0;
 }
 
+/// An actor holds the one CPU that a task of the same program waits for, until somebody ends this
+/// process.
+int holds_itself(troupe::Cluster&) {
+  const auto holder = troupe::with({.cpus = 1}).spawn<Holder>();
+  troupe::task<parent_id>().get();
+  return 0;
+}
+
 int gang(troupe::Cluster&) {
   auto ranks = troupe::gang<Holder>({.size = 4, .strategy = troupe::Spread});
   for (auto& pid : ranks.all<&Holder::pid>()) print("rank", pid.get());
@@ -211,6 +219,7 @@ int main(int argc, char** argv) {
     if (what == "use_all") return use_all(cluster);
     if (what == "hold") return hold({.cpus = 1});
     if (what == "hold_first") return hold({.labels = {{"troupe.node", "1"}}});
+    if (what == "holds_itself") return holds_itself(cluster);
     if (what == "gang") return gang(cluster);
     if (what == "hold_gang") return hold_gang(cluster);
     if (what == "by_node") return by_node(cluster);

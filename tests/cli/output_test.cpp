@@ -355,16 +355,22 @@ TEST_CASE("a log that is shortened or removed is said to be, and its folder is m
   CHECK(driver.wait() == 0);
 }
 
-TEST_CASE("logs -f of an actor keeps its lines whole, and has its last words",
+TEST_CASE("logs -f of an actor or a process keeps its lines whole, and has its last words",
           "[cli][cluster][output]") {
   TestCluster cluster(1);
   auto driver = Child({TROUPE_TEST_OUTPUT_DRIVER, "hesitates"}, cluster.environment());
   driver.wait_for_output("begins");
   auto follower = Child({TROUPE_PROGRAM, "logs", "-f", "actor", "speaker"}, cluster.environment());
   follower.wait_for_output("an actor speaks\n");
+  const auto process =
+      nlohmann::json::parse(cluster.status()).at("actors").at(0).at("process").dump();
+  auto other = Child({TROUPE_PROGRAM, "logs", "-f", "process", process}, cluster.environment());
+  other.wait_for_output("an actor speaks\n");
   driver.signal(SIGUSR1);
-  follower.wait_for_output("last words\n");
-  CHECK_THAT(follower.output(), Catch::Contains("one line in two pieces\n"));
+  for (auto* each : {&follower, &other}) {
+    each->wait_for_output("last words\n");
+    CHECK_THAT(each->output(), Catch::Contains("one line in two pieces\n"));
+  }
 }
 
 TEST_CASE("a pipe in the place of a log is refused, and stops no node", "[cli][cluster][output]") {

@@ -35,6 +35,7 @@ TEST_CASE("every option of a run's contexts reaches each rank", "[train][run][op
   REQUIRE(result.history.size() == 1);
   CHECK(values_of(result.history[0].metrics) == expected_options(unusual_options(), 2));
 
+  CHECK(train::ContextOptions().warn_after == std::chrono::seconds(30));
   const auto plain = train::run<tell_options>({}, {.workers = 2, .where = train::Where::ThisNode});
   CHECK(values_of(plain.history.at(0).metrics) == expected_options({}, 2));
 }
