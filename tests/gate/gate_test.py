@@ -154,7 +154,7 @@ class Starved(unittest.TestCase):
             # The shell that removes the group has the other end of the pipe until then.
             printed = child.stdout.read()
             for pid in left:
-                self.assertIn(f"starve: process {pid} was left behind", printed)
+                self.assertRegex(printed, rf"starve: process {pid} was left behind, and is killed: \S")
             self.assertFalse(folder.exists())
 
     def test_a_rhythm_that_cannot_be_is_refused(self):

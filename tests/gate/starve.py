@@ -32,7 +32,8 @@ for i in $(seq 150); do
   [ -d "$0" ] || exit
   if [ $i -ge 100 ]; then
     for pid in $(find "$0" -name cgroup.procs -exec cat {} +); do
-      kill -9 $pid && echo "starve: process $pid was left behind, and is killed"
+      what=$(tr '\0' ' ' < /proc/$pid/cmdline | cut -c 1-300)
+      kill -9 $pid && echo "starve: process $pid was left behind, and is killed: $what"
     done
   fi
   sleep 0.1
