@@ -26,6 +26,7 @@ TIMED_OUT, TROUPE_FAILED = 124, 125
 
 _OF_RANK = re.compile(r"\[(\d+)\] (.*)", re.DOTALL)
 _FORMED_ANEW = "troupe run: the gang is formed anew"
+_LOOK_FOR_SIGNALS = 0.5  # seconds
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -151,10 +152,17 @@ def _die_with_driver() -> None:
 def _wait(process) -> None:
     """To its end. Ctrl-C ends all ranks; a second one at once."""
     interrupted = None
-    while True:
+    ended = threading.Event()
+
+    def wait():
+        process.wait()
+        ended.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    while not ended.is_set():
         try:
-            process.wait()
-            break
+            # The kernel may give a signal to any thread. Python handles it on this one, which is not woken by that.
+            ended.wait(_LOOK_FOR_SIGNALS)
         except KeyboardInterrupt as error:
             interrupted = error
             process.send_signal(signal.SIGINT)

@@ -52,6 +52,33 @@ class EndTest(unittest.TestCase):
         self.assertEqual(child.returncode, 0)
         self.assertFalse(any(map(is_alive, pids)))
 
+    def test_ctrl_c_that_another_thread_was_given_ends_all_ranks_too(self):
+        child = driver("""
+            import signal, threading, troupe
+
+            class Output:
+                # A thread of the package writes what the ranks print.
+                def write(self, text):
+                    if "is there" in text:
+                        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+                def flush(self):
+                    pass
+
+            def wait():
+                import time
+                print("is there")
+                time.sleep(100)
+
+            import contextlib
+            try:
+                with contextlib.redirect_stdout(Output()):
+                    troupe.TorchDistributor(2, use_gpu=False).run(wait)
+            except KeyboardInterrupt:
+                print("interrupted")
+            """)
+        self.assertIn("interrupted", child.communicate(timeout=60)[0])
+        self.assertEqual(child.returncode, 0)
+
     def test_a_driver_that_is_killed_takes_its_ranks_along(self):
         child, pids = start()
         child.kill()

@@ -64,7 +64,7 @@ def cluster(*arguments):
                 yield
         finally:
             head.send_signal(signal.SIGTERM)
-            head.wait(20)
+            head.wait(60)
 
 
 def driver(code, **more):
@@ -73,7 +73,7 @@ def driver(code, **more):
                             stderr=subprocess.STDOUT, text=True, **more)
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=60):
     until = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > until:
