@@ -268,7 +268,7 @@ TEST_CASE(
     INFO(driver.output);
     CHECK(driver.exit_code == 0);
     CHECK_THAT(driver.output,
-               Catch::StartsWith("troupe: troupe::init was called with 2 threads (") &&
+               Catch::StartsWith("troupe: the program has 2 threads (") &&
                    Catch::Contains("worker processes cannot be forked from this one") &&
                    Catch::Contains("Call troupe::init first in main().\n"));
     // Once: the program that is started anew, and its worker processes, do not repeat it.

@@ -32,7 +32,7 @@
 #include "node/spawn/child.hpp"
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote.hpp"
-#include "os/threads.hpp"
+#include "os/fork.hpp"
 #include "os/unique_fd.hpp"
 #include "session/worker.hpp"
 #include "store/memory/spill.hpp"
@@ -216,12 +216,17 @@ class PrivateCluster {
     node::default_signals();
     setpgid(0, 0);               // a Ctrl-C is the driver's; this process follows the driver
     prctl(PR_SET_PDEATHSIG, 0);  // of one that was executed: it sees itself when the driver ends
+    // Of one that was executed. No copy of this process could use CUDA then: the node executes the
+    // program for its zygote, which finds the same, and then for each worker process.
+    const bool makes_zygote = !os::has_initialized_cuda();
     auto guardian = node::run_under_guardian();
     signal(SIGPIPE, SIG_IGN);
     log::to_stderr();  // stdout is the program's
     UniqueFd zygote;
-    const auto zygote_pid = fork_zygote(zygote);
-    close_inherited({control, guardian.get(), zygote.get()});
+    const auto zygote_pid = makes_zygote ? fork_zygote(zygote) : 0;
+    std::vector<int> kept{control, guardian.get()};
+    if (makes_zygote) kept.push_back(zygote.get());
+    close_inherited(std::move(kept));
     auto& cluster = *new PrivateCluster(control, driver, options, guardian.release(),
                                         zygote.release(), zygote_pid);
     cluster.run();
@@ -232,13 +237,14 @@ class PrivateCluster {
 }
 
 pid_t exec_cluster(int control, const std::vector<std::string>& command_line,
-                   const std::vector<std::string>& threads) {
+                   const std::string& what_it_has) {
   if (config::audience() == config::Audience::Api) {  // nobody else can change anything about it
     std::fprintf(
         stderr,
-        "troupe: troupe::init was called with %s running, so worker processes cannot be forked "
-        "from this one; the program is started anew for them. Call troupe::init first in main().\n",
-        os::describe_threads(threads).c_str());
+        "troupe: the program has %s before it calls troupe::init, so worker processes cannot be "
+        "forked from this one; the program is started anew for them. Call troupe::init first in "
+        "main().\n",
+        what_it_has.c_str());
   }
   node::Spawn spawn;
   spawn.path = "/proc/self/exe";
@@ -274,7 +280,7 @@ std::string why_not_started(int status, const std::optional<json>& answer, bool 
   return fmt::format(
       "the private cluster {}; it is this program, executed anew, and runs main() up to "
       "troupe::init with the same arguments: call troupe::init there too, or call it here before "
-      "threads are started, then the program is forked instead",
+      "threads are started and CUDA is used, then the program is forked instead",
       what);
 }
 
@@ -294,9 +300,9 @@ void check_spill_directory(const std::string& directory) {
 Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& command_line) {
   check_spill_directory(options.spill_directory);
   auto [mine, its] = socket_pair(SOCK_SEQPACKET);
-  const auto threads = os::thread_names();
-  if (threads.size() > 1) {
-    child_ = exec_cluster(its.get(), command_line, threads);
+  const auto what_it_has = os::why_not_to_fork();
+  if (!what_it_has.empty()) {
+    child_ = exec_cluster(its.get(), command_line, what_it_has);
     try_to_say(mine.get(), to_json(options));  // where it is gone already, hear() finds that
   } else {
     std::cout.flush();  // else the child would write it again
@@ -315,7 +321,7 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
         config::parse_token(answer->at("token").get<std::string>()).value_or(transport::Secret{});
     return;
   }
-  refuse(why_not_started(end_child(child_), answer, threads.size() > 1));
+  refuse(why_not_started(end_child(child_), answer, !what_it_has.empty()));
 }
 
 Embedded::~Embedded() {

@@ -230,6 +230,18 @@ TEST_CASE("a program with threads before troupe::init is executed for each worke
   CHECK(mark_of_child(second->pid()) == 2);
 }
 
+TEST_CASE(
+    "a program that has initialized CUDA before troupe::init is executed for each worker process",
+    "[node][zygote]") {
+  if (!kHasOneThread) return;
+  Fixture node;
+  const bool initialized = GENERATE(false, true);
+  node.make(initialized ? "cuda-initialized" : "cuda-loaded");
+  auto worker = node.start();
+  CHECK(std::get<Launched>(*worker->result).by_exec == initialized);
+  CHECK(worker->tell("env CUDA_VISIBLE_DEVICES") == "3,5");
+}
+
 TEST_CASE("a program that ends before troupe::init fails its starts with the exit code",
           "[node][zygote]") {
   Fixture node;

@@ -33,7 +33,7 @@ TEST_CASE("who calls the C++ API is told what to do about a program that did not
         "work");
   CHECK_THAT(executed_anew(program, "2 threads (a, b)"),
              Catch::StartsWith("the program /bin/p cannot fork, as it has 2 threads (a, b); ") &&
-                 Catch::EndsWith("Start threads after troupe::init, not before"));
+                 Catch::EndsWith("Start threads and use CUDA after troupe::init, not before"));
 }
 
 TEST_CASE("who is at a command line is told nothing about C++", "[node][zygote]") {

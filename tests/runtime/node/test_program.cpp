@@ -7,6 +7,8 @@
 #include <sstream>
 #include <thread>
 
+#include <dlfcn.h>
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 
+#include "built.hpp"
 #include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "node/spawn/zygote.hpp"
@@ -177,6 +180,12 @@ int program_main(const std::vector<std::string>& arguments) {
       ::prctl(PR_SET_NAME, "early-bird");
       for (;;) ::pause();
     });
+  }
+  if (what.starts_with("cuda")) {
+    auto* library = ::dlopen(TROUPE_FAKE_CUDA.c_str(), RTLD_NOW);
+    if (library == nullptr) return 4;
+    const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(library, "cuInit"));
+    if (what == "cuda-initialized") init(0);
   }
   const std::string boot = std::getenv(kBootVariable);
   ::unsetenv(kBootVariable);

@@ -312,10 +312,10 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::Unique
   switch (answer->kind) {
     case ZygotePacket::Kind::Forked:
       return pending.done(Launched{answer->pid, false});
-    case ZygotePacket::Kind::Threads:
+    case ZygotePacket::Kind::CannotFork:
       pending.request.link = std::move(link);
       pending_.push_back(std::move(pending));
-      return fall_back(answer->texts.empty() ? "threads" : answer->texts.front());
+      return fall_back(answer->texts.empty() ? "a reason" : answer->texts.front());
     default:
       break;
   }
@@ -326,9 +326,10 @@ void Launcher::on_answer(Pending pending, const ZygotePacket* answer, os::Unique
 
 // ---- without a zygote ---------------------------------------------------------------------------
 
-void Launcher::fall_back(const std::string& threads) {
+void Launcher::fall_back(const std::string& what_it_has) {
   if (!std::exchange(by_exec_, true)) {
-    log::warn(fmt::format("job {}: {}", options_.job, executed_anew(options_.program, threads)));
+    log::warn(
+        fmt::format("job {}: {}", options_.job, executed_anew(options_.program, what_it_has)));
     if (zygote_pid_ > 0) ::kill(zygote_pid_, SIGKILL);
   }
   advance();

@@ -102,7 +102,7 @@ class Launcher : public std::enable_shared_from_this<Launcher> {
   void explain_start(Failure failure, int status);
   void fork(Pending pending);
   void on_answer(Pending pending, const ZygotePacket* answer, os::UniqueFd link);
-  void fall_back(const std::string& threads);
+  void fall_back(const std::string& what_it_has);
   void execute(Pending pending);
   std::variant<pid_t, Failure> run_program(const std::string& boot, int keep,
                                            const std::string& log, std::uint64_t mark,

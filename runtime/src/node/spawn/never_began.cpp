@@ -37,12 +37,13 @@ std::string ended_before_init(const Program& program, std::string_view who, int 
           : "");
 }
 
-std::string executed_anew(const Program& program, std::string_view threads) {
+std::string executed_anew(const Program& program, std::string_view what_it_has) {
   const auto what = fmt::format(
       "the program {} cannot fork, as it has {}; each of its worker processes is executed anew, "
       "which costs the time to load it",
-      program.path, threads);
-  return is_for_api(program) ? what + ". Start threads after troupe::init, not before" : what;
+      program.path, what_it_has);
+  return is_for_api(program) ? what + ". Start threads and use CUDA after troupe::init, not before"
+                             : what;
 }
 
 }  // namespace troupe::node

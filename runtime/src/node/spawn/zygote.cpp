@@ -21,6 +21,7 @@
 #include "node/spawn/child.hpp"
 #include "node/spawn/sibling.hpp"
 #include "node/spawn/zygote_wire.hpp"
+#include "os/fork.hpp"
 #include "os/huge_pages.hpp"
 #include "os/library_threads.hpp"
 #include "os/threads.hpp"
@@ -128,9 +129,8 @@ int serve_zygote(int control) {
     if (!received.packet) ::_exit(0);
     const auto& fork = *received.packet;
     if (fork.kind != ZygotePacket::Kind::Fork || !received.fd) continue;
-    if (os::has_other_threads()) {
-      answer(control, ZygotePacket::Kind::Threads, fork.process, 0,
-             os::describe_threads(os::thread_names()));
+    if (auto why = os::why_not_to_fork(); !why.empty()) {
+      answer(control, ZygotePacket::Kind::CannotFork, fork.process, 0, std::move(why));
       continue;
     }
     set_environment(fork);

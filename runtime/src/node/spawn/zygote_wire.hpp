@@ -21,9 +21,9 @@ struct ZygotePacket {
     /// Node: make `process`; pid is the node's; a descriptor comes along: the worker's end of its
     /// link.
     Fork,
-    Forked,   ///< zygote: `process` runs as `pid`
-    Threads,  ///< zygote: cannot fork, because other threads run; texts[0] counts and names them
-    Failed,   ///< zygote: the fork of `process` failed; texts[0] says why
+    Forked,      ///< zygote: `process` runs as `pid`
+    CannotFork,  ///< zygote: copies of it could not go on; texts[0]: os::why_not_to_fork()
+    Failed,      ///< zygote: the fork of `process` failed; texts[0] says why
   };
   Kind kind = Kind::Ready;
   std::int32_t pid = 0;
