@@ -5,8 +5,9 @@
 namespace troupe::train {
 
 /// Where a rank trains: cuda:<local rank> if this process was given GPUs, and LibTorch's CUDA
-/// library, which is loaded here, at run time, can use them; else the CPU. Too few GPUs for the
-/// node's ranks: they are shared in turn. Warns once where GPUs are visible and the library is not.
+/// library, which is loaded at run time, can use them; else the CPU. Too few GPUs for the node's
+/// ranks: they are shared in turn. Warns where GPUs are visible and the library is not. Throws
+/// Impossible where CUDA was initialized in a process that this one was forked from.
 c10::Device device_of_rank(int local_rank);
 
 }  // namespace troupe::train

@@ -2,21 +2,17 @@
 #include <troupe/train/communicator.hpp>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
-#include "support/scratch.hpp"
+#include "support/rank_logs.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -26,39 +22,6 @@ using namespace std::chrono_literals;
 using troupe::test::kGuard;
 
 namespace {
-
-/// Where the ranks of a gang write what they log.
-class RankLogs {
- public:
-  explicit RankLogs(int ranks) : ranks_(ranks) {}
-
-  /// In a rank: its standard error from now on.
-  void take_over(int rank) const {
-    const int fd = ::open(file(rank).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    expect(fd >= 0 && ::dup2(fd, STDERR_FILENO) >= 0, "the rank's standard error is a file");
-    ::close(fd);
-  }
-
-  /// Lines of all ranks that contain `text`.
-  std::vector<std::string> lines(const std::string& text) const {
-    std::vector<std::string> found;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      std::ifstream in(file(rank));
-      for (std::string line; std::getline(in, line);) {
-        if (line.find(text) != std::string::npos) found.push_back(line);
-      }
-    }
-    return found;
-  }
-  void await(const std::string& text) const {
-    expect(eventually([&] { return !lines(text).empty(); }, kGuard), "somebody says: " + text);
-  }
-
- private:
-  std::string file(int rank) const { return (folder_.path() / std::to_string(rank)).string(); }
-  const Scratch folder_;
-  const int ranks_;
-};
 
 /// What the ranks of a gang log of a call that hangs, until one rank alone is named as missing: on
 /// a slow machine the others may come to it, or answer the roll call, only after the first look.

@@ -1,83 +1,75 @@
 #include <troupe/train/communicator.hpp>
 
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
-#include <sys/wait.h>
+#include <fmt/format.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "support/forked_gang.hpp"
+#include "support/one_gpu.hpp"
+#include "support/rank_logs.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
+using Catch::Contains;
+using namespace std::chrono_literals;
+using troupe::test::kGuard;
 
 namespace {
 
-/// Asked in a child: a process that has touched CUDA must not fork ranks that use it.
-int devices_here() {
-  const auto child = ::fork();
-  if (child == 0) {
-    int count = 0;
-    ::_exit(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-}
-
 bool skipped() {
-  if (devices_here() > 0) return false;
+  if (sees_gpu()) return false;
   WARN("skipped: no CUDA device is visible to this process");
   return true;
 }
 
-/// NCCL refuses two ranks of one host on one GPU; told that they are on different hosts, it
-/// connects them by sockets.
-NcclOptions share_one_gpu(const GangContext& gang) {
-  ::setenv("NCCL_HOSTID", std::to_string(gang.rank()).c_str(), 1);
-  ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  return {.timeout = std::chrono::seconds(60), .device = 0};
+NcclOptions on_one_gpu(const GangContext& gang, std::string name = "nccl") {
+  share_one_gpu(gang.rank());
+  return {.name = std::move(name), .timeout = kGuard, .device = 0};
 }
 
-void check_sum(Communicator& comm, std::size_t count) {
-  std::vector<float> data(count, static_cast<float>(comm.rank() + 1));
-  void* device = nullptr;
-  expect(cudaMalloc(&device, count * sizeof(float)) == cudaSuccess, "device memory");
-  cudaMemcpy(device, data.data(), count * sizeof(float), cudaMemcpyHostToDevice);
-  comm.all_reduce(device, count, DataType::Float32, ReduceOp::Average);
-  cudaMemcpy(data.data(), device, count * sizeof(float), cudaMemcpyDeviceToHost);
-  for (float x : data)
-    expect(x == static_cast<float>(comm.size() + 1) / 2, "the average of 1 .. size");
-  cudaFree(device);
-}
-
-/// Whole numbers in device memory.
-class Numbers {
+/// Values in device memory.
+template <class T>
+class OnDevice {
  public:
-  explicit Numbers(const std::vector<std::int32_t>& values) : count_(values.size()) {
+  explicit OnDevice(const std::vector<T>& values) : count_(values.size()) {
     expect(cudaMalloc(&data_, bytes()) == cudaSuccess, "device memory");
     cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice);
   }
-  ~Numbers() { cudaFree(data_); }
-  Numbers(const Numbers&) = delete;
+  ~OnDevice() { cudaFree(data_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
   void* data() const { return data_; }
-  std::vector<std::int32_t> values() const {
-    std::vector<std::int32_t> values(count_);
+  std::vector<T> values() const {
+    std::vector<T> values(count_);
     cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost);
     return values;
   }
 
  private:
-  std::size_t bytes() const { return count_ * sizeof(std::int32_t); }
+  std::size_t bytes() const { return count_ * sizeof(T); }
   std::size_t count_;
   void* data_ = nullptr;
 };
+using Numbers = OnDevice<std::int32_t>;
+
+void check_sum(Communicator& comm, std::size_t count) {
+  const OnDevice data(std::vector<float>(count, static_cast<float>(comm.rank() + 1)));
+  comm.all_reduce(data.data(), count, DataType::Float32, ReduceOp::Average);
+  for (float x : data.values())
+    expect(x == static_cast<float>(comm.size() + 1) / 2, "the average of 1 .. size");
+}
 
 std::vector<std::int32_t> message(int from, int to, std::size_t count) {
   std::vector<std::int32_t> values(count);
@@ -104,14 +96,127 @@ void check_all_to_all(Communicator& comm, std::size_t count) {
   expect(out.values() == expected, "each rank's part of every other's");
 }
 
+/// The bytes of 1, 2 and 4, of which all types represent each sum, average and product here.
+using Bytes = std::vector<std::uint8_t>;
+std::array<Bytes, 3> small_values(DataType type) {
+  std::array<Bytes, 3> found;
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto put = [&](auto value) {
+      found[i].resize(sizeof value);
+      std::memcpy(found[i].data(), &value, sizeof value);
+    };
+    const int value = 1 << i;
+    switch (type) {
+      case DataType::Int8:
+      case DataType::UInt8:
+        put(static_cast<std::uint8_t>(value));
+        break;
+      case DataType::Int32:
+        put(static_cast<std::int32_t>(value));
+        break;
+      case DataType::Int64:
+        put(static_cast<std::int64_t>(value));
+        break;
+      case DataType::Float16:  // the exponent alone, of bias 15 behind 10 bits
+        put(static_cast<std::uint16_t>((15 + i) << 10));
+        break;
+      case DataType::BFloat16:  // of bias 127 behind 7 bits
+        put(static_cast<std::uint16_t>((127 + i) << 7));
+        break;
+      case DataType::Float32:
+        put(static_cast<float>(value));
+        break;
+      case DataType::Float64:
+        put(static_cast<double>(value));
+        break;
+    }
+  }
+  return found;
+}
+
+Bytes data_of(int rank, std::size_t count, DataType type) {
+  const auto values = small_values(type);
+  Bytes data;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& value = values[(i + static_cast<std::size_t>(rank)) % 3];
+    data.insert(data.end(), value.begin(), value.end());
+  }
+  return data;
+}
+
+/// One collective: what it makes of `in`, which is in the memory that the communicator works in.
+using Collective = void (*)(Communicator&, void* in, void* out, std::size_t count, DataType);
+
+/// That NCCL gives bit for bit what `host` gives.
+void check_as_host(Communicator& nccl, Communicator& host, DataType type, const char* what,
+                   Collective collective) {
+  const auto ranks = static_cast<std::size_t>(nccl.size());
+  for (const std::size_t count : {1, 999, 70'001}) {
+    auto in = data_of(nccl.rank(), count * ranks, type);
+    Bytes out(in.size() * ranks);
+    const OnDevice device_in(in), device_out(out);
+    collective(host, in.data(), out.data(), count, type);
+    collective(nccl, device_in.data(), device_out.data(), count, type);
+    expect(device_in.values() == in && device_out.values() == out,
+           fmt::format("{} of {} {} gives what `host` gives", what, count, name_of(type)));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("every collective of NCCL gives what the host communicator gives, for every type",
+          "[train][collective][nccl][gpu]") {
+  if (skipped()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(200);
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto nccl = make_nccl_communicator(context, on_one_gpu(context));
+          auto host = make_host_communicator(context, {.timeout = kGuard});
+          for (auto type :
+               {DataType::Int8, DataType::UInt8, DataType::Int32, DataType::Int64,
+                DataType::Float16, DataType::BFloat16, DataType::Float32, DataType::Float64}) {
+            auto check = [&](const char* what, Collective collective) {
+              check_as_host(*nccl, *host, type, what, collective);
+            };
+            check("all_reduce (sum)", [](auto& comm, auto* in, auto*, auto count, auto each) {
+              comm.all_reduce(in, count, each, ReduceOp::Sum);
+            });
+            check("all_reduce (min)", [](auto& comm, auto* in, auto*, auto count, auto each) {
+              comm.all_reduce(in, count, each, ReduceOp::Min);
+            });
+            check("all_reduce (max)", [](auto& comm, auto* in, auto*, auto count, auto each) {
+              comm.all_reduce(in, count, each, ReduceOp::Max);
+            });
+            check("all_reduce (product)", [](auto& comm, auto* in, auto*, auto count, auto each) {
+              comm.all_reduce(in, count, each, ReduceOp::Product);
+            });
+            if (is_floating(type)) {
+              check("all_reduce (average)", [](auto& comm, auto* in, auto*, auto count, auto each) {
+                comm.all_reduce(in, count, each, ReduceOp::Average);
+              });
+            }
+            check("broadcast", [](auto& comm, auto* in, auto*, auto count, auto each) {
+              comm.broadcast(in, count, each, 1);
+            });
+            check("all_gather", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.all_gather(in, out, count, each);
+            });
+            check("reduce_scatter", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.reduce_scatter(in, out, count, each, ReduceOp::Sum);
+            });
+            check("all_to_all", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.all_to_all(in, out, count, each);
+            });
+          }
+        })) == "");
+}
 
 TEST_CASE("NCCL sends messages and deals out parts", "[train][collective][nccl][gpu]") {
   if (skipped()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
-          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          auto comm = make_nccl_communicator(context, on_one_gpu(context));
           for (std::size_t count : {1, 1000, 300'007}) {
             check_message(*comm, count);
             check_all_to_all(*comm, count);
@@ -125,7 +230,7 @@ TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
-          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          auto comm = make_nccl_communicator(context, on_one_gpu(context));
           auto turned = comm->split(0, -comm->rank());
           expect(turned->rank() == 1 - comm->rank() && turned->size() == 2, "the order of keys");
           check_all_to_all(*turned, 1000);
@@ -138,7 +243,7 @@ TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
 
 TEST_CASE("without a GPU the NCCL communicator says that there is none",
           "[train][collective][nccl]") {
-  if (devices_here() > 0) {
+  if (sees_gpu()) {
     WARN("skipped: this process sees a CUDA device");
     return;
   }
@@ -154,7 +259,7 @@ TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective]
   auto gang = ForkedGang::on_one_node(ranks);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
-          auto comm = make_nccl_communicator(context, share_one_gpu(context));
+          auto comm = make_nccl_communicator(context, on_one_gpu(context));
           for (std::size_t count : {1, 1000, 1'000'003}) check_sum(*comm, count);
           comm->barrier();
         })) == "");
@@ -165,11 +270,73 @@ TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collectiv
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   const auto outcomes = gang.run([](GangContext& context) {
-    auto comm = make_nccl_communicator(context, share_one_gpu(context));
+    auto comm = make_nccl_communicator(context, on_one_gpu(context));
     comm->barrier();
     if (context.rank() == 1) ::kill(::getpid(), SIGKILL);
     for (;;) comm->barrier();
   });
   INFO(outcomes[0].message);
   CHECK(outcomes[0].type == "GangBroken");
+}
+
+TEST_CASE(
+    "an NCCL call that hangs is said once, with the rank that is missing, and that it goes on",
+    "[train][collective][nccl][hang][gpu]") {
+  if (skipped()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(100);
+  const RankLogs logs(2);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          auto options = on_one_gpu(context);
+          options.warn_after = 3s;
+          auto comm = make_nccl_communicator(context, options);
+          comm->barrier();
+          if (context.rank() == 1) logs.await("in all_reduce");
+          check_sum(*comm, 5);
+          comm->barrier();
+        })) == "");
+  const auto hangs = logs.lines("s in all_reduce");
+  REQUIRE(hangs.size() == 1);
+  INFO(hangs[0]);
+  CHECK_THAT(hangs[0],
+             Contains("rank 0 has waited ") &&
+                 Contains("all_reduce of 5 float32 (average), call 2 (communicator \"nccl\")") &&
+                 Contains("nothing was heard in this call from rank 1, which") &&
+                 Contains("The call fails after 60 s"));
+  const auto ends = logs.lines("goes on: all_reduce");
+  REQUIRE(ends.size() == 1);
+  CHECK_THAT(ends[0], Contains("call 2 (communicator \"nccl\") ended after "));
+}
+
+TEST_CASE("an NCCL call names the missing rank at its deadline, and its process can go on",
+          "[train][collective][nccl][hang][gpu]") {
+  if (skipped()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(100);
+  const RankLogs logs(2);
+  CHECK(failures(gang.run([&](GangContext& context) {
+          logs.take_over(context.rank());
+          auto options = on_one_gpu(context);
+          options.timeout = 10s;
+          {
+            auto comm = make_nccl_communicator(context, options);
+            comm->barrier();
+            if (context.rank() == 0) {
+              std::string error;
+              try {
+                comm->barrier();
+              } catch (const TimedOut& late) {
+                error = late.what();
+              }
+              expect(error.find("rank 0 waited 10.0 s in barrier, call 2; rank 1 did not come") !=
+                         std::string::npos,
+                     "the deadline names who did not come: " + error);
+              context.rendezvous().set("it is over", "1");
+            } else {
+              context.rendezvous().get("it is over", kGuard);
+            }
+          }
+          check_sum(*make_nccl_communicator(context, on_one_gpu(context, "another")), 1000);
+        })) == "");
 }
