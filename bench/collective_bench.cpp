@@ -4,96 +4,88 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include "arguments.hpp"
+#include "train/gpus.hpp"
 
 /// All-reduce between two processes of one machine: Troupe's host communicator, into a buffer of
-/// the user's and into one of the communicator's own, which is reduced in place. The peer's figures
-/// are gloo's (as torch.distributed uses it), measured on a machine of two cores; run the peer
-/// beside this for a ratio that holds on another one.
+/// the user's and into one of the communicator's own, which is reduced in place; or, of tensors on a
+/// GPU, its NCCL communicator. `./run bench train --peer` runs torch.distributed beside it.
 ///
-///   collective_bench [ranks] [--json] [--smoke]
+///   collective_bench [ranks] [--gpus N] [--json] [--smoke]
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 struct Config {
   bool smoke = false;  ///< a few small ones: shows that it runs, not how fast
+  bool gpu = false;
+  bool shares_gpu = false;  ///< with other ranks
 };
 struct Row {
   std::size_t bytes = 0;
-  bool in_place = false;
+  std::string how;  ///< "copied", "in place" or "nccl"
   double seconds = 0;
 };
 
 int repeats_of(std::size_t size, const Config& config) {
   if (config.smoke) return 2;
+  if (config.shares_gpu) return size > 500'000 ? 3 : 50;  // ranks take turns of milliseconds
+  if (config.gpu) return size > 500'000 ? 15 : 1'000;
   return size > 4'000'000 ? 15 : size > 500'000 ? 60 : size > 4'000 ? 1'000 : 20'000;
 }
 
-double time_of(troupe::train::Communicator& comm, std::span<float> data, int repeats) {
+double time_of(troupe::train::Communicator& comm, float* data, std::size_t size, int repeats) {
   double best = 1e9;
   for (int round = 0; round < 3; ++round) {
     comm.barrier();
     const auto start = Clock::now();
-    for (int i = 0; i < repeats; ++i) comm.all_reduce(data, troupe::train::ReduceOp::Average);
+    for (int i = 0; i < repeats; ++i) {
+      comm.all_reduce(data, size, troupe::train::DataType::Float32,
+                      troupe::train::ReduceOp::Average);
+    }
     best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count() / repeats);
   }
   return best;
 }
 
 std::vector<Row> measure(troupe::train::Context& ctx, const Config& config) {
+  if (config.shares_gpu) troupe::bench::share_gpu(ctx.rank());
+  if (config.gpu && !ctx.device().is_cuda())
+    throw std::runtime_error("--gpus: this machine has no GPU that LibTorch can use");
   auto& comm = ctx.communicator();
   std::vector<Row> rows;
   for (std::size_t bytes : {4ul, 1ul << 10, 64ul << 10, 4ul << 20, 64ul << 20}) {
     if (config.smoke && bytes > 64 << 10) break;
-    const int repeats = repeats_of(bytes / sizeof(float), config);
-    std::vector<float> own(bytes / sizeof(float), 1.0f);
-    rows.push_back({bytes, false, time_of(comm, own, repeats)});
+    const auto size = bytes / sizeof(float);
+    const int repeats = repeats_of(size, config);
+    const auto own = torch::ones({static_cast<std::int64_t>(size)}, ctx.device());
+    auto* data = own.data_ptr<float>();
+    rows.push_back({bytes, config.gpu ? "nccl" : "copied", time_of(comm, data, size, repeats)});
+    if (config.gpu) continue;
     const auto shared = comm.allocate(bytes);
     if (!shared) continue;
-    const std::span<float> data(static_cast<float*>(shared.get()), own.size());
-    std::copy(own.begin(), own.end(), data.begin());
-    rows.push_back({bytes, true, time_of(comm, data, repeats)});
+    auto* in_place = static_cast<float*>(shared.get());
+    std::copy(data, data + size, in_place);
+    rows.push_back({bytes, "in place", time_of(comm, in_place, size, repeats)});
   }
   return rows;
 }
 
-/// Of gloo, two ranks, in microseconds; 0: not measured.
-double peer_us(std::size_t bytes) {
-  switch (bytes) {
-    case 4:
-      return 352;
-    case 64 << 10:
-      return 1263;
-    case 4 << 20:
-      return 4300;
-    case 64 << 20:
-      return 44000;
-    default:
-      return 0;
-  }
-}
-
 void print(const Row& row, int ranks, bool json_only) {
   const double us = row.seconds * 1e6;
-  const double peer = ranks == 2 ? peer_us(row.bytes) : 0;
-  const auto* how = row.in_place ? "in place" : "copied";
   if (!json_only) {
-    std::printf("%10zu B  %-8s  %10.2f us  %7.2f GB/s", row.bytes, how, us,
+    std::printf("%10zu B  %-8s  %10.2f us  %7.2f GB/s\n", row.bytes, row.how.c_str(), us,
                 static_cast<double>(row.bytes) / row.seconds / 1e9);
-    if (peer > 0) std::printf("  gloo %8.0f us  %6.1fx", peer, peer / us);
-    std::printf("\n");
   }
-  std::printf(
-      "{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f,\"peer_us\":"
-      "%.0f}\n",
-      ranks, row.bytes, how, us, peer);
+  std::printf("{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f}\n",
+              ranks, row.bytes, row.how.c_str(), us);
 }
 
 }  // namespace
@@ -101,15 +93,20 @@ void print(const Row& row, int ranks, bool json_only) {
 int main(int argc, char** argv) {
   // A worker process runs main, too, up to the first use of a cluster.
   troupe::bench::Arguments arguments("All-reduce between processes of this machine.");
-  int ranks = 2;
+  int ranks = 2, gpus = 0;
   Config config;
   bool json_only = false;
   arguments.option("ranks", ranks, "processes");
+  arguments.option("--gpus", gpus, "GPUs that the ranks share; 0: the ranks are on the CPU");
   arguments.flag("--json", json_only, "JSON lines only");
   arguments.flag("--smoke", config.smoke, "a few small ones: shows that it runs, not how fast");
   arguments.parse(argc, argv);
-  const auto result = troupe::train::run<measure>(
-      config, {.workers = ranks, .where = troupe::train::Where::ThisNode});
+  config.gpu = gpus > 0;
+  config.shares_gpu = config.gpu && gpus < ranks;
+  const auto result =
+      troupe::train::run<measure>(config, {.workers = ranks,
+                                           .each = troupe::bench::rank_options(ranks, gpus),
+                                           .where = troupe::train::Where::ThisNode});
   if (!json_only) {
     std::printf("all-reduce of float32, average, %d ranks, %ld cores\n", ranks,
                 ::sysconf(_SC_NPROCESSORS_ONLN));

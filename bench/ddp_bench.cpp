@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <torch/cuda.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -16,13 +18,13 @@
 #include <unistd.h>
 
 #include "arguments.hpp"
+#include "train/gpus.hpp"
 
 /// Training steps a second of two data-parallel processes of one machine, against the same two
-/// processes that do not communicate (the floor). The peer's figures are those of PyTorch's
-/// DistributedDataParallel over gloo, measured on a machine of two cores; run the peer beside this
-/// for a ratio that holds on another one.
+/// processes that do not communicate (the floor). `./run bench train --peer` runs PyTorch's
+/// DistributedDataParallel beside it.
 ///
-///   ddp_bench [ranks] [--json] [--smoke]
+///   ddp_bench [ranks] [--gpus N] [--json] [--smoke]
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -32,6 +34,7 @@ struct Config {
   std::int64_t batch = 64;
   int steps = 100;
   int rounds = 3;
+  bool shares_gpu = false;  ///< with other ranks
 };
 struct Speed {
   double alone = 0;  ///< steps a second without communication
@@ -50,19 +53,25 @@ torch::nn::Sequential make_net(const Config& config) {
 double steps_per_second(troupe::train::Context& ctx, torch::nn::Sequential& net,
                         const Config& config) {
   torch::optim::SGD optim(net->parameters(), 0.05);
-  const auto x = torch::randn({config.batch, config.widths.front()});
-  const auto y = torch::randint(config.widths.back(), {config.batch});
+  const auto x = torch::randn({config.batch, config.widths.front()}, ctx.device());
+  const auto y = torch::randint(config.widths.back(), {config.batch},
+                                torch::dtype(torch::kInt64).device(ctx.device()));
   auto step = [&] {
     optim.zero_grad();
     torch::nn::functional::cross_entropy(net->forward(x), y).backward();
     optim.step();
   };
+  const auto await_gpu = [&] {
+    if (ctx.device().is_cuda()) torch::cuda::synchronize();
+  };
   double best = 0;
   for (int i = 0; i < 5; ++i) step();
   for (int round = 0; round < config.rounds; ++round) {
+    await_gpu();
     ctx.communicator().barrier();
     const auto start = Clock::now();
     for (int i = 0; i < config.steps; ++i) step();
+    await_gpu();
     best =
         std::max(best, config.steps / std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -70,7 +79,9 @@ double steps_per_second(troupe::train::Context& ctx, torch::nn::Sequential& net,
 }
 
 Speed measure(troupe::train::Context& ctx, const Config& config) {
+  if (config.shares_gpu) troupe::bench::share_gpu(ctx.rank());
   auto plain = make_net(config);
+  plain->to(ctx.device());
   Speed speed;
   speed.alone = steps_per_second(ctx, plain, config);
   auto net = ctx.prepare(make_net(config));
@@ -81,7 +92,6 @@ Speed measure(troupe::train::Context& ctx, const Config& config) {
 struct Case {
   const char* name;
   Config config;
-  double peer;  ///< steps a second
 };
 
 }  // namespace
@@ -90,33 +100,39 @@ int main(int argc, char** argv) {
   // A worker process runs main, too, up to the first use of a cluster.
   troupe::bench::Arguments arguments(
       "Training steps a second of data-parallel processes of this machine.");
-  int ranks = 2;
+  int ranks = 2, gpus = 0;
   bool json_only = false, smoke = false;
   arguments.option("ranks", ranks, "processes");
+  arguments.option("--gpus", gpus, "GPUs that the ranks share; 0: the ranks are on the CPU");
   arguments.flag("--json", json_only, "JSON lines only");
   arguments.flag("--smoke", smoke,
                  "the smallest model, a few steps: shows that it runs, not how fast");
   arguments.parse(argc, argv);
-  const Case cases[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 2000}, 561},
-                        {"MLP 784-1024-1024-10 b64", {{784, 1024, 1024, 10}, 64, 100}, 46.7},
-                        {"MLP 784-4096-4096-10 b64", {{784, 4096, 4096, 10}, 64, 10}, 4.9}};
+  const Case on_cpu[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 2000}},
+                         {"MLP 784-1024-1024-10 b64", {{784, 1024, 1024, 10}, 64, 100}},
+                         {"MLP 784-4096-4096-10 b64", {{784, 4096, 4096, 10}, 64, 10}}};
+  const Case on_gpu[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 200}},
+                         {"MLP 784-4096-4096-10 b1024", {{784, 4096, 4096, 10}, 1024, 50}},
+                         {"MLP 4096-8192-8192-10 b4096", {{4096, 8192, 8192, 10}, 4096, 10}}};
   const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
   if (!json_only) {
     std::printf("data-parallel steps a second, %d ranks, %ld cores\n", ranks,
                 ::sysconf(_SC_NPROCESSORS_ONLN));
   }
-  for (auto [name, config, peer] : cases) {
+  for (auto [name, config] : gpus > 0 ? std::span<const Case>(on_gpu) : on_cpu) {
+    config.shares_gpu = gpus > 0 && gpus < ranks;
+    if (config.shares_gpu) config.steps = std::max(config.steps / 10, 3);  // ranks take turns
     if (smoke) config.steps = 5, config.rounds = 1;
-    const auto result = troupe::train::run<measure>(config, {.workers = ranks});
+    const auto result = troupe::train::run<measure>(
+        config, {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus)});
     const auto [alone, together] = *result.value;
     if (!json_only) {
-      std::printf("%-26s  %8.1f  floor %8.1f (%3.0f %%)  torch DDP over gloo %6.1f (%.1fx)\n", name,
-                  together, alone, 100 * together / alone, peer, together / peer);
+      std::printf("%-28s  %8.1f  floor %8.1f (%3.0f %%)\n", name, together, alone,
+                  100 * together / alone);
     }
     std::printf(
-        "{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.2f,\"floor\":%.2f,"
-        "\"peer\":%.2f}\n",
-        ranks, name, together, alone, peer);
+        "{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.2f,\"floor\":%.2f}\n",
+        ranks, name, together, alone);
     if (smoke) break;
   }
 }

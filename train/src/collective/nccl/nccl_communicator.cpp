@@ -15,7 +15,8 @@ namespace troupe::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::microseconds kSpin{50};  // a short reduction is complete by then
+// A pause lasts twice as long as it says, which is little of what was waited before it.
+constexpr std::chrono::microseconds kSpin{500};
 constexpr std::chrono::microseconds kPause{50};
 constexpr std::chrono::seconds kGoodbye{5};  // for the other ranks to come to the destructor
 
