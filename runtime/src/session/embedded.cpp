@@ -30,9 +30,9 @@
 #include "node/guard/guardian.hpp"
 #include "node/node.hpp"
 #include "node/spawn/child.hpp"
+#include "node/spawn/fork_check.hpp"
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote.hpp"
-#include "os/fork.hpp"
 #include "os/unique_fd.hpp"
 #include "session/worker.hpp"
 #include "store/memory/spill.hpp"
@@ -218,7 +218,7 @@ class PrivateCluster {
     prctl(PR_SET_PDEATHSIG, 0);  // of one that was executed: it sees itself when the driver ends
     // Of one that was executed. No copy of this process could use CUDA then: the node executes the
     // program for its zygote, which finds the same, and then for each worker process.
-    const bool makes_zygote = !os::has_initialized_cuda();
+    const bool makes_zygote = !node::has_initialized_cuda();
     auto guardian = node::run_under_guardian();
     signal(SIGPIPE, SIG_IGN);
     log::to_stderr();  // stdout is the program's
@@ -300,7 +300,7 @@ void check_spill_directory(const std::string& directory) {
 Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& command_line) {
   check_spill_directory(options.spill_directory);
   auto [mine, its] = socket_pair(SOCK_SEQPACKET);
-  const auto what_it_has = os::why_not_to_fork();
+  const auto what_it_has = node::why_not_to_fork();
   if (!what_it_has.empty()) {
     child_ = exec_cluster(its.get(), command_line, what_it_has);
     try_to_say(mine.get(), to_json(options));  // where it is gone already, hear() finds that

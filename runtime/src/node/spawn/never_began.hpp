@@ -15,7 +15,7 @@ std::string took_too_long(const Program& program, std::chrono::milliseconds limi
 /// `who`: the program, or one process of it. `status`: of its end, from waitpid. The last lines of
 /// its log may follow what this returns.
 std::string ended_before_init(const Program& program, std::string_view who, int status);
-/// The zygote cannot fork, for what it has, as os::why_not_to_fork() says it.
+/// The zygote cannot fork, for what it has, as why_not_to_fork() says it.
 std::string executed_anew(const Program& program, std::string_view what_it_has);
 
 }  // namespace troupe::node

@@ -19,9 +19,9 @@
 
 #include "node/guard/mark.hpp"
 #include "node/spawn/child.hpp"
+#include "node/spawn/fork_check.hpp"
 #include "node/spawn/sibling.hpp"
 #include "node/spawn/zygote_wire.hpp"
-#include "os/fork.hpp"
 #include "os/huge_pages.hpp"
 #include "os/library_threads.hpp"
 #include "os/threads.hpp"
@@ -129,7 +129,7 @@ int serve_zygote(int control) {
     if (!received.packet) ::_exit(0);
     const auto& fork = *received.packet;
     if (fork.kind != ZygotePacket::Kind::Fork || !received.fd) continue;
-    if (auto why = os::why_not_to_fork(); !why.empty()) {
+    if (auto why = why_not_to_fork(); !why.empty()) {
       answer(control, ZygotePacket::Kind::CannotFork, fork.process, 0, std::move(why));
       continue;
     }

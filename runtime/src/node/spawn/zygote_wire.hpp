@@ -22,7 +22,7 @@ struct ZygotePacket {
     /// link.
     Fork,
     Forked,      ///< zygote: `process` runs as `pid`
-    CannotFork,  ///< zygote: copies of it could not go on; texts[0]: os::why_not_to_fork()
+    CannotFork,  ///< zygote: copies of it could not go on; texts[0]: why_not_to_fork()
     Failed,      ///< zygote: the fork of `process` failed; texts[0] says why
   };
   Kind kind = Kind::Ready;

@@ -1,4 +1,4 @@
-#include "os/fork.hpp"
+#include "node/spawn/fork_check.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "os/threads.hpp"
 
-namespace troupe::os {
+namespace troupe::node {
 namespace {
 
 /// The driver's library, if some library of this process has loaded it; nullptr: none has.
@@ -42,7 +42,7 @@ bool has_initialized_cuda() {
 
 std::string why_not_to_fork() {
   if (has_initialized_cuda()) return "initialized CUDA";  // which has threads, too
-  return has_other_threads() ? describe_threads(thread_names()) : "";
+  return os::has_other_threads() ? os::describe_threads(os::thread_names()) : "";
 }
 
-}  // namespace troupe::os
+}  // namespace troupe::node
