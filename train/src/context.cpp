@@ -16,11 +16,19 @@
 #include "context_options.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/device.hpp"
+#include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
+
+/// The n-th of a context has file n in checkpoints.
+struct Context::PreparedModel {
+  std::weak_ptr<torch::nn::Module> module;
+  std::shared_ptr<Reducer> reducer = {};  // nullptr: nothing is averaged
+  std::unique_ptr<ParameterWatch> watch = {};
+};
 
 struct Context::Impl {
   ~Impl() { leave(); }
@@ -33,10 +41,10 @@ struct Context::Impl {
   std::unique_ptr<Communicator> communicator;
   // Over main memory, where the communicator is not.
   std::unique_ptr<Communicator> control;
-  std::shared_ptr<ReductionQueue> queue;           // goes before the communicators, which it uses
-  std::vector<std::shared_ptr<Reducer>> reducers;  // go before the queue
-  int models = 0;                                  // prepared so far
-  int optimizers = 0;
+  std::shared_ptr<ReductionQueue> queue;  // goes before the communicators, which it uses
+  std::vector<PreparedModel> models;      // go before the queue
+  int optimizers = 0;                     // prepared so far
+  int unsynchronized = 0;                 // guards of no_sync() that live
   int epoch = -1;
   bool stopped = false;
 };
@@ -146,23 +154,37 @@ Communicator& Context::communicator() {
 
 void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   if (!module) throw std::invalid_argument("prepare: the model is empty");
-  const int number = impl_->models++;
+  auto& models = impl_->models;
+  const auto known = std::find_if(models.begin(), models.end(),
+                                  [&](auto& each) { return each.module.lock() == module; });
+  if (known != models.end()) {
+    *known = {.module = module};  // what was known of it goes first, with its hooks
+    module->to(device());
+    return average_gradients(*known, *module);
+  }
+  PreparedModel prepared{.module = module};
   const auto& from = impl_->member.restore_from();
   module->to(device());
   if (rank() == 0 && !from.empty())
-    load_module(*module, fs::path(from) / fmt::format("model{}.pt", number), device());
+    load_module(*module, fs::path(from) / fmt::format("model{}.pt", models.size()), device());
+  average_gradients(prepared, *module);
+  models.push_back(std::move(prepared));
+}
 
-  ModelLayout model{parameters_of(*module, false), buffers_of(*module),
-                    parameters_of(*module, true)};
+void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
+  ModelLayout model{parameters_of(module, false), buffers_of(module), parameters_of(module, true)};
   auto& comm = communicator();
   const auto& options = impl_->options.data_parallel;
   check_models_agree(comm, model, options, device());
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
-  if (world_size() == 1 || model.trained.empty()) return;
+  if (world_size() == 1) return;
+  prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
+  if (model.trained.empty()) return;
   if (!impl_->queue)
     impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
-  impl_->reducers.push_back(Reducer::make(impl_->queue, comm, std::move(model.trained), options));
+  prepared.reducer = Reducer::make(impl_->queue, comm, std::move(model.trained), options);
+  prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
 }
 
 void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
@@ -181,11 +203,14 @@ void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
     optimizer.param_groups()[group].set_options(std::move(own[group]));
 }
 
-Context::NoSync::NoSync(Context& context) : context_(context) { context_.set_synchronized(false); }
-Context::NoSync::~NoSync() { context_.set_synchronized(true); }
+Context::NoSync::NoSync(Context& context) : context_(context) { context_.count_unsynchronized(1); }
+Context::NoSync::~NoSync() { context_.count_unsynchronized(-1); }
 
-void Context::set_synchronized(bool on) {
-  for (auto& reducer : impl_->reducers) reducer->set_synchronized(on);
+void Context::count_unsynchronized(int guards) {
+  impl_->unsynchronized += guards;
+  for (auto& model : impl_->models) {
+    if (model.reducer) model.reducer->set_synchronized(impl_->unsynchronized == 0);
+  }
 }
 
 Context::Epochs Context::epochs(int count) { return {*this, impl_->epoch + 1, count}; }

@@ -1,5 +1,6 @@
 #include <troupe/train/context.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,4 +93,23 @@ TEST_CASE("ranks that differ in find_unused_parameters are refused",
     ctx.prepare(Net(kWidths));
   }),
                 "find_unused_parameters");
+}
+
+TEST_CASE("a buffer whose conjugate is only noted on one rank has rank 0's values on all",
+          "[train][agreement]") {
+  struct Spectrum : torch::nn::Module {
+    explicit Spectrum(bool noted) {
+      const auto values = torch::complex(torch::zeros({3}), torch::ones({3}));
+      seen = register_buffer("seen", noted ? values.conj() : values);
+    }
+    torch::Tensor seen;
+  };
+  const int noted_on = GENERATE(0, 1);
+  CHECK(failures(ForkedGang::on_one_node(2).run([noted_on](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto model = ctx.prepare(std::make_shared<Spectrum>(gang.rank() == noted_on));
+          const auto expected = torch::full({3}, noted_on == 0 ? -1.0F : 1.0F);
+          expect(torch::equal(torch::imag(model->seen).resolve_neg(), expected), "rank 0's values");
+        })) == "");
 }

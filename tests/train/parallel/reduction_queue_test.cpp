@@ -32,6 +32,7 @@ class Numbers final : public Reducible {
       : values(buckets), communicator_(communicator), zeros_(zeros) {}
   std::string name() const override { return "numbers"; }
   std::size_t buckets() const override { return values.size(); }
+  bool owes_average() const override { return false; }
   bool zero_where_unused() const override { return zeros_; }
   void reduce(std::size_t bucket) override {
     communicator_.all_reduce(&values[bucket], 1, DataType::Float64, ReduceOp::Average);

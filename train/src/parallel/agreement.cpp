@@ -134,7 +134,8 @@ void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor
   const at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : tensors) {
     if (tensor.numel() == 0) continue;
-    auto there = tensor.detach().to(device).contiguous();
+    // Whose conjugate or negative is only noted, on some ranks, is computed first.
+    auto there = tensor.detach().to(device).resolve_conj().resolve_neg().contiguous();
     communicator.broadcast(there.data_ptr(),
                            static_cast<std::size_t>(there.numel()) * there.element_size(),
                            DataType::UInt8, root);

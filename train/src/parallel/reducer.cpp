@@ -64,8 +64,8 @@ std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue,
   std::shared_ptr<Reducer> reducer(
       new Reducer(std::move(queue), communicator, options, std::move(trace)));
   reducer->fill_buckets(std::move(parameters));
-  reducer->ordinal_ = reducer->queue_->add(*reducer);
   reducer->install_hooks();
+  reducer->ordinal_ = reducer->queue_->add(*reducer);
   return reducer;
 }
 
@@ -76,8 +76,12 @@ Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicat
       options_(options),
       trace_(std::move(trace)) {}
 
+// Also of one that make() has not brought to its end.
 Reducer::~Reducer() {
-  for (auto& parameter : parameters_) parameter.accumulator->del_post_hook(parameter.hook);
+  if (ordinal_) queue_->remove(*ordinal_);
+  for (auto& parameter : parameters_) {
+    if (parameter.accumulator) parameter.accumulator->del_post_hook(parameter.hook);
+  }
 }
 
 std::string Reducer::name() const {
@@ -129,16 +133,22 @@ void Reducer::allocate(Bucket& bucket) {
 void Reducer::install_hooks() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
-    parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.variable);
-    parameter.hook =
-        parameter.accumulator->add_post_hook(std::make_unique<Hook>(weak_from_this(), i));
+    auto accumulator = torch::autograd::impl::grad_accumulator(parameter.variable);
+    parameter.hook = accumulator->add_post_hook(std::make_unique<Hook>(weak_from_this(), i));
+    parameter.accumulator = std::move(accumulator);
   }
 }
 
+bool Reducer::owes_average() const {
+  return std::any_of(parameters_.begin(), parameters_.end(),
+                     [](auto& each) { return each.owes(); });
+}
+
 void Reducer::on_gradient(std::size_t index) {
+  auto& parameter = parameters_[index];
+  parameter.used = parameter.used || parameter.variable.grad().defined();
   if (!synchronized_) return;
   if (!in_backward_) begin_backward();
-  auto& parameter = parameters_[index];
   if (parameter.ready) {
     throw std::logic_error(
         fmt::format("parameter {} got its gradient twice in one backward (a backward inside of "
@@ -149,18 +159,22 @@ void Reducer::on_gradient(std::size_t index) {
   submit_full_buckets();
 }
 
-void Reducer::begin_backward() {
+void Reducer::expect_all() {
   full_ = 0;
   for (auto& parameter : parameters_) parameter.ready = false;
   for (auto& bucket : buckets_) bucket.waiting = bucket.members.size();
   in_backward_ = true;
-  if (!queue_->begin(ordinal_)) return;
+}
+
+void Reducer::begin_backward() {
+  expect_all();
+  if (!queue_->begin(*ordinal_)) return;
   torch::autograd::Engine::get_default_engine().queue_callback(
       [end = std::make_shared<EndOfBackward>(queue_)] { end->come(); });
 }
 
 // A gradient that autograd made itself, which it does whenever there was none, moves into its part
-// of the bucket.
+// of the bucket. One that is undefined counts as zero, and gets the average at the end.
 void Reducer::mark_ready(Parameter& parameter) {
   const at::NoGradGuard no_grad;
   auto& gradient = parameter.variable.mutable_grad();
@@ -181,12 +195,15 @@ void Reducer::submit_full_buckets() {
   const auto before = full_;
   for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_)
     trace(Event::Submitted, full_);
-  if (full_ > before) queue_->on_full(ordinal_, full_);
+  if (full_ > before) queue_->on_full(*ordinal_, full_);
 }
 
 void Reducer::fill() {
+  if (!in_backward_) expect_all();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].ready) unused_.push_back(i);
+    auto& parameter = parameters_[i];
+    if (!parameter.ready && parameter.owes()) mark_ready(parameter);
+    if (!parameter.ready) unused_.push_back(i);
   }
   if (!unused_.empty() && !options_.find_unused_parameters) refuse_unused();
   add_unused();
@@ -210,6 +227,8 @@ void Reducer::add_unused() {
       parameter.part.zero_();
     else if (had.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl())
       parameter.part.copy_(had);
+    else
+      kept_.emplace_back(index, had.clone());
   }
 }
 
@@ -225,22 +244,35 @@ void Reducer::refuse_unused() const {
                   unused_.size(), parameters_.size(), fmt::join(names, ", ")));
 }
 
-// Ranks may have used different parameters. What somebody used has an average now, on every rank.
+// What somebody used has an average now, on every rank. The rest keeps the gradient that it had, if
+// parameters may be unused.
 void Reducer::finish(Communicator& control) {
-  if (options_.find_unused_parameters) {
-    std::vector<std::int32_t> used(parameters_.size(), 1);
-    for (auto index : unused_) used[index] = 0;
-    control.all_reduce(std::span(used), ReduceOp::Max);
-    for (auto index : unused_) {
-      if (used[index] != 0) parameters_[index].variable.mutable_grad() = parameters_[index].part;
-    }
+  std::vector<std::int32_t> used(parameters_.size(), 1);
+  if (options_.find_unused_parameters) used = used_anywhere(control);
+  const at::NoGradGuard no_grad;
+  for (const auto& [index, gradient] : kept_) {
+    if (used[index] == 0) parameters_[index].part.copy_(gradient);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    auto& parameter = parameters_[i];
+    if (used[i] != 0) parameter.variable.mutable_grad() = parameter.part;
+    parameter.used = false;
   }
   trace(Event::BackwardEnded, buckets_.size());
+}
+
+std::vector<std::int32_t> Reducer::used_anywhere(Communicator& control) const {
+  std::vector<std::int32_t> used(parameters_.size());
+  std::transform(parameters_.begin(), parameters_.end(), used.begin(),
+                 [](auto& parameter) { return parameter.owes() ? 1 : 0; });
+  control.all_reduce(std::span(used), ReduceOp::Max);
+  return used;
 }
 
 void Reducer::reset() {
   in_backward_ = false;
   unused_.clear();
+  kept_.clear();
 }
 
 void Reducer::reduce(std::size_t bucket) {

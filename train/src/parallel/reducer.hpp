@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -49,11 +51,13 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  /// false: backward leaves the gradients of this rank as they are.
+  /// false: backward leaves the gradients of this rank as they are, until one with true averages
+  /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
 
   std::string name() const override;
   std::size_t buckets() const override { return buckets_.size(); }
+  bool owes_average() const override;
   bool zero_where_unused() const override { return options_.find_unused_parameters; }
   void reduce(std::size_t bucket) override;
   void fill() override;
@@ -69,7 +73,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     std::size_t bucket = 0;
     std::shared_ptr<torch::autograd::Node> accumulator;
     std::uintptr_t hook = 0;
-    bool ready = false;
+    bool ready = false;  // in this backward
+    bool used = false;   // it was given a gradient since its last average
+    bool owes() const { return used && variable.grad().defined(); }
   };
   struct Bucket {
     std::shared_ptr<void> memory;  // of the communicator, or empty
@@ -87,9 +93,11 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
 
   void on_gradient(std::size_t index);
   void begin_backward();
+  void expect_all();
   void mark_ready(Parameter& parameter);
   void submit_full_buckets();
   void add_unused();
+  std::vector<std::int32_t> used_anywhere(Communicator& control) const;
   void refuse_unused() const;
   void trace(Event event, std::size_t bucket) {
     if (trace_) trace_(event, bucket);
@@ -99,14 +107,16 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   Communicator& communicator_;
   const DataParallelOptions options_;
   const Trace trace_;
-  std::size_t ordinal_ = 0;  // in the queue
+  std::optional<std::size_t> ordinal_;  // in the queue; none: not added yet
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
   bool synchronized_ = true;
   bool in_backward_ = false;
   // Buckets of this backward that are full, up to the first that is not.
   std::size_t full_ = 0;
-  std::vector<std::size_t> unused_;  // parameters that got no gradient in this backward
+  std::vector<std::size_t> unused_;  // parameters that got no gradient since their last average
+  // Gradients, before a reduction, of parameters that no rank may have used.
+  std::vector<std::pair<std::size_t, at::Tensor>> kept_;
 };
 
 }  // namespace troupe::train

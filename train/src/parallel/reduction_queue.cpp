@@ -41,6 +41,11 @@ std::size_t ReductionQueue::add(Reducible& model) {
   return models_.size() - 1;
 }
 
+void ReductionQueue::remove(std::size_t model) {
+  const Lock lock(mutex_);
+  models_[model].reducible = nullptr;
+}
+
 bool ReductionQueue::begin(std::size_t model) {
   const Lock lock(mutex_);
   models_[model].begun = true;
@@ -151,12 +156,20 @@ std::vector<int> ReductionQueue::ranks_that_began(std::size_t model) const {
   return ranks;
 }
 
+// -> whether it has begun.
+bool ReductionQueue::begin_if_it_owes(std::size_t model) {
+  const Lock lock(mutex_);
+  auto& one = models_[model];
+  if (one.reducible != nullptr && one.reducible->owes_average()) one.begun = true;
+  return one.begun;
+}
+
 void ReductionQueue::close() {
   std::exception_ptr own_failure;
-  for (auto& model : models_) {
-    if (!model.begun || own_failure) continue;
+  for (std::size_t model = 0; model < models_.size(); ++model) {
+    if (own_failure) break;
     try {
-      model.reducible->fill();
+      if (begin_if_it_owes(model)) models_[model].reducible->fill();
     } catch (...) {
       own_failure = std::current_exception();
     }
@@ -218,10 +231,9 @@ void ReductionQueue::tell_failure(const std::vector<int>& failed, const std::exc
 void ReductionQueue::check_models() const {
   for (std::size_t model = 0; model < models_.size(); ++model) {
     const auto with = ranks_that_began(model);
+    if (with.empty() || static_cast<int>(with.size()) == control_.size()) continue;
     const auto& reducible = *models_[model].reducible;
-    if (with.empty() || static_cast<int>(with.size()) == control_.size() ||
-        reducible.zero_where_unused())
-      continue;
+    if (reducible.zero_where_unused()) continue;
     int without = 0;
     while (std::binary_search(with.begin(), with.end(), without)) ++without;
     throw std::logic_error(
@@ -241,7 +253,7 @@ void ReductionQueue::finish_models() {
 void ReductionQueue::reset() {
   const Lock lock(mutex_);
   for (auto& model : models_) {
-    model.reducible->reset();
+    if (model.reducible != nullptr) model.reducible->reset();
     model = {.reducible = model.reducible};
   }
   open_ = awake_ = ended_ = failed_ = ended_everywhere_ = false;

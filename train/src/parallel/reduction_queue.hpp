@@ -24,6 +24,9 @@ class Reducible {
 
   virtual std::string name() const = 0;  ///< for errors
   virtual std::size_t buckets() const = 0;
+  /// Whether it has gradients that were accumulated without an average: then it takes part in the
+  /// next backward that averages, even if that does not come to it.
+  virtual bool owes_average() const = 0;
   /// Whether a rank that has no gradients of this model adds zeros, which is an error otherwise.
   virtual bool zero_where_unused() const = 0;
 
@@ -81,6 +84,8 @@ class ReductionQueue {
   /// -> the model's ordinal, which all ranks give it: they add alike. The model lives as long as
   /// backwards run. Throws std::logic_error while one does.
   std::size_t add(Reducible& model);
+  /// The model is no more. All ranks remove alike, while no backward runs.
+  void remove(std::size_t model);
 
   /// A model's first gradient has come. -> whether it is the first model of this backward, whose
   /// caller sees to it that close() or abandon() is called.
@@ -98,7 +103,7 @@ class ReductionQueue {
  private:
   using Lock = std::unique_lock<std::mutex>;
   struct Model {
-    Reducible* reducible;
+    Reducible* reducible;  // nullptr: removed
     bool begun = false;
     bool agreed = false;
     std::size_t full = 0;
@@ -108,6 +113,7 @@ class ReductionQueue {
     std::size_t bucket;
   };
 
+  bool begin_if_it_owes(std::size_t model);
   void run_thread();
   void run_until_ended(Lock& lock);
   void run_to_the_end(Lock& lock);

@@ -76,12 +76,19 @@ class Context {
   /// make_host_communicator and make_nccl_communicator throw.
   Communicator& communicator();
 
+  /// After backward(), a parameter's gradient lies in a buffer that the next step writes: clone() a
+  /// gradient that is to be kept beyond that, also one that zero_grad(true) has taken off.
+  ///
   /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
   /// the checkpoint from which the run continues, if any), and averages gradients over the ranks
   /// before backward() returns. The model keeps its type and its parameter names. Throws
   /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
   /// frozen parameters, buffers, or the buckets of gradients. Several models may take part in one
-  /// backward, the same ones on every rank: prepare all of them before the first backward. Buffers
+  /// backward, the same ones on every rank: prepare all of them before the first backward. A model
+  /// that was changed (parameters unfrozen, another type) is prepared again, which keeps its place in
+  /// checkpoints and loads nothing; until then backward() throws std::logic_error, naming the first
+  /// parameter whose gradient would not be averaged. A gradient that is undefined counts as zero.
+  /// Buffers
   /// (running means) are not synchronized afterwards: each rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
@@ -100,7 +107,9 @@ class Context {
   }
 
   /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
-  /// over several batches, run all but the last of them under it, on every rank.
+  /// over several batches, run all but the last of them under it, on every rank. The first backward
+  /// after it averages all that was accumulated, also of parameters and models that it does not come
+  /// to itself. Guards may be inside of each other: the last one that ends counts.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(Context& context);
@@ -150,9 +159,11 @@ class Context {
 
  private:
   struct Impl;
+  struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
+  void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
   void prepare_optimizer(torch::optim::Optimizer& optimizer);
-  void set_synchronized(bool on);
+  void count_unsynchronized(int guards);
   Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
                               const std::vector<const torch::optim::Optimizer*>& optimizers);
   bool begin_epoch(int epoch);

@@ -1,0 +1,206 @@
+// Models that change after they were prepared, and models that cannot be prepared.
+#include <troupe/train/context.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+#include <torch/optim/sgd.h>
+#include <torch/utils.h>
+
+#include "support/catch.hpp"
+#include "support/forked_gang.hpp"
+#include "support/net.hpp"
+#include "support/scratch.hpp"
+#include "support/test_member.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+
+namespace {
+
+const std::vector<std::int64_t> kWidths{4, 8, 2};
+
+torch::Tensor loss_of(Net& net, int rank) {
+  const auto type = net->layers[0]->weight.scalar_type();
+  return net->forward(rows(6, kWidths.front(), 3 + static_cast<std::uint64_t>(rank)).to(type))
+      .square()
+      .mean();
+}
+
+/// What a backward throws; "": nothing.
+std::string error_of(const torch::Tensor& loss) {
+  try {
+    loss.backward();
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+void expect_error(const torch::Tensor& loss, const std::string& text) {
+  const auto error = error_of(loss);
+  expect(error.find(text) != std::string::npos, "backward says: " + text + "; it says: " + error);
+}
+
+/// The average of the gradients that the ranks have of their own.
+void expect_averaged(Context& ctx, Net& net) {
+  net->zero_grad();
+  loss_of(net, ctx.rank()).backward();
+  Net reference(kWidths);
+  const auto parameters = net->parameters(), own = reference->parameters();
+  {
+    const torch::NoGradGuard no_grad;
+    reference->to(parameters[0].scalar_type());
+    for (std::size_t i = 0; i < own.size(); ++i) own[i].copy_(parameters[i]);
+  }
+  for (int rank = 0; rank < ctx.world_size(); ++rank)
+    (loss_of(reference, rank) / ctx.world_size()).backward();
+  for (std::size_t i = 0; i < own.size(); ++i)
+    expect(torch::allclose(parameters[i].grad(), own[i].grad(), 1e-5, 1e-6),
+           "an averaged gradient");
+}
+
+}  // namespace
+
+TEST_CASE("a parameter that is trained and was frozen is named, and averaged once prepared again",
+          "[train][changed_model]") {
+  const bool all_frozen = GENERATE(false, true);
+  CHECK(failures(ForkedGang::on_one_node(2).run([all_frozen](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          Net net(kWidths);
+          auto freeze = [&](bool frozen) {
+            net->layers[0]->weight.set_requires_grad(!frozen);
+            if (all_frozen) {
+              for (auto& parameter : net->parameters()) parameter.set_requires_grad(!frozen);
+            }
+          };
+          freeze(true);
+          ctx.prepare(net);
+          if (!all_frozen) loss_of(net, ctx.rank()).backward();
+          freeze(false);
+          for (int step = 0; step < 2; ++step) {
+            expect_error(loss_of(net, ctx.rank()),
+                         " is trained now, and was frozen when its model was prepared");
+          }
+          ctx.prepare(net);
+          for (int step = 0; step < 2; ++step) expect_averaged(ctx, net);
+          // And back, as for a head that is trained alone.
+          freeze(true);
+          ctx.prepare(net);
+          if (!all_frozen)
+            expect(error_of(loss_of(net, ctx.rank())).empty(), "the head is trained");
+        })) == "");
+}
+
+TEST_CASE(
+    "a model of another type than it was prepared with is named, and averaged once prepared again",
+    "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          expect_averaged(ctx, net);
+          net->to(torch::kFloat32);
+          net->zero_grad();
+          expect_error(loss_of(net, ctx.rank()),
+                       "was given another type or device after its model");
+          {
+            const auto guard = ctx.no_sync();
+            expect_error(loss_of(net, ctx.rank()), "was given another type or device after");
+          }
+          ctx.prepare(net);
+          expect_averaged(ctx, net);
+        })) == "");
+}
+
+TEST_CASE("parameters whose storage was replaced are averaged", "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          for (auto& parameter : net->parameters())
+            parameter.set_data(torch::full_like(parameter, 0.25));
+          expect_averaged(ctx, net);
+        })) == "");
+}
+
+TEST_CASE("a model that is prepared again keeps its place in checkpoints and loads nothing",
+          "[train][changed_model]") {
+  const Scratch folder;
+  auto path = [&] { return (folder.path() / "checkpoint_0").string(); };
+  CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
+          TestMember member(gang, folder.path().string());
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          auto other = ctx.prepare(Net(kWidths, 2));
+          ctx.prepare(net);
+          const auto written = ctx.checkpoint(net, other);
+          std::filesystem::rename(written.directory, path());
+        })) == "");
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang, "", path());
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths, 7));
+          {
+            const torch::NoGradGuard no_grad;
+            for (auto& parameter : net->parameters()) parameter.fill_(0.5);
+          }
+          ctx.prepare(net);
+          auto other = ctx.prepare(Net(kWidths, 7));
+          const Net written(kWidths, 2);
+          expect(net->parameters()[0].min().item<double>() == 0.5, "nothing was loaded again");
+          expect(torch::equal(other->parameters()[0], written->parameters()[0]), "the second file");
+        })) == "");
+}
+
+TEST_CASE("a model that cannot be averaged is refused, and the context can go on",
+          "[train][changed_model]") {
+  struct Odd : torch::nn::Module {
+    explicit Odd(torch::ScalarType type) {
+      register_parameter("fine", torch::ones({4}, torch::kFloat64));
+      register_parameter("odd", torch::ones({4}, torch::kFloat32).to(type));
+    }
+  };
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          std::string error;
+          try {
+            ctx.prepare(std::make_shared<Odd>(torch::kComplexFloat));
+          } catch (const std::exception& refused) {
+            error = refused.what();
+          }
+          expect(error.find("ComplexFloat") != std::string::npos,
+                 "a refusal with the type: " + error);
+          expect_averaged(ctx, net);
+        })) == "");
+}
+
+TEST_CASE("a model is not prepared inside of a backward", "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          Net other(kWidths);
+          std::string error;
+          const auto hook = net->layers[0]->weight.register_hook([&](const at::Tensor&) {
+            try {
+              ctx.prepare(other);
+            } catch (const std::exception& refused) {
+              error = refused.what();
+            }
+          });
+          loss_of(net, ctx.rank()).backward();
+          net->layers[0]->weight.remove_hook(hook);
+          expect(error.find("while a backward runs") != std::string::npos, "a refusal: " + error);
+          expect_averaged(ctx, net);
+          ctx.prepare(other);
+          expect_averaged(ctx, other);
+        })) == "");
+}
