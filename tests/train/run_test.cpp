@@ -81,19 +81,6 @@ double average_once(train::Context& ctx, const Config& config) {
 
 std::uint64_t seed_of(train::Context& ctx, const Config&) { return ctx.seed(); }
 
-/// A network's parameters, as a parameter server hands them out.
-struct Parameters {
-  std::vector<torch::Tensor> all;
-  torch::Tensor none;
-};
-
-torch::Tensor row_sums(const torch::Tensor& matrix) { return matrix.sum(1); }
-double total(const Parameters& parameters) {
-  double sum = 0;
-  for (const auto& tensor : parameters.all) sum += tensor.sum().to(torch::kFloat64).item<double>();
-  return parameters.none.defined() ? -1 : sum;
-}
-
 int torch_threads() { return at::get_num_threads(); }
 /// Also those of a thread that user code has started.
 struct Computes {
@@ -282,32 +269,4 @@ TEST_CASE("in this process a run needs no cluster", "[train][run]") {
   CHECK(value(result.history[0], "world") == 1);
   CHECK(*train::run<seed_of>(Config{}, {.where = train::Where::InProcess, .seed = 7}).value == 7);
   CHECK(*train::run<seed_of>(Config{}, {.where = train::Where::InProcess}).value == 0);
-}
-
-TEST_CASE("a tensor travels with its type and sizes, small or large, alone or inside a value",
-          "[train][tensor]") {
-  auto cluster = init({.cpus = 2});
-  const auto small = torch::arange(12, torch::kInt64).reshape({3, 4});
-  CHECK(torch::equal(task<row_sums>(small).get(), small.sum(1)));
-  const auto large = torch::ones({512, 1024}, torch::kFloat32).t();
-  const auto sums = task<row_sums>(large).get();
-  CHECK(torch::equal(sums, large.sum(1)));
-  const Parameters parameters{{large, torch::ones({7}, torch::kBool), torch::full({3, 0, 2}, 1.0),
-                               torch::tensor(2.5).to(torch::kBFloat16)},
-                              {}};
-  CHECK(task<total>(parameters).get() == 512.0 * 1024 + 7 + 2.5);
-}
-
-TEST_CASE("a large tensor is read where it lies, as long as anybody looks at it",
-          "[train][tensor]") {
-  auto cluster = init({.cpus = 2});
-  torch::Tensor first;
-  {
-    const auto ref = put(torch::full({300, 300}, 3.0F));
-    first = ref.get();
-    CHECK(first.data_ptr() == ref.get().data_ptr());
-    CHECK(reinterpret_cast<std::uintptr_t>(first.data_ptr()) % 64 == 0);
-  }
-  CHECK(first.sum().item<float>() == 270'000);
-  CHECK_THROWS_AS(put(torch::ones({2, 2}).to_sparse()), std::invalid_argument);
 }

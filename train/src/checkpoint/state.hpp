@@ -18,10 +18,11 @@ class Optimizer;
 /// format, checkpoint.json.
 namespace troupe::train {
 
-/// Throws troupe::Error with LibTorch's reason, like all of these.
+/// Throws troupe::Error with LibTorch's reason, like all of these. No other thread may use the
+/// module meanwhile: its conjugated and negated views are replaced until the file is written.
 void save_module(const torch::nn::Module& module, const std::filesystem::path& file);
 void save_optimizer(const torch::optim::Optimizer& optimizer, const std::filesystem::path& file);
-/// In place: the module keeps its parameters.
+/// In place: the module keeps its parameters. A conjugated or negated view is a plain tensor then.
 void load_module(torch::nn::Module& module, const std::filesystem::path& file, c10::Device device);
 /// `bytes`: of a file that save_optimizer wrote.
 void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes,

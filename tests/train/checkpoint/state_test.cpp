@@ -1,0 +1,84 @@
+#include "checkpoint/state.hpp"
+
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+using troupe::testing::Scratch;
+using troupe::train::load_module;
+using troupe::train::save_module;
+
+namespace {
+
+/// A parameter, a buffer, and a module within that has another buffer.
+struct Signal : torch::nn::Module {
+  Signal(torch::Tensor weight, torch::Tensor buffer, torch::Tensor inner_buffer)
+      : inner(std::make_shared<torch::nn::Module>()) {
+    register_parameter("weight", std::move(weight));
+    register_buffer("buffer", std::move(buffer));
+    inner->register_buffer("buffer", std::move(inner_buffer));
+    register_module("inner", inner);
+  }
+  /// The values of all, as they show.
+  std::vector<torch::Tensor> values() const {
+    std::vector<torch::Tensor> all;
+    for (const auto& tensor : parameters())
+      all.push_back(torch::view_as_real(tensor.detach().resolve_conj()).clone());
+    for (const auto& tensor : buffers())
+      all.push_back(tensor.is_complex() ? torch::view_as_real(tensor.resolve_conj()).clone()
+                                        : tensor.resolve_neg().clone());
+    return all;
+  }
+  std::shared_ptr<torch::nn::Module> inner;
+};
+
+torch::Tensor numbers(float first) {
+  return torch::complex(torch::full({3}, first), torch::full({3}, first + 1));
+}
+/// Conjugated views as parameter and buffer, and a negated view, or plain tensors.
+Signal lazy(float first) {
+  return {numbers(first).conj(), numbers(first + 2).conj(), torch::imag(numbers(first + 4).conj())};
+}
+Signal plain(float first) {
+  return {numbers(first), numbers(first + 2), torch::full({3}, first + 4)};
+}
+
+bool same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  bool is_same = a.size() == 3 && b.size() == 3;
+  for (std::size_t i = 0; is_same && i < a.size(); ++i) is_same = torch::equal(a[i], b[i]);
+  return is_same;
+}
+
+}  // namespace
+
+TEST_CASE("conjugated and negated tensors of a module survive its file",
+          "[train][checkpoint][state]") {
+  const Scratch scratch;
+  const auto file = scratch.path() / "model0.pt";
+  const bool is_lazy = GENERATE(true, false);
+  const bool is_lazy_there = GENERATE(true, false);
+
+  const auto saved = is_lazy ? lazy(1) : plain(1);
+  const auto values = saved.values();
+  save_module(saved, file);
+  auto loaded = is_lazy_there ? lazy(100) : plain(100);
+  load_module(loaded, file, c10::Device(c10::kCPU));
+  CHECK(same(loaded.values(), values));
+}
+
+TEST_CASE("a module is after it was saved what it was before", "[train][checkpoint][state]") {
+  const Scratch scratch;
+  const auto base = numbers(1);
+  const Signal saved(numbers(5).conj(), base.conj(), torch::imag(base.conj()));
+  const auto values = saved.values();
+  save_module(saved, scratch.path() / "model0.pt");
+  CHECK(same(saved.values(), values));
+  const auto buffer = saved.named_buffers()["buffer"];
+  CHECK(buffer.is_conj());
+  CHECK(buffer.const_data_ptr() == base.const_data_ptr());
+  CHECK(saved.named_parameters()["weight"].requires_grad());
+}
