@@ -126,12 +126,12 @@ Entrance::Inside Entrance::enter(int rank, const Announcement& what) {
   return Inside(running_);
 }
 
-std::unique_ptr<Entrance::Inside> Entrance::enter_to_leave() {
+std::optional<Entrance::Inside> Entrance::enter_to_leave() {
   auto running = kNobody;
   const auto leaving = static_cast<std::int32_t>(CallKind::Leave);
   if (!running_.compare_exchange_strong(running, leaving, std::memory_order_acquire))
-    return nullptr;
-  return std::make_unique<Inside>(running_);
+    return std::nullopt;
+  return std::optional<Inside>(std::in_place, running_);
 }
 
 Failure left_by(int rank, const Failure& call) {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,8 +72,8 @@ class Entrance {
   };
   /// Throws std::logic_error naming both calls. The other thread has left once Inside has ended.
   Inside enter(int rank, const Announcement& what);
-  /// To end the communicator; nullptr while another thread is inside.
-  std::unique_ptr<Inside> enter_to_leave();
+  /// To end the communicator; nothing while another thread is inside.
+  std::optional<Inside> enter_to_leave();
 
  private:
   static constexpr std::int32_t kNobody = -1;

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
-#include "collective/host/half.hpp"
+#include "support/elements.hpp"
 #include "support/forked_gang.hpp"
 #include "support/host_options.hpp"
 
@@ -46,19 +46,6 @@ int expected(ReduceOp op, int ranks, std::size_t i) {
   }
   return result;
 }
-
-template <class T>
-void encode(T& out, double x) {
-  out = static_cast<T>(x);
-}
-void encode(Float16& out, double x) { narrow(static_cast<float>(x), out); }
-void encode(BFloat16& out, double x) { narrow(static_cast<float>(x), out); }
-template <class T>
-double decode(T x) {
-  return static_cast<double>(x);
-}
-double decode(Float16 x) { return widen(x); }
-double decode(BFloat16 x) { return widen(x); }
 
 template <class T>
 void check_all_reduce(Communicator& comm, DataType type, ReduceOp op, std::size_t count) {

@@ -55,7 +55,7 @@ constexpr DataType data_type_of() {
 ///
 /// All ranks get bit-identical results: the order of a reduction depends on the ranks' numbers,
 /// never on which came first. float16 and bfloat16 are summed in float32 and rounded once per node
-/// and hop.
+/// and hop. With `host`, the average of finite numbers is finite, also where their sum is not.
 ///
 /// Threads: one call at a time, from any thread; only abort() may run at the same time. A call
 /// while another thread is inside throws std::logic_error, which names both calls, and leaves the

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <troupe/detail/failed_calls.hpp>
+#include "collective/host/average.hpp"
 #include "collective/host/reduce.hpp"
 
 namespace troupe::train {
@@ -216,8 +217,7 @@ void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataTyp
     if (k + 1 < chunks && !has_ring_) copied = copy_in(k + 1);
     reduce_slice(first + k, elements(k), type, op);
     group_->wait_all(group_->arrive());
-    leader_phase(
-        [&] { ring_->all_reduce(group_->result(first + k), elements(k), type, op, size()); });
+    leader_phase([&] { reduce_over_ring(first + k, elements(k), type, op); });
     std::memcpy(at(k), group_->result(first + k), elements(k) * element);
     if (k + 1 < chunks && has_ring_) copied = copy_in(k + 1);
   }
@@ -230,13 +230,30 @@ void HostCommunicator::reduce_slice(std::uint64_t chunk, std::size_t count, Data
   const auto me = static_cast<std::size_t>(group_->rank());
   const auto from = count * me / ranks;
   const auto to = count * (me + 1) / ranks;
-  inputs_.clear();
-  for (std::size_t r = 0; r < ranks; ++r)
-    inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + from * element);
   void* const outs[] = {group_->result(chunk) + from * element};
   // Across nodes the sum is divided on the ring, once it is whole.
   const auto here = has_ring_ && op == ReduceOp::Average ? ReduceOp::Sum : op;
-  reduce(outs, inputs_, to - from, type, here, size());
+  reduce(outs, staged(chunk, from * element), to - from, type, here, size());
+}
+
+std::span<const void* const> HostCommunicator::staged(std::uint64_t chunk, std::size_t offset) {
+  inputs_.clear();
+  for (int r = 0; r < group_->size(); ++r) inputs_.push_back(group_->stage(r, chunk) + offset);
+  return inputs_;
+}
+
+// The partial sums of an average may be too large for the type, on a node or on the ring. Then the
+// chunk goes around again, scaled, out of the stages, which hold it until the leader arrives. Every
+// leader has the same result, so all leaders go around again or none does.
+void HostCommunicator::reduce_over_ring(std::uint64_t chunk, std::size_t count, DataType type,
+                                        ReduceOp op) {
+  auto* result = group_->result(chunk);
+  ring_->all_reduce(result, count, type, op, size());
+  if (op != ReduceOp::Average || are_finite(result, count, type)) return;
+  std::vector<std::byte> sums(count * size_of(type));
+  sum_scaled(sums.data(), staged(chunk, 0), count, type, size());
+  ring_->all_reduce(sums.data(), count, type, ReduceOp::Sum, size());
+  replace_by_scaled(result, sums.data(), count, type, size());
 }
 
 // ---- the others ---------------------------------------------------------------------------------
@@ -339,16 +356,12 @@ void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::s
   if (has_ring_) {
     reduce_slice(chunk, ranks * count, type, op);
     group_->wait_all(group_->arrive());
-    leader_phase(
-        [&] { ring_->all_reduce(group_->result(chunk), ranks * count, type, op, size()); });
+    leader_phase([&] { reduce_over_ring(chunk, ranks * count, type, op); });
     std::memcpy(out, group_->result(chunk) + me * bytes, bytes);
     return;
   }
-  inputs_.clear();
-  for (std::size_t r = 0; r < ranks; ++r)
-    inputs_.push_back(group_->stage(static_cast<int>(r), chunk) + me * bytes);
   void* const outs[] = {out};
-  reduce(outs, inputs_, count, type, op, size());
+  reduce(outs, staged(chunk, me * bytes), count, type, op, size());
 }
 
 std::unique_ptr<Communicator> make_host_communicator(GangContext& gang, HostOptions options) {

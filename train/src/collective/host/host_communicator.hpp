@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,9 @@ class HostCommunicator final : public Communicator {
   void reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type, ReduceOp op);
   void reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op);
   void reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
+  void reduce_over_ring(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
+  /// What the node's ranks have copied in, each from `offset` bytes on. Valid until the next call.
+  std::span<const void* const> staged(std::uint64_t chunk, std::size_t offset);
   void gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
   void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
                      DataType type, ReduceOp op);

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <stdexcept>
 
-#include "collective/host/half.hpp"
+#include "collective/host/average.hpp"
+#include "collective/host/element.hpp"
 
 namespace troupe::train {
 namespace {
@@ -38,35 +37,7 @@ struct Larger {
   }
 };
 
-/// T: as stored; A: as computed. Integers wrap around, so they are computed unsigned.
-template <class T>
-struct Compute {
-  using type = T;
-};
-template <>
-struct Compute<Float16> {
-  using type = float;
-};
-template <>
-struct Compute<BFloat16> {
-  using type = float;
-};
-
-template <class T, class A>
-A load(T value) {
-  if constexpr (std::is_same_v<T, A>)
-    return value;
-  else
-    return widen(value);
-}
-template <class T, class A>
-void store(A value, T& out) {
-  if constexpr (std::is_same_v<T, A>)
-    out = value;
-  else
-    narrow(value, out);
-}
-
+/// Integers wrap around, so they are computed unsigned.
 template <class Op, class A>
 A combine(A a, A b) {
   if constexpr (std::is_integral_v<A> &&
@@ -90,13 +61,6 @@ template <class T, class A, class Op>
 void first_two(A* __restrict sum, const T* __restrict a, const T* __restrict b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum[i] = combine<Op, A>(load<T, A>(a[i]), load<T, A>(b[i]));
 }
-template <class A>
-void divide_block(A* sum, std::size_t n, int ranks) {
-  if constexpr (std::is_floating_point_v<A>) {
-    const A divisor = static_cast<A>(ranks);
-    for (std::size_t i = 0; i < n; ++i) sum[i] /= divisor;
-  }
-}
 template <class T, class A>
 void store_block(T* __restrict out, const A* __restrict sum, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) store<T, A>(sum[i], out[i]);
@@ -115,7 +79,9 @@ void reduce_all(std::span<void* const> outs, std::span<const void* const> in, st
     else
       first_two<T, A, Op>(sum, input(0), input(1), n);
     for (std::size_t k = 2; k < in.size(); ++k) add_block<T, A, Op>(sum, input(k), n);
-    if (divisor > 1) divide_block(sum, n, divisor);
+    if constexpr (std::is_floating_point_v<A>) {
+      if (divisor > 1) average_block<T>(sum, in, at, n, divisor);
+    }
     for (void* out : outs) store_block<T, A>(static_cast<T*>(out) + at, sum, n);
   }
 }
@@ -134,28 +100,6 @@ void reduce_typed(std::span<void* const> outs, std::span<const void* const> in, 
       return reduce_all<T, Larger>(outs, in, count, 1);
     case ReduceOp::Product:
       return reduce_all<T, Multiply>(outs, in, count, 1);
-  }
-}
-
-template <class F>
-void with_type(DataType type, F f) {
-  switch (type) {
-    case DataType::Int8:
-      return f(std::int8_t{});
-    case DataType::UInt8:
-      return f(std::uint8_t{});
-    case DataType::Int32:
-      return f(std::int32_t{});
-    case DataType::Int64:
-      return f(std::int64_t{});
-    case DataType::Float16:
-      return f(Float16{});
-    case DataType::BFloat16:
-      return f(BFloat16{});
-    case DataType::Float32:
-      return f(float{});
-    case DataType::Float64:
-      return f(double{});
   }
 }
 

@@ -84,46 +84,32 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
                                "a GPU for each rank of a node, or name one in NcclOptions::device",
                                rank(), device_, devices)});
   }
-  try {
-    prepare_device();
-    connect();
-    patience_.end();
-    listen();
-  } catch (...) {
-    give_up();
-    throw;
-  }
+  prepare_device();
+  connect();
+  patience_.end();
+  listen();
 }
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options,
-                                   int device, ncclComm_t comm)
+                                   int device, NcclHandle comm)
     : own_gang_(std::move(own_gang)),
       gang_(*own_gang_),
       options_(std::move(options)),
       patience_(gang_, {options_.timeout, options_.warn_after},
                 fmt::format("collective/{}", options_.name), false),
       device_(device),
-      comm_(comm) {
-  try {
-    prepare_device();
-    listen();
-  } catch (...) {
-    give_up();
-    throw;
-  }
+      comm_(std::move(comm)) {
+  prepare_device();
+  listen();
 }
 
 void NcclCommunicator::prepare_device() {
   patience_.begin({});
   check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream", rank());
-  check_cuda(cudaEventCreateWithFlags(&inputs_ready_, cudaEventDisableTiming), "making an event",
-             rank());
-  check_cuda(cudaEventCreateWithFlags(&complete_, cudaEventDisableTiming), "making an event",
-             rank());
-  check_cuda(cudaMalloc(reinterpret_cast<void**>(&token_), sizeof *token_),
-             "device memory for the barrier", rank());
-  check_cuda(cudaMemset(token_, 0, sizeof *token_), "device memory for the barrier", rank());
+  stream_ = make_stream(rank());
+  inputs_ready_ = make_event(rank());
+  complete_ = make_event(rank());
+  token_ = make_device_memory<std::int32_t>("device memory for the barrier", rank());
 }
 
 void NcclCommunicator::connect() {
@@ -138,7 +124,7 @@ void NcclCommunicator::connect() {
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  wait_enqueued(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
+  wait_enqueued(ncclCommInitRankConfig(comm_.address(), size(), id, rank(), &config));
 }
 
 void NcclCommunicator::listen() {
@@ -148,28 +134,14 @@ void NcclCommunicator::listen() {
 
 NcclCommunicator::~NcclCommunicator() {
   listening_.reset();
-  if (comm_ != nullptr && !failure_) {
-    const auto until = Clock::now() + kGoodbye;
-    auto state = ncclCommFinalize(comm_);
-    while (state == ncclInProgress && Clock::now() < until && !patience_.gang_is_broken()) {
-      std::this_thread::sleep_for(kPause);
-      if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess) break;
-    }
-    if (state == ncclSuccess) {
-      ncclCommDestroy(comm_);
-      comm_ = nullptr;
-    }
+  if (!comm_ || failure_) return;
+  const auto until = Clock::now() + kGoodbye;
+  auto state = ncclCommFinalize(comm_.get());
+  while (state == ncclInProgress && Clock::now() < until && !patience_.gang_is_broken()) {
+    std::this_thread::sleep_for(kPause);
+    if (ncclCommGetAsyncError(comm_.get(), &state) != ncclSuccess) break;
   }
-  give_up();
-  if (token_ != nullptr) cudaFree(token_);
-  if (complete_ != nullptr) cudaEventDestroy(complete_);
-  if (inputs_ready_ != nullptr) cudaEventDestroy(inputs_ready_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
-}
-
-void NcclCommunicator::give_up() {
-  if (comm_ != nullptr) ncclCommAbort(comm_);
-  comm_ = nullptr;
+  if (state == ncclSuccess) comm_.destroy();
 }
 
 void NcclCommunicator::check_leaving() {
@@ -196,12 +168,12 @@ void NcclCommunicator::wait_for(const ncclComm_t& comm, ncclResult_t result) {
 void NcclCommunicator::wait_complete() {
   poll_until(
       [this] {
-        const auto state = cudaEventQuery(complete_);
+        const auto state = cudaEventQuery(complete_.get());
         if (state == cudaSuccess) return true;
         if (state != cudaErrorNotReady) check_cuda(state, to_string(patience_.what()), rank());
         auto failed = ncclSuccess;
-        if (ncclCommGetAsyncError(comm_, &failed) == ncclSuccess)
-          check_nccl(failed, comm_, to_string(patience_.what()), rank());
+        if (ncclCommGetAsyncError(comm_.get(), &failed) == ncclSuccess)
+          check_nccl(failed, comm_.get(), to_string(patience_.what()), rank());
         return false;
       },
       [this] { check_leaving(); });
@@ -229,15 +201,17 @@ void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
   try {
     check_leaving();
     check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
-    check_cuda(cudaEventRecord(inputs_ready_, cudaStreamLegacy), "marking the inputs", rank());
-    check_cuda(cudaStreamWaitEvent(stream_, inputs_ready_, 0), "waiting for the inputs", rank());
+    check_cuda(cudaEventRecord(inputs_ready_.get(), cudaStreamLegacy), "marking the inputs",
+               rank());
+    check_cuda(cudaStreamWaitEvent(stream_.get(), inputs_ready_.get(), 0), "waiting for the inputs",
+               rank());
     wait_enqueued(enqueue());
-    check_cuda(cudaEventRecord(complete_, stream_), "marking the end", rank());
+    check_cuda(cudaEventRecord(complete_.get(), stream_.get()), "marking the end", rank());
     wait_complete();
     patience_.end();
   } catch (...) {
     failure_ = std::current_exception();
-    give_up();
+    comm_.abort();
     throw;
   }
 }
@@ -259,45 +233,52 @@ void NcclCommunicator::leave(Failure why) {
   if (failure_) return;
   patience_.tell_end(why.message);
   failure_ = std::make_exception_ptr(GangBroken(std::move(why)));
-  give_up();
+  comm_.abort();
 }
 
 void NcclCommunicator::barrier() {
-  run({.kind = CallKind::Barrier},
-      [&] { return ncclAllReduce(token_, token_, 1, ncclInt32, ncclSum, comm_, stream_); });
+  run({.kind = CallKind::Barrier}, [&] {
+    return ncclAllReduce(token_.get(), token_.get(), 1, ncclInt32, ncclSum, comm_.get(),
+                         stream_.get());
+  });
 }
 
 void NcclCommunicator::do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
   run({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op}, [&] {
-    return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm_, stream_);
+    return ncclAllReduce(data, data, count, nccl_type(type), nccl_op(op), comm_.get(),
+                         stream_.get());
   });
 }
 
 void NcclCommunicator::do_broadcast(void* data, std::size_t count, DataType type, int root) {
-  run({.count = count, .kind = CallKind::Broadcast, .type = type, .root = root},
-      [&] { return ncclBroadcast(data, data, count, nccl_type(type), root, comm_, stream_); });
+  run({.count = count, .kind = CallKind::Broadcast, .type = type, .root = root}, [&] {
+    return ncclBroadcast(data, data, count, nccl_type(type), root, comm_.get(), stream_.get());
+  });
 }
 
 void NcclCommunicator::do_all_gather(const void* in, void* out, std::size_t count, DataType type) {
   run({.count = count, .kind = CallKind::AllGather, .type = type},
-      [&] { return ncclAllGather(in, out, count, nccl_type(type), comm_, stream_); });
+      [&] { return ncclAllGather(in, out, count, nccl_type(type), comm_.get(), stream_.get()); });
 }
 
 void NcclCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count,
                                          DataType type, ReduceOp op) {
   run({.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op}, [&] {
-    return ncclReduceScatter(in, out, count, nccl_type(type), nccl_op(op), comm_, stream_);
+    return ncclReduceScatter(in, out, count, nccl_type(type), nccl_op(op), comm_.get(),
+                             stream_.get());
   });
 }
 
 void NcclCommunicator::do_send(const void* data, std::size_t count, DataType type, int to) {
-  run_message({.count = count, .kind = CallKind::Send, .type = type, .root = to},
-              [&] { return ncclSend(data, count, nccl_type(type), to, comm_, stream_); });
+  run_message({.count = count, .kind = CallKind::Send, .type = type, .root = to}, [&] {
+    return ncclSend(data, count, nccl_type(type), to, comm_.get(), stream_.get());
+  });
 }
 
 void NcclCommunicator::do_recv(void* data, std::size_t count, DataType type, int from) {
-  run_message({.count = count, .kind = CallKind::Recv, .type = type, .root = from},
-              [&] { return ncclRecv(data, count, nccl_type(type), from, comm_, stream_); });
+  run_message({.count = count, .kind = CallKind::Recv, .type = type, .root = from}, [&] {
+    return ncclRecv(data, count, nccl_type(type), from, comm_.get(), stream_.get());
+  });
 }
 
 void NcclCommunicator::do_all_to_all(const void* in, void* out, std::size_t count, DataType type) {
@@ -308,8 +289,9 @@ void NcclCommunicator::do_all_to_all(const void* in, void* out, std::size_t coun
     auto state = ncclGroupStart();
     for (int r = 0; r < size(); ++r) {
       const auto part = static_cast<std::size_t>(r) * bytes;
-      for (auto each : {ncclSend(from + part, count, nccl_type(type), r, comm_, stream_),
-                        ncclRecv(to + part, count, nccl_type(type), r, comm_, stream_)}) {
+      for (auto each :
+           {ncclSend(from + part, count, nccl_type(type), r, comm_.get(), stream_.get()),
+            ncclRecv(to + part, count, nccl_type(type), r, comm_.get(), stream_.get())}) {
         if (state == ncclSuccess && each != ncclInProgress) state = each;
       }
     }
@@ -322,23 +304,20 @@ std::unique_ptr<Communicator> NcclCommunicator::do_split(int color, int key) {
   auto options = options_;
   options.name = fmt::format("{}/split{}/{}", options_.name, splits_, color);
   std::unique_ptr<GangContext> gang;
-  ncclComm_t part = nullptr;
-  try {
-    run({.kind = CallKind::Split}, [&] {
-      gang = split_gang(patience_, fmt::format("collective/{}/split{}", options_.name, splits_++),
-                        color, key);
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 0;
-      wait_enqueued(ncclCommSplit(comm_, gang ? color : NCCL_SPLIT_NOCOLOR, key, &part, &config));
-      if (gang) wait_for(part, ncclSuccess);
-      return ncclSuccess;
-    });
-  } catch (...) {
-    if (part != nullptr) ncclCommAbort(part);
-    throw;
-  }
+  NcclHandle part;
+  run({.kind = CallKind::Split}, [&] {
+    gang = split_gang(patience_, fmt::format("collective/{}/split{}", options_.name, splits_++),
+                      color, key);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    wait_enqueued(ncclCommSplit(comm_.get(), gang ? color : NCCL_SPLIT_NOCOLOR, key, part.address(),
+                                &config));
+    if (gang) wait_for(part.get(), ncclSuccess);
+    return ncclSuccess;
+  });
   if (!gang) return nullptr;
-  return std::make_unique<NcclCommunicator>(std::move(gang), std::move(options), device_, part);
+  return std::make_unique<NcclCommunicator>(std::move(gang), std::move(options), device_,
+                                            std::move(part));
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(GangContext& gang, NcclOptions options) {

@@ -13,6 +13,7 @@
 #include <troupe/train/communicator.hpp>
 
 #include "collective/call.hpp"
+#include "collective/nccl/handles.hpp"
 
 namespace troupe::train {
 
@@ -25,9 +26,9 @@ namespace troupe::train {
 class NcclCommunicator final : public Communicator {
  public:
   NcclCommunicator(GangContext& gang, NcclOptions options);
-  /// One that was split off; `comm` is its own from here on.
+  /// One that was split off.
   NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options, int device,
-                   ncclComm_t comm);
+                   NcclHandle comm);
   ~NcclCommunicator() override;
 
   int rank() const override { return gang_.rank(); }
@@ -60,11 +61,10 @@ class NcclCommunicator final : public Communicator {
   void run_message(Announcement what, Enqueue enqueue);
   template <class Enqueue>
   void attempt(const Announcement& what, Enqueue enqueue);
-  void wait_enqueued(ncclResult_t result) { wait_for(comm_, result); }
+  void wait_enqueued(ncclResult_t result) { wait_for(comm_.get(), result); }
   void wait_for(const ncclComm_t& comm, ncclResult_t result);
   void wait_complete();
   void check_leaving();
-  void give_up();
   /// As HostCommunicator::leave.
   void leave(Failure why);
   void end_with(std::string reason);
@@ -75,11 +75,11 @@ class NcclCommunicator final : public Communicator {
   const NcclOptions options_;
   Patience patience_;
   int device_ = 0;
-  ncclComm_t comm_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t inputs_ready_ = nullptr;
-  cudaEvent_t complete_ = nullptr;
-  std::int32_t* token_ = nullptr;  // on the device, for barrier()
+  Stream stream_;
+  Event inputs_ready_;
+  Event complete_;
+  DeviceMemory<std::int32_t> token_;  // for barrier()
+  NcclHandle comm_;                   // after these, since NCCL's work on them ends with it
   std::uint64_t calls_ = 1;
   std::map<int, std::uint64_t> messages_;  // by the other rank
   int splits_ = 0;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include <poll.h>
@@ -74,7 +75,12 @@ LocalGroup::LocalGroup(Patience& patience, const std::string& name, std::size_t 
   memory_ = std::make_unique<SharedMemory>(patience,
                                            fmt::format("{}/group/node{}", name, gang.node_rank()),
                                            bytes, world_ranks_.front());
-  meet();
+  try {
+    meet();
+  } catch (...) {
+    leave(text_of(std::current_exception()));  // those that come yet find this rank's slot
+    throw;
+  }
 }
 
 LocalGroup::~LocalGroup() {

@@ -118,12 +118,8 @@ void SharedMemory::close_descriptor() {
 
 void SharedMemory::create(GangContext& gang, const std::string& key) {
   const auto what = fmt::format("no {} bytes of shared memory for the ranks of this node", bytes_);
-  const Offer offer{
-      .pid = ::getpid(),
-      .descriptor = ::memfd_create("troupe-collective", MFD_CLOEXEC | MFD_ALLOW_SEALING),
-      .bytes = bytes_,
-      .nonce = make_nonce()};
-  fd_ = offer.descriptor;
+  const auto nonce = make_nonce();
+  fd_ = ::memfd_create("troupe-collective", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd_ < 0) fail(what, errno, "Raise the limit of open files, or use fewer ranks");
   // fallocate: a machine without the memory says so here, not by SIGBUS at the first use.
   const auto whole = static_cast<off_t>(kNoncePage + bytes_);
@@ -132,8 +128,9 @@ void SharedMemory::create(GangContext& gang, const std::string& key) {
     fail(what, errno, "Use fewer ranks on the node, or smaller chunks or buckets");
   }
   map();
-  std::memcpy(file_, offer.nonce.data(), offer.nonce.size());
-  gang.rendezvous().set(key, to_text(offer));
+  std::memcpy(file_, nonce.data(), nonce.size());
+  gang.rendezvous().set(
+      key, to_text({.pid = ::getpid(), .descriptor = fd_, .bytes = bytes_, .nonce = nonce}));
 }
 
 void SharedMemory::open(Patience& patience, const std::string& key, int maker) {

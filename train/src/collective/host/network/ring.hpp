@@ -33,7 +33,7 @@ class Ring {
   void check_announcement(const Announcement& what);
 
   /// In place over the nodes' data. Average divides by `ranks`, the number of summands behind all
-  /// the data.
+  /// the data; where a partial sum is too large for `type`, the average is not finite.
   void all_reduce(std::byte* data, std::size_t count, DataType type, ReduceOp op, int ranks);
   /// From node `root` around the ring, in place.
   void broadcast(std::span<std::byte> data, int root);

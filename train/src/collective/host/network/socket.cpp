@@ -46,9 +46,10 @@ AddressList look_up(const std::string& host, int port, int flags) {
 std::vector<std::string> own_addresses() {
   std::vector<std::string> far;
   std::vector<std::string> loopback;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return {"127.0.0.1"};
-  for (auto* at = list; at != nullptr; at = at->ifa_next) {
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) return {"127.0.0.1"};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(found, ::freeifaddrs);
+  for (auto* at = list.get(); at != nullptr; at = at->ifa_next) {
     if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET ||
         (at->ifa_flags & IFF_UP) == 0)
       continue;
@@ -57,7 +58,6 @@ std::vector<std::string> own_addresses() {
                 sizeof text);
     ((at->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : far).emplace_back(text);
   }
-  ::freeifaddrs(list);
   far.insert(far.end(), loopback.begin(), loopback.end());
   return far;
 }
