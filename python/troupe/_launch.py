@@ -159,10 +159,11 @@ def _wait(process) -> None:
         ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    while not ended.is_set():
+    while True:
         try:
             # The kernel may give a signal to any thread. Python handles it on this one, which is not woken by that.
-            ended.wait(_LOOK_FOR_SIGNALS)
+            if ended.wait(_LOOK_FOR_SIGNALS):
+                break
         except KeyboardInterrupt as error:
             interrupted = error
             process.send_signal(signal.SIGINT)

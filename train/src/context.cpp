@@ -99,14 +99,9 @@ void Context::Impl::leave() {
 Context::Context(Member& member) : Context(member, options_from(member.settings())) {}
 
 Context::Context(Member& member, ContextOptions options)
-    : impl_(new Impl{member,
-                     std::move(options),
-                     device_of_rank(member.gang().local_rank()),
-                     std::uncaught_exceptions(),
-                     {},
-                     {},
-                     {},
-                     {}}) {
+    : impl_(new Impl{
+          member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}}) {
+  impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
@@ -157,21 +152,21 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   auto& models = impl_->models;
   const auto known = std::find_if(models.begin(), models.end(),
                                   [&](auto& each) { return each.module.lock() == module; });
-  if (known != models.end()) {
-    *known = {.module = module};  // what was known of it goes first, with its hooks
-    module->to(device());
-    return average_gradients(*known, *module);
-  }
-  PreparedModel prepared{.module = module};
   const auto& from = impl_->member.restore_from();
   module->to(device());
-  if (rank() == 0 && !from.empty())
+  if (known == models.end() && rank() == 0 && !from.empty())
     load_module(*module, fs::path(from) / fmt::format("model{}.pt", models.size()), device());
+  PreparedModel prepared{.module = module};
   average_gradients(prepared, *module);
-  models.push_back(std::move(prepared));
+  // Where that throws, what there was of it stays, and says in backward what has changed.
+  if (known != models.end())
+    *known = std::move(prepared);
+  else
+    models.push_back(std::move(prepared));
 }
 
 void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
+  if (impl_->queue) impl_->queue->refuse_while_open();
   ModelLayout model{parameters_of(module, false), buffers_of(module), parameters_of(module, true)};
   auto& comm = communicator();
   const auto& options = impl_->options.data_parallel;

@@ -204,3 +204,27 @@ TEST_CASE("a model is not prepared inside of a backward", "[train][changed_model
           expect_averaged(ctx, other);
         })) == "");
 }
+
+TEST_CASE("a model whose second prepare is refused is not trained without averages",
+          "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          Net net(kWidths);
+          net->layers[0]->weight.set_requires_grad(false);
+          ctx.prepare(net);
+          net->layers[0]->weight.set_requires_grad(gang.rank() == 1);
+          std::string error;
+          try {
+            ctx.prepare(net);
+          } catch (const std::invalid_argument& refused) {
+            error = refused.what();
+          }
+          expect(error.find("layer0.weight") != std::string::npos, "a refusal: " + error);
+          net->layers[0]->weight.set_requires_grad(true);
+          expect_error(loss_of(net, ctx.rank()), "is trained now, and was frozen");
+          net->zero_grad();
+          ctx.prepare(net);
+          expect_averaged(ctx, net);
+        })) == "");
+}

@@ -9,7 +9,8 @@
 
 namespace troupe::train {
 
-ParameterWatch::ParameterWatch(std::vector<NamedTensor> parameters) {
+// Delegates, so that the destructor runs where a hook is refused half-way.
+ParameterWatch::ParameterWatch(std::vector<NamedTensor> parameters) : ParameterWatch() {
   for (auto& parameter : parameters) {
     // No other type can want a gradient, now or later.
     if (parameter.tensor.is_floating_point() || parameter.tensor.is_complex())
@@ -18,21 +19,27 @@ ParameterWatch::ParameterWatch(std::vector<NamedTensor> parameters) {
 }
 
 ParameterWatch::~ParameterWatch() {
-  for (const auto& watched : watched_) watched->variable.remove_hook(watched->hook);
+  for (const auto& watched : watched_) {
+    if (watched->hook) watched->variable.remove_hook(*watched->hook);
+  }
 }
 
 void ParameterWatch::watch(NamedTensor parameter) {
-  auto watched = std::make_unique<Watched>(
-      Watched{std::move(parameter.name), std::move(parameter.tensor), {}});
-  auto& variable = watched->variable;
-  const bool frozen = !variable.requires_grad();
-  if (!frozen) watched->accumulator = torch::autograd::impl::grad_accumulator(variable);
+  auto one = std::make_unique<Watched>();
+  one->name = std::move(parameter.name);
+  one->variable = std::move(parameter.tensor);
+  watched_.push_back(std::move(one));
+  auto& watched = *watched_.back();
+  auto& variable = watched.variable;
+  if (variable.requires_grad()) {
+    watched.accumulator = torch::autograd::impl::grad_accumulator(variable);
+    watched.hook = variable.register_hook([this, &watched](const at::Tensor&) { check(watched); });
+    return;
+  }
   // Only what wants a gradient takes a hook, and keeps it when it is frozen.
-  if (frozen) variable.requires_grad_(true);
-  watched->hook =
-      variable.register_hook([this, at = watched.get()](const at::Tensor&) { check(*at); });
-  if (frozen) variable.requires_grad_(false);
-  watched_.push_back(std::move(watched));
+  variable.requires_grad_(true);
+  watched.hook = variable.register_hook([this, &watched](const at::Tensor&) { check(watched); });
+  variable.requires_grad_(false);
 }
 
 void ParameterWatch::check(const Watched& watched) const {

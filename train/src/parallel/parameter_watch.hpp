@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,12 @@ class ParameterWatch {
   ParameterWatch& operator=(const ParameterWatch&) = delete;
 
  private:
+  ParameterWatch() = default;
   struct Watched {
     std::string name;
     at::Tensor variable;
     std::shared_ptr<torch::autograd::Node> accumulator;  // nullptr: it was frozen
-    unsigned hook = 0;
+    std::optional<unsigned> hook = {};
   };
   void watch(NamedTensor parameter);
   void check(const Watched& watched) const;

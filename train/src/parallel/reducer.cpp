@@ -256,7 +256,6 @@ void Reducer::finish(Communicator& control) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
     if (used[i] != 0) parameter.variable.mutable_grad() = parameter.part;
-    parameter.used = false;
   }
   trace(Event::BackwardEnded, buckets_.size());
 }
@@ -273,6 +272,7 @@ void Reducer::reset() {
   in_backward_ = false;
   unused_.clear();
   kept_.clear();
+  for (auto& parameter : parameters_) parameter.used = false;
 }
 
 void Reducer::reduce(std::size_t bucket) {

@@ -32,13 +32,22 @@ ReductionQueue::~ReductionQueue() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::size_t ReductionQueue::add(Reducible& model) {
-  const Lock lock(mutex_);
+void ReductionQueue::check_closed() const {
   if (open_)
     throw std::logic_error(
         "a model is prepared while a backward runs: prepare all models before the first one");
+}
+
+std::size_t ReductionQueue::add(Reducible& model) {
+  const Lock lock(mutex_);
+  check_closed();
   models_.push_back({.reducible = &model});
   return models_.size() - 1;
+}
+
+void ReductionQueue::refuse_while_open() {
+  const Lock lock(mutex_);
+  check_closed();
 }
 
 void ReductionQueue::remove(std::size_t model) {

@@ -84,6 +84,8 @@ class ReductionQueue {
   /// -> the model's ordinal, which all ranks give it: they add alike. The model lives as long as
   /// backwards run. Throws std::logic_error while one does.
   std::size_t add(Reducible& model);
+  /// Throws std::logic_error while a backward runs.
+  void refuse_while_open();
   /// The model is no more. All ranks remove alike, while no backward runs.
   void remove(std::size_t model);
 
@@ -113,6 +115,7 @@ class ReductionQueue {
     std::size_t bucket;
   };
 
+  void check_closed() const;
   bool begin_if_it_owes(std::size_t model);
   void run_thread();
   void run_until_ended(Lock& lock);

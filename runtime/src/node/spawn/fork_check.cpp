@@ -31,13 +31,15 @@ bool has_initialized_cuda() {
   if (path == nullptr) return false;
   auto* library = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
-  constexpr int kNotInitialized = 3;  // CUDA_ERROR_NOT_INITIALIZED, from any call before cuInit
+  // CUDA_ERROR_NOT_INITIALIZED, from any call before cuInit, and CUDA_ERROR_STUB_LIBRARY, from a
+  // library that is there for linkers.
+  constexpr int kNotInitialized = 3, kStub = 34;
   using GetCurrent = int (*)(void** context);
   const auto get_current = reinterpret_cast<GetCurrent>(::dlsym(library, "cuCtxGetCurrent"));
   void* context = nullptr;
-  const bool has = get_current != nullptr && get_current(&context) != kNotInitialized;
+  const int state = get_current != nullptr ? get_current(&context) : kNotInitialized;
   ::dlclose(library);
-  return has;
+  return state != kNotInitialized && state != kStub;
 }
 
 std::string why_not_to_fork() {

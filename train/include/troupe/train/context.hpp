@@ -85,11 +85,11 @@ class Context {
   /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
   /// frozen parameters, buffers, or the buckets of gradients. Several models may take part in one
   /// backward, the same ones on every rank: prepare all of them before the first backward. A model
-  /// that was changed (parameters unfrozen, another type) is prepared again, which keeps its place in
-  /// checkpoints and loads nothing; until then backward() throws std::logic_error, naming the first
-  /// parameter whose gradient would not be averaged. A gradient that is undefined counts as zero.
-  /// Buffers
-  /// (running means) are not synchronized afterwards: each rank's follow its own batches.
+  /// that was changed (parameters unfrozen, another type) is prepared again after zero_grad(); it
+  /// keeps its place in checkpoints, and nothing is loaded. Until then backward() throws
+  /// std::logic_error, naming the first parameter whose gradient would not be averaged. A gradient
+  /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards: each
+  /// rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
