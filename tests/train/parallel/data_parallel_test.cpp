@@ -13,7 +13,7 @@
 #include "parallel/reducer.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
-#include "support/net.hpp"
+#include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
 using namespace troupe;
@@ -22,22 +22,6 @@ using namespace troupe::testing;
 using Catch::Contains;
 
 namespace {
-
-const std::vector<std::int64_t> kWidths{6, 40, 30, 4};
-constexpr std::int64_t kRows = 24;  // divisible by every number of ranks here
-
-ContextOptions small_buckets(bool find_unused = false) {
-  ContextOptions options;
-  options.data_parallel = {
-      .first_bucket_bytes = 1000, .bucket_bytes = 4000, .find_unused_parameters = find_unused};
-  return options;
-}
-
-torch::Tensor loss_of(Net& net, int rank, int ranks, std::uint64_t step = 0) {
-  const auto x = part(rows(kRows, kWidths.front(), 10 + step), rank, ranks);
-  const auto y = part(rows(kRows, kWidths.back(), 20 + step), rank, ranks);
-  return torch::nn::functional::mse_loss(net->forward(x), y);
-}
 
 void expect_same(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
   const auto error =

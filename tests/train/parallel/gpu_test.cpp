@@ -16,9 +16,9 @@
 #include "guard.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
-#include "support/net.hpp"
 #include "support/one_gpu.hpp"
 #include "support/scratch.hpp"
+#include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
 using namespace troupe;
@@ -28,27 +28,10 @@ using Catch::Contains;
 
 namespace {
 
-const std::vector<std::int64_t> kWidths{6, 40, 30, 4};
-constexpr std::int64_t kRows = 24;
-
-bool skipped() {
-  if (sees_gpu()) return false;
-  WARN("skipped: no CUDA device is visible to this process");
-  return true;
-}
-
 ForkedGang gang_of(int ranks) {
   auto gang = ForkedGang::on_one_node(ranks);
   gang.limit = std::chrono::seconds(200);
   return gang;
-}
-
-ContextOptions small_buckets(bool find_unused = false) {
-  ContextOptions options;
-  options.timeout = test::kGuard;
-  options.data_parallel = {
-      .first_bucket_bytes = 1000, .bucket_bytes = 4000, .find_unused_parameters = find_unused};
-  return options;
 }
 
 /// A rank's context on the one GPU.
@@ -62,14 +45,6 @@ struct Rank {
   TestMember member;
   Context ctx;
 };
-
-/// The loss over a rank's part of the rows, on the device that the net is on.
-torch::Tensor loss_of(Net& net, int rank, int ranks, std::uint64_t step = 0) {
-  const auto device = net->parameters().front().device();
-  const auto x = part(rows(kRows, kWidths.front(), 10 + step), rank, ranks).to(device);
-  const auto y = part(rows(kRows, kWidths.back(), 20 + step), rank, ranks).to(device);
-  return torch::nn::functional::mse_loss(net->forward(x), y);
-}
 
 /// One process's net on the GPU.
 Net reference_on(c10::Device device) {
@@ -98,7 +73,7 @@ void expect_same_everywhere(Context& ctx, Net& net) {
 
 TEST_CASE("on a GPU twenty steps give the weights of one process, the same on all ranks",
           "[train][data_parallel][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   const int ranks = GENERATE(1, 2, 3);
   CHECK(failures(gang_of(ranks).run([](GangContext& gang) {
           Rank rank(gang);
@@ -126,7 +101,7 @@ TEST_CASE("on a GPU twenty steps give the weights of one process, the same on al
 
 TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the backward after it",
           "[train][data_parallel][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   CHECK(failures(gang_of(2).run([](GangContext& gang) {
           Rank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
@@ -148,7 +123,7 @@ TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the back
 TEST_CASE(
     "on a GPU a rank's unused parameters count as zero where that is asked for, else are named",
     "[train][data_parallel][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   const bool find_unused = GENERATE(true, false);
   const auto outcomes = gang_of(2).run([find_unused](GangContext& gang) {
     Rank rank(gang, find_unused);
@@ -173,7 +148,7 @@ TEST_CASE(
 TEST_CASE(
     "on a GPU a step that an exception leaves on one rank fails on all, and the next one works",
     "[train][data_parallel][failure][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   CHECK(failures(gang_of(2).run([](GangContext& gang) {
           Rank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
@@ -202,7 +177,7 @@ TEST_CASE(
 
 TEST_CASE("a rank killed in its step on a GPU ends the others' backward",
           "[train][data_parallel][failure][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   const auto outcomes = gang_of(2).run([](GangContext& gang) {
     Rank rank(gang);
     auto net = rank.ctx.prepare(Net(kWidths));
@@ -218,7 +193,7 @@ TEST_CASE("a rank killed in its step on a GPU ends the others' backward",
 
 TEST_CASE("a checkpoint written from a GPU continues with another number of ranks",
           "[train][checkpoint][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   const Scratch folder;
   auto steps = [](GangContext& gang, const std::string& storage, const std::string& from,
                   std::uint64_t first, std::uint64_t last) {

@@ -1,5 +1,6 @@
 #include "support/one_gpu.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -18,6 +19,12 @@ bool sees_gpu() {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool skipped_without_gpu() {
+  if (sees_gpu()) return false;
+  std::puts("skipped: no CUDA device is visible to this process");
+  return true;
 }
 
 void share_one_gpu(int rank) {

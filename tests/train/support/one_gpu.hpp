@@ -6,6 +6,9 @@ namespace troupe::testing {
 /// not fork ranks that use it.
 bool sees_gpu();
 
+/// Says so, and that the test is skipped, where this process sees none.
+bool skipped_without_gpu();
+
 /// In a rank, before it makes an NCCL communicator, so that several of them have one GPU: NCCL
 /// refuses two ranks of one host on one GPU. Told that they are on different hosts, it connects
 /// them by sockets.

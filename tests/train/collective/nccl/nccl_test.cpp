@@ -28,12 +28,6 @@ using troupe::test::kGuard;
 
 namespace {
 
-bool skipped() {
-  if (sees_gpu()) return false;
-  WARN("skipped: no CUDA device is visible to this process");
-  return true;
-}
-
 NcclOptions on_one_gpu(const GangContext& gang, std::string name = "nccl") {
   share_one_gpu(gang.rank());
   return {.name = std::move(name), .timeout = kGuard, .device = 0};
@@ -166,7 +160,7 @@ void check_as_host(Communicator& nccl, Communicator& host, DataType type, const 
 
 TEST_CASE("every collective of NCCL gives what the host communicator gives, for every type",
           "[train][collective][nccl][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(200);
   CHECK(failures(gang.run([](GangContext& context) {
@@ -212,7 +206,7 @@ TEST_CASE("every collective of NCCL gives what the host communicator gives, for 
 }
 
 TEST_CASE("NCCL sends messages and deals out parts", "[train][collective][nccl][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
@@ -226,7 +220,7 @@ TEST_CASE("NCCL sends messages and deals out parts", "[train][collective][nccl][
 }
 
 TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   CHECK(failures(gang.run([](GangContext& context) {
@@ -254,7 +248,7 @@ TEST_CASE("without a GPU the NCCL communicator says that there is none",
 }
 
 TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective][nccl][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   const int ranks = GENERATE(1, 2);
   auto gang = ForkedGang::on_one_node(ranks);
   gang.limit = std::chrono::seconds(100);
@@ -266,7 +260,7 @@ TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective]
 }
 
 TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collective][nccl][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   const auto outcomes = gang.run([](GangContext& context) {
@@ -282,7 +276,7 @@ TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collectiv
 TEST_CASE(
     "an NCCL call that hangs is said once, with the rank that is missing, and that it goes on",
     "[train][collective][nccl][hang][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   const RankLogs logs(2);
@@ -311,7 +305,7 @@ TEST_CASE(
 
 TEST_CASE("an NCCL call names the missing rank at its deadline, and its process can go on",
           "[train][collective][nccl][hang][gpu]") {
-  if (skipped()) return;
+  if (skipped_without_gpu()) return;
   auto gang = ForkedGang::on_one_node(2);
   gang.limit = std::chrono::seconds(100);
   const RankLogs logs(2);
