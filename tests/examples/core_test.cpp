@@ -5,6 +5,14 @@
 
 using namespace troupe::test;
 
+TEST_CASE("the README's first program prints the same privately and on a cluster",
+          "[examples][core]") {
+  const Example program{.name = "first_steps"};
+  const auto printed = run_privately(program);
+  CHECK(printed == "832050\n");
+  CHECK(run_on_cluster(program) == printed);
+}
+
 TEST_CASE("guest_book prints what it says, privately and on a cluster", "[examples][core]") {
   check_example({.name = "core/guest_book"});
 }
