@@ -5,9 +5,11 @@ usage: compilers_test.py g++ | clang++ | nvcc --root TREE --build BUILD --scratc
 
 All versions that are there are tried, g++ from 12 and clang++ from 16 on, but for the one that BUILD itself uses, which compiles
 the same. With each, examples/cmake_project and a search whose space has strings for keys are built with the libraries of BUILD, and
-run. nvcc goes as far as the host's pass. A compiler that is not there is skipped.
+run. nvcc goes as far as the host's pass. A compiler that is not there is skipped. What a compiler took before is known by its text
+(tests/lint/checks/inputs.py), and is not compiled again.
 """
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -17,7 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lint"))
+from checks.clean import CleanResults, user_folder  # noqa: E402
 from checks.commands import compile_commands, public_flags  # noqa: E402
+from checks.inputs import Inputs  # noqa: E402
 from checks.tree import git_tree  # noqa: E402
 
 OLDEST = {"g++": 12, "clang++": 16}
@@ -66,7 +70,8 @@ class Programs:
 
     def __init__(self, root, build):
         self.root, self.build = root, build
-        commands = [command for command in compile_commands(build) if root / "examples" in command.source.parents]
+        self._all_commands = compile_commands(build)
+        commands = [command for command in self._all_commands if root / "examples" in command.source.parents]
         self.compiler = commands[0].words[0]
         self.examples = list(dict.fromkeys(command.source for command in commands))
         # What any of them needs, for LibTorch's headers are parsed once for all.
@@ -82,6 +87,21 @@ class Programs:
         folders = {Path(word) for word in self.flags}
         return [Path(*path.parts[2:]).as_posix() for path in git_tree(self.root).public_headers()
                 if self.root / path.parts[0] / path.parts[1] in folders]
+
+    def once(self, compiler, flags, is_with_examples, compile_all):
+        """Calls `compile_all` unless the compiler is known to take the same text with the same flags."""
+        inputs = Inputs(git_tree(self.root), self.build, self._all_commands, __file__, [compiler])
+        names = self.headers()
+        if is_with_examples:
+            names += [source.relative_to(self.root).as_posix() for source in self.examples]
+        key = hashlib.sha256("".join(inputs.key(name, [compiler, *flags]) for name in names).encode()).hexdigest()
+        taken = CleanResults("compilers", user_folder())
+        if not taken.unknown([compiler], lambda _: key):
+            print(f"{compiler} is known to take this text")
+            return
+        compile_all()
+        if all(inputs.is_unchanged(name) for name in names):
+            taken.remember(key)
 
 
 def write_headers(programs, scratch):
@@ -144,7 +164,7 @@ def check_host_compiler(name, programs, scratch):
         return f"skipped: there is no {name} of version {OLDEST[name]} or later besides the one that the build uses"
     for compiler in compilers:
         print(f"with {compiler}", flush=True)
-        compiles_examples(compiler, programs.flags, programs, scratch)
+        programs.once(compiler, programs.flags, True, lambda: compiles_examples(compiler, programs.flags, programs, scratch))
         builds_programs(compiler, programs, scratch)
     return None
 
@@ -172,8 +192,8 @@ def check_nvcc(programs, scratch):
     source = scratch / "every_header.cu"
     source.write_text(f'#include "{write_headers(programs, scratch)}"\n__global__ void nothing() {{}}\n', encoding="utf-8")
     # The host's compiler need not make code of it.
-    run(compiler, "-x", "cu", "-c", "-ccbin", shutil.which("g++"), *nvcc_flags(programs.flags), "-Xcompiler", "-fsyntax-only",
-        source, "-o", scratch / "every_header.o")
+    flags = ["-x", "cu", "-c", "-ccbin", shutil.which("g++"), *nvcc_flags(programs.flags), "-Xcompiler", "-fsyntax-only"]
+    programs.once(compiler, flags, False, lambda: run(compiler, *flags, source, "-o", scratch / "every_header.o"))
     return None
 
 

@@ -49,7 +49,7 @@ class Inputs:
     def __init__(self, tree, build, commands, check, tools, context=()):
         """`check`: the file of the check. `tools`: the programs that it runs. `context`: what else all of its results depend on."""
         self._places = ((str(build), "<build>"), (str(tree.root), "<root>"))
-        own = [(_CHECKS / name).read_text(encoding="utf-8") for name in (Path(check).name, *_OF_ALL_CHECKS)]
+        own = [path.read_text(encoding="utf-8") for path in (Path(check), *(_CHECKS / name for name in _OF_ALL_CHECKS))]
         self._context = [own, [version_line(tool) for tool in tools], installed_packages(),
                          [os.environ.get(name) for name in _SEARCHED_BY_COMPILERS], list(context)]
         self._files = {}  # last part of the path -> [(path as it is in keys, where the file is)]
