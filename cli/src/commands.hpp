@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -25,6 +26,8 @@ int run_head(const HeadArguments& arguments);
 struct WorkerArguments {
   std::string head;
   std::string token_file;
+  double head_silence =
+      std::chrono::duration<double>(node::NodeOptions{}.head_silence).count();  // seconds
   NodeArguments node;
 };
 int run_worker(const WorkerArguments& arguments);

@@ -19,6 +19,8 @@ int run_worker(const WorkerArguments& arguments) {
   boost::asio::io_context loop{1};
   const auto head = find_head(arguments.head);
   auto options = node_options(arguments.node, head.at, find_token(head, arguments.token_file));
+  options.head_silence = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double>(arguments.head_silence));
   options.guardian = guardian.release();
   options.head_advice = head.advice();
   note_missing_gpus(arguments.node);

@@ -87,15 +87,20 @@ int kept() {
 
 int one() { return 1; }
 
+/// Prints this, and goes on at SIGUSR1.
+void wait_for_signal(const std::string& said) {
+  static volatile std::sig_atomic_t goes_on = 0;
+  std::signal(SIGUSR1, [](int) { goes_on = 1; });
+  std::cout << said << std::endl;
+  while (goes_on == 0) usleep(10'000);
+}
+
 /// Reads and writes large values while the node beside it stands still.
 int stores() {
   const auto far = troupe::with({.labels = {{"troupe.node", "1"}}}).spawn<Far>();
   far.call<&Far::pid>().get();
   const auto here = troupe::put(std::string(1'000'000, 'x'));
-  static volatile std::sig_atomic_t goes_on = 0;
-  std::signal(SIGUSR1, [](int) { goes_on = 1; });
-  std::cout << "far " << far.call<&Far::pid>().get() << " attached" << std::endl;
-  while (goes_on == 0) usleep(10'000);
+  wait_for_signal("far " + std::to_string(far.call<&Far::pid>().get()) + " attached");
   try {
     troupe::put(std::string(1'000'000, 'y'));
   } catch (const troupe::Error& error) {
@@ -114,6 +119,19 @@ int stops() {
   return 0;
 }
 
+/// Calls and starts things before and after the head has stood still.
+int outlasts() {
+  const auto far = troupe::spawn<Far>();
+  const auto pid = far.call<&Far::pid>().get();
+  wait_for_signal("works");
+  std::cout << (far.call<&Far::pid>().get() == pid ? "the same process" : "another process")
+            << std::endl;
+  const auto other = troupe::spawn<Far>();
+  std::cout << "still works " << troupe::task<one>().get() << ' '
+            << (other.call<&Far::pid>().get() != pid) << std::endl;
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -125,6 +143,7 @@ int main(int argc, char** argv) {
     if (what == "kept") return kept();
     if (what == "stores") return stores();
     if (what == "stops") return stops();
+    if (what == "outlasts") return outlasts();
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;
   } catch (const std::exception& error) {

@@ -132,12 +132,38 @@ TEST_CASE("a driver that stands still, as in a debugger, keeps its job", "[cli][
   CHECK(WEXITSTATUS(*status) == 0);
 }
 
-TEST_CASE("a head that stands still is noticed by a driver, which says so", "[cli][liveness]") {
+TEST_CASE("a head that stands still costs nothing, and its nodes and drivers say that it does",
+          "[cli][liveness]") {
   TestCluster cluster(1);
-  auto driver = cluster.driver("hold");
-  driver.wait_for_output("holding");
+  auto driver = liveness_driver(cluster, "outlasts");
+  driver.wait_for_output("works");
+  const auto silent = "the head at " + cluster.address() + " has said nothing for 10 s";
+  {
+    const Stopped head({cluster.head().pid()});
+    driver.wait_for_output(silent);
+    cluster.worker(0).wait_for_output(silent);
+  }
+  driver.wait_for_output("the head at " + cluster.address() + " goes on");
+  cluster.worker(0).wait_for_output("the head at " + cluster.address() + " goes on");
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("the same process");
+  driver.wait_for_output("still works 1 1");
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+}
+
+TEST_CASE("a node ends with its processes where the head stands still for longer than it may",
+          "[cli][liveness]") {
+  TestCluster cluster(0);
+  Child worker({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--head-silence", "2"},
+               cluster.environment());
+  worker.wait_for_output("node 1 of the cluster");
   const Stopped head({cluster.head().pid()});
-  driver.wait_for_output("failed: the cluster is gone: the head at " + cluster.address());
+  worker.wait_for_output("the head at " + cluster.address() + " is silent for more than 2 s");
+  const auto status = worker.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 1);
 }
 
 TEST_CASE("a value that a task has put is there as long as somebody has its ref",

@@ -51,8 +51,10 @@ struct NodeOptions {
   /// Of shipped programs; the least recently used go first.
   std::uint64_t cache_bytes = std::uint64_t{8} << 30;
   std::chrono::milliseconds heartbeat{1000};
-  /// No echo of a heartbeat for so long: the head is gone.
-  std::chrono::milliseconds head_silence{10000};
+  /// A head that echoes no heartbeat is waited for so long, as it may stand still and go on; then
+  /// the node ends its processes and itself. That the head has ended, or that its host is gone, is
+  /// noticed sooner, by the connection.
+  std::chrono::milliseconds head_silence{60'000};
   /// From the start of a program to its troupe::init.
   std::chrono::milliseconds program_start{60000};
   /// From SIGTERM to SIGKILL, when the whole node stops.

@@ -49,7 +49,7 @@ void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepte
   write_join(join, options_, name_, host_, gpus_);
   runtime::write_address(join.initStore(), store_->address());
   head_->send(message);
-  last_echo_ = Clock::now();
+  head_silence_.heard(Clock::now());
   beat();
 }
 
@@ -87,7 +87,8 @@ void Node::Impl::flush_output(JobId job) {
 
 void Node::Impl::on_message(wire::Message::Reader message) {
   if (message.isHeartbeat()) {
-    last_echo_ = Clock::now();
+    if (head_silence_.heard(Clock::now()) == transport::PeerSilence::Change::SpeaksAgain)
+      log::info(fmt::format("{} goes on", head_name()));
     return;
   }
   if (is_stopping()) return;
@@ -195,11 +196,20 @@ std::string Node::Impl::about_standstill() const {
 void Node::Impl::beat() {
   const auto now = Clock::now();
   const auto stood = stall_detector_.came(now);
-  last_echo_ += stood;
   if (stood > kWorthSaying) tell_standstill(stood);
-  if (now - last_echo_ > options_.head_silence) {
+  const auto change = head_silence_.look(now, stood);
+  if (change == transport::PeerSilence::Change::FellSilent) {
+    log::warn(fmt::format(
+        "{} has said nothing for {} s: it stands still, stopped or starved, or is cut off. This "
+        "node keeps its processes for {} s of silence (--head-silence)",
+        head_name(), transport::kSilenceNotice.count(),
+        std::chrono::duration_cast<std::chrono::seconds>(options_.head_silence).count()));
+  }
+  if (change == transport::PeerSilence::Change::Gone) {
     return stop(
-        fmt::format("{} is silent for more than {} ms", head_name(), options_.head_silence.count()),
+        fmt::format("{} is silent for more than {} s, for which this node keeps its processes "
+                    "(--head-silence)",
+                    head_name(), std::chrono::duration<double>(options_.head_silence).count()),
         true);
   }
   transport::Outgoing message;

@@ -22,6 +22,7 @@
 #include "node/store_host.hpp"
 #include "node/workers.hpp"
 #include "os/unique_fd.hpp"
+#include "transport/peer_silence.hpp"
 #include "transport/stall_detector.hpp"
 
 namespace troupe::node {
@@ -105,7 +106,7 @@ struct Node::Impl {
   std::string host_;
   NodeId node_{};
   std::uint64_t beats_ = 0;
-  Clock::time_point last_echo_{};
+  transport::PeerSilence head_silence_{transport::kSilenceNotice, options_.head_silence};
   transport::StallDetector stall_detector_{2 * options_.heartbeat};
   struct {
     Clock::duration time{};

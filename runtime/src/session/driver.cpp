@@ -23,9 +23,11 @@ constexpr std::chrono::milliseconds kOutputPatience{1000};
 constexpr std::chrono::milliseconds kFlushPatience{5000};
 
 /// A program's own standard error is where its user looks.
+void say(const std::string& line) { std::fprintf(stderr, "troupe: %s\n", line.c_str()); }
+
 transport::Patience patience() {
   return {.again = [](const std::string& line) {
-    std::fprintf(stderr, "troupe: %s\n", line.c_str());
+    say(line);
     return true;
   }};
 }
@@ -35,9 +37,11 @@ transport::Patience patience() {
 Driver::Driver(const DriverOptions& options)
     : head_name_("the head at " + transport::name_of(options.head)),
       head_silence_(options.head_silence),
-      heartbeat_(loop_, options.heartbeat, options.head_silence,
+      heartbeat_(loop_, options.heartbeat, transport::kSilenceNotice, options.head_silence,
                  {.send = [this](std::uint64_t beat) { send_heartbeat(beat); },
-                  .silent = [this] { on_head_silent(); }}),
+                  .fell_silent = [this] { on_head_silent(); },
+                  .speaks_again = [this] { say(head_name_ + " goes on"); },
+                  .gone = [this] { on_head_gone(); }}),
       token_(options.token),
       is_private_(options.is_private),
       shows_output_(options.worker_output),
@@ -207,6 +211,14 @@ void Driver::send_heartbeat(std::uint64_t beat) {
 }
 
 void Driver::on_head_silent() {
+  say(fmt::format(
+      "{} has said nothing for {} s: it stands still, stopped or starved, or is cut off. Nothing "
+      "new starts meanwhile; this program waits for {} s of silence",
+      head_name_, transport::kSilenceNotice.count(),
+      std::chrono::duration_cast<std::chrono::seconds>(head_silence_).count()));
+}
+
+void Driver::on_head_gone() {
   const auto why = fmt::format("{}: no sign of life for {} ms", head_name_, head_silence_.count());
   head_->close();
   process_->on_head_silent(why);

@@ -29,8 +29,8 @@ struct DriverOptions {
   bool worker_names = true;  ///< each line after the name of its process
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds heartbeat{1000};
-  /// No echo of a heartbeat for so long: the head is gone.
-  std::chrono::milliseconds head_silence{20000};
+  /// A head that echoes no heartbeat is waited for so long: it may stand still, and go on.
+  std::chrono::milliseconds head_silence{std::chrono::minutes{10}};
 };
 
 /// A driver's part in a cluster: its connection to the head, its listeners, its Process, and the
@@ -53,6 +53,7 @@ class Driver {
   void on_message(wire::Message::Reader message);
   void on_lost(const std::string& why);
   void on_head_silent();
+  void on_head_gone();
   void start_heartbeat();
   void send_heartbeat(std::uint64_t beat);
   /// The question is answered after those that were asked before. Any thread.

@@ -3,14 +3,20 @@
 namespace troupe::runtime {
 
 void Heartbeat::start() {
-  last_echo_ = Clock::now();
+  silence_.heard(Clock::now());
   beat();
+}
+
+void Heartbeat::echoed() {
+  if (silence_.heard(Clock::now()) == transport::PeerSilence::Change::SpeaksAgain)
+    callbacks_.speaks_again();
 }
 
 void Heartbeat::beat() {
   const auto now = Clock::now();
-  last_echo_ += stall_detector_.came(now);
-  if (now - last_echo_ > silence_) return callbacks_.silent();
+  const auto change = silence_.look(now, stall_detector_.came(now));
+  if (change == transport::PeerSilence::Change::Gone) return callbacks_.gone();
+  if (change == transport::PeerSilence::Change::FellSilent) callbacks_.fell_silent();
   callbacks_.send(++beats_);
   stall_detector_.expect(now + period_);
   timer_.expires_after(period_);

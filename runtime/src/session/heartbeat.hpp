@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "transport/peer_silence.hpp"
 #include "transport/stall_detector.hpp"
 
 namespace troupe::runtime {
@@ -19,30 +20,31 @@ class Heartbeat {
   using Clock = std::chrono::steady_clock;
   struct Callbacks {
     std::function<void(std::uint64_t beat)> send;
-    /// There was no echo for `silence`; called once, no beat follows.
-    std::function<void()> silent;
+    /// There was no echo for `notice`, and then there was one again.
+    std::function<void()> fell_silent, speaks_again;
+    /// There was no echo for `limit`; called once, no beat follows.
+    std::function<void()> gone;
   };
 
   Heartbeat(boost::asio::io_context& loop, std::chrono::milliseconds period,
-            std::chrono::milliseconds silence, Callbacks callbacks)
+            std::chrono::milliseconds notice, std::chrono::milliseconds limit, Callbacks callbacks)
       : period_(period),
-        silence_(silence),
+        silence_(notice, limit),
         callbacks_(std::move(callbacks)),
         stall_detector_(2 * period),
         timer_(loop) {}
 
   void start();
-  void echoed() { last_echo_ = Clock::now(); }
+  void echoed();
   void stop() { timer_.cancel(); }
 
  private:
   void beat();
 
   const std::chrono::milliseconds period_;
-  const std::chrono::milliseconds silence_;
+  transport::PeerSilence silence_;
   const Callbacks callbacks_;
   std::uint64_t beats_ = 0;
-  Clock::time_point last_echo_{};
   transport::StallDetector stall_detector_;
   boost::asio::steady_timer timer_;
 };

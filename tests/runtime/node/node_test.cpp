@@ -447,7 +447,7 @@ TEST_CASE("a node stops when the head says so, is gone or falls silent", "[node]
     cluster.head.echoes = false;
     run_until(cluster.loop, "the node to stop", [&] { return cluster.stopped.has_value(); });
     CHECK(cluster.stopped->second);
-    CHECK_THAT(cluster.stopped->first, Catch::Contains("silent for more than 400 ms"));
+    CHECK_THAT(cluster.stopped->first, Catch::Contains("silent for more than 0.4 s"));
   }
   CHECK(!test::runs(pid));
 }

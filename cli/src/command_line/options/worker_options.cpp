@@ -13,6 +13,11 @@ void add_options(CLI::App& command, WorkerArguments& arguments) {
                   "the cluster's secret, copied from the head")
       ->check(not_empty())
       ->type_name(kFile);
+  command
+      .add_option("--head-silence", arguments.head_silence,
+                  "seconds for which processes are kept while the head stands still")
+      ->check(from_to(1, 86'400))
+      ->capture_default_str();
   add_node_options(command, arguments.node);
   command.footer(footer("", "worker"));
 }
