@@ -25,7 +25,7 @@ std::string why_nothing(const std::string& text, double amount);
 /// How a node describes itself: the options of `troupe worker`, and of `troupe head` for its own
 /// node.
 struct NodeArguments {
-  double cpus = 0;  // 0: those this process may use
+  double cpus = 0;  // 0: those this process may use, and at least one
   std::optional<int> gpus;
   std::vector<std::string> resources;  // NAME=AMOUNT
   std::vector<std::string> labels;     // KEY=VALUE

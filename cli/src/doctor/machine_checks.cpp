@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "doctor/finding.hpp"
+#include "node/limits/cpus.hpp"
 #include "os/cgroup.hpp"
 #include "os/machine.hpp"
 #include "store/types.hpp"
@@ -149,13 +150,19 @@ void check_memory(Findings& findings) {
 void check_cgroup(Findings& findings) {
   const auto cores = std::thread::hardware_concurrency();
   const auto limit = os::cgroup_cpu_limit();
-  const auto cpus = fmt::format("{:g} usable{}", os::usable_cpus(),
+  const auto usable = os::usable_cpus();
+  const auto cpus = fmt::format("{:g} usable{}", usable,
                                 limit ? fmt::format(", the cgroup's limit is {:g}", *limit)
                                       : fmt::format(" of {}, no limit by a cgroup", cores));
-  if (limit && *limit < 1) {
-    findings.note("cores", cpus,
-                  "a task asks for one core unless it says otherwise: raise the limit (docker run "
-                  "--cpus), or ask for less with troupe::with({.cpus = 0.5})");
+  const auto offered = node::offered_cpus(0, usable);
+  if (offered > usable) {
+    findings.note(
+        "cores", cpus,
+        fmt::format("raise the limit (docker run --cpus): a node offers {0:g} all the "
+                    "same, because a task asks for one core unless it says otherwise, and "
+                    "what runs here takes longer for it. With --cpus {1:g} "
+                    "(InitOptions::cpus) a node offers {1:g}",
+                    offered, usable));
   } else {
     findings.ok("cores", cpus);
   }

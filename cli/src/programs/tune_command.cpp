@@ -14,6 +14,7 @@
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/name.hpp"
+#include "node/limits/cpus.hpp"
 #include "node/limits/gpus.hpp"
 #include "options.hpp"
 #include "os/machine.hpp"
@@ -31,8 +32,9 @@ namespace {
 Room room_for(const TuneArguments& arguments) {
   if (is_private(arguments.address)) {
     const auto gpus = node::find_gpus(std::getenv("CUDA_VISIBLE_DEVICES")).size();
-    return {.where = "this machine",
-            .nodes = {NodeRoom{os::usable_cpus(), static_cast<double>(gpus)}}};
+    return {
+        .where = "this machine",
+        .nodes = {NodeRoom{node::offered_cpus(0, os::usable_cpus()), static_cast<double>(gpus)}}};
   }
   const auto head = find_head(arguments.address);
   const auto status = ask_head(head, find_token(head, arguments.token_file), {{"do", "status"}});

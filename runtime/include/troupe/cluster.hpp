@@ -32,7 +32,8 @@ struct InitOptions {
   /// another machine that has the program (in its cache, or because it is Troupe's own `troupe`) can
   /// then start it for a detached actor that is placed after this driver has ended.
   bool hash_program = false;
-  /// Private: cores of its one node; 0: as many as this process may use.
+  /// Private: cores of its one node; 0: as many as this process may use, and at least one, which the
+  /// cluster says on standard error where a cgroup allows less.
   double cpus = 0;
   std::optional<int> gpus = {};  ///< private: GPUs; none: those that are there
   /// Private: custom resources of its one node.

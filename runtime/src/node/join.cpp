@@ -10,6 +10,7 @@
 #include <troupe/errors.hpp>
 
 #include "config/name.hpp"
+#include "node/limits/cpus.hpp"
 #include "os/machine.hpp"
 #include "transport/handshake/handshake.hpp"
 #include "transport/socket/resolve.hpp"
@@ -90,7 +91,7 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   }
 
   std::vector<std::pair<std::string, double>> resources{
-      {"cpu", options.cpus > 0 ? options.cpus : os::usable_cpus()},
+      {"cpu", offered_cpus(options.cpus, os::usable_cpus())},
       {"memory", os::usable_memory_bytes() / kGigabyte}};
   for (const auto& custom : options.resources) {
     if (custom.first == "memory") {

@@ -11,6 +11,7 @@
 #include "node/failures.hpp"
 #include "node/guard/orphans.hpp"
 #include "node/join.hpp"
+#include "node/limits/cpus.hpp"
 #include "node/node_impl.hpp"
 #include "os/machine.hpp"
 #include "os/open_files.hpp"
@@ -90,6 +91,8 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
   }
   if (!options_.log_parent.empty()) remove_old_logs(options_.log_parent, options_.kept_logs);
   gpus_ = offered_gpus(options_);
+  if (const auto why = why_more_cpus_than_usable(options_.cpus, os::usable_cpus()); !why.empty())
+    log::warn(why);
   transport::ClientOptions client;
   client.self.role = wire::Role::NODE;
   client.key = options_.token;

@@ -28,9 +28,9 @@ struct NodeOptions {
   std::string token_from;  ///< where it was read
   /// Where its worker processes listen and are called; empty: the one that reaches the head.
   std::string host;
-  std::string name;                                       ///< empty: the host name
-  double cpus = 0;                                        ///< 0: as many as this process may use
-  std::optional<int> gpus;                                ///< nullopt: what NVML finds
+  std::string name;         ///< empty: the host name
+  double cpus = 0;          ///< 0: as many as this process may use, and at least one
+  std::optional<int> gpus;  ///< nullopt: what NVML finds
   std::vector<std::pair<std::string, double>> resources;  ///< custom ones
   std::vector<std::pair<std::string, std::string>> labels;
   /// Stdout and stderr of its worker processes, a file each; empty: inherited.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 
 #include "../../support/id_literals.hpp"
@@ -18,7 +19,7 @@ using test::run_until;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 struct World {
-  asio::io_context loop;
+  boost::asio::io_context loop;
   transport::Secret token{};
   std::optional<StoreHost> host;
 

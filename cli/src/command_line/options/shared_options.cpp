@@ -14,7 +14,8 @@ void add_head_options(CLI::App& command, std::string& head, std::string& token_f
 
 void add_node_options(CLI::App& command, NodeArguments& arguments) {
   command
-      .add_option("--cpus", arguments.cpus, "cores to offer (default: those this process may use)")
+      .add_option("--cpus", arguments.cpus,
+                  "cores to offer (default: those this process may use, and at least one)")
       ->check(above_zero());
   command.add_option("--gpus", arguments.gpus, "GPUs to offer (default: those that are there)")
       ->check(CLI::Range(0, 1024));
