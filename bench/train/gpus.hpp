@@ -10,8 +10,8 @@
 namespace troupe::bench {
 
 /// What each rank asks for; without GPUs the default.
-inline Options rank_options(int ranks, int gpus) {
-  Options each;
+inline RankOptions rank_options(int ranks, int gpus) {
+  RankOptions each;
   if (gpus > 0) each.gpus = std::min(1.0, static_cast<double>(gpus) / ranks);
   return each;
 }

@@ -21,7 +21,8 @@ Cluster private_cluster(const RunOptions& options) {
   InitOptions init;
   init.name = options.name;
   // The ranks may be more than the cores: a run on one machine is for trying things out.
-  const double each = options.each.cpus == Options{}.cpus ? 1 : std::max(options.each.cpus, 0.0);
+  const double each =
+      options.each.cpus == RankOptions{}.cpus ? 1 : std::max(options.each.cpus, 0.0);
   init.cpus = std::max(1.0, std::ceil(options.workers * each));
   for (const auto& [name, amount] : options.each.resources)
     init.resources.emplace_back(name, amount * options.workers);

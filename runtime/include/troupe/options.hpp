@@ -26,8 +26,9 @@ using NamedLabel = std::pair<std::string_view, std::string_view>;
 
 /// What a task, an actor or each rank of a gang needs, given before the call: `with({.gpus =
 /// 1}).spawn<T>()`. Trivially destructible on purpose (g++ 12 destroys brace-built temporaries
-/// twice in a co_await expression); `with` copies at once, so views need to live only until it
-/// returns.
+/// twice in a co_await expression). `with`, `gang` and `place` copy at once, so that the views in it
+/// need to live only until they return. A program that keeps or returns options keeps what `with`
+/// returns, or RankOptions.
 struct Options {
   /// CPUs to reserve; a fraction shares one. -1: 1 for a task and for each rank of a gang, none for
   /// an actor, which then goes to the node with the fewest such actors for its CPUs.
@@ -52,6 +53,17 @@ struct Options {
 };
 static_assert(std::is_trivially_destructible_v<Options>);
 
+/// What each rank of a run or of a search needs (train::RunOptions, tune::Each): of Options what a
+/// rank can have, with storage of its own. A value; may be kept, copied and returned.
+struct RankOptions {
+  double cpus = -1;      ///< CPUs to reserve; a fraction shares one. -1: 1
+  double gpus = 0;       ///< GPUs; below 1 shares one GPU, above 1 must be whole
+  double memory_gb = 0;  ///< main memory in 10^9 bytes, for placement only
+  std::vector<std::pair<std::string, double>> resources = {};  ///< custom resources by name
+  /// Only on nodes that have all these labels, as in Options.
+  std::vector<std::pair<std::string, std::string>> labels = {};
+};
+
 namespace detail {
 /// Options with storage of its own. Amounts are in units; zero amounts are left out.
 struct RequestOptions {
@@ -66,6 +78,8 @@ struct RequestOptions {
 /// Throws std::invalid_argument, naming the field, where an amount is negative, not finite or a
 /// fraction above one GPU.
 RequestOptions own(const Options& options);
+/// The same, for each rank of a gang.
+RequestOptions request_of(const RankOptions& options);
 /// Throws std::invalid_argument, naming the field, where a task cannot have what is asked for.
 const RequestOptions& for_task(const RequestOptions& options);
 /// The same of an actor, which has no CPU where its options do not say how many.

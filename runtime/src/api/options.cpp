@@ -35,34 +35,43 @@ void check_retries(const RequestOptions& options) {
                   options.retries));
 }
 
-}  // namespace
-
-RequestOptions own(const Options& options) {
+/// What both kinds of options have, which is what a node must have. `kind` names them in errors.
+template <class AnyOptions>
+RequestOptions needs_of(const AnyOptions& options, std::string_view kind) {
   RequestOptions owned;
   owned.resources.clear();
   owned.cpus_by_kind = options.cpus == kByKind;
-  add(owned, "Options::cpus", "cpu", owned.cpus_by_kind ? 1 : options.cpus);
-  add(owned, "Options::gpus", "gpu", options.gpus);
-  add(owned, "Options::memory_gb", "memory", options.memory_gb);
+  add(owned, fmt::format("{}::cpus", kind), "cpu", owned.cpus_by_kind ? 1 : options.cpus);
+  add(owned, fmt::format("{}::gpus", kind), "gpu", options.gpus);
+  add(owned, fmt::format("{}::memory_gb", kind), "memory", options.memory_gb);
   if (options.gpus > 1 && options.gpus != std::floor(options.gpus)) {
     throw std::invalid_argument(fmt::format(
-        "Options::gpus must be whole above 1, not {}; below 1 it shares one GPU", options.gpus));
+        "{}::gpus must be whole above 1, not {}; below 1 it shares one GPU", kind, options.gpus));
   }
   for (const auto& [name, amount] : options.resources) {
-    if (name.empty()) throw std::invalid_argument("Options::resources has an entry without a name");
-    config::check_name("the name in Options::resources", name);
+    if (name.empty())
+      throw std::invalid_argument(fmt::format("{}::resources has an entry without a name", kind));
+    config::check_name(fmt::format("the name in {}::resources", kind), name);
     if (name == "cpu" || name == "gpu" || name == "memory") {
       throw std::invalid_argument(
-          fmt::format("Options::resources cannot hold \"{}\"; it has an option of its own", name));
+          fmt::format("{}::resources cannot hold \"{}\"; it has an option of its own", kind, name));
     }
-    add(owned, fmt::format("Options::resources[\"{}\"]", name), name, amount);
+    add(owned, fmt::format("{}::resources[\"{}\"]", kind, name), name, amount);
   }
   for (const auto& [key, value] : options.labels) {
-    if (key.empty()) throw std::invalid_argument("Options::labels has an entry without a name");
-    config::check_name("the name in Options::labels", key);
-    if (!value.empty()) config::check_name("the value in Options::labels", value);
+    if (key.empty())
+      throw std::invalid_argument(fmt::format("{}::labels has an entry without a name", kind));
+    config::check_name(fmt::format("the name in {}::labels", kind), key);
+    if (!value.empty()) config::check_name(fmt::format("the value in {}::labels", kind), value);
     owned.labels.emplace_back(key, value);
   }
+  return owned;
+}
+
+}  // namespace
+
+RequestOptions own(const Options& options) {
+  auto owned = needs_of(options, "Options");
   if (options.retries < -1) {
     throw std::invalid_argument(
         fmt::format("Options::retries must be -1 (3 times) or more, not {}", options.retries));
@@ -74,6 +83,8 @@ RequestOptions own(const Options& options) {
   owned.spread = options.spread;
   return owned;
 }
+
+RequestOptions request_of(const RankOptions& options) { return needs_of(options, "RankOptions"); }
 
 namespace {
 

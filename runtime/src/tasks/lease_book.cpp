@@ -268,7 +268,7 @@ void LeaseBook::lost(BookedTask& task, Progress progress, const Failure& how, Ef
   } else if (progress == Progress::Unknown) {
     failure.message += fmt::format(
         " (nobody can say whether {} had begun there, so it is not run again without a try left: "
-        "see RequestOptions::retries)",
+        "see Options::retries)",
         task.label);
   }
   fail(task, std::move(failure), effects);

@@ -56,6 +56,30 @@ TEST_CASE("options keep nothing that they were given by reference", "[api][optio
   CHECK(owned.spread);
 }
 
+TEST_CASE("options of ranks own what they were given, and ask for what options do",
+          "[api][options]") {
+  const auto made = [] {
+    const std::string name = "a name that is longer than a small string holds";
+    return troupe::RankOptions{.cpus = 2,
+                               .gpus = 0.5,
+                               .memory_gb = 3,
+                               .resources = {{name, 4}, {"none", 0}},
+                               .labels = {{"zone", name}, {name, "b"}}};
+  };
+  const auto asked = troupe::detail::request_of(made());
+  const std::string name = "a name that is longer than a small string holds";
+  CHECK(asked.resources == Amounts{{"cpu", 2}, {"gpu", 0.5}, {"memory", 3}, {name, 4}});
+  CHECK(asked.labels ==
+        std::vector<std::pair<std::string, std::string>>{{"zone", name}, {name, "b"}});
+  CHECK(&troupe::detail::for_rank(asked) == &asked);
+  CHECK(troupe::detail::request_of({}).resources == own({}).resources);
+  CHECK(troupe::detail::request_of({}).cpus_by_kind);
+  CHECK_THROWS_WITH(troupe::detail::request_of({.gpus = 1.5}),
+                    Catch::StartsWith("RankOptions::gpus must be whole above 1, not 1.5"));
+  CHECK_THROWS_WITH(troupe::detail::request_of({.labels = {{"", "x"}}}),
+                    "RankOptions::labels has an entry without a name");
+}
+
 TEST_CASE("a name that is given to a task is refused, and what a task can have is not",
           "[api][options]") {
   const auto named = troupe::with({.name = "total"});

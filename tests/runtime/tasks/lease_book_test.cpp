@@ -132,3 +132,18 @@ TEST_CASE("of a line whose process dies, only what had begun loses a try",
   }
   CHECK(tasks[3]->failure.message.find("had returned there") != std::string::npos);
 }
+
+TEST_CASE("a task of which nobody knows whether it had begun fails with the name of its option",
+          "[runtime][tasks][book]") {
+  LeaseWorld world;
+  world.lose_records();
+  world.learn_run_time(1us);
+  const auto task = world.submit({.retries = 0});
+  world.turn();
+  world.begin();
+  world.kill_all();
+  world.settle();
+  REQUIRE(task->ended == 1);
+  CHECK_THAT(task->failure.message, Catch::Contains("nobody can say whether work had begun") &&
+                                        Catch::Contains("see Options::retries"));
+}

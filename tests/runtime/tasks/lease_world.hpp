@@ -105,6 +105,8 @@ class LeaseWorld {
       return;
     }
   }
+  /// From here on nobody can say of a process that has ended what it had begun.
+  void lose_records() { has_records_ = false; }
   void kill_all() {
     for (auto& [id, process] : processes_) kill(process);
     deliver_ends();
@@ -344,7 +346,8 @@ class LeaseWorld {
     held_.erase(process.lease);
     REQUIRE(book_.lease_lost(process.lease) == process.id);
     for (const auto& task : process.unsent) ends_.push_back({task, Progress::Finished});
-    if (process.running) ends_.push_back({process.running, Progress::UnderWay});
+    if (process.running)
+      ends_.push_back({process.running, has_records_ ? Progress::UnderWay : Progress::Unknown});
     for (const auto& task : process.given_up) ends_.push_back({task, Progress::NotBegun});
     for (const auto& task : process.inbox) ends_.push_back({task, Progress::NotBegun});
   }
@@ -372,6 +375,7 @@ class LeaseWorld {
 
   std::mt19937 random_;
   LeaseBook book_;
+  bool has_records_ = true;
   TimePoint now_{};
   std::vector<WorldTaskPtr> tasks_;
   std::vector<WorldTaskPtr> waiting_;  // for their arguments

@@ -65,6 +65,32 @@ TEST_CASE("each trial has the gang that its configuration asks for, and one too 
   }
 }
 
+TEST_CASE("a gang whose size and labels its configuration says is where these labels are",
+          "[tune][sizes][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 4});
+  const auto results = tune::run<counts>(
+      {.space = {{"ranks", tune::grid({1, 2, 3})}},
+       .metric = "ranks",
+       .mode = tune::Max,
+       .sized =
+           [](const Config& config) {
+             const auto node = std::to_string(config.ranks / 3 + 1);
+             const std::string key = "troupe.node";
+             return tune::Each{.workers = config.ranks, .each = {.labels = {{key, node}}}};
+           },
+       .show = tune::Show::None});
+  REQUIRE(results.trials().size() == 3);
+  for (const auto& [config, trial, text] : results.trials()) {
+    INFO(text << ' ' << trial.error);
+    if (config.ranks < 3) {
+      CHECK(trial.best == config.ranks);
+    } else {  // there is one node
+      CHECK(trial.status == tune::Status::Errored);
+      CHECK_THAT(trial.error, Catch::Contains("troupe.node=2"));
+    }
+  }
+}
+
 TEST_CASE("a trial grows into the workers of those that have ended", "[tune][sizes][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});

@@ -291,7 +291,7 @@ TEST_CASE("options of the trials' gangs that no gang can have are refused before
                                       .metric = "accuracy",
                                       .each = {.each = {.cpus = -2}},
                                       .show = tune::Show::None}),
-                    "tune: .each.each: Options::cpus must be between 0 and 10^12, not -2");
+                    "tune: .each.each: RankOptions::cpus must be between 0 and 10^12, not -2");
 }
 
 TEST_CASE("a search without a cluster is refused before anything runs", "[tune][run]") {

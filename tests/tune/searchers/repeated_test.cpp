@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <map>
+#include <string>
 
 #include <catch2/catch.hpp>
 
@@ -157,6 +158,30 @@ TEST_CASE("a batch beside a scheduler that pauses trials is refused", "[tune][ba
                         .searcher = batched({}, 3)},
                        {.curve = [](const Config& config, auto) { return config.x; }}),
       Catch::Contains("this .scheduler pauses trials") && Catch::Contains("tune::batched"));
+}
+
+TEST_CASE("a run of fewer trials than repeats is refused for its searcher", "[tune][repeated]") {
+  struct Config {
+    double x = 0;
+  };
+  const auto previewed = [](tune::Options<Config> options) {
+    options.space = {{"x", uniform(0, 1)}};
+    options.metric = "loss";
+    return simulate<Config>(
+        options, {.curve = [](const Config& config, auto) { return config.x; }, .reports = 1});
+  };
+  const std::string refusal =
+      "tune: this .searcher (tune::repeated) runs each configuration in 3 trials, and .trials is "
+      "2, so that none would run: give at least as many, or repeat less often";
+  CHECK_THROWS_WITH(previewed({.trials = 2, .searcher = repeated({}, 3)}), refusal);
+  CHECK_THROWS_WITH(previewed({.trials = 2, .searcher = batched(repeated({}, 3), 2)}), refusal);
+  CHECK_THROWS_WITH(previewed({.trials = 2, .searcher = repeated(repeated({}, 3), 2)}), refusal);
+  CHECK_THROWS_WITH(
+      previewed({.trials = 2, .known = {{{.x = 0.5}, 1.0}}, .searcher = repeated({}, 3)}), refusal);
+  CHECK(previewed({.trials = 3, .searcher = repeated({}, 3)}).results.trials().size() == 3);
+  CHECK(previewed({.trials = 2, .first = {{.x = 0.5}}, .searcher = repeated({}, 3)})
+            .results.trials()
+            .size() == 1);
 }
 
 TEST_CASE("repeats and batches of nothing are refused", "[tune][repeated]") {

@@ -102,35 +102,56 @@ void check(const Plan& plan) {
   }
 }
 
+[[noreturn]] void refuse_options(const std::string& what) {
+  throw std::invalid_argument("tune: " + what);
+}
+
+/// That there are as many trials as searcher and scheduler need.
+void check_trials(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher) {
+  // Without configurations that were given, which run once each.
+  if (plan.first.empty() && plan.trials > 0 && plan.trials < searcher.least_trials()) {
+    refuse_options(
+        fmt::format("this .searcher (tune::repeated) runs each configuration in {}, and .trials is "
+                    "{}, so that none would run: give at least as many, or repeat less often",
+                    counted(searcher.least_trials(), "trial"), plan.trials));
+  }
+  if (const auto size = searcher.size(); size && *size < needs.least_trials) {
+    refuse_options(fmt::format("this .scheduler needs at least {}, and .trials makes {}",
+                               counted(needs.least_trials, "trial"), *size));
+  }
+}
+
 /// What the scheduler needs of the run, before anything is launched.
 void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher,
            bool keeps_checkpoints) {
-  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
   if (plan.check_fields) plan.check_fields(needs.mutations);
   if (needs.workers > 0 && plan.is_sized)
-    refuse("this .scheduler changes the size of gangs, and so does .sized; leave one of them out");
+    refuse_options(
+        "this .scheduler changes the size of gangs, and so does .sized; leave one of them out");
   if (needs.own_search && plan.is_sized) {
-    refuse(
+    refuse_options(
         "this .scheduler changes configurations in gangs that run, whose size .sized takes from "
         "them; leave it out, and give .each.workers");
   }
   if (needs.workers > 0 && needs.workers != plan.workers && !plan.is_in_process) {
-    refuse(fmt::format("this .scheduler says that a trial begins with {}, and .each.workers is {}",
-                       counted(static_cast<std::size_t>(needs.workers), "worker"), plan.workers));
+    refuse_options(
+        fmt::format("this .scheduler says that a trial begins with {}, and .each.workers is {}",
+                    counted(static_cast<std::size_t>(needs.workers), "worker"), plan.workers));
   }
   if (needs.own_search && plan.completion.complete) {
     const auto& names =
         plan.completion.computed.empty() ? plan.completion.conditional : plan.completion.computed;
-    refuse(
+    refuse_options(
         fmt::format("this .scheduler changes configurations as trials run, which knows nothing "
                     "of conditions and functions; make a plain domain of field '{}'",
                     names.front()));
   }
   if (needs.own_search && plan.searcher) {
-    refuse("this .scheduler searches by itself, by changing configurations; leave out .searcher");
+    refuse_options(
+        "this .scheduler searches by itself, by changing configurations; leave out .searcher");
   }
   if (needs.pauses && searcher.waits_for_ends()) {
-    refuse(
+    refuse_options(
         "this .scheduler pauses trials until others have come as far, and this .searcher "
         "(tune::batched) waits for the end of those that are paused; leave one of them out");
   }
@@ -139,23 +160,20 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
     const auto& config = plan.first.empty() ? plan.known.front().config : plan.first.front();
     const auto is_this = [&, name = name](const auto& field) { return field.first == name; };
     if (std::ranges::any_of(config, is_this)) continue;
-    refuse(
+    refuse_options(
         fmt::format("field '{}' stands in the .scheduler's .mutate alone, so that .first and "
                     ".known give it no value; put it into .space too",
                     name));
   }
   if (needs.checkpoints && !keeps_checkpoints) {
-    refuse(
+    refuse_options(
         "this .scheduler moves checkpoints from trial to trial, and without .storage none are "
         "written; name a folder");
   }
-  if (const auto size = searcher.size(); size && *size < needs.least_trials) {
-    refuse(fmt::format("this .scheduler needs at least {}, and .trials makes {}",
-                       counted(needs.least_trials, "trial"), *size));
-  }
+  check_trials(plan, needs, searcher);
   if (plan.stop.reports > 0 && needs.first_judged_t > 0 &&
       needs.first_judged_t >= plan.stop.reports) {
-    refuse(fmt::format(
+    refuse_options(fmt::format(
         "nobody would be judged: the first time is at t={} by the .scheduler's options, "
         "and trials end at .stop.reports = {}",
         needs.first_judged_t, plan.stop.reports));
@@ -175,18 +193,17 @@ SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
 
 std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
                                      const std::vector<Objective>& objectives) {
-  const auto refuse = [](const std::string& what) { throw std::invalid_argument("tune: " + what); };
   if (objectives.empty()) return {{metric, mode}};
   if (!metric.empty()) {
-    refuse(fmt::format(".metric is '{}', and .objectives names {}: give one of them", metric,
-                       counted(objectives.size(), "metric")));
+    refuse_options(fmt::format(".metric is '{}', and .objectives names {}: give one of them",
+                               metric, counted(objectives.size(), "metric")));
   }
   if (mode != Mode::Min)
-    refuse(".mode stands beside .metric; each of .objectives has a mode of its own");
+    refuse_options(".mode stands beside .metric; each of .objectives has a mode of its own");
   for (auto each = objectives.begin(); each != objectives.end(); ++each) {
-    if (each->metric.empty()) refuse("one of .objectives has no metric");
+    if (each->metric.empty()) refuse_options("one of .objectives has no metric");
     if (std::ranges::count(objectives.begin(), each, each->metric, &Objective::metric) > 0)
-      refuse(fmt::format("'{}' stands twice in .objectives", each->metric));
+      refuse_options(fmt::format("'{}' stands twice in .objectives", each->metric));
   }
   return objectives;
 }

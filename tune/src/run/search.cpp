@@ -58,7 +58,7 @@ RankNeeds needs_of(const troupe::detail::RequestOptions& each) {
 
 void check(const Each& each) {
   try {
-    troupe::detail::own(each.each);
+    troupe::detail::request_of(each.each);
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(fmt::format("tune: .each.each: {}", refused.what()));
   }

@@ -20,6 +20,7 @@ class CompletedSearcher final : public Searcher {
   void on_report(TrialId trial, std::int64_t t, double value) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
   bool waits_for_ends() const override { return search_->waits_for_ends(); }
+  std::uint64_t least_trials() const override { return search_->least_trials(); }
   std::optional<std::uint64_t> size() const override;
   std::string save() const override;
   void load(std::string_view saved) override;

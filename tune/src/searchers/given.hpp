@@ -27,6 +27,7 @@ class GivenSearcher final : public Searcher {
   void on_end(TrialId trial, const TrialEnd& end) override;
   std::optional<std::uint64_t> size() const override;
   bool waits_for_ends() const override { return search_->waits_for_ends(); }
+  std::uint64_t least_trials() const override { return search_->least_trials(); }
   std::string save() const override;
   void load(std::string_view saved) override;
 

@@ -96,6 +96,9 @@ class RepeatedSearcher final : public Searcher {
   void give(TrialId trial, const Configuration& configuration) override;
   void on_end(TrialId trial, const TrialEnd& end) override;
   bool waits_for_ends() const override { return search_->waits_for_ends(); }
+  std::uint64_t least_trials() const override {
+    return std::max<std::uint64_t>(times_, search_->least_trials());
+  }
   std::optional<std::uint64_t> size() const override {
     if (trials_ > 0) return given_ + (trials_ - std::min(given_, trials_)) / times_ * times_;
     const auto size = search_->size();
@@ -238,6 +241,7 @@ class BatchedSearcher final : public Searcher {
   }
   std::optional<std::uint64_t> size() const override { return search_->size(); }
   bool waits_for_ends() const override { return true; }
+  std::uint64_t least_trials() const override { return search_->least_trials(); }
   std::string save() const override {
     return dump({{"searcher", "batched"},
                  {"batch", batch_},

@@ -36,7 +36,7 @@ struct Report {
 
 struct RunOptions {
   int workers = 1;                     ///< ranks
-  Options each = {};                   ///< what each rank needs
+  RankOptions each = {};               ///< what each rank needs
   Strategy strategy = Strategy::Pack;  ///< where the ranks go
   Where where = Where::Cluster;
   /// Directory for checkpoints, as rank 0's node sees it; empty: none are written.
@@ -124,12 +124,11 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
 
 template <auto F>
 auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+  const GangShape shape{options.workers, options.strategy, options.placement_timeout};
   const auto gang =
-      troupe::gang<troupe::detail::TrainableWorker<F>>({.size = options.workers,
-                                                        .each = options.each,
-                                                        .strategy = options.strategy,
-                                                        .timeout = options.placement_timeout},
-                                                       config, info_of(options));
+      troupe::detail::place_ranks<troupe::detail::TrainableWorker<F>>(
+          shape, troupe::detail::request_of(options.each), true, config, info_of(options))
+          .get();
   try {
     return follow<F>(gang, options);
   } catch (...) {

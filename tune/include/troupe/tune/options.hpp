@@ -21,8 +21,8 @@ namespace troupe::tune {
 
 /// The gang of every trial.
 struct Each {
-  int workers = 1;            ///< ranks
-  troupe::Options each = {};  ///< what each rank needs
+  int workers = 1;        ///< ranks
+  RankOptions each = {};  ///< what each rank needs
   Strategy strategy = Strategy::Pack;
   /// For the context of each rank, also with `in_process`: `train::ContextOptions{.threads = 2}`. A
   /// tune::Context takes none.
@@ -46,7 +46,7 @@ struct KnownResult {
   std::vector<double> values = {};
 };
 
-/// Options of tune::run. Views in it (labels, custom resources) must live until run returns.
+/// Options of tune::run.
 template <class Config>
 struct Options {
   static_assert(

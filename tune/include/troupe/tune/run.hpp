@@ -33,7 +33,7 @@ class GangWorkers final : public Workers {
 
   GangWorkers(const Each& each, const ConfigOf& config_of, const Work& work)
       : GangWorkers({.size = each.workers, .strategy = each.strategy},
-                    troupe::detail::own(each.each), config_of, work) {}
+                    troupe::detail::request_of(each.each), config_of, work) {}
   /// For needs with labels that are known only as the program runs.
   GangWorkers(const GangShape& shape, const troupe::detail::RequestOptions& needs,
               const ConfigOf& config_of, const Work& work)

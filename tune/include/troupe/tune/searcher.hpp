@@ -52,6 +52,9 @@ class Searcher {
   virtual void on_end(TrialId /*trial*/, const TrialEnd& /*end*/) {}
   /// True: it answers Later until all of some trials are over. No scheduler may pause them then.
   virtual bool waits_for_ends() const { return false; }
+  /// A run of fewer trials has too few for one configuration, and nothing is suggested to it. More
+  /// than 1 where each configuration is that of several trials.
+  virtual std::uint64_t least_trials() const { return 1; }
   /// How many it will have suggested in all; none: that is not known.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
 

@@ -16,7 +16,8 @@ namespace troupe::tune {
 ///   Given    configurations (Options::first) run once each.
 ///
 /// A scheduler judges each trial by itself. Throws std::invalid_argument unless times >= 1, and an
-/// empty `searcher` is a random one.
+/// empty `searcher` is a random one. A run with fewer than `times` trials, and none that are given,
+/// is refused.
 SearcherFactory repeated(SearcherFactory searcher, std::size_t times);
 
 /// Asks `searcher` for `size` configurations, and for the next ones when the trials of all of those
