@@ -113,5 +113,15 @@ Failure current_failure(std::string where) {
   return failure;
 }
 
+Failure current_failure_of_user(std::string where) {
+  auto failure = current_failure(where);
+  if (failure.kind == Failure::Kind::Task) return failure;
+  failure.message = failure.where == where ? failure.message : describe(failure);
+  failure.kind = Failure::Kind::Task;
+  failure.type = current_type();
+  failure.where = std::move(where);
+  return failure;
+}
+
 }  // namespace detail
 }  // namespace troupe

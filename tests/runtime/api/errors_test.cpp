@@ -79,6 +79,32 @@ TEST_CASE("a failure that passes through a task keeps what happened first", "[ap
   CHECK(died.signal == 9);
 }
 
+TEST_CASE("a function that answers for all that it throws fails with its type, text and place",
+          "[api][errors]") {
+  for (const auto kind : {Kind::Cancelled, Kind::StoreFull, Kind::GangBroken, Kind::Impossible}) {
+    try {
+      raise({.kind = kind, .message = "m", .exit_code = -1});
+    } catch (...) {
+      const auto failure = detail::current_failure_of_user("here");
+      CHECK(failure.kind == Kind::Task);
+      CHECK(failure.message == "m");
+      CHECK_THAT(failure.type, Catch::StartsWith("troupe::"));
+      CHECK(failure.where == "here");
+      CHECK(failure.exit_code == -1);
+    }
+  }
+  try {
+    raise({.kind = Kind::Cancelled, .message = "m", .where = "there"});
+  } catch (...) {
+    CHECK(detail::current_failure_of_user("here").message == "m (in there)");
+  }
+  try {
+    raise({.kind = Kind::Task, .message = "m", .type = "T", .where = "there"});
+  } catch (...) {
+    CHECK(detail::current_failure_of_user("here").where == "there");
+  }
+}
+
 TEST_CASE("what() is a whole sentence", "[api][errors]") {
   CHECK(std::string(
             TaskError({.kind = Kind::Task, .message = "m", .type = "T", .where = "f"}).what()) ==

@@ -48,6 +48,11 @@ int hand_over(Context& context, const Config& config) {
 
 using Worker = TrainableWorker<hand_over>;
 
+/// Passes on what it was told of an actor that is none of this gang.
+void pass_on(Context&, const Config& config) {
+  raise({.kind = static_cast<Failure::Kind>(config.value), .message = "told", .exit_code = -1});
+}
+
 struct Run {
   std::vector<TrialEvent> reports;
   int result = 0;
@@ -140,4 +145,23 @@ TEST_CASE("a run may report more often than its rendezvous has room for keys",
   CHECK(reports == kReports);
   CHECK(event.stopped);
   CHECK(run.result() == 1);
+}
+
+TEST_CASE("what a trainable passes on of others is its own failure",
+          "[runtime][session][trainable]") {
+  using What = Failure::Kind;
+  auto cluster = init({.cpus = 2});
+  for (const auto kind : {What::GangBroken, What::StoreFull, What::Cancelled, What::Impossible}) {
+    const auto ranks =
+        gang<TrainableWorker<pass_on>>({.size = 2}, Config{static_cast<int>(kind)}, RunInfo{});
+    TrialRun<pass_on> run(ranks);
+    try {
+      run.wait();
+      FAIL("it did not throw");
+    } catch (const TaskError& error) {
+      CHECK_THAT(error.type(), Catch::StartsWith("troupe::"));
+      CHECK_THAT(error.what(), Catch::Contains("told") && Catch::Contains("pass_on, rank "));
+    }
+    ranks.kill();
+  }
 }

@@ -92,4 +92,25 @@ TEST_CASE("an attempt ends with the fault of what it threw", "[tune][fault]") {
   CHECK(outcome_of(true, [] { throw 3; }).text == "it threw something that is no std::exception");
 }
 
+TEST_CASE("of a function in this process nothing is the cluster's fault", "[tune][fault]") {
+  const auto thrown_here = [](Kind kind) {
+    try {
+      raise({.kind = kind, .message = "no answer", .exit_code = -1});
+    } catch (...) {
+      return failure_event_here(3, std::current_exception());
+    }
+  };
+  for (const auto kind : {Kind::Impossible, Kind::Disconnected, Kind::Program, Kind::ProcessDied,
+                          Kind::ActorDied, Kind::GangBroken, Kind::ObjectLost, Kind::StoreFull}) {
+    const auto event = thrown_here(kind);
+    CHECK(event.kind == GangEvent::Kind::Failed);
+    CHECK(event.trial == 3);
+    CHECK(event.fault == Fault::Trial);
+    CHECK_FALSE(event.lost);
+    CHECK(event.text == "no answer");
+  }
+  const auto gone = std::make_exception_ptr(tune::detail::CheckpointGone("it is gone"));
+  CHECK(failure_event_here(3, gone).fault == Fault::Checkpoint);
+}
+
 }  // namespace fault_test

@@ -75,6 +75,15 @@ GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool be
   return event;
 }
 
+GangEvent failure_event_here(TrialId trial, const std::exception_ptr& thrown) {
+  auto event = failure_event(trial, thrown, true);
+  if (event.fault == Fault::Checkpoint) return event;
+  event.kind = GangEvent::Kind::Failed;
+  event.fault = Fault::Trial;
+  event.lost = false;
+  return event;
+}
+
 GangEvent ended_by_search(TrialId trial) {
   return {.kind = GangEvent::Kind::Failed,
           .trial = trial,

@@ -21,6 +21,10 @@ Fault fault_of(const Failure& failure, bool begun);
 
 /// The last event of a trial whose attempt threw that.
 GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool begun);
+/// The same of a trial whose function ran on a thread of this process. Whatever it throws is the
+/// trial's: no cluster runs it, and what it passes on of one that its program uses is its own
+/// failure, as it is of a function in a gang.
+GangEvent failure_event_here(TrialId trial, const std::exception_ptr& thrown);
 /// The last event of a trial that Launcher::end() ended.
 GangEvent ended_by_search(TrialId trial);
 

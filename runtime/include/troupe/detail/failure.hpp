@@ -12,4 +12,8 @@ namespace troupe::detail {
 /// that a caller can tell a broken gang from a fault of its own.
 Failure current_failure(std::string where);
 
+/// The same of a function that answers for all that it throws, as a trial does: Cancelled, StoreFull
+/// and GangBroken are Failure::Kind::Task as well, whatever they come from.
+Failure current_failure_of_user(std::string where);
+
 }  // namespace troupe::detail

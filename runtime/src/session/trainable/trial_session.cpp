@@ -37,9 +37,19 @@ constexpr auto* kThrew = "has thrown an exception";
 /// Counts the reports that rank 0 was answered, with the last answer.
 constexpr auto* kVerdicts = "verdicts";
 
+/// Of the gang in which the function runs, as far as can be told: what breaks it is known to it, and
+/// of a communicator that a rank has left no process's end is told.
+bool is_of_own_gang(const Failure& failure, const GangContext& gang) {
+  return failure.kind == Failure::Kind::GangBroken &&
+         (gang.broken().load(std::memory_order_acquire) != 0 ||
+          (failure.signal == 0 && failure.exit_code == 0));
+}
+
 /// The exception in flight, as of this place: whoever asks for it later is a method of the runtime.
-std::exception_ptr as_thrown_by(const std::string& place) {
-  const auto failure = current_failure(place);
+/// That the function's own gang is broken stays GangBroken, since another rank is to blame.
+std::exception_ptr as_thrown_by(const std::string& place, const GangContext& gang) {
+  auto failure = current_failure(place);
+  if (!is_of_own_gang(failure, gang)) failure = current_failure_of_user(place);
   try {
     raise(failure);
   } catch (...) {
@@ -141,7 +151,8 @@ void TrialSession::Core::run(std::string_view name, const std::function<void(Mem
     // The function went on after Stop; it is over all the same.
   } catch (...) {
     error = as_thrown_by(fmt::format("{}, rank {} of {}, pid {} on node {}", name, gang_.rank(),
-                                     gang_.size(), ::getpid(), gang_.node()));
+                                     gang_.size(), ::getpid(), gang_.node()),
+                         gang_);
   }
   if (::getpid() != self) ::_exit(0);  // a copy that the function has forked: it is no rank
   say_last_report(error ? kThrew : kReturned);

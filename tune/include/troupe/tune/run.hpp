@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <troupe/detail/cluster_nodes.hpp>
+#include <troupe/detail/failure.hpp>
 #include <troupe/detail/trial_run.hpp>
 #include <troupe/tune/context.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
@@ -107,6 +109,21 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
   }
 }
 
+/// What `.sized` gives for a trial of this configuration. Throws std::invalid_argument where no gang
+/// can be asked for with it, and TaskError for what `.sized` passes on of the cluster, which would
+/// else be taken for the answer of the cluster about the gang.
+template <class Config>
+Each sized(const std::function<Each(const Config&)>& of, const Config& config) {
+  Each each;
+  try {
+    each = of(config);
+  } catch (const Error&) {
+    raise(troupe::detail::current_failure_of_user(".sized"));
+  }
+  check_sized(each);
+  return each;
+}
+
 /// `resumed`: the folder of an earlier run; empty: a new one, or as the options say.
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> run_in(
@@ -127,9 +144,8 @@ Results<troupe::detail::trainable_config<fn>> run_in(
                                    })
                      : search(plan, [&](const Work& work) -> std::unique_ptr<Workers> {
                          using Gang = GangWorkers<fn, decltype(config_of)>;
-                         auto each =
-                             options.sized ? options.sized(config_of(work.config)) : options.each;
-                         if (options.sized) check_sized(each);
+                         auto each = options.sized ? sized(options.sized, config_of(work.config))
+                                                   : options.each;
                          if (work.workers > 0) each.workers = work.workers;
                          return std::make_unique<Gang>(each, config_of, work);
                        });
@@ -147,8 +163,8 @@ Results<troupe::detail::trainable_config<fn>> run_in(
 ///
 /// `fn` is `R f(train::Context&, const Config&)` or takes a tune::Context; it reports the metric
 /// after every step of training, and returns when a report is answered with Stop. Its result is not
-/// used. A trial whose function throws or whose rank dies is tried again `max_failures` times and
-/// is Errored then; the others go on. One that the cluster lost, because its gang did not start or
+/// used. A trial whose function throws, whatever that is, or whose rank dies is tried again
+/// `max_failures` times and is Errored then; the others go on. One that the cluster lost, because its gang did not start or
 /// its node went away, is started again up to `system_retries` times beside those.
 ///
 /// Blocks until every trial is over, `stop` or `time_budget` ends the run, or Ctrl-C (SIGINT or

@@ -106,7 +106,7 @@ void LocalLauncher::run(const detail::Work& work, Attempt& attempt) {
     run_here_(work, attempt);
   } catch (...) {
     last = attempt.is_over() ? ended_by_search(attempt.trial())
-                             : failure_event(attempt.trial(), std::current_exception(), true);
+                             : failure_event_here(attempt.trial(), std::current_exception());
   }
   push(std::move(last));
 }
