@@ -45,7 +45,9 @@ class GangContext {
   /// broken() is 0.
   virtual Failure why_broken() const = 0;
   /// For waits that can be woken: `then` is called once, when the gang breaks, on a thread that
-  /// must not be blocked; if the gang is already broken, at once and on this thread. Once the
+  /// must not be blocked; if the gang is already broken, at once and on this thread. A wait of `then`
+  /// for a value, an actor, a gang or the rendezvous throws std::logic_error on the former thread:
+  /// it may start tasks, and wakes who waits for them. What it throws is logged. Once the
   /// result is destroyed, `then` is neither called nor running. The context outlives the result.
   /// nullptr if the gang cannot break.
   [[nodiscard]] virtual std::shared_ptr<void> on_broken(std::function<void()> then) = 0;

@@ -99,6 +99,7 @@ void Executor::before_sleep() {
 
 void Executor::run() {
   runs_user_code = true;
+  const detail::CpuUser uses_cpu(true);
   process_ = ProcessContext::maybe();
   for (;;) {
     wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);

@@ -5,7 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/failure.hpp>
+
+#include "log/log.hpp"
 #include "objects/doorbell.hpp"
+#include "objects/process_context.hpp"
 
 namespace troupe::runtime {
 namespace {
@@ -61,6 +65,18 @@ void RankContext::break_with(Failure why) {
   listeners_.notify();
 }
 
+/// What one throws on the loop must not keep the others from hearing of it, nor end the process.
+std::shared_ptr<void> RankContext::on_broken(std::function<void()> then) {
+  return listeners_.add([then = std::move(then)] {
+    try {
+      then();
+    } catch (...) {
+      log::error("what was given to GangContext::on_broken threw, and ends with that: " +
+                 detail::current_failure({}).message);
+    }
+  });
+}
+
 void RankContext::set(std::string_view key, std::string_view value) {
   exchange({.action = Action::Set,
             .key = std::string(key),
@@ -96,6 +112,8 @@ void RankContext::forget(std::string_view prefix) {
 }
 
 std::string RankContext::exchange(RendezvousRequest request, const char* what_is_missing) {
+  if (const auto* process = ProcessContext::maybe(); process && process->is_on_loop())
+    ProcessContext::refuse_on_loop();
   auto answer = detail::Object::pending(0);
   const auto key = request.key;
   const auto timeout = request.timeout;

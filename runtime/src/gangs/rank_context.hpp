@@ -48,9 +48,7 @@ class RankContext final : public GangContext, public Rendezvous {
   Rendezvous& rendezvous() override { return *this; }
   const std::atomic<std::uint32_t>& broken() const override { return broken_; }
   Failure why_broken() const override;
-  std::shared_ptr<void> on_broken(std::function<void()> then) override {
-    return listeners_.add(std::move(then));
-  }
+  std::shared_ptr<void> on_broken(std::function<void()> then) override;
 
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, std::chrono::milliseconds timeout) override;

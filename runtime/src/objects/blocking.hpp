@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds kSoon{1};
 template <class Done, class Arm>
 bool wait_giving_cpu_back(ProcessContext& process, Done done, Arm arm, Deadline deadline) {
   const ProcessContext::Waiting waiting(process);
-  if (!process.is_executor_thread()) return wait(done, arm, deadline);
+  if (!detail::uses_cpu()) return wait(done, arm, deadline);
   const auto soon = Clock::now() + kSoon;
   if (wait(done, arm, deadline ? std::min(*deadline, soon) : soon)) return true;
 

@@ -1,5 +1,7 @@
 #include "objects/process_context.hpp"
 
+#include <stdexcept>
+
 #include <troupe/errors.hpp>
 
 #include "ids/session.hpp"
@@ -19,6 +21,13 @@ ProcessContext& ProcessContext::current() {
   raise({.kind = Failure::Kind::Refused,
          .message = "this process is in no cluster: call troupe::init first, and keep the Cluster "
                     "that it returns"});
+}
+
+void ProcessContext::refuse_on_loop() {
+  throw std::logic_error(
+      "troupe: this thread brings what others send to this process, as it calls what was given to "
+      "GangContext::on_broken, so that a wait on it would never end: wake a thread of the program "
+      "there, and wait on that one");
 }
 
 void ProcessContext::make_current(ProcessContext* process) {

@@ -29,23 +29,24 @@ class ProcessContext {
   virtual void on_loop(std::function<void()> then) = 0;
   virtual bool is_on_loop() const = 0;
   virtual StoreLink& store() = 0;
-  /// True on the thread that runs the calls of others, where user code may hold a CPU.
-  virtual bool is_executor_thread() const = 0;
-  /// On that thread, in a call: whose it is, and its result with it. None: of a process of another
+  /// On the thread that runs the calls of others, in a call: whose it is, and its result with it. None: of a process of another
   /// job, which no result here can be of.
   virtual ProcessId caller() const = 0;
-  /// User code waits: its CPU may go to others.
+  /// User code waits, on a thread that uses the CPU (detail::uses_cpu): its CPU may go to others.
   virtual void give_cpu_back() = 0;
-  /// -> completed once user code has its CPU again, or with why it has none.
+  /// The same thread has what it waited for. -> completed once it may go on, or with why it has no
+  /// CPU.
   virtual detail::ObjectPtr take_cpu_again() = 0;
   /// User code goes on, after give_cpu_back().
   virtual void has_cpu_again() {}
 
   /// A user's thread waits for something of this process, which is not destroyed meanwhile (see
-  /// waiting_threads).
+  /// waiting_threads). Throws std::logic_error on the loop's thread, which would bring what it waits
+  /// for.
   class Waiting {
    public:
     explicit Waiting(ProcessContext& process) : process_(process) {
+      if (process.is_on_loop()) refuse_on_loop();
       process_.waiting_.fetch_add(1);
     }
     ~Waiting() { process_.waiting_.fetch_sub(1); }
@@ -56,6 +57,8 @@ class ProcessContext {
     ProcessContext& process_;
   };
   int waiting_threads() const { return waiting_.load(); }
+  /// Throws std::logic_error.
+  [[noreturn]] static void refuse_on_loop();
 
  protected:
   ProcessContext() = default;

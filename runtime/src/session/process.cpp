@@ -143,18 +143,39 @@ void Process::enter_gang(wire::GangInfo::Reader gang) {
 }
 
 void Process::give_cpu_back() {
-  executor_.on_wait_begun();
-  post([this] { head_.notify([](wire::HeadRequest::Builder ask) { ask.setBlocked(); }); });
+  if (Executor::is_this_thread()) executor_.on_wait_begun();
+  post([this] { perform(cpu_lending_.begin_wait()); });
 }
 
 detail::ObjectPtr Process::take_cpu_again() {
   auto resumed = detail::Object::pending(0);
   post([this, resumed] {
-    head_.request([](wire::HeadRequest::Builder ask) { ask.setUnblocked(); },
-                  [resumed](wire::HeadNotice::Reader) { resumed->complete(detail::Payload{}); },
-                  [resumed](const Failure& failure) { resumed->complete(failure); });
+    const auto then = cpu_lending_.end_wait();
+    if (then == CpuLending::Then::GoOn) return resumed->complete(detail::Payload{});
+    resuming_.push_back(resumed);
+    perform(then);
   });
   return resumed;
+}
+
+void Process::has_cpu_again() {
+  if (Executor::is_this_thread()) executor_.on_wait_ended();
+}
+
+void Process::perform(CpuLending::Then then) {
+  using Then = CpuLending::Then;
+  if (then == Then::SayBlocked) {
+    head_.notify([](wire::HeadRequest::Builder ask) { ask.setBlocked(); });
+  } else if (then == Then::SayUnblocked) {
+    head_.request([](wire::HeadRequest::Builder ask) { ask.setUnblocked(); },
+                  [this](wire::HeadNotice::Reader) { on_resumed(detail::Payload{}); },
+                  [this](const Failure& failure) { on_resumed(failure); });
+  }
+}
+
+void Process::on_resumed(const Outcome& outcome) {
+  for (const auto& resumed : std::exchange(resuming_, {})) resumed->complete(outcome);
+  perform(cpu_lending_.resumed());
 }
 
 void Process::return_resources() {

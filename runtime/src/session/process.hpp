@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -24,6 +25,7 @@
 #include "objects/process_context.hpp"
 #include "objects/store_link.hpp"
 #include "session/held_values.hpp"
+#include "tasks/cpu_lending.hpp"
 #include "tasks/tasks.hpp"
 #include "transport/socket/acceptor.hpp"
 
@@ -99,11 +101,10 @@ class Process final : public ProcessContext {
   void on_loop(std::function<void()> then) override { post(std::move(then)); }
   bool is_on_loop() const override { return loop_.get_executor().running_in_this_thread(); }
   StoreLink& store() override { return store_link_; }
-  bool is_executor_thread() const override { return Executor::is_this_thread(); }
   ProcessId caller() const override { return Executor::caller(); }
   void give_cpu_back() override;
   detail::ObjectPtr take_cpu_again() override;
-  void has_cpu_again() override { executor_.on_wait_ended(); }
+  void has_cpu_again() override;
   /// The actor of this worker process needs nothing any more of what it asked for: the head gives it
   /// to others, while the actor lives on. Any thread; returns at once. Does nothing where there is
   /// no actor.
@@ -141,6 +142,8 @@ class Process final : public ProcessContext {
 
  private:
   void lose_head(const Failure& why);
+  void perform(CpuLending::Then then);
+  void on_resumed(const Outcome& outcome);
   void on_request(ProcessId caller, wire::Message::Reader message);
   void on_tell(wire::HeadNotice::Reader tell);
   void on_orphans(wire::Orphans::Reader orphans);
@@ -163,6 +166,8 @@ class Process final : public ProcessContext {
   std::deque<std::function<void(const std::string&)>> node_asked_;  // in the order of the answers
   StoreLink store_link_;
   HeadLink head_;
+  CpuLending cpu_lending_;
+  std::vector<detail::ObjectPtr> resuming_;  // of threads that go on with the next resumed()
   HeldValues held_values_;
   Exports exports_;
   Orphans orphans_;

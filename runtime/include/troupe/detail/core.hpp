@@ -143,6 +143,21 @@ const Payload& get_object(const ObjectPtr& object,
 /// default; then it goes on once one is free again, or half a second later, which is too long for
 /// whoever waits for one short event after another.
 enum class CpuMeanwhile : std::uint8_t { GivenBack, Kept };
+/// Whether this thread uses the CPU that its process holds: it runs the calls of others, or is a
+/// CpuUser. A wait of another thread gives no CPU back.
+bool uses_cpu();
+/// For as long as it lives, and where `uses_cpu`, the thread that makes it uses the CPU of its
+/// process: it does the work of a thread that does, and that does nothing else meanwhile.
+class [[nodiscard]] CpuUser {
+ public:
+  explicit CpuUser(bool uses_cpu);
+  ~CpuUser();
+  CpuUser(const CpuUser&) = delete;
+  CpuUser& operator=(const CpuUser&) = delete;
+
+ private:
+  const bool before_;
+};
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
                          std::optional<std::chrono::milliseconds> timeout,

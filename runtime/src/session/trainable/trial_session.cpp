@@ -278,7 +278,10 @@ TrialSession::~TrialSession() {
 
 void TrialSession::start(std::string_view name, std::function<void(Member&)> body) {
   if (thread_.joinable()) throw std::logic_error("a trainable is started once");
-  thread_ = std::thread([core = core_, name, body = std::move(body)] { core->run(name, body); });
+  thread_ = std::thread([core = core_, name, body = std::move(body), uses_cpu = uses_cpu()] {
+    const CpuUser user(uses_cpu);
+    core->run(name, body);
+  });
 }
 
 TrialEvent TrialSession::next(std::optional<Verdict> verdict) { return core_->next(verdict); }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include <troupe/detail/core.hpp>
 #include <troupe/errors.hpp>
 
 #include "run/fault.hpp"
@@ -114,8 +115,12 @@ void LocalLauncher::run(const detail::Work& work, Attempt& attempt) {
 void LocalLauncher::launch(const Launch& launch) {
   assert(!attempt_);
   attempt_ = std::make_unique<Attempt>(*this, launch.trial);
-  attempt_->thread =
-      std::thread([this, work = work_of_(launch), at = attempt_.get()] { run(work, *at); });
+  // A search in a task holds the task's CPU, which the trial uses while the search waits for it.
+  attempt_->thread = std::thread(
+      [this, work = work_of_(launch), at = attempt_.get(), uses_cpu = troupe::detail::uses_cpu()] {
+        const troupe::detail::CpuUser user(uses_cpu);
+        run(work, *at);
+      });
 }
 
 std::optional<GangEvent> LocalLauncher::wait(Seconds timeout) {

@@ -1,0 +1,53 @@
+// Trials that start tasks and wait for them, where no CPU is left but their own.
+#include <troupe/tune.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/troupe.hpp>
+
+#include "guard.hpp"
+
+using namespace troupe;
+using troupe::test::kGuard;
+
+namespace {
+
+struct Config {
+  int index = 0;
+};
+
+int square(int value) { return value * value; }
+
+void waits_for_a_task(tune::Context& ctx, const Config& config) {
+  ctx.report({{"loss", task<square>(config.index).get(kGuard)}});
+}
+
+tune::Results<Config> search(bool in_process) {
+  return tune::run<waits_for_a_task>({.space = {{"index", tune::grid({2, 3})}},
+                                      .metric = "loss",
+                                      .show = tune::Show::None,
+                                      .in_process = in_process});
+}
+
+/// A search within a task, whose trials run on a thread of the same process.
+double best_of_search() { return search(true).best().value(); }
+
+}  // namespace
+
+TEST_CASE("a trial that holds the only CPU lends it to the task that it waits for",
+          "[tune][cpus][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 1});
+  const auto results = search(false);
+  REQUIRE(results.trials().size() == 2);
+  for (const auto& [config, trial, text] : results.trials()) {
+    INFO(text << ' ' << trial.error);
+    CHECK(trial.status == tune::Status::Terminated);
+    CHECK(trial.best == config.index * config.index);
+  }
+}
+
+TEST_CASE("a trial in the process of a task lends the task's CPU to the task that it waits for",
+          "[tune][cpus][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 1});
+  CHECK(task<best_of_search>().get(2 * kGuard) == 4);
+}
