@@ -87,9 +87,9 @@ class SweepTest(unittest.TestCase):
             told = {(line["trial"], line["t"]): (line["metrics"], line.get("checkpoint")) for line in lines}
             self.assertEqual(told, {
                 (0, 1): ({"loss": 1.0, "is_trial": 1.0}, None),
-                (0, 2): ({"loss": 0.5}, f"{run}/trials/0/1"),
+                (0, 2): ({"loss": 0.5}, "./trials/0/1"),
                 (1, 1): ({"loss": 2.0, "is_trial": 1.0}, None),
-                (1, 2): ({"loss": "nan"}, f"{run}/trials/1/1"),
+                (1, 2): ({"loss": "nan"}, "./trials/1/1"),
             })
 
 

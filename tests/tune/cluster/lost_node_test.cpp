@@ -104,7 +104,7 @@ TEST_CASE("a trial whose node is killed or shut down goes on from its last check
   }
   REQUIRE(launches.size() == 2);
   CHECK_FALSE(launches[0].contains("checkpoint"));
-  CHECK(launches[1].at("checkpoint") == run + "trials/0/step-3");
+  CHECK(launches[1].at("checkpoint") == "./trials/0/step-3");
   CHECK(launches[1].at("after_t") == 3);
   const auto reports = lines_of(run + "reports.jsonl");
   REQUIRE(reports.size() == 5);  // none was made twice

@@ -34,7 +34,7 @@ void take_away_donors_checkpoint(const std::filesystem::path& run, tune::TrialId
       checkpoint = report.at("exploit").at("checkpoint").get<std::string>();
     }
   }
-  std::filesystem::rename(checkpoint, run / "taken-away");
+  std::filesystem::rename(run / checkpoint, run / "taken-away");
 }
 
 /// Members are judged first in the order of trials 1, 2, ..., 0, and before trial 0 was none told
@@ -123,6 +123,11 @@ std::vector<tune::Json> lineage_of_trial_0(const std::filesystem::path& run) {
   return lines;
 }
 
+/// The path of the checkpoint that trial 0 was told first to take over.
+std::string first_donors_checkpoint(const std::filesystem::path& run) {
+  return tune::detail::CheckpointNames(run).path_of(lineage_of_trial_0(run).at(0).at("checkpoint"));
+}
+
 }  // namespace
 
 TEST_CASE("where the donor's checkpoint is gone, a member takes over the next best",
@@ -146,7 +151,7 @@ TEST_CASE("where the donor's checkpoint is gone, a member takes over the next be
   CHECK(first.donor == next);
   CHECK(first.checkpoint_t == 2);
   CHECK(tune::to_json(first.before).at("lr") == 0.1);
-  const auto gone = lineage[0].at("checkpoint").get<std::string>();
+  const auto gone = first_donors_checkpoint(results.folder());
   CHECK_THAT(shown.text(),
              Contains("trial 0 takes over trial " + std::to_string(donor) + " at t=2: lr "));
   CHECK_THAT(shown.text(),
@@ -168,14 +173,14 @@ TEST_CASE(
   check_all_ended(results);
   const auto lineage = lineage_of_trial_0(results.folder());
   REQUIRE(lineage.size() >= 2);
-  const auto gone = lineage[0].at("checkpoint").get<std::string>();
+  const auto gone = first_donors_checkpoint(results.folder());
   const auto why = "the checkpoint " + gone + " is gone: rank 0 does not find it";
   CHECK(lineage[0].at("from") == 1);
   CHECK(lineage[1].at("takeover") == 1);
   CHECK(lineage[1].at("undone") == why);
   CHECK_THAT(shown.text(),
              Contains("trial 0 lost its checkpoint (" + why + "); it goes on from its own t=2"));
-  const auto own = (results.folder() / "trials" / "0" / "step-2").string();
+  const std::string own = "./trials/0/step-2";
   const auto launches = tune::events_of(results.folder(), "launched");
   const auto from_own = std::ranges::count_if(launches, [&](const auto& launched) {
     return launched.at("trial") == 0 && launched.value("checkpoint", "") == own &&

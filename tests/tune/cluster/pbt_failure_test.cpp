@@ -122,7 +122,7 @@ void check_went_on_from_the_donor(const tune::Results<Mishap>& results, bool in_
   }
   REQUIRE(launches.size() >= 2);
   const auto checkpoint = launches[1].at("checkpoint").get<std::string>();
-  CHECK_THAT(checkpoint, StartsWith((results.folder() / "trials" / "1").string()));
+  CHECK_THAT(checkpoint, StartsWith("./trials/1/"));
   if (in_another_gang) {
     REQUIRE(launches.size() >= 3);
     for (const char* same : {"checkpoint", "config", "after_t"})

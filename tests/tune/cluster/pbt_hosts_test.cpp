@@ -58,18 +58,23 @@ Paths left_in(const std::filesystem::path& seen, const std::filesystem::path& re
   return left;
 }
 
+/// Of what the driver names, with the path where it is in the run's folder.
+std::string with_path(const std::filesystem::path& results, const std::string& name) {
+  return tune::detail::CheckpointNames(results).path_of(name);
+}
+
 /// The names of the checkpoints that stay of each trial: the best one, that of its best report, and
 /// the last.
 Paths that_stay(const std::filesystem::path& results) {
   Paths stay;
   const auto summary = tune::summary_of(results);
   for (const auto& trial : summary.at("trials")) {
-    stay.insert(trial.at("best_checkpoint").get<std::string>());
+    stay.insert(with_path(results, trial.at("best_checkpoint")));
     std::string best, last;
     double best_score = 0;
     for (const auto& report : tune::lines_of(results / "reports.jsonl")) {
       if (report.at("trial") != trial.at("trial")) continue;
-      last = report.at("checkpoint");
+      last = with_path(results, report.at("checkpoint"));
       const auto score = tune::metric_of(report, "score");
       if (!best.empty() && score <= best_score) continue;
       best = last;
@@ -94,7 +99,7 @@ Paths on_node(const Paths& names, std::uint32_t node) {
 Paths reported(const std::filesystem::path& results) {
   Paths names;
   for (const auto& report : tune::lines_of(results / "reports.jsonl"))
-    names.insert(report.at("checkpoint").get<std::string>());
+    names.insert(with_path(results, report.at("checkpoint")));
   return names;
 }
 

@@ -12,6 +12,7 @@
 
 #include <troupe/tune.hpp>
 
+#include "run/checkpoints/checkpoint_names.hpp"
 #include "text/json.hpp"
 
 /// What a run of members (support/member.hpp) has left in its folder.
@@ -100,6 +101,7 @@ inline Restored check_what_was_restored(const std::filesystem::path& run, int ra
 /// the results.
 template <class Config>
 void check_lineage(const Results<Config>& results) {
+  const detail::CheckpointNames names(results.folder());
   std::map<std::pair<TrialId, std::size_t>, Json> told;
   const auto file = results.folder() / "pbt.jsonl";
   CHECK(std::filesystem::exists(file));
@@ -118,7 +120,7 @@ void check_lineage(const Results<Config>& results) {
       CHECK(line.mapped().at("from") == takeover.donor);
       CHECK(line.mapped().at("t") == takeover.t);
       CHECK(line.mapped().at("from_t") == takeover.checkpoint_t);
-      CHECK(line.mapped().at("checkpoint") == takeover.checkpoint);
+      CHECK(names.path_of(line.mapped().at("checkpoint")) == takeover.checkpoint);
       CHECK(line.mapped().at("old") == to_json(takeover.donor_config));
       CHECK(line.mapped().at("own") == to_json(takeover.before));
       CHECK(line.mapped().at("new") == to_json(takeover.after));

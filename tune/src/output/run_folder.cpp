@@ -110,10 +110,16 @@ int highest_number(const fs::path& storage) {
   return highest;
 }
 
-/// The run-N with the highest N, if it has begun; else empty.
+/// The run-N with the highest N of those that have begun; empty: there is none.
 fs::path newest_run(const fs::path& storage) {
-  const auto last = storage / fmt::format("run-{}", highest_number(storage));
-  return fs::exists(last / kJournalFile) ? last : fs::path();
+  int highest = 0;
+  std::error_code failed;
+  for (fs::directory_iterator each(storage, failed), end; !failed && each != end;
+       each.increment(failed)) {
+    const int number = number_of(each->path().filename().string());
+    if (number > highest && fs::exists(each->path() / kJournalFile)) highest = number;
+  }
+  return highest > 0 ? storage / fmt::format("run-{}", highest) : fs::path();
 }
 
 /// Of a run that is over, or was when it was written.
@@ -132,6 +138,16 @@ Json summary_in(const fs::path& file) {
 }
 
 }  // namespace
+
+fs::path spelled(const fs::path& folder) {
+  auto path = fs::absolute(folder);
+  if (std::ranges::count(path, fs::path("..")) > 0) {
+    std::error_code failed;
+    if (auto found = fs::weakly_canonical(path, failed); !failed) path = std::move(found);
+  }
+  path = path.lexically_normal();
+  return path.has_filename() ? path : path.parent_path();  // "runs/"
+}
 
 RunFolder::RunFolder(fs::path path) : path_{std::move(path)} {
   const auto file = path_ / ".lock";
@@ -235,15 +251,7 @@ LastRun last_run(const fs::path& storage) {
 
 fs::path run_in(const fs::path& folder) {
   if (fs::exists(folder / kJournalFile)) return folder;
-  int highest = 0;
-  fs::path run;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const int number = number_of(entry.path().filename().string());
-    if (number <= highest || !fs::exists(entry.path() / kJournalFile)) continue;
-    highest = number;
-    run = entry.path();
-  }
-  if (!run.empty()) return run;
+  if (const auto run = newest_run(folder); !run.empty()) return run;
   throw std::runtime_error(fmt::format(
       "{} has no run: there is neither a {} in it nor a folder run-N that has one; name a run's "
       "folder, such as results/run-1, or the one that its runs are in",
@@ -256,7 +264,7 @@ std::string resume_command(const std::string& sweep_file, const fs::path& storag
   auto command = "troupe tune resume " + sweep_file;
   try {
     std::error_code failed;  // one of them is gone: not the same
-    const auto last = newest_run(fs::absolute(storage));
+    const auto last = newest_run(spelled(storage));
     if (!last.empty() && fs::equivalent(last, folder, failed)) return command;
   } catch (const fs::filesystem_error&) {
     // It cannot be told which is the last one.
@@ -267,7 +275,7 @@ std::string resume_command(const std::string& sweep_file, const fs::path& storag
 namespace detail {
 
 void check_storage(const fs::path& given) {
-  const auto storage = fs::absolute(given).lexically_normal();
+  const auto storage = spelled(given);
   const auto made = missing_of(storage);
   const auto remove = [&made] {
     std::error_code ignored;
@@ -285,7 +293,7 @@ void check_storage(const fs::path& given) {
   remove();
 }
 
-fs::path last_run_in(const fs::path& storage) { return last_run(fs::absolute(storage)).folder; }
+fs::path last_run_in(const fs::path& storage) { return last_run(spelled(storage)).folder; }
 
 std::string holder_of(const fs::path& folder) {
   const auto file = folder / ".lock";

@@ -5,6 +5,10 @@
 
 namespace troupe::tune {
 
+/// The absolute path of a folder that somebody named, without ".", ".." and a slash at its end. Links
+/// are followed only where the name has "..", which may lead back over one.
+std::filesystem::path spelled(const std::filesystem::path& folder);
+
 /// The folder of a run, held by the one program that runs it. Move-only; lets the folder go with
 /// itself, as the end of the program does, however it ends.
 class RunFolder {
@@ -54,7 +58,7 @@ struct LastRun {
   bool is_over = false;               ///< it has nothing left to run
   std::string ended_as_asked = {};    ///< why, where its StopWhen ended it
 };
-/// The run-N with the highest N. Throws std::runtime_error, with the file and the place in it, where
+/// The run-N with the highest N of those that have begun. Throws std::runtime_error, with the file and the place in it, where
 /// its summary is damaged.
 LastRun last_run(const std::filesystem::path& storage);
 

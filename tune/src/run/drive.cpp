@@ -283,7 +283,9 @@ class Driver {
   void judge(const GangEvent& event, Seconds now) {
     if (experiment_.options().objective.value_in(event.metrics)) is_hopeful_ = true;
     const auto t = after_t_[event.trial] + event.k;
-    const auto decision = experiment_.report(event.trial, t, event.metrics, event.checkpoint, now);
+    const auto checkpoint =
+        hooks_.name_of_checkpoint ? hooks_.name_of_checkpoint(event.checkpoint) : event.checkpoint;
+    const auto decision = experiment_.report(event.trial, t, event.metrics, checkpoint, now);
     const bool goes_on = std::holds_alternative<GoOn>(decision);
     if (!goes_on) told_to_stop_.try_emplace(event.trial, now);
     if (const auto* exploit = std::get_if<Exploit>(&decision); exploit && !exploit->in_turn) {

@@ -38,6 +38,8 @@ struct DriveHooks {
   /// Why the run has to end, without waiting for reports, if it has.
   std::function<std::optional<std::string>()> interrupted = {};
   std::function<void(const std::string&)> notice = {};  ///< what people should know
+  /// The search's name of a checkpoint that a gang reported; empty: its path.
+  std::function<std::string(const std::string& path)> name_of_checkpoint = {};
   /// What is waited for, and for how long at most, where nothing else would be shown.
   std::function<void(const std::string&)> waits = {};
 };

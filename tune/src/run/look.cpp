@@ -26,8 +26,8 @@ namespace {
 constexpr std::size_t kWidth = 160;
 
 std::filesystem::path folder_of(const Plan& plan, const std::filesystem::path& folder) {
-  if (!folder.empty()) return std::filesystem::absolute(folder);
-  const auto storage = std::filesystem::absolute(plan.storage);
+  if (!folder.empty()) return spelled(folder);
+  const auto storage = spelled(plan.storage);
   const auto last = last_run(storage).folder;
   if (last.empty())
     throw std::runtime_error(fmt::format("there is no run in {} yet", storage.string()));
@@ -67,7 +67,9 @@ class Replayed {
     overview.resume_command = resume_command;
     overview.is_abandoned = holder.empty();
     const auto title = folder.parent_path().filename() / folder.filename();
-    RunLook seen{.outcome = outcome_of(experiment_, now_),
+    const CheckpointNames names(folder);
+    overview.best_checkpoint = names.path_of(overview.best_checkpoint);
+    RunLook seen{.outcome = outcome_of(experiment_, now_, names),
                  .is_over = tune::is_over(experiment_, overview),
                  .holder = holder,
                  .resume_command = resume_command,
@@ -182,9 +184,7 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
 }  // namespace
 
 RunLook look_at_folder(const std::filesystem::path& given, std::size_t most_rows) {
-  auto named = std::filesystem::absolute(given).lexically_normal();
-  if (!named.has_filename()) named = named.parent_path();  // "runs/"
-  const auto folder = run_in(named);
+  const auto folder = run_in(spelled(given));
   const auto holder = holder_of(folder);
   try {
     return look_at_recorded(folder, holder, most_rows);

@@ -233,13 +233,15 @@ Prepared prepare(Plan plan, bool keeps_checkpoints) {
   return {std::move(plan), std::move(experiment)};
 }
 
-Outcome outcome_of(const Experiment& experiment, Seconds now) {
+Outcome outcome_of(const Experiment& experiment, Seconds now, const CheckpointNames& names) {
+  std::vector<Trial> trials;
+  for (const auto& trial : experiment.trials()) trials.push_back(names.with_paths(trial));
   const auto* best = experiment.best();
   const auto& objective = experiment.options().objective;
   const auto& objectives = experiment.options().objectives;
   return {.objective = objective,
           .objectives = objectives,
-          .trials = experiment.trials(),
+          .trials = std::move(trials),
           .best = best ? std::optional(best->id) : std::nullopt,
           .pareto = pareto_front(experiment.trials(), objective, objectives),
           .rungs = experiment.rungs(),

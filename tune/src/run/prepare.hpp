@@ -4,6 +4,8 @@
 
 #include <troupe/tune/detail/search.hpp>
 
+#include "run/checkpoints/checkpoint_names.hpp"
+
 namespace troupe::tune::detail {
 
 /// What a run and its simulation begin with.
@@ -16,7 +18,7 @@ struct Prepared {
 /// saying what and why, for a plan that can not be. `keeps_checkpoints`: attempts can write them.
 Prepared prepare(Plan plan, bool keeps_checkpoints);
 
-/// What the experiment came to. Its `summary` and `folder` are empty.
-Outcome outcome_of(const Experiment& experiment, Seconds now);
+/// What the experiment came to, with the paths of its checkpoints. Its `summary` and `folder` are empty.
+Outcome outcome_of(const Experiment& experiment, Seconds now, const CheckpointNames& names = {});
 
 }  // namespace troupe::tune::detail

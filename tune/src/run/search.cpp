@@ -35,7 +35,7 @@ Work work_of(const Launch& launch, const std::filesystem::path& run, const Witne
              const Plan& plan) {
   return {.config = launch.config,
           .info = {.storage = folder_of(launch, run).string(),
-                   .restore_from = launch.checkpoint,
+                   .restore_from = witness.names().path_of(launch.checkpoint),
                    .name = fmt::format("trial {}", launch.trial),
                    .seed = Random(plan.seed, launch.trial, "trial").next(),
                    .reconfigured = launch.reconfigured,
@@ -167,6 +167,7 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
             return why;
           },
       .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); },
+      .name_of_checkpoint = [&](const std::string& path) { return witness.names().name_of(path); },
       .waits =
           [&](const std::string& what) { witness.say(in_words_of(plan, what), launcher->now()); }};
   try {

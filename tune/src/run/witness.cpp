@@ -150,12 +150,10 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     note(in_words_of(plan, alike), already_);
   }
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
-    folder_ = RunFolder::hold(earlier);
-    keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
+    use_folder(RunFolder::hold(earlier), plan);
     take_up(plan, experiment);
   } else if (!plan.storage.empty()) {
-    folder_ = RunFolder::make(std::filesystem::absolute(plan.storage));
-    keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
+    use_folder(RunFolder::make(spelled(plan.storage)), plan);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment), header_);
     trackers_.open(folder());
     if (!over_.empty())
@@ -176,6 +174,12 @@ Witness::~Witness() {
   if (!marker_.empty()) std::filesystem::remove(marker_, ignored);
 }
 
+void Witness::use_folder(RunFolder held, const Plan& plan) {
+  folder_ = std::move(held);
+  names_ = CheckpointNames(folder());
+  keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
+}
+
 /// What a snapshot holds beside the experiment.
 void Witness::take_up_rest(const Snapshot& snapshot) {
   try {
@@ -187,12 +191,12 @@ void Witness::take_up_rest(const Snapshot& snapshot) {
 }
 
 std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
-  if (!plan.resume_folder.empty()) return std::filesystem::absolute(plan.resume_folder);
+  if (!plan.resume_folder.empty()) return spelled(plan.resume_folder);
   if (!plan.resume) return {};
   if (plan.storage.empty())
     throw std::invalid_argument(
         "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
-  const auto last = last_run(std::filesystem::absolute(plan.storage));
+  const auto last = last_run(spelled(plan.storage));
   if (last.folder.empty() && !plan.sweep_file.empty()) {
     throw std::invalid_argument(
         fmt::format("tune: there is no run in {} to go on with; `troupe tune run {}` begins one",
@@ -358,10 +362,11 @@ Outcome Witness::conclude(Seconds now) {
       experiment_, now, [&](const std::string& notice) { note(notice, now); }, tell);
   auto overview = overview_of(experiment_, now, 0);
   if (elsewhere_.empty()) overview.folder = folder().string();
+  overview.best_checkpoint = names_.path_of(overview.best_checkpoint);
   overview.resume_command = resume_command(sweep_file_, storage_, folder());
   overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
   display_.finish(experiment_, overview);
-  auto outcome = outcome_of(experiment_, now);
+  auto outcome = outcome_of(experiment_, now, names_);
   outcome.summary = render_summary(overview, {});
   outcome.folder = overview.folder;
   return outcome;

@@ -16,6 +16,7 @@
 #include "output/run_folder.hpp"
 #include "output/trackers/trackers.hpp"
 #include "run/checkpoints/checkpoint_keeper.hpp"
+#include "run/checkpoints/checkpoint_names.hpp"
 #include "run/checkpoints/tidying.hpp"
 #include "run/snapshot.hpp"
 
@@ -50,6 +51,7 @@ class Witness {
   /// A file that only who shares the run's folder sees; empty: there is no folder.
   const std::filesystem::path& marker() const { return marker_; }
   const std::filesystem::path& folder() const { return folder_.path(); }
+  const CheckpointNames& names() const { return names_; }
   /// Where trials that are launched now write: the run's folder, or one beside it where that is
   /// gone.
   std::filesystem::path folder_of_trials(Seconds now);
@@ -60,6 +62,7 @@ class Witness {
  private:
   /// Of the run to go on with; empty: a new one is to begin.
   std::filesystem::path folder_to_take_up(const Plan& plan);
+  void use_folder(RunFolder folder, const Plan& plan);
   void take_up(const Plan& plan, Experiment& experiment);
   std::size_t extend(const Plan& plan, std::string& journal, std::size_t bytes);
   void take_up_rest(const Snapshot& snapshot);
@@ -75,6 +78,7 @@ class Witness {
   RunRecord record_;
   Display display_;
   RunFolder folder_;
+  CheckpointNames names_;
   std::optional<ReportFiles> files_;
   std::optional<CheckpointKeeper> keeper_;
   Tidying tidying_;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "output/run_folder.hpp"
+#include "run/checkpoints/checkpoint_names.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -152,8 +153,10 @@ void MlflowTracker::end_search(const Experiment& experiment, WallTime wall) {
     outbox_.report({}, reports_, best->best_t, wall,
                    {{run_.objective.metric.c_str(), *best->best}});
     tags.emplace_back("troupe.best_trial", std::to_string(best->id));
-    if (!best->best_checkpoint.empty())
-      tags.emplace_back("troupe.best_checkpoint", best->best_checkpoint);
+    if (!best->best_checkpoint.empty()) {
+      tags.emplace_back("troupe.best_checkpoint",
+                        detail::CheckpointNames(run_.folder).path_of(best->best_checkpoint));
+    }
     best_ = best->id;
     if (const auto& id = outbox_.id_of(best->id); !id.empty())
       tags.emplace_back("troupe.best_run_id", id);

@@ -22,22 +22,6 @@ std::string without_end(std::string path) {
   return path;
 }
 
-/// One spelling of a path: links are followed, as far as it is there. The name of a checkpoint on a
-/// node that does not share the folder stays as it is, and so is inside of nothing here.
-std::string normal(const std::string& path) {
-  if (CheckpointOrigins::own_node_of(path)) return path;
-  std::error_code failed;
-  auto found = fs::weakly_canonical(path, failed).string();
-  if (failed) found = fs::path(path).lexically_normal().string();
-  return without_end(std::move(found));
-}
-
-/// The path of a checkpoint on its node, without a look at any file.
-std::string path_on_node(const std::string& checkpoint) {
-  const fs::path path = CheckpointOrigins::path_of(checkpoint);
-  return without_end(path.lexically_normal().string());
-}
-
 bool is_interrupted(const Experiment& experiment) {
   return experiment.closed() && !experiment.ended_as_asked();
 }
@@ -45,10 +29,28 @@ bool is_interrupted(const Experiment& experiment) {
 }  // namespace
 
 CheckpointKeeper::CheckpointKeeper(fs::path run, Objective objective, std::size_t keep)
-    : run_{normal(run.string())},
-      told_run_{run.string()},
+    : told_run_{run.string()},
+      names_{run},
+      run_{normal(told_run_)},
       objective_{std::move(objective)},
       keep_{keep} {}
+
+/// One spelling of a checkpoint's path: links are followed, as far as it is there. The name of one on
+/// a node that does not share the folder stays as it is, and so is inside of nothing here.
+std::string CheckpointKeeper::normal(const std::string& checkpoint) const {
+  if (CheckpointOrigins::own_node_of(checkpoint)) return checkpoint;
+  const auto path = names_.path_of(checkpoint);
+  std::error_code failed;
+  auto found = fs::weakly_canonical(path, failed).string();
+  if (failed) found = fs::path(path).lexically_normal().string();
+  return without_end(std::move(found));
+}
+
+/// The path of a checkpoint on its node, without a look at any file.
+std::string CheckpointKeeper::path_on_node(const std::string& checkpoint) const {
+  const fs::path path = CheckpointOrigins::path_of(names_.path_of(checkpoint));
+  return without_end(path.lexically_normal().string());
+}
 
 void CheckpointKeeper::see(const Event& event, const Trial* trial) {
   if (keep_ == 0 || trial == nullptr) return;
@@ -109,7 +111,7 @@ void CheckpointKeeper::let_go(OnNode checkpoint) {
 }
 
 void CheckpointKeeper::see_spare_copy(const std::string& copy) {
-  if (keep_ > 0) let_go({.checkpoint = copy});
+  if (keep_ > 0) let_go({.checkpoint = names_.name_of(copy)});
 }
 
 Json CheckpointKeeper::save() const {
@@ -185,7 +187,7 @@ void CheckpointKeeper::tidy(const Experiment& experiment) {
     if (std::ranges::binary_search(pinned, checkpoint) || holds_one_that_stays(path, pinned))
       return false;
     std::error_code ignored;  // what cannot be deleted stays
-    fs::remove_all(checkpoint, ignored);
+    fs::remove_all(names_.path_of(checkpoint), ignored);
     return true;
   });
 }

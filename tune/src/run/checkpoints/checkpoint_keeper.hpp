@@ -10,6 +10,7 @@
 
 #include <troupe/tune/experiment.hpp>
 
+#include "run/checkpoints/checkpoint_names.hpp"
 #include "run/checkpoints/node_removals.hpp"
 #include "text/json.hpp"
 
@@ -30,7 +31,7 @@ namespace troupe::tune::detail {
 ///
 /// The copies of checkpoints that attempts were sent are deleted in the same way, if nobody reported them. What is to
 /// go on a node is kept until the node was told: at most what its trials reported there, and nothing once the node has
-/// left the cluster.
+/// left the cluster. Checkpoints are known by the names that CheckpointNames gives them, also in save().
 class CheckpointKeeper {
  public:
   /// `run`: the path of the run's folder as trials are told of it. `keep`: of each trial, the best so
@@ -77,13 +78,16 @@ class CheckpointKeeper {
     std::string checkpoint = {};
     std::string path = {};  // the same in one spelling
   };
+  std::string normal(const std::string& checkpoint) const;
+  std::string path_on_node(const std::string& checkpoint) const;
   void let_others_go(TrialId trial);
   void let_go(OnNode checkpoint);
   bool holds_one_that_stays(const std::string& path, const std::vector<std::string>& pinned) const;
   std::vector<Staying> all_that_stay(const Experiment& experiment) const;
 
-  std::string run_;       // in one spelling
   std::string told_run_;  // as trials are told of it
+  CheckpointNames names_;
+  std::string run_;  // in one spelling
   Objective objective_;
   std::size_t keep_;
   std::map<TrialId, std::vector<Kept>> kept_;  // in the order in which they were reported
