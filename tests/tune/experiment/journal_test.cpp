@@ -32,6 +32,23 @@ Experiment one_of_both(std::uint64_t seed, bool promote) {
   return search(seed, {.max_failures = 1}, promote);
 }
 
+std::string header_of(const Experiment& experiment) {
+  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+}
+
+/// The same lines, with the numbers and checksums that a run would have given them: what is wrong with
+/// them is what they say.
+std::string numbered_anew(const std::string& journal) {
+  std::string text, line;
+  std::uint64_t number = 0;
+  for (std::istringstream lines(journal); std::getline(lines, line);) {
+    auto json = parse(line, "a line of a journal");
+    for (const auto* key : {"number", "crc"}) json.erase(key);
+    text += numbered_line(dump(json), number++) + "\n";
+  }
+  return text;
+}
+
 FakeLauncher::Script script(std::size_t capacity, std::uint64_t seed) {
   FakeLauncher::Script script{.capacity = capacity, .reports = 12, .checkpoints = true};
   script.value = [seed](const Launch& launch, std::int64_t t) {
@@ -90,8 +107,8 @@ TEST_CASE("a state loaded anywhere, and the rest of the journal, give the state 
 TEST_CASE("a journal that goes on after events which nobody has is refused", "[tune][journal]") {
   auto original = search(5);
   const auto recording = record(original, script(2, 5));
-  const auto header = recording.journal.substr(0, recording.ends[0] - 1);
-  const auto rest = header_after(header, 10) + "\n" + recording.journal.substr(recording.ends[10]);
+  const auto header = header_of(search(5));
+  const auto rest = numbered_line(header, 10) + "\n" + recording.journal.substr(recording.ends[10]);
   CHECK(events_before(rest) == 10);
   CHECK_NOTHROW(check_header(rest, header));
 
@@ -163,42 +180,36 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
   const auto at = changed.find("\"decision\":\"stop\"");
   REQUIRE(at != std::string::npos);
   changed.replace(at, 17, "\"decision\":\"finish\"");
+  changed = numbered_anew(changed);
   auto same = search(5);
   CHECK_THROWS_WITH(replay(changed, same),
                     Catch::Contains("of the journal: trial") && Catch::Contains("decision was"));
 
   auto third = search(5);
   const auto header = journal.substr(0, journal.find('\n') + 1);
-  CHECK_THROWS_WITH(replay(header + "{\"event\":\"reported\"}\n", third),
+  CHECK_THROWS_WITH(replay(header + numbered_line(R"({"event":"reported"})", 1) + "\n", third),
                     Catch::Contains("line 2 of the journal: not an event"));
-  auto fourth = search(5);
-  CHECK_THROWS_WITH(replay(header + "garbage\n", fourth),
-                    Catch::Contains("line 2 of the journal: not an event"));
-  CHECK_THROWS_AS(replay("garbage\n" + header, fourth), DamagedLine);
   auto fifth = search(5);
-  CHECK_THROWS_WITH(
-      replay(header + R"({"event":"ended","now":1,"trial":7,"attempt":1})" + "\n", fifth),
-      Catch::Contains("there is no trial 7"));
+  const auto of_nobody = R"({"event":"ended","now":1,"trial":7,"attempt":1})";
+  CHECK_THROWS_WITH(replay(header + numbered_line(of_nobody, 1) + "\n", fifth),
+                    Catch::Contains("there is no trial 7"));
   auto sixth = search(5);
   const auto ended = journal.substr(journal.find("{\"event\":\"ended\""));
-  const auto twice = journal + ended.substr(0, ended.find('\n') + 1);
+  const auto twice = numbered_anew(journal + ended.substr(0, ended.find('\n') + 1));
   CHECK_THROWS_WITH(replay(twice, sixth),
                     Catch::Contains("is in no gang at this place of the journal"));
 }
 
 TEST_CASE("the header of a run with one objective names no others", "[tune][journal]") {
-  const auto header_of = [](const Experiment& experiment) {
-    return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
-  };
   CHECK_THAT(
       header_of(search(5)),
       Catch::StartsWith(
-          R"({"journal":4,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
+          R"({"journal":5,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
           R"("system_retries":3,"stop":{"reports":0,"reaches":null},"searcher":{"searcher":"random",)"
           R"x("seed":5,"trials":25,"space":{"quality":"uniform(0, 1)"}},"scheduler":{)x"));
   CHECK_THAT(header_of(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
              Catch::StartsWith(
-                 R"({"journal":4,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
+                 R"({"journal":5,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
                  R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
 }
 
@@ -275,6 +286,7 @@ TEST_CASE("the journal says of each resumption why, and one that differs is refu
   REQUIRE(resumed > 0);
   auto changed = journal;
   changed.replace(changed.find(chosen) + chosen.find("promoted from"), 8, "resumed");
+  changed = numbered_anew(changed);
   auto same = search(5, {}, true);
   CHECK_THROWS_WITH(replay(changed, same), Catch::Contains("the journal launched trial") &&
                                                Catch::Contains("as resumed from rung") &&
@@ -295,9 +307,11 @@ TEST_CASE("a journal holds where each attempt ran, and goes without", "[tune][jo
 TEST_CASE("who follows a journal that is applied again is told where attempts ran",
           "[tune][journal]") {
   auto original = search(5), replayed = search(5);
-  auto journal =
-      journal_header(original.options(), original.searcher(), original.scheduler()) + "\n";
-  original.observe([&](const Event& event, const Trial*) { journal += to_line(event) + "\n"; });
+  auto journal = numbered_line(header_of(original), 0) + "\n";
+  std::uint64_t events = 0;
+  original.observe([&](const Event& event, const Trial*) {
+    journal += numbered_line(to_line(event), ++events) + "\n";
+  });
   original.next(Seconds(0));
   const std::vector<Place> places{{"alpha", 1}, {"alpha", 2}};
   original.started(0, Seconds(1), places);

@@ -245,7 +245,7 @@ TEST_CASE("what is sent to MLflow later is sent by a command that names the run"
   const TemporaryFolder storage;
   for (const auto* run : {"run-1", "run-2"}) {
     fs::create_directory(storage.path() / run);
-    AppendFile{storage.path() / run / "journal.jsonl"};
+    AppendFile(storage.path() / run / "journal.jsonl").append("{}\n");
   }
   const MlflowStub server(MlflowStub::Listens::Later);
   const auto notices_of = [&](const std::string& run) {

@@ -8,11 +8,13 @@
 #include <troupe/tune.hpp>
 
 #include "hold.hpp"
+#include "output/earlier_run.hpp"
 #include "output/run_folder.hpp"
 #include "support/child.hpp"
 #include "support/cluster.hpp"
 #include "support/population_files.hpp"
 #include "support/temporary_folder.hpp"
+#include "text/checksum.hpp"
 
 using namespace troupe;
 using namespace troupe::tune;
@@ -147,7 +149,7 @@ TEMPLATE_TEST_CASE("a run that goes on from a snapshot decides as one that never
   while (drive_once(folder, scheduler, 5, snapshot_after).exit_code == kKilled) {
     REQUIRE(++killed < 100);
     const auto header = lines_of(run / "journal.jsonl").front();
-    if (header.contains("after_events")) ++from_snapshot;
+    if (header.at("number") > 0) ++from_snapshot;
   }
   CHECK(killed > 5);
   CHECK(from_snapshot >= (snapshot_after == 1 ? killed : 1));
@@ -185,12 +187,15 @@ TEST_CASE("a snapshot that is gone, cut short or newer is refused, and nothing c
   const auto run = folder.path() / "run-1";
   const auto snapshot = content_of(run / "snapshot.jsonl");
   const auto journal = content_of(run / "journal.jsonl");
-  const auto [changed, why] = GENERATE_COPY(
-      table<std::string, std::string>({{"", "the snapshot before it is gone"},
-                                       {snapshot.substr(0, 100),
-                                        "run-1/snapshot.jsonl cannot be "
-                                        "used: the snapshot was cut short"},
-                                       {"{\"snapshot\":9" + snapshot.substr(13), "newer Troupe"}}));
+  const auto [changed, why] = GENERATE_COPY(table<std::string, std::string>(
+      {{"", "the snapshot before it is gone"},
+       {snapshot.substr(0, 100),
+        "run-1/snapshot.jsonl cannot be "
+        "used: the snapshot was cut short"},
+       {with_checksum("{\"snapshot\":9}") + "\n{}\n",
+        "written by a newer Troupe: its version is 9"},
+       {"{\"snapshot\":2}\n{}\n", "written by an older Troupe: its version is 2"},
+       {snapshot.substr(0, 99) + "0" + snapshot.substr(100), "the snapshot is damaged"}}));
   std::ofstream(run / "snapshot.jsonl") << changed;
   const auto refused = drive_once(folder, "asha", 0);
   CHECK(refused.exit_code == 1);
@@ -200,15 +205,13 @@ TEST_CASE("a snapshot that is gone, cut short or newer is refused, and nothing c
 
 TEST_CASE("a journal that lost what its snapshot has is begun anew, and is whole from there",
           "[tune][resume]") {
-  const bool is_empty = GENERATE(true, false);
-  CAPTURE(is_empty);
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, "promotion", 0).exit_code == 0);
   REQUIRE(drive_once(folder, "promotion", 12).exit_code == kKilled);
   const auto journal = folder.path() / "run-1" / "journal.jsonl";
   const auto old = content_of(journal);
   REQUIRE(drive_once(folder, "promotion", 4, 1).exit_code == kKilled);
-  std::ofstream(journal) << (is_empty ? std::string() : old);
+  std::ofstream(journal) << old;
   REQUIRE(drive_once(folder, "promotion", 4).exit_code == kKilled);
   REQUIRE(drive_once(folder, "promotion", 4).exit_code == kKilled);
   REQUIRE(drive_once(folder, "promotion", 0).exit_code == 0);
@@ -231,6 +234,25 @@ TEST_CASE("a run that is over is not gone on with: the next one is new", "[tune]
   CHECK(std::filesystem::exists(folder.path() / "run-2" / "summary.json"));
 }
 
+TEST_CASE("a run that another version wrote is refused, and nothing in its folder changes",
+          "[tune][resume]") {
+  const TemporaryFolder folder;
+  REQUIRE(drive_once(folder, "asha", 12).exit_code == kKilled);
+  const auto journal = folder.path() / "run-1" / "journal.jsonl";
+  const auto whole = content_of(journal);
+  const auto [line, why] = GENERATE(table<std::string, std::string>(
+      {{R"({"journal":9,"seed":1})", "a newer Troupe: its version is 9"},
+       {R"({"journal":4,"seed":1})", "an older Troupe: its version is 4"}}));
+  const auto others = line + whole.substr(whole.find('\n'));
+  std::ofstream(journal) << others;
+  const auto other = drive_once(folder, "asha", 0);
+  CHECK(other.exit_code == 1);
+  CHECK_THAT(other.output, Catch::Contains("written by " + why + ", this one reads 5") &&
+                               Catch::Contains("with the Troupe that began it") &&
+                               !Catch::Contains("give the options"));
+  CHECK(content_of(journal) == others);
+}
+
 TEST_CASE("what cannot be gone on with is refused, and nothing in its folder changes",
           "[tune][resume]") {
   const TemporaryFolder folder;
@@ -242,16 +264,6 @@ TEST_CASE("what cannot be gone on with is refused, and nothing in its folder cha
     CHECK(other.exit_code == 1);
     CHECK_THAT(other.output, Catch::Contains("the journal is of another search: searcher.trials is "
                                              "14 there, 4 here"));
-  }
-  SECTION("a newer version") {
-    auto newer = whole;
-    newer.replace(newer.find("\"journal\":") + 10, 1, "9");
-    std::ofstream(journal) << newer;
-    const auto other = drive_once(folder, "asha", 0);
-    CHECK(other.exit_code == 1);
-    CHECK_THAT(other.output, Catch::Contains("written by a newer Troupe: its version is 9"));
-    CHECK(content_of(journal) == newer);
-    return;
   }
   SECTION("a damaged line") {
     const bool is_json = GENERATE(false, true);
@@ -278,7 +290,8 @@ TEST_CASE("what cannot be gone on with is refused, and nothing in its folder cha
     std::ofstream(journal) << (is_cut ? whole.substr(0, 20) : std::string());
     const auto refused = drive_once(folder, "asha", 0);
     CHECK(refused.exit_code == 1);
-    CHECK_THAT(refused.output, Catch::Contains("its journal.jsonl is empty, though "));
+    CHECK_THAT(refused.output,
+               Catch::Contains("its journal.jsonl is empty, though trials of it is there"));
     CHECK(content_of(journal) == (is_cut ? whole.substr(0, 20) : std::string()));
     CHECK(content_of(folder.path() / "run-1" / "reports.csv") == reports);
     return;
@@ -368,7 +381,12 @@ TEST_CASE("of a folder with several runs troupe tune shows the one with the high
   for (const auto* name : {"run-9", "run-10", "run-11"})
     std::filesystem::copy(folder.path() / "run-1", folder.path() / name,
                           std::filesystem::copy_options::recursive);
-  std::filesystem::remove(folder.path() / "run-11" / "journal.jsonl");  // it has not begun
+  std::filesystem::remove(folder.path() / "run-11" / "journal.jsonl");
+  CHECK_THAT(show(folder.path()).output,
+             Catch::Contains("run-11: its journal.jsonl is gone, though reports.jsonl, "
+                             "summary.json and trials of it are there"));
+  std::filesystem::remove_all(folder.path() / "run-11");
+  std::filesystem::create_directory(folder.path() / "run-11");  // it has not begun
   CHECK_THAT(show(folder.path()).output,
              Catch::Contains("results: " + (folder.path() / "run-10").string() + "\n"));
   const auto both = show(folder.path(), {"--run", (folder.path() / "run-1").string()});

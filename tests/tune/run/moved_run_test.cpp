@@ -9,6 +9,7 @@
 
 #include <troupe/tune.hpp>
 
+#include "output/earlier_run.hpp"
 #include "output/run_folder.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
 #include "support/temporary_folder.hpp"

@@ -98,12 +98,14 @@ TEST_CASE("reports that come together are kept together before any of them is an
                         .checkpoints = true});
   Together launcher(cluster);
   auto experiment = search(scheduler), replayed = search(scheduler);
-  auto journal =
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()) + "\n";
+  const auto header =
+      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  auto journal = numbered_line(header, 0) + "\n";
+  std::uint64_t events = 0;
   int reports = 0;
   std::string not_kept, state;
   experiment.observe([&](const Event& event, const Trial*) {
-    not_kept += to_line(event) + "\n";
+    not_kept += numbered_line(to_line(event), ++events) + "\n";
     if (event.kind == Event::Kind::Reported) ++reports;
     state = experiment.save();
   });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +28,12 @@ inline Recording record(Experiment& experiment, FakeLauncher::Script script,
     recording.ends.push_back(recording.journal.size());
     recording.states.push_back(experiment.save());
   };
-  add(journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  std::uint64_t events = 0;
+  add(numbered_line(
+      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()), 0));
   experiment.observe([&](const Event& event, const Trial* trial) {
     if (also) also(event, trial);
-    add(to_line(event));
+    add(numbered_line(to_line(event), ++events));
   });
   FakeLauncher cluster(std::move(script));
   drive(experiment, cluster, {}, {});

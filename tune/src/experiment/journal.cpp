@@ -18,8 +18,6 @@ constexpr std::array<std::string_view, 8> kEvents{"launched", "started",  "repor
                                                   "failed",   "requeued", "dropped",  "closed"};
 constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
                                                   "ended"};
-/// Of a header: how many events of the run came before its journal, which a snapshot holds.
-constexpr auto* kAfter = "after_events";
 
 template <class Enum, std::size_t size>
 Enum named(const std::array<std::string_view, size>& names, const Json& json) {
@@ -83,19 +81,6 @@ std::string difference(const Json& there, const Json& here, const std::string& n
                      dump(here));
 }
 
-[[noreturn]] void refuse_other(std::string_view line, const std::string& header) {
-  const auto there = parse(line, "the first line of a journal");
-  const auto version = there.value("journal", 0);
-  if (version > kJournalVersion) {
-    throw std::invalid_argument(
-        fmt::format("the journal was written by a newer Troupe: its version is {}, this one reads "
-                    "{}",
-                    version, kJournalVersion));
-  }
-  throw std::invalid_argument("the journal is of another search: " +
-                              difference(there, parse(header, "a header"), ""));
-}
-
 void apply(Event event, Experiment& experiment, const Experiment::Observer& seen) {
   const bool about_trial = event.kind != Event::Kind::Closed;
   const bool is_known = about_trial && event.trial < experiment.trials().size();
@@ -144,12 +129,6 @@ std::string journal_header(const ExperimentOptions& options, const Searcher& sea
                    {"stop", to_json(options.stop)},
                    {"searcher", parse(searcher.save(), "a searcher's state")},
                    {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
-  return dump(json);
-}
-
-std::string header_after(const std::string& header, std::uint64_t events) {
-  auto json = parse(header, "a journal's header");
-  json[kAfter] = events;
   return dump(json);
 }
 
@@ -213,34 +192,28 @@ Event event_from(std::string_view line) {
   }
 }
 
-DamagedLine::DamagedLine(std::size_t number, std::string_view line, const std::string& why)
-    : std::invalid_argument(fmt::format("line {} of the journal: {}", number, why)),
-      number_{number},
-      text_{dump(line.substr(0, 80))} {}
-
 std::size_t end_of_open(std::string_view journal) {
   const auto closed = journal.find("\n{\"event\":\"closed\"");
   return closed == std::string_view::npos ? journal.size() : closed + 1;
 }
 
 void check_header(std::string_view journal, const std::string& header) {
-  const auto end = journal.find('\n');
-  if (end == std::string_view::npos) return;
-  const auto line = journal.substr(0, end);
-  if (line == header) return;
-  auto without = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (without.is_discarded()) throw DamagedLine(1, line, "not the first line of a journal");
-  if (without.is_object()) without.erase(kAfter);
-  if (const auto there = dump(without); there != header) refuse_other(there, header);
+  if (journal.find('\n') == std::string_view::npos) return;
+  const auto there = first_line_of(journal);
+  if (dump(there) == header) return;
+  throw std::invalid_argument("the journal is of another search: " +
+                              difference(there, parse(header, "a header"), ""));
 }
 
 bool has_more_trials(std::string_view journal, const std::string& header) {
-  const auto end = journal.find('\n');
-  if (end == std::string_view::npos) return false;
-  auto there = Json::parse(journal.substr(0, end), nullptr, false);
+  Json there;
+  try {
+    there = first_line_of(journal);
+  } catch (const std::invalid_argument&) {
+    return false;  // who goes on with it is told why
+  }
   auto here = parse(header, "a header");
-  if (!there.is_object() || !there.contains("searcher")) return false;
-  there.erase(kAfter);
+  if (!there.contains("searcher")) return false;
   const auto before = take_trials(there["searcher"]), now = take_trials(here["searcher"]);
   if (before.size() != now.size() || before == now || dump(there) != dump(here)) return false;
   return std::ranges::equal(before, now, std::less_equal{});
@@ -251,11 +224,6 @@ std::uint64_t trials_of(std::string_view header) {
   if (!json.is_object() || !json.contains("searcher")) return 0;
   const auto trials = take_trials(json["searcher"]);
   return trials.empty() ? 0 : trials.front();
-}
-
-std::uint64_t events_before(std::string_view journal) {
-  const auto header = parse(journal.substr(0, journal.find('\n')), "the first line of a journal");
-  return header.is_object() ? header.value(kAfter, std::uint64_t{0}) : 0;
 }
 
 namespace {
@@ -274,20 +242,16 @@ Event event_in(std::string_view line, std::size_t number) {
 std::size_t apply_events(std::string_view journal, Experiment& experiment,
                          const Experiment::Observer& seen, std::uint64_t known,
                          const std::function<void(const Event&)>& coming) {
-  std::size_t start = 0, number = 0;
   std::uint64_t event = 0;  // of the whole run, the next line's
-  for (auto end = journal.find('\n'); end != std::string_view::npos;
-       end = journal.find('\n', start)) {
-    const auto line = journal.substr(start, end - start);
-    start = end + 1;
-    if (++number == 1) {
+  return for_lines(journal, [&](std::string_view line, std::size_t number) {
+    if (number == 1) {
       event = events_before(journal);
-      if (event <= known) continue;
+      if (event <= known) return;
       throw std::invalid_argument(
           fmt::format("the journal goes on after event {}, and the snapshot before it {}", event,
                       known == 0 ? "is gone" : fmt::format("ends with event {}", known)));
     }
-    if (event++ < known) continue;
+    if (event++ < known) return;
     const auto happened = event_in(line, number);
     if (coming) coming(happened);
     try {
@@ -296,8 +260,7 @@ std::size_t apply_events(std::string_view journal, Experiment& experiment,
       throw std::invalid_argument(
           fmt::format("line {} of the journal: {}", number, refused.what()));
     }
-  }
-  return start;
+  });
 }
 
 std::size_t replay(std::string_view journal, Experiment& experiment,

@@ -9,33 +9,18 @@
 
 #include <troupe/tune/experiment.hpp>
 
+#include "experiment/journal_lines.hpp"
 #include "experiment/trial_json.hpp"
 #include "text/json.hpp"
 
-/// The journal of an experiment: JSON lines, the first one about the search, then one for each
-/// event in their order.
+/// The journal of an experiment: lines (journal_lines.hpp), the first one about the search, then one
+/// for each event in their order.
 namespace troupe::tune {
 
-/// A line of a journal that is no event, as after an error of a disk or an edit.
-class DamagedLine final : public std::invalid_argument {
- public:
-  /// `why`: of event_from().
-  DamagedLine(std::size_t number, std::string_view line, const std::string& why);
-  std::size_t number() const { return number_; }     ///< from 1
-  const std::string& text() const { return text_; }  ///< its first characters
-
- private:
-  std::size_t number_;
-  std::string text_;
-};
-
-/// Of what this Troupe writes and reads.
-inline constexpr int kJournalVersion = 4;
-
+/// What a journal's first line says of the search.
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler);
-/// Of a journal that goes on from a snapshot after so many events of its run.
-std::string header_after(const std::string& header, std::uint64_t events);
+/// What a journal's line says of an event.
 std::string to_line(const Event& event);
 /// Throws std::invalid_argument, naming the line, where it is no event.
 Event event_from(std::string_view line);
@@ -50,22 +35,20 @@ std::vector<Place> places_from(const Json& json);
 std::size_t end_of_open(std::string_view journal);
 
 /// Throws std::invalid_argument, naming what differs, unless the journal's first line is this header,
-/// whatever came before its events, and DamagedLine where it is no JSON.
+/// whatever came before its events, and as first_line_of(). A journal without a whole line is of any
+/// search.
 void check_header(std::string_view journal, const std::string& header);
 /// Whether the journal's first line differs from this header in that its search had fewer trials,
 /// and in nothing else.
 bool has_more_trials(std::string_view journal, const std::string& header);
 /// How many trials the search of a header may have; 0: it does not say.
 std::uint64_t trials_of(std::string_view header);
-/// How many events of its run came before a journal's first one.
-std::uint64_t events_before(std::string_view journal);
 
 /// Applies the events of a journal to an experiment that has the run's first `known` events already,
-/// and calls `seen` with each one that it had not, and `coming` before it is applied. A last line without its end, which a crash in the
-/// middle of a write leaves, is left out. -> the number of bytes of whole lines. Throws
-/// DamagedLine for a line that is no event, and std::invalid_argument, with the line's number, for
-/// one that this experiment decides otherwise. Throws that too where events between the known ones
-/// and the journal's are missing.
+/// and calls `seen` with each one that it had not, and `coming` before it is applied. -> the number of
+/// bytes of whole lines. Throws as for_lines(), DamagedLine for a line that is no event, and
+/// std::invalid_argument, with the line's number, for one that this experiment decides otherwise. Throws
+/// that too where events between the known ones and the journal's are missing.
 std::size_t apply_events(std::string_view journal, Experiment& experiment,
                          const Experiment::Observer& seen, std::uint64_t known,
                          const std::function<void(const Event&)>& coming = {});

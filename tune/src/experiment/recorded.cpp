@@ -106,18 +106,6 @@ ExperimentOptions options_from(const Json& header) {
   return options;
 }
 
-Json first_line_of(std::string_view journal) {
-  auto header = parse(journal.substr(0, journal.find('\n')), "the first line of a journal");
-  const auto version = header.is_object() ? header.value("journal", 0) : 0;
-  if (version == 0) throw std::invalid_argument("its journal has no first line");
-  if (version != kJournalVersion) {
-    throw std::invalid_argument(
-        fmt::format("its journal was written by {} Troupe: its version is {}, this one reads {}",
-                    version > kJournalVersion ? "a newer" : "an older", version, kJournalVersion));
-  }
-  return header;
-}
-
 /// The numbers of "uniform(0, 1, 0.25)"; none: the text is of another form.
 std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> numbers;

@@ -1,15 +1,15 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <troupe/tune/replay.hpp>
 
+#include "experiment/journal_lines.hpp"
 #include "experiment/trial_json.hpp"
-#include "output/run_folder.hpp"
+#include "output/earlier_run.hpp"
 #include "run/snapshot.hpp"
 #include "text/json.hpp"
 
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Calls `take` with every whole line of the file.
-void for_lines(const fs::path& file, std::istream&& in,
-               const std::function<void(const Json&)>& take) {
+void for_lines_of(const fs::path& file, const std::function<void(const Json&)>& take) {
+  std::ifstream in(file);
   int number = 0;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     ++number;
@@ -67,7 +67,7 @@ class Reader {
   void line(const Json& line) {
     if (line.contains("journal")) {
       header(line);
-      next_ = line.value("after_events", std::uint64_t{0});
+      next_ = line.at("number").get<std::uint64_t>();
       return;
     }
     if (next_++ < known_) return;
@@ -107,6 +107,25 @@ class Reader {
   std::uint64_t next_ = 0;              // event of the run
 };
 
+/// Throws std::runtime_error with the file and the line.
+void read_journal(const fs::path& file, std::string_view journal, Reader& reader) {
+  try {
+    for_lines(journal, [&](std::string_view text, std::size_t number) {
+      try {
+        reader.line(parse(text, "a line of JSON"));
+      } catch (const std::exception& broken) {
+        throw std::runtime_error(
+            fmt::format("{}, line {}: {}", file.string(), number, broken.what()));
+      }
+    });
+  } catch (const DamagedLine& damaged) {
+    throw std::runtime_error(
+        fmt::format("{}, line {}: {}", file.string(), damaged.number(), damaged.text()));
+  } catch (const OtherVersion& other) {
+    throw std::runtime_error(fmt::format("cannot read {}: {}", file.string(), other.what()));
+  }
+}
+
 }  // namespace
 
 RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
@@ -119,15 +138,14 @@ RecordedSchedule recorded_schedule(const fs::path& folder, TrialId trial) {
   Reader reader;
   const auto earlier = read_earlier(folder);
   if (!earlier.snapshot.empty()) reader.snapshot(earlier.snapshot);
-  for_lines(journal, std::istringstream(earlier.journal),
-            [&](const Json& line) { reader.line(line); });
+  read_journal(journal, earlier.journal, reader);
   auto& trials = reader.trials;
   if (trial >= trials.size()) {
     throw std::invalid_argument(fmt::format("{} has {} trials, and none of number {}",
                                             folder.string(), trials.size(), trial));
   }
   const auto lineage = folder / "pbt.jsonl";
-  for_lines(lineage, std::ifstream(lineage), [&](const Json& line) { add_takeover(trials, line); });
+  for_lines_of(lineage, [&](const Json& line) { add_takeover(trials, line); });
   for (auto& each : trials) {
     if (!each.takeovers.empty()) each.config = each.takeovers.back().after;
   }

@@ -13,6 +13,7 @@
 #include "experiment/journal.hpp"
 #include "objectives/front.hpp"
 #include "output/overview.hpp"
+#include "output/run_folder.hpp"
 #include "text/json_line.hpp"
 
 namespace troupe::tune {
@@ -21,7 +22,6 @@ namespace {
 constexpr std::array<std::string_view, 7> kOwnColumns{"trial",    "attempt", "t",     "time_s",
                                                       "decision", "rung",    "reason"};
 
-constexpr auto* kJournal = "journal.jsonl";
 constexpr auto* kReports = "reports.jsonl";
 constexpr auto* kTable = "reports.csv";
 constexpr auto* kLineage = "pbt.jsonl";
@@ -42,7 +42,7 @@ std::string metric_column(const std::string& name) {
 
 ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
     : folder_{std::move(folder)},
-      journal_{folder_ / kJournal},
+      journal_{folder_ / kJournalFile},
       journal_bytes_{journal_.size()},
       lines_{folder_ / kReports},
       table_{std::move(table)} {}
@@ -57,12 +57,12 @@ ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& 
   CsvFile table(folder / kTable, columns(space));
   ReportFiles files(std::move(folder), std::move(table));
   write_params(files.folder_, params);
-  files.begin_journal(header);
+  files.begin_journal(header, 0);
   return files;
 }
 
 ReportFiles ReportFiles::go_on(std::filesystem::path folder, const SearchSpace& space,
-                               std::size_t journal_bytes, const Mark& mark,
+                               const Journal& journal, const Mark& mark,
                                const std::vector<Trial>& trials) {
   const bool has_lines = cut_file(folder / kReports, mark.line_bytes);
   const bool has_lineage = cut_file(folder / kLineage, mark.lineage_bytes);
@@ -70,8 +70,9 @@ ReportFiles ReportFiles::go_on(std::filesystem::path folder, const SearchSpace& 
   if (mark.rows == 0) std::filesystem::remove(folder / kTable, ignored);
   if (mark.lineage_bytes == 0) std::filesystem::remove(folder / kLineage, ignored);
   auto table = CsvFile::go_on(folder / kTable, columns(space), mark.rows);
-  cut_file(folder / kJournal, journal_bytes);
+  cut_file(folder / kJournalFile, journal.bytes);
   ReportFiles files(std::move(folder), std::move(table));
+  files.events_ = journal.events;
   if (!has_lines) files.shortened_.emplace_back(kReports);
   if (files.table_.rows() < mark.rows) files.shortened_.emplace_back(kTable);
   if (!has_lineage) files.shortened_.emplace_back(kLineage);
@@ -88,21 +89,22 @@ ReportFiles::Mark ReportFiles::mark() const {
   return {lines_.size(), table_.rows(), none ? 0 : lineage};
 }
 
-void ReportFiles::begin_journal(const std::string& header) {
-  const auto beside = folder_ / (std::string(kJournal) + ".new");
+void ReportFiles::begin_journal(const std::string& header, std::uint64_t events) {
+  const auto beside = folder_ / (std::string(kJournalFile) + ".new");
   std::error_code ignored;
   std::filesystem::remove(beside, ignored);
   AppendFile journal(beside);
-  journal.append(header + "\n");
+  journal.append(numbered_line(header, events) + "\n");
   if (!journal.flush() || !journal.sync()) {
     const auto why = journal.trouble();
     std::filesystem::remove(beside, ignored);
     throw std::runtime_error(why);
   }
-  journal.rename(folder_ / kJournal);
-  sync_folder(folder_ / kJournal);
+  journal.rename(folder_ / kJournalFile);
+  sync_folder(folder_ / kJournalFile);
   journal_ = std::move(journal);
   journal_bytes_ = journal_.size();
+  events_ = events;
 }
 
 void ReportFiles::write_again(const Event& event, const Trial* trial) {
@@ -112,7 +114,7 @@ void ReportFiles::write_again(const Event& event, const Trial* trial) {
 
 void ReportFiles::write(const Event& event, const Trial* trial) {
   write_again(event, trial);
-  const auto line = to_line(event) + "\n";
+  const auto line = numbered_line(to_line(event), ++events_) + "\n";
   journal_.append_later(line);
   journal_bytes_ += line.size();
 }

@@ -43,11 +43,16 @@ class ReportFiles {
     std::uint64_t rows = 0;         ///< of reports.csv
     std::uintmax_t lineage_bytes = 0;
   };
-  /// Of an earlier run that goes on: the journal without what follows its first `journal_bytes`, and
-  /// the others as they were at the mark, for write_again(). `trials` are those of that time. Throws
-  /// likewise.
+  /// How much of a journal is gone on with.
+  struct Journal {
+    std::size_t bytes = 0;
+    std::uint64_t events = 0;  ///< of the run, by then
+  };
+  /// Of an earlier run that goes on: the journal without what follows that much of it, and the others as
+  /// they were at the mark, for write_again(). `trials` are those of that time. Throws std::runtime_error
+  /// with the path and the cause.
   static ReportFiles go_on(std::filesystem::path folder, const SearchSpace& space,
-                           std::size_t journal_bytes, const Mark& mark,
+                           const Journal& journal, const Mark& mark,
                            const std::vector<Trial>& trials);
 
   /// Tries to write what a full disk did not take. -> why that is not all of it; empty: it is.
@@ -62,9 +67,9 @@ class ReportFiles {
   const std::vector<std::string>& shortened() const { return shortened_; }
   /// Once flush() says that all is written.
   Mark mark() const;
-  /// Begins the journal anew with this header: what it had is in a snapshot. Throws
-  /// std::runtime_error with the path and the cause, and the journal is as it was.
-  void begin_journal(const std::string& header);
+  /// Begins the journal anew with this header, after so many events of the run: what it had is in a
+  /// snapshot. Throws std::runtime_error with the path and the cause, and the journal is as it was.
+  void begin_journal(const std::string& header, std::uint64_t events);
   std::uintmax_t journal_bytes() const { return journal_bytes_; }
   /// Everywhere but in the journal, which has the event.
   void write_again(const Event& event, const Trial* trial);
@@ -88,6 +93,7 @@ class ReportFiles {
   std::filesystem::path folder_;
   AppendFile journal_;
   std::uintmax_t journal_bytes_ = 0;  // with what is kept
+  std::uint64_t events_ = 0;          // of the run, in its journal and before it
   AppendFile lines_;
   CsvFile table_;
   std::map<TrialId, Written> written_;

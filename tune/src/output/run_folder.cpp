@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -21,22 +20,13 @@
 
 #include <troupe/tune/detail/checks.hpp>
 
-#include "text/json.hpp"
+#include "output/earlier_run.hpp"
 
 namespace troupe::tune {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMostRuns = 100'000;
-constexpr auto* kJournalFile = "journal.jsonl";
-
-std::string whole_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
-    throw std::runtime_error(
-        fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)));
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 /// A link to nowhere "exists" for who would make it, and not for who would use it.
 std::string dangling_in(const fs::path& folder) {
@@ -90,51 +80,14 @@ std::string first_line(const fs::path& file) {
   return line.empty() ? "another program" : line;
 }
 
-/// Of a folder with the name that make() gives, "run-7"; 0: it has another.
-int number_of(const std::string& name) {
-  constexpr std::string_view kBefore = "run-";
-  if (!name.starts_with(kBefore) || name.starts_with("run-0")) return 0;
-  int number = 0;
-  const auto* end = name.data() + name.size();
-  const auto [at, failed] = std::from_chars(name.data() + kBefore.size(), end, number);
-  return failed == std::errc() && at == end && number > 0 ? number : 0;
-}
-
 /// The highest N of all run-N, whose lower ones somebody may have removed; 0: there is none.
 int highest_number(const fs::path& storage) {
   int highest = 0;
   std::error_code failed;
   for (fs::directory_iterator each(storage, failed), end; !failed && each != end;
        each.increment(failed))
-    highest = std::max(highest, number_of(each->path().filename().string()));
+    highest = std::max(highest, run_number(each->path()));
   return highest;
-}
-
-/// The run-N with the highest N of those that have begun; empty: there is none.
-fs::path newest_run(const fs::path& storage) {
-  int highest = 0;
-  std::error_code failed;
-  for (fs::directory_iterator each(storage, failed), end; !failed && each != end;
-       each.increment(failed)) {
-    const int number = number_of(each->path().filename().string());
-    if (number > highest && fs::exists(each->path() / kJournalFile)) highest = number;
-  }
-  return highest > 0 ? storage / fmt::format("run-{}", highest) : fs::path();
-}
-
-/// Of a run that is over, or was when it was written.
-Json summary_in(const fs::path& file) {
-  const auto text = whole_text(file);
-  std::string why = "it is no object";
-  try {
-    auto summary = Json::parse(text);
-    if (summary.is_object()) return summary;
-  } catch (const Json::parse_error& broken) {
-    why = fmt::format("it is no JSON from byte {} of {} on", broken.byte, text.size());
-  }
-  throw std::runtime_error(
-      fmt::format("{} is damaged: {}. Remove it: `resume` writes it anew from the run's journal",
-                  file.string(), why));
 }
 
 }  // namespace
@@ -147,6 +100,16 @@ fs::path spelled(const fs::path& folder) {
   }
   path = path.lexically_normal();
   return path.has_filename() ? path : path.parent_path();  // "runs/"
+}
+
+int run_number(const fs::path& folder) {
+  const auto name = folder.filename().string();
+  constexpr std::string_view kBefore = "run-";
+  if (!name.starts_with(kBefore) || name.starts_with("run-0")) return 0;
+  int number = 0;
+  const auto* end = name.data() + name.size();
+  const auto [at, failed] = std::from_chars(name.data() + kBefore.size(), end, number);
+  return failed == std::errc() && at == end && number > 0 ? number : 0;
 }
 
 RunFolder::RunFolder(fs::path path) : path_{std::move(path)} {
@@ -221,55 +184,13 @@ RunFolder RunFolder::make(const fs::path& storage) {
 }
 
 RunFolder RunFolder::hold(const fs::path& folder) {
+  refuse_without_journal(folder);
   if (!fs::exists(folder / kJournalFile)) {
     throw std::runtime_error(
         fmt::format("{} is no run's folder: it has no {}; name one like results/run-1",
                     folder.string(), kJournalFile));
   }
   return RunFolder(folder);
-}
-
-EarlierRun read_earlier(const fs::path& folder) {
-  EarlierRun earlier{.journal = whole_text(folder / kJournalFile)};
-  if (const auto snapshot = folder / kSnapshotFile; fs::exists(snapshot))
-    earlier.snapshot = whole_text(snapshot);
-  return earlier;
-}
-
-LastRun last_run(const fs::path& storage) {
-  const auto last = newest_run(storage);
-  if (last.empty()) return {};
-  if (!fs::exists(last / "summary.json")) return {.folder = last};
-  const auto summary = summary_in(last / "summary.json");
-  const auto ended_early = summary.value("ended_early", Json());
-  const bool is_as_asked = summary.value("ended_as_asked", Json()) == true;
-  return {.folder = last,
-          .is_over = ended_early.is_null() || is_as_asked,
-          .ended_as_asked = is_as_asked && ended_early.is_string() ? ended_early.get<std::string>()
-                                                                   : std::string()};
-}
-
-fs::path run_in(const fs::path& folder) {
-  if (fs::exists(folder / kJournalFile)) return folder;
-  if (const auto run = newest_run(folder); !run.empty()) return run;
-  throw std::runtime_error(fmt::format(
-      "{} has no run: there is neither a {} in it nor a folder run-N that has one; name a run's "
-      "folder, such as results/run-1, or the one that its runs are in",
-      folder.string(), kJournalFile));
-}
-
-std::string resume_command(const std::string& sweep_file, const fs::path& storage,
-                           const fs::path& folder) {
-  if (sweep_file.empty()) return {};
-  auto command = "troupe tune resume " + sweep_file;
-  try {
-    std::error_code failed;  // one of them is gone: not the same
-    const auto last = newest_run(spelled(storage));
-    if (!last.empty() && fs::equivalent(last, folder, failed)) return command;
-  } catch (const fs::filesystem_error&) {
-    // It cannot be told which is the last one.
-  }
-  return fmt::format("{} --run {}", command, folder.string());
 }
 
 namespace detail {

@@ -11,6 +11,7 @@
 
 #include "experiment/journal.hpp"
 #include "experiment/recorded.hpp"
+#include "output/earlier_run.hpp"
 #include "output/html/html_report.hpp"
 #include "output/render.hpp"
 #include "output/report_files.hpp"
@@ -18,6 +19,7 @@
 #include "run/prepare.hpp"
 #include "run/snapshot.hpp"
 #include "run/sweep_words.hpp"
+#include "run/taking_up.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune::detail {
@@ -66,6 +68,9 @@ class Replayed {
     overview.folder = folder.string();
     overview.resume_command = resume_command;
     overview.is_abandoned = holder.empty();
+    // One that runs writes it at its end.
+    if (auto damage = holder.empty() ? damage_of_summary(folder) : std::string(); !damage.empty())
+      overview.notices.push_back(damage + ". What is shown is what the journal says");
     const auto title = folder.parent_path().filename() / folder.filename();
     const CheckpointNames names(folder);
     overview.best_checkpoint = names.path_of(overview.best_checkpoint);
@@ -93,9 +98,12 @@ class Replayed {
                                        damaged.number(), damaged.text()));
 }
 
+[[noreturn]] void raise_not_shown(const std::filesystem::path& folder, const char* why) {
+  throw std::runtime_error(fmt::format("{} cannot be shown: {}", folder.string(), why));
+}
+
 void require_same_search(const Experiment& experiment, const EarlierRun& earlier) {
-  const auto header =
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  const auto header = header_of(experiment);
   if (!has_more_trials(earlier.journal, header)) check_header(earlier.journal, header);
 }
 
@@ -109,6 +117,8 @@ auto see_run(const Plan& plan, const std::filesystem::path& folder, See see) {
     return see(Replayed(*prepared.experiment, folder, earlier), prepared.plan);
   } catch (const DamagedLine& damaged) {
     raise_damaged(folder, damaged);
+  } catch (const OtherVersion& other) {
+    raise_not_shown(folder, other.what());
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(
         fmt::format("{} is a run of another search: {}", folder.string(), refused.what()));
@@ -166,11 +176,13 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
                          std::size_t most_rows) {
   const bool is_sweep = std::filesystem::exists(folder / "program.json");
   auto summary = json_in(folder / "summary.json");
-  if (!summary.is_object() || !holder.empty()) summary = Json::object();
+  const bool is_usable = holder.empty() && summary.is_object() && damage_of_summary(folder).empty();
+  if (!is_usable) summary = Json::object();
   const auto params = json_in(folder / "params.json");
   const auto earlier = read_earlier(folder);
+  refuse_without_journal(folder);
   if (earlier.journal.find('\n') == std::string::npos)
-    throw std::invalid_argument("its journal is empty: it has not begun, or was emptied");
+    throw std::invalid_argument("its journal is empty: it has not begun");
   const auto recorded = recorded_experiment(earlier.journal, is_sweep, rungs_in(summary));
   const Replayed run(*recorded.experiment, folder, earlier, recorded.coming);
   const auto& trials = recorded.experiment->trials();
@@ -191,8 +203,7 @@ RunLook look_at_folder(const std::filesystem::path& given, std::size_t most_rows
   } catch (const DamagedLine& damaged) {
     raise_damaged(folder, damaged);
   } catch (const std::invalid_argument& refused) {
-    throw std::runtime_error(
-        fmt::format("{} cannot be shown: {}", folder.string(), refused.what()));
+    raise_not_shown(folder, refused.what());
   } catch (const Json::exception& broken) {
     throw std::runtime_error(
         fmt::format("{} has a file that cannot be read: {}", folder.string(), broken.what()));

@@ -4,24 +4,42 @@
 
 #include <fmt/format.h>
 
-#include "output/run_folder.hpp"
+#include "output/earlier_run.hpp"
+#include "text/checksum.hpp"
 
 namespace troupe::tune::detail {
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
+
+/// Throws std::invalid_argument where another version wrote the snapshot, or where it was altered.
+void check_lines(std::string_view first, std::string_view state, std::string_view rest) {
+  const auto json = Json::parse(first, nullptr, /*allow_exceptions=*/false);
+  const auto version = json.is_object() ? json.value("snapshot", Json()) : Json();
+  const bool is_altered = look_at_checksum(first) == Checksum::Wrong;
+  if (!is_altered && version.is_number_integer() && version != kVersion) {
+    throw std::invalid_argument(
+        fmt::format("the snapshot was written by {} Troupe: its version is {}, this one reads {}",
+                    version > kVersion ? "a newer" : "an older", dump(version), kVersion));
+  }
+  for (const auto line : {first, state}) {
+    if (look_at_checksum(line) != Checksum::Right)
+      throw std::invalid_argument("the snapshot is damaged: its checksum is not that of its text");
+  }
+  if (!rest.empty()) throw std::invalid_argument("the snapshot is damaged: it has a third line");
+}
 
 }  // namespace
 
 std::string to_text(const Snapshot& snapshot) {
   const auto& [line_bytes, rows, lineage_bytes] = snapshot.files;
-  return dump({{"snapshot", kVersion},
-               {"events", snapshot.events},
-               {"now", snapshot.now.count()},
-               {"files", {line_bytes, rows, lineage_bytes}},
-               {"record", snapshot.record},
-               {"keeper", snapshot.keeper}}) +
-         "\n" + snapshot.experiment + "\n";
+  const auto first = dump({{"snapshot", kVersion},
+                           {"events", snapshot.events},
+                           {"now", snapshot.now.count()},
+                           {"files", {line_bytes, rows, lineage_bytes}},
+                           {"record", snapshot.record},
+                           {"keeper", snapshot.keeper}});
+  return with_checksum(first) + "\n" + with_checksum(snapshot.experiment) + "\n";
 }
 
 Snapshot snapshot_from(std::string_view text) {
@@ -29,14 +47,10 @@ Snapshot snapshot_from(std::string_view text) {
   const auto last = text.find('\n', first + 1);
   if (first == std::string_view::npos || last == std::string_view::npos)
     throw std::invalid_argument("the snapshot was cut short");
+  const auto state = text.substr(first + 1, last - first - 1);
+  check_lines(text.substr(0, first), state, text.substr(last + 1));
   const auto json = parse(text.substr(0, first), "the first line of a snapshot");
   try {
-    if (const auto version = json.at("snapshot").get<int>(); version > kVersion) {
-      throw std::invalid_argument(
-          fmt::format("the snapshot was written by a newer Troupe: its version is {}, this one "
-                      "reads {}",
-                      version, kVersion));
-    }
     const auto& files = json.at("files");
     return {.events = json.at("events").get<std::uint64_t>(),
             .now = Seconds(json.at("now").get<double>()),
@@ -44,7 +58,7 @@ Snapshot snapshot_from(std::string_view text) {
                       files.at(2).get<std::uintmax_t>()},
             .record = json.at("record"),
             .keeper = json.at("keeper"),
-            .experiment = std::string(text.substr(first + 1, last - first - 1))};
+            .experiment = std::string(state)};
   } catch (const Json::exception& broken) {
     throw std::invalid_argument(fmt::format("not a snapshot: {}", broken.what()));
   }

@@ -19,7 +19,7 @@ namespace troupe::tune::detail {
 ///      events the snapshot has, and these are passed over.
 ///   3. A run that goes on from snapshot and journal is in the state that the whole journal gives.
 ///
-/// The file has two lines of JSON: what stands here, and the experiment's state.
+/// The file has two lines of JSON, each with a checksum: what stands here, and the experiment's state.
 struct Snapshot {
   std::uint64_t events = 0;
   Seconds now{0};
@@ -30,7 +30,7 @@ struct Snapshot {
 };
 
 std::string to_text(const Snapshot& snapshot);
-/// Throws std::invalid_argument where it is no snapshot, or one of a newer Troupe.
+/// Throws std::invalid_argument where it is no snapshot, was altered, or is one of another version.
 Snapshot snapshot_from(std::string_view text);
 
 /// Of the run in `folder`, whose snapshot has this text. Throws std::runtime_error, with the file,

@@ -9,10 +9,12 @@
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
+#include "output/earlier_run.hpp"
 #include "output/html/html_report.hpp"
 #include "output/mlflow/delivered_file.hpp"
 #include "run/prepare.hpp"
 #include "run/sweep_words.hpp"
+#include "run/taking_up.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -21,10 +23,6 @@ namespace {
 /// At the files, where event follows event: one write has the lines of many reports.
 constexpr Seconds kBetweenLooks{0.01};
 constexpr auto* kMarker = ".seen-";
-
-std::string header_of(const Experiment& experiment) {
-  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
-}
 
 Json params_of(const Plan& plan, const Experiment& experiment) {
   auto params = parse(header_of(experiment), "a header");
@@ -56,78 +54,6 @@ bool are_alike(const Plan& plan) {
     return dimension.domain.kind() == Domain::Kind::Constant;
   };
   return plan.trials > 1 && plan.first.empty() && std::ranges::all_of(plan.space, is_constant);
-}
-
-/// What a new run says of the one before it.
-std::string not_gone_on_with(const std::filesystem::path& earlier,
-                             const std::filesystem::path& folder, bool counts_trials) {
-  return fmt::format(
-      "{} has come to its end, and .resume has nothing to go on with: this is a new run, in {}. "
-      "{}; "
-      "tune::resume(its folder, options) returns the earlier one's results",
-      earlier.string(), folder.filename().string(),
-      counts_trials ? "It learns what the earlier one found from .known = {{{.lr = 0.1}, 0.93}, "
-                      "...}, which can be given no more trials with this .scheduler"
-                    : "To add trials to the earlier one, give the options that it was begun with "
-                      "and more .trials");
-}
-
-void refuse_more_trials(const Experiment& experiment, std::string_view journal,
-                        const std::string& header) {
-  if (!experiment.scheduler().needs().counts_trials) return;
-  throw std::invalid_argument(
-      fmt::format("it was begun with .trials = {}, here they are {}, and its .scheduler decides by "
-                  "how many trials are to come, so that none can be added",
-                  trials_of(journal), trials_of(header)));
-}
-
-/// A run whose journal has not even its first line has either not begun, or lost what it knew.
-void refuse_emptied(const std::filesystem::path& folder, const std::string& sweep_file) {
-  std::error_code none;
-  const auto reports = std::filesystem::file_size(folder / "reports.jsonl", none);
-  const bool has_reports = !none && reports > 0;
-  if (!has_reports && !std::filesystem::exists(folder / "trials")) return;
-  throw std::runtime_error(fmt::format(
-      "tune: cannot go on with {}: its journal.jsonl is empty, though {} has what the "
-      "run did. Nothing in it was changed; put the journal back from a copy, name "
-      "another .storage, or begin a new run{}",
-      folder.string(), has_reports ? "reports.jsonl" : "trials",
-      sweep_file.empty() ? " without .resume" : fmt::format(": `troupe tune run {}`", sweep_file)));
-}
-
-/// With a run that was begun with other options.
-std::string instead_of_going_on(const Plan& plan) {
-  if (!plan.sweep_file.empty()) {
-    return fmt::format(
-        "let {0} say what it said when that run began, or begin a new run: `troupe tune run {0}`",
-        plan.sweep_file);
-  }
-  return "give the options that it was begun with, or begin a new run without .resume, which "
-         "learns what this one found from .known = {{{.lr = 0.1}, 0.93}, ...}";
-}
-
-/// What is said of an earlier run, once its events are applied.
-std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,
-                               Seconds now) {
-  if (is_over(experiment, overview_of(experiment, now, 0))) {
-    return fmt::format("{} had come to its end: nothing is left to run, and these are its results",
-                       folder.string());
-  }
-  return fmt::format("goes on with {}: {} begun, {} under way when it ended", folder.string(),
-                     counted(experiment.trials().size(), "trial"), experiment.in_flight());
-}
-
-[[noreturn]] void refuse_damaged(const std::filesystem::path& folder, const DamagedLine& damaged) {
-  const auto journal = (folder / "journal.jsonl").string();
-  throw std::runtime_error(fmt::format(
-      "tune: cannot go on with {}: line {} of its journal is damaged: {}. Nothing in it was "
-      "changed; {}",
-      folder.string(), damaged.number(), damaged.text(),
-      damaged.number() == 1
-          ? "put the journal back from a copy, or begin a new run"
-          : fmt::format("to go on from the events before it, keep a copy of {} and cut it there: "
-                        "`head -n {} COPY > {}`",
-                        journal, damaged.number() - 1, journal)));
 }
 
 }  // namespace
@@ -196,7 +122,11 @@ std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
   if (plan.storage.empty())
     throw std::invalid_argument(
         "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
-  const auto last = last_run(spelled(plan.storage));
+  auto last = last_run(spelled(plan.storage));
+  if (!last.damaged_summary.empty()) {
+    last.is_over = is_over_by_journal(plan, last.folder);
+    if (last.is_over) note(last.damaged_summary, already_);
+  }
   if (last.folder.empty() && !plan.sweep_file.empty()) {
     throw std::invalid_argument(
         fmt::format("tune: there is no run in {} to go on with; `troupe tune run {}` begins one",
@@ -224,9 +154,8 @@ std::size_t Witness::extend(const Plan& plan, std::string& journal, std::size_t 
   const auto had = trials_of(journal);
   const auto before = events_before(journal);
   const auto end = journal.find('\n');
-  journal =
-      (before == 0 ? header_ : header_after(header_, before)) + journal.substr(end, bytes - end);
-  replace_file(folder() / "journal.jsonl", journal, Sync::Yes);
+  journal = numbered_line(header_, before) + journal.substr(end, bytes - end);
+  replace_file(folder() / kJournalFile, journal, Sync::Yes);
   write_params(folder(), params_of(plan, experiment_));
   note(fmt::format("the run was begun with {}, and may have {} now", counted(had, "trial"),
                    trials_of(header_)),
@@ -237,13 +166,15 @@ std::size_t Witness::extend(const Plan& plan, std::string& journal, std::size_t 
 void Witness::take_up(const Plan& plan, Experiment& experiment) {
   auto earlier = read_earlier(folder());
   auto& open = earlier.journal;
-  if (earlier.snapshot.empty() && open.find('\n') == std::string::npos)
-    refuse_emptied(folder(), plan.sweep_file);
-  open.resize(end_of_open(open));
+  refuse_without_journal(folder());
+  if (auto damage = damage_of_summary(folder()); !damage.empty())
+    note(damage + ". The run goes by its journal, and writes the file anew at its end", already_);
   const bool has_more = has_more_trials(open, header_);
   Snapshot known;
   std::size_t bytes = 0;
   try {
+    for_lines(open, {});  // also those that are not taken up
+    open.resize(end_of_open(open));
     if (has_more)
       refuse_more_trials(experiment, open, header_);
     else
@@ -256,6 +187,8 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
     if (!known.experiment.empty()) take_up_rest(known);
   } catch (const DamagedLine& damaged) {
     refuse_damaged(folder(), damaged);
+  } catch (const OtherVersion& other) {
+    refuse_other_version(folder(), other, plan);
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(
         fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; {}",
@@ -263,12 +196,13 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   }
   already_ = known.now;
   if (has_more) bytes = extend(plan, open, bytes);
-  files_ = ReportFiles::go_on(folder(), plan.space, bytes, known.files, experiment.trials());
-  // A machine that lost power may have lost the end of a journal that the snapshot knows.
   open.resize(bytes);
-  const auto lines = std::ranges::count(open, '\n');
-  const auto has = lines == 0 ? 0 : events_before(open) + static_cast<std::uint64_t>(lines) - 1;
-  if (lines == 0 || has < known.events) begin_journal(known.events);
+  const auto lines = static_cast<std::uint64_t>(std::ranges::count(open, '\n'));
+  const auto events = lines == 0 ? 0 : events_before(open) + lines - 1;
+  files_ =
+      ReportFiles::go_on(folder(), plan.space, {bytes, events}, known.files, experiment.trials());
+  // A machine that lost power may have lost the end of a journal that the snapshot knows.
+  if (lines == 0 || events < known.events) files_->begin_journal(header_, known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
   events_ = known.events;
@@ -312,10 +246,6 @@ void Witness::tick(Seconds now) {
   display_.tick(experiment_, now);
 }
 
-void Witness::begin_journal(std::uint64_t events) {
-  files_->begin_journal(events == 0 ? header_ : header_after(header_, events));
-}
-
 void Witness::take_snapshot(Seconds now) {
   look_at_files(now);
   if (!files_ || !trouble_.empty() || experiment_.closed()) return;
@@ -329,7 +259,7 @@ void Witness::take_snapshot(Seconds now) {
   snapshot_at_ = std::max(snapshot_after_, 2 * text.size());
   try {
     replace_file(folder() / kSnapshotFile, text, Sync::Yes);
-    begin_journal(events_);
+    files_->begin_journal(header_, events_);
   } catch (const std::runtime_error& failed) {
     snapshot_at_ += files_->journal_bytes();
     note(std::string(failed.what()) + ". The journal goes on without it", now);

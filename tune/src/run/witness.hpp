@@ -66,7 +66,6 @@ class Witness {
   void take_up(const Plan& plan, Experiment& experiment);
   std::size_t extend(const Plan& plan, std::string& journal, std::size_t bytes);
   void take_up_rest(const Snapshot& snapshot);
-  void begin_journal(std::uint64_t events);
   void take_snapshot(Seconds now);
   void look_at_folder(Seconds now);
   void look_at_files(Seconds now);

@@ -6,19 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include <boost/crc.hpp>
-
 #include "output/tensorboard/protobuf.hpp"
+#include "text/checksum.hpp"
 
 namespace troupe::tune {
 namespace {
 
-using Crc32c = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
-
 std::uint32_t masked_crc(std::string_view data) {
-  Crc32c crc;
-  crc.process_bytes(data.data(), data.size());
-  const std::uint32_t sum = crc.checksum();
+  const auto sum = crc32c(data);
   return ((sum >> 15) | (sum << 17)) + 0xa282ead8u;
 }
 

@@ -1,0 +1,105 @@
+#include "run/taking_up.hpp"
+
+#include <exception>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "experiment/journal.hpp"
+#include "output/earlier_run.hpp"
+#include "output/overview.hpp"
+#include "output/run_folder.hpp"
+#include "run/prepare.hpp"
+#include "run/snapshot.hpp"
+#include "text/format.hpp"
+
+namespace troupe::tune::detail {
+
+std::string header_of(const Experiment& experiment) {
+  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+}
+
+std::string not_gone_on_with(const std::filesystem::path& earlier,
+                             const std::filesystem::path& folder, bool counts_trials) {
+  return fmt::format(
+      "{} has come to its end, and .resume has nothing to go on with: this is a new run, in {}. "
+      "{}; "
+      "tune::resume(its folder, options) returns the earlier one's results",
+      earlier.string(), folder.filename().string(),
+      counts_trials ? "It learns what the earlier one found from .known = {{{.lr = 0.1}, 0.93}, "
+                      "...}, which can be given no more trials with this .scheduler"
+                    : "To add trials to the earlier one, give the options that it was begun with "
+                      "and more .trials");
+}
+
+void refuse_more_trials(const Experiment& experiment, std::string_view journal,
+                        const std::string& header) {
+  if (!experiment.scheduler().needs().counts_trials) return;
+  throw std::invalid_argument(
+      fmt::format("it was begun with .trials = {}, here they are {}, and its .scheduler decides by "
+                  "how many trials are to come, so that none can be added",
+                  trials_of(journal), trials_of(header)));
+}
+
+std::string instead_of_going_on(const Plan& plan) {
+  if (!plan.sweep_file.empty()) {
+    return fmt::format(
+        "let {0} say what it said when that run began, or begin a new run: `troupe tune run {0}`",
+        plan.sweep_file);
+  }
+  return "give the options that it was begun with, or begin a new run without .resume, which "
+         "learns what this one found from .known = {{{.lr = 0.1}, 0.93}, ...}";
+}
+
+std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,
+                               Seconds now) {
+  if (is_over(experiment, overview_of(experiment, now, 0))) {
+    return fmt::format("{} had come to its end: nothing is left to run, and these are its results",
+                       folder.string());
+  }
+  return fmt::format("goes on with {}: {} begun, {} under way when it ended", folder.string(),
+                     counted(experiment.trials().size(), "trial"), experiment.in_flight());
+}
+
+void refuse_damaged(const std::filesystem::path& folder, const DamagedLine& damaged) {
+  const auto journal = (folder / kJournalFile).string();
+  throw std::runtime_error(fmt::format(
+      "tune: cannot go on with {}: line {} of its journal is damaged: {}. Nothing in it was "
+      "changed; {}",
+      folder.string(), damaged.number(), damaged.text(),
+      damaged.number() == 1
+          ? "put the journal back from a copy, or begin a new run"
+          : fmt::format("to go on from the events before it, keep a copy of {} and cut it there: "
+                        "`head -n {} COPY > {}`",
+                        journal, damaged.number() - 1, journal)));
+}
+
+bool is_over_by_journal(const Plan& plan, const std::filesystem::path& folder) {
+  try {
+    const auto prepared = prepare(plan, true);
+    auto& experiment = *prepared.experiment;
+    const auto earlier = read_earlier(folder);
+    check_header(earlier.journal, header_of(experiment));
+    Snapshot known;
+    if (!earlier.snapshot.empty()) known = snapshot_in(folder, earlier.snapshot);
+    if (!known.experiment.empty()) experiment.load(known.experiment);
+    apply_events(earlier.journal, experiment, {}, known.events);
+    return experiment.closed() ? experiment.ended_as_asked()
+                               : is_over(experiment, overview_of(experiment, Seconds(0), 0));
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void refuse_other_version(const std::filesystem::path& folder, const OtherVersion& other,
+                          const Plan& plan) {
+  throw std::runtime_error(fmt::format(
+      "tune: cannot go on with {}: {}. Nothing in it was changed; go on with it with the Troupe "
+      "that "
+      "began it, or begin a new run{}",
+      folder.string(), other.what(),
+      plan.sweep_file.empty() ? " without .resume"
+                              : fmt::format(": `troupe tune run {}`", plan.sweep_file)));
+}
+
+}  // namespace troupe::tune::detail
