@@ -151,6 +151,71 @@ TEST_CASE("a repeated report is answered and leaves no event", "[tune][experimen
   CHECK(experiment.save() == before);
 }
 
+namespace {
+
+ExperimentOptions two_objectives(std::int64_t all_reports) {
+  return {.max_failures = 1,
+          .stop = {.reaches = 0.01, .all_reports = all_reports},
+          .objectives = {{"loss", Min}, {"epoch", Min}}};
+}
+
+/// That step t had the loss 1/t, five times, and that the run ended then.
+void check_has_five_steps(const Trial& trial, const std::string& why_closed) {
+  CHECK(trial.status == Status::Stopped);
+  CHECK(trial.ended_with_run);
+  CHECK(trial.reason == "the run ended: " + why_closed);
+  CHECK(trial.error == "lost");
+  CHECK(trial.t == 5);
+  CHECK(Objective{"loss", Min}.value_in(trial.last) == 0.2);
+  CHECK(trial.values == std::vector<double>{0.2, 5});
+  CHECK(trial.values_t == 5);
+  REQUIRE(trial.history.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(trial.history[i].t == static_cast<std::int64_t>(i) + 1);
+    CHECK(trial.history[i].value == 1.0 / static_cast<double>(i + 1));
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a step that an earlier attempt reported keeps its value, whatever closes the run meanwhile",
+    "[tune][experiment]") {
+  const std::string closed_by = GENERATE("its user", "another's goal", "all reports");
+  const bool fails = GENERATE(false, true);
+  CAPTURE(closed_by, fails);
+  const auto options = two_objectives(closed_by == "all reports" ? 6 : 0);
+  auto experiment = search_for(2, options), loaded = search_for(2, options);
+  std::vector<Event> events;
+  experiment.observe([&](const Event& event, const Trial*) { events.push_back(event); });
+  const auto trial = launched(experiment), other = launched(experiment);
+  for (int t = 1; t <= 5; ++t) reported(experiment, trial, t, 1.0 / t);
+  experiment.failed(trial, "lost", Fault::Trial, Seconds(2));
+  REQUIRE(launched(experiment) == trial);
+  CHECK(reported(experiment, trial, 1, 1.0) == Decision{});
+  if (closed_by == "its user") experiment.close("enough", Seconds(3));
+  if (closed_by == "another's goal") reported(experiment, other, 1, 0.001);
+  if (closed_by == "all reports") reported(experiment, other, 1, 0.5);
+  REQUIRE(experiment.closed());
+  const auto why = experiment.why_closed();
+  const auto so_far = events.size();
+  const auto before = experiment.save();
+
+  CHECK(reported(experiment, trial, 2, 0.5) == Decision{Stop{"the run ended: " + why, {}}});
+  CHECK(events.size() == so_far);
+  CHECK(experiment.save() == before);
+  loaded.load(before);
+  for (auto* each : {&experiment, &loaded}) {
+    fails ? each->failed(trial, "killed", Fault::Trial, Seconds(4))
+          : each->ended(trial, Seconds(4));
+    check_has_five_steps(each->trials()[trial], why);
+  }
+  auto replayed = search_for(2, options);
+  for (const auto& event : events) replayed.apply(event);
+  CHECK(replayed.save() == experiment.save());
+  CHECK(loaded.save() == experiment.save());
+}
+
 TEST_CASE("a trial that was told to stop and then dies has stopped, not failed",
           "[tune][experiment]") {
   auto experiment = search_for(3, {.max_failures = 5});

@@ -236,6 +236,38 @@ TEST_CASE("TensorBoard reads what a trial reported after it took over another",
         "1.0)]}\n");
 }
 
+TEST_CASE("TensorBoard reads each step once of a trial that was tried again as the run ended",
+          "[tune][tensorboard]") {
+  if (!has_readers()) return;
+  const TemporaryFolder folder;
+  const SearchSpace space{{"lr", grid({0.5})}};
+  const Objective accuracy{"accuracy", Max};
+  Experiment experiment({.objective = accuracy, .max_failures = 1},
+                        std::make_unique<GridSearcher>(space, 1, 1), fifo()(accuracy, 1));
+  EventFiles files({.folder = folder.path() / "tensorboard", .title = "run"}, space, accuracy);
+  experiment.observe([&](const Event& event, const Trial* trial) {
+    if (trial) files.see(event, *trial, WallTime(event.now));
+  });
+  const auto begin = [&](double now) {
+    experiment.next(Seconds(now));
+    experiment.started(0, Seconds(now));
+  };
+  const auto report = [&](int t, double now) {
+    return experiment.report(0, t, {{"accuracy", 0.25 * t}}, {}, Seconds(now));
+  };
+  begin(0);
+  for (const int t : {1, 2, 3}) report(t, t);
+  experiment.failed(0, "lost", Fault::Trial, Seconds(4));
+  begin(5);
+  report(1, 6);
+  experiment.close("enough", Seconds(7));
+  CHECK(std::holds_alternative<Stop>(report(2, 8)));
+  experiment.ended(0, Seconds(9));
+  CHECK(files.conclude(experiment, WallTime(Seconds(9)), {}).empty());
+  CHECK(judged(folder.path(), "print(scalars('trial-0'))") ==
+        "{'accuracy': [(1, 0.25, 1.0), (2, 0.5, 2.0), (3, 0.75, 3.0)]}\n");
+}
+
 TEST_CASE("event files that a full disk did not take are whole once there is room",
           "[tune][tensorboard]") {
   const SmallDisk disk(256);

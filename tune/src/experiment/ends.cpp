@@ -83,6 +83,22 @@ void Experiment::conclude(Trial& trial, Seconds now) {
 void Experiment::ended(TrialId id, Seconds now) {
   auto& trial = known(id);
   take_back(trial);
+  // It was told so at steps that an earlier attempt had reported, and these are no events.
+  const bool was_told_of_end = closed_ && trial.repeating && !trial.stopping;
+  if (was_told_of_end) {
+    finish_with_run(trial, now);
+  } else {
+    judge_end(trial);
+    conclude(trial, now);
+  }
+  const bool is_over = trial.over() && end_as_asked(id, now);
+  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
+  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
+}
+
+/// What is to be said of an attempt whose function returned, and that its trial failed where it told
+/// nothing.
+void Experiment::judge_end(Trial& trial) {
   const bool told_nothing = !trial.best && !options_.objective.value_in(trial.last);
   if (trial.outcome == Status::Terminated && told_nothing) {
     trial.error = never_reported(trial, options_.objective.metric, options_.of_programs);
@@ -97,10 +113,6 @@ void Experiment::ended(TrialId id, Seconds now) {
         "a trial ended after {}, and none is judged before t={}: let the scheduler judge earlier",
         counted(static_cast<std::size_t>(trial.t), "report"), first));
   }
-  conclude(trial, now);
-  const bool is_over = trial.over() && end_as_asked(id, now);
-  tell({.kind = Event::Kind::Ended, .trial = id, .attempt = trial.attempt, .now = now});
-  if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
 
 /// Counts a failure of a trial that was not told to end. -> what it counts as.

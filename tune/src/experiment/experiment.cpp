@@ -125,6 +125,7 @@ Launch Experiment::launch(Trial& trial, const Decision& resumed, Seconds now) {
   trial.reason.clear();
   if (trial.launch == 0) trial.launch = ++launches_;
   trial.launched_from = trial.checkpoint;
+  trial.repeating = trial.checkpoint_t < trial.t;
   ++trial.attempt;
   const bool reconfigured = !trial.checkpoint.empty() && !trial.takeovers.empty() &&
                             trial.takeovers.back().checkpoint == trial.checkpoint;
@@ -189,8 +190,10 @@ void Experiment::started(TrialId id, Seconds now, std::vector<Place> places) {
 
 // ---- reports ------------------------------------------------------------------------------------
 
+Stop Experiment::run_ended() const { return {std::string(kRunEnded) + why_closed_, std::nullopt}; }
+
 Decision Experiment::decide(const Trial& trial, Seconds now) {
-  if (closed_) return Stop{std::string(kRunEnded) + why_closed_, std::nullopt};
+  if (closed_) return run_ended();
   // Both are told of every report, whatever comes of it here.
   const auto& [metric, mode] = options_.objective;
   const auto value = options_.objective.value_in(trial.last);
@@ -213,6 +216,7 @@ Decision Experiment::decide(const Trial& trial, Seconds now) {
 void Experiment::note(Trial& trial, const Event& report) {
   trial.t = report.t;
   trial.retried = false;
+  trial.repeating = false;
   trial.last = report.metrics;
   note_checkpoint(trial, report);
   if (auto values = values_in(options_.objectives, report.metrics); !values.empty()) {
@@ -273,11 +277,11 @@ Decision Experiment::report(TrialId id, std::int64_t t, const Metrics& metrics,
                             const std::string& checkpoint, Seconds now) {
   auto& trial = known(id);
   if (trial.stopping || trial.replaced || trial.over()) return Stop{trial.reason, std::nullopt};
-  if (t <= trial.t && !closed_) return GoOn{};
+  if (t <= trial.t) return closed_ ? Decision(run_ended()) : GoOn{};
   Event event{.kind = Event::Kind::Reported,
               .trial = id,
               .attempt = trial.attempt,
-              .t = std::max(t, trial.t),
+              .t = t,
               .config = trial.config,
               .metrics = metrics,
               .checkpoint = checkpoint,

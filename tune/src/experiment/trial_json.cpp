@@ -88,6 +88,7 @@ Json state_of(const Trial& trial) {
   json["ended_with_run"] = trial.ended_with_run;
   json["launched_from"] = trial.launched_from;
   json["retried"] = trial.retried;
+  json["repeating"] = trial.repeating;
   json["best_takeovers"] = trial.best_takeovers;
   if (!trial.earlier.empty()) {
     auto earlier = Json::array();
@@ -118,6 +119,7 @@ Trial trial_from(const Json& state) {
               .ended_with_run = state.at("ended_with_run").get<bool>(),
               .replaced = state.value("replaced", false),
               .retried = state.at("retried").get<bool>(),
+              .repeating = state.at("repeating").get<bool>(),
               .failures = state.at("failures").get<int>(),
               .restarts = state.at("restarts").get<int>(),
               .pauses = state.at("pauses").get<int>(),

@@ -159,9 +159,9 @@ class Experiment {
   Launch relaunch(TrialId trial, Seconds now);
   /// `places` are recorded, and decide nothing.
   void started(TrialId trial, Seconds now, std::vector<Place> places = {});
-  /// The trial's report number t. A t that was reported before (by an attempt that failed) is
-  /// answered GoOn and changes nothing. After any other answer the attempt is to end, which ended()
-  /// or failed() tells.
+  /// The trial's report number t. A t that was reported before (by an attempt that failed) changes
+  /// nothing and is no event: it is answered GoOn, or Stop once the run is closed. After any answer but
+  /// GoOn the attempt is to end, which ended() or failed() tells.
   Decision report(TrialId trial, std::int64_t t, const Metrics& metrics,
                   const std::string& checkpoint, Seconds now);
   void ended(TrialId trial, Seconds now);
@@ -218,6 +218,7 @@ class Experiment {
   std::optional<TrialId> chosen(Decision& resumed);
   TrialId begin(Configuration config);
   Launch launch(Trial& trial, const Decision& resumed, Seconds now);
+  Stop run_ended() const;
   Decision decide(const Trial& trial, Seconds now);
   /// Shuts the run where its StopWhen says so. -> it did.
   bool end_as_asked(TrialId trial, Seconds now);
@@ -231,6 +232,7 @@ class Experiment {
   void add_notice(std::string notice);
   Fault count(Trial& trial, const std::string& why, Fault fault, Seconds now);
   void take_back(Trial& trial);
+  void judge_end(Trial& trial);
   void conclude(Trial& trial, Seconds now);
   void finish(Trial& trial, Status status, Seconds now);
   void finish_with_run(Trial& trial, Seconds now);

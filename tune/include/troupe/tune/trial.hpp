@@ -61,6 +61,8 @@ struct Trial {
   bool replaced = false;
   /// Its attempt before the last one failed, and it has not reported since.
   bool retried = false;
+  /// Its attempt goes on from before its last report, and has made no new one.
+  bool repeating = false;
   int failures = 0;  ///< that are its own
   /// After failures of the cluster, which are not among `failures`.
   int restarts = 0;
