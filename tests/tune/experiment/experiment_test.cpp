@@ -1,5 +1,6 @@
 #include <troupe/tune/experiment.hpp>
 
+#include <cmath>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -131,6 +132,31 @@ TEST_CASE("a trial whose every report was nan is no error, and not the best",
   CHECK(experiment.trials()[trial].status == Status::Stopped);
   CHECK(experiment.trials()[trial].reason == "stopped at rung 0 (t=1): loss is nan");
   CHECK(experiment.best() == nullptr);
+}
+
+TEST_CASE("a trial that reported the metric has done so, whatever its value and its later reports",
+          "[tune][experiment]") {
+  const bool is_loaded = GENERATE(false, true);
+  const double value = GENERATE(0.5, std::numeric_limits<double>::quiet_NaN(),
+                                std::numeric_limits<double>::infinity());
+  CAPTURE(is_loaded, value);
+  const auto make = [] {
+    const Objective loss{"loss", Min};
+    return Experiment({.objective = loss},
+                      std::make_unique<RandomSearcher>(SearchSpace{{"lr", uniform(0, 1)}}, 1, 1),
+                      fifo()(loss, 1));
+  };
+  auto experiment = make();
+  const auto trial = launched(experiment);
+  reported(experiment, trial, 1, value);
+  for (const int t : {2, 3}) experiment.report(trial, t, {{"seconds", 0.5}}, {}, Seconds(t));
+  auto loaded = make();
+  loaded.load(experiment.save());
+  auto& last = is_loaded ? loaded : experiment;
+  last.ended(trial, Seconds(4));
+  CHECK(last.trials()[trial].status == Status::Terminated);
+  CHECK(last.trials()[trial].error.empty());
+  CHECK((last.best() != nullptr) == std::isfinite(value));
 }
 
 TEST_CASE("a repeated report is answered and leaves no event", "[tune][experiment]") {

@@ -370,6 +370,22 @@ TEST_CASE("a run whose first trials all fail alike without a report is ended", "
   }
 }
 
+TEST_CASE("a run that is gone on with counts what its trials reported before", "[tune][drive]") {
+  const bool has_reported = GENERATE(true, false);
+  auto experiment = search_for(40, {}, fifo());
+  experiment.next(Seconds(0));
+  experiment.started(0, Seconds(0));
+  const auto* metric = has_reported ? "accuracy" : "seconds";
+  experiment.report(0, 1, {{metric, std::numeric_limits<double>::quiet_NaN()}}, {}, Seconds(1));
+  experiment.failed(0, "no such file", Fault::Final, Seconds(1));
+  FakeLauncher::Script script{.capacity = 2, .value = curve};
+  script.failure = [](const Launch&, auto) { return std::optional<std::string>("no such file"); };
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {}, {});
+  CHECK(experiment.why_closed().empty() == has_reported);
+  CHECK(count(experiment, Status::Errored) == (has_reported ? 40 : 6));
+}
+
 TEST_CASE("a run whose first trials all report another metric is ended", "[tune][drive]") {
   auto experiment = search_for(40);
   FakeLauncher cluster({.metric = "acuracy"});

@@ -40,8 +40,10 @@ void fails_on_large_batches(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", config.batch}});
 }
 
-void reports_nan(tune::Context& ctx, const Config&) {
+/// And then how long it took.
+void reports_nan(tune::Context& ctx, const Config& config) {
   ctx.report({{"accuracy", std::numeric_limits<double>::quiet_NaN()}});
+  for (int step = 1; step < config.steps; ++step) ctx.report({{"seconds", 0.5}});
 }
 
 /// Never looks at a verdict.
@@ -302,14 +304,16 @@ TEST_CASE("a search without a cluster is refused before anything runs", "[tune][
 }
 
 TEST_CASE("where every report was nan, asking for the best says so", "[tune][run]") {
+  const int steps = GENERATE(1, 3);
   const auto results = tune::run<reports_nan>({.space = {{"batch", 128}},
                                                .trials = 1,
                                                .metric = "accuracy",
+                                               .config = {.steps = steps},
                                                .show = tune::Show::None,
                                                .in_process = true});
   CHECK_THROWS_WITH(results.best(),
                     "no best trial: none reported a finite 'accuracy'; trial 0 is terminated: its "
-                    "last report has nan");
+                    "last report of it, at t=1, has nan");
 }
 
 TEST_CASE("where no trial has a value, asking for the best says why", "[tune][run]") {

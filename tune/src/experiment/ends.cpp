@@ -99,8 +99,8 @@ void Experiment::ended(TrialId id, Seconds now) {
 /// What is to be said of an attempt whose function returned, and that its trial failed where it told
 /// nothing.
 void Experiment::judge_end(Trial& trial) {
-  const bool told_nothing = !trial.best && !options_.objective.value_in(trial.last);
-  if (trial.outcome == Status::Terminated && told_nothing) {
+  // Its last report may be without the metric, and a value of it that is not finite is one too.
+  if (trial.outcome == Status::Terminated && trial.history.empty()) {
     trial.error = never_reported(trial, options_.objective.metric, options_.of_programs);
     trial.outcome = Status::Errored;
   }

@@ -30,7 +30,12 @@ class Driver {
  public:
   Driver(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
          const DriveHooks& hooks)
-      : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {}
+      : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {
+    // What earlier drivers have seen counts as well.
+    is_hopeful_ = std::ranges::any_of(experiment_.trials(), [](const Trial& trial) {
+      return !trial.history.empty() || trial.status == Status::Terminated;
+    });
+  }
 
   bool run() {
     while (true) {

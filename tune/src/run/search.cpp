@@ -106,8 +106,10 @@ void refuse_best(const Outcome& outcome) {
   std::string why = outcome.trials.empty() ? "there were no trials" : "";
   for (const auto& trial : outcome.trials) {
     auto reason = trial.error.empty() ? trial.reason : trial.error;
-    if (const auto last = outcome.objective.value_in(trial.last); reason.empty() && last)
-      reason = fmt::format("its last report has {}", to_string(*last));
+    if (reason.empty() && !trial.history.empty()) {
+      reason = fmt::format("its last report of it, at t={}, has {}", trial.history.back().t,
+                           to_string(trial.history.back().value));
+    }
     why = fmt::format("trial {} is {}: {}", trial.id, to_string(trial.status), reason);
     if (trial.status == Status::Errored) break;
   }
