@@ -100,7 +100,7 @@ void check_told(const MlflowStub& server, const tune::Results<Config>& results) 
     std::vector<Observation> losses;
     std::int64_t before = 0;
     for (const auto& metric : run.metrics) {
-      if (metric.at("key") == "odd_ nan" && metric.at("step").get<int>() % 2 == 1)
+      if (metric.at("key") == "odd_x2C nan" && metric.at("step").get<int>() % 2 == 1)
         CHECK(metric.at("value") == "NaN");
       if (metric.at("key") == "loss") losses.push_back({metric.at("step"), metric.at("value")});
       CHECK(metric.at("timestamp").get<std::int64_t>() >= before);
@@ -112,6 +112,32 @@ void check_told(const MlflowStub& server, const tune::Results<Config>& results) 
       CHECK(losses[i].value == trial.history[i].value);
     }
   }
+}
+
+/// Names that are easily taken for each other, or refused.
+Metrics hard_names() {
+  Metrics metrics{{"a,b", 0},  {"a;b", 0},      {"a_b", 0},    {"a_x2Cb", 0}, {"a//b", 0},
+                  {"a/b/", 0}, {"/a", 0},       {"a/../b", 0}, {"..", 0},     {".", 0},
+                  {"100%", 0}, {"\xc3\xa4", 0}, {"\xff", 0},   {"\xfe", 0},   {" a", 0}};
+  for (const auto* end : {"a", "b"}) metrics.emplace_back((std::string(300, 'x') + end).c_str(), 0);
+  for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i].value = static_cast<double>(i);
+  return metrics;
+}
+
+/// A search of one trial, which has these as metrics and as fields.
+void tell_hard_names(const std::string& url) {
+  const Objective loss{"loss", Min};
+  const Experiment experiment(
+      {.objective = loss}, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1), fifo()(loss, 1));
+  MlflowTracker tracker({.url = url, .experiment = "names", .deadline = kGuard},
+                        {.name = "names", .objective = loss});
+  Trial trial{.id = 0, .in_flight = true};
+  for (const auto& metric : hard_names()) trial.config.emplace_back(metric.name, metric.value);
+  const auto now = std::chrono::system_clock::now();
+  tracker.see({.kind = Event::Kind::Launched, .trial = 0}, trial, now);
+  tracker.see({.kind = Event::Kind::Reported, .trial = 0, .t = 1, .metrics = hard_names()}, trial,
+              now);
+  CHECK(tracker.conclude(experiment, now, {}) == Tracker::Notices{});
 }
 
 std::size_t count(const std::string& text, const std::string& part) {
@@ -298,6 +324,33 @@ TEST_CASE("what an MLflow server refuses is said once, and counted", "[tune][mlf
   CHECK(count(results.summary(), "it refuses metrics, parameters or tags: it answers 400") == 1);
   CHECK(count(results.summary(), std::to_string(values) + " values of metrics were refused") == 1);
   for (const auto& [id, run] : server.runs()) CHECK(run.info.at("status") != "RUNNING");
+}
+
+TEST_CASE("a metric whose name an MLflow server refuses costs no other value", "[tune][mlflow]") {
+  const TemporaryFolder folder;
+  MlflowStub server;
+  server.refuse_name("odd_x2C nan");
+  const auto results = tune::run<train>(options(server.url(), folder.path() / "sweep"));
+  INFO(results.summary());
+  std::size_t values = 0;
+  for (const auto& trial : results.trials()) values += trial.trial.history.size();
+  CHECK(count(results.summary(),
+              "it refuses metrics, parameters or tags: it answers 400 "
+              "INVALID_PARAMETER_VALUE: Invalid metric name: odd_x2C nan") == 1);
+  CHECK(count(results.summary(), std::to_string(values) + " values of metrics were refused") == 1);
+  CHECK(count(results.summary(), "it takes nothing of these names: metric 'odd, nan'") == 1);
+  check_told(server, results);
+}
+
+TEST_CASE("two metrics and two parameters are two in MLflow", "[tune][mlflow]") {
+  const MlflowStub server;
+  tell_hard_names(server.url());
+  const auto run = server.run_with("troupe.trial", "0");
+  std::map<std::string, double> told;
+  for (const auto& metric : run.metrics)
+    CHECK(told.emplace(metric.at("key"), metric.at("value")).second);
+  CHECK(told.size() == hard_names().size());
+  CHECK(run.params.size() == hard_names().size());
 }
 
 TEST_CASE("a server that is no MLflow's, or refuses who asks, is told once and soon asked no more",
@@ -496,7 +549,7 @@ for trial in summary['trials']:
     assert run.info.end_time >= run.info.start_time
     assert {name: str(value) for name, value in trial['config'].items() if name != 'lr'} == {'kind': run.data.params['kind']}
     assert float(run.data.params['lr']) == trial['config']['lr']
-    for name, there in (('loss', 'loss'), ('odd, nan', 'odd_ nan')):
+    for name, there in (('loss', 'loss'), ('odd, nan', 'odd_x2C nan')):
         own = [(r['t'], float(r['metrics'][name])) for r in reports if r['trial'] == trial['trial']]
         found = sorted((m.step, m.value) for m in client.get_metric_history(run.info.run_id, there)) if own else []
         assert len(own) == len(found), (own, found)
@@ -504,6 +557,16 @@ for trial in summary['trials']:
             assert t == step and (value == metric or math.isnan(value) and math.isnan(metric)), (own, found)
         told += len(own)
 print('the same', told > 50)
+)";
+
+constexpr auto* kHardNames = R"(
+import os
+from mlflow.tracking import MlflowClient
+client = MlflowClient(os.environ['URL'])
+experiment = client.get_experiment_by_name('names')
+run, = [run for run in client.search_runs([experiment.experiment_id]) if 'troupe.trial' in run.data.tags]
+print(sorted(run.data.metrics.values()) == [float(i) for i in range(len(run.data.metrics))],
+      {name: float(value) for name, value in run.data.params.items()} == run.data.metrics, len(run.data.metrics))
 )";
 
 }  // namespace
@@ -530,6 +593,10 @@ TEST_CASE("a real MLflow server has what a search reported, over an interruption
   ::setenv("URL", server.url().c_str(), 1);
   const auto interpreter = fs::canonical(program).parent_path() / "python";
   CHECK(python(results.folder(), kJudge, interpreter.string()) == "the same True\n");
+
+  tell_hard_names(server.url());
+  CHECK(python(folder.path(), kHardNames, interpreter.string()) ==
+        "True True " + std::to_string(hard_names().size()) + "\n");
 }
 
 }  // namespace mlflow_test

@@ -8,6 +8,7 @@
 #include "output/mlflow/delivered_file.hpp"
 #include "output/mlflow/server_url.hpp"
 #include "rounds.hpp"
+#include "support/outbox_server.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace outbox_test {
@@ -19,29 +20,6 @@ namespace {
 
 using Kind = Outbox::Request::Kind;
 using How = Outbox::Answer::Kind;
-
-const WallTime kNoon{Seconds(1.7e9)};
-
-/// Takes what a server would.
-Json content_for(const Outbox::Request& request, int id = 7) {
-  if (request.kind == Kind::FindExperiment) return {{"experiment", {{"experiment_id", "1"}}}};
-  if (request.kind == Kind::CreateRun)
-    return {{"run", {{"info", {{"run_id", "run" + std::to_string(id)}}}}}};
-  return Json::object();
-}
-
-Json take(Outbox& outbox, const Outbox::Request& request) {
-  return outbox.answered(request, {How::Taken, content_for(request), {}});
-}
-
-/// A trial's run that the server knows, with nothing left to tell.
-Outbox with_run(std::size_t most_waiting) {
-  Outbox outbox("digits", most_waiting);
-  outbox.begin_run({}, "search", kNoon, {}, {});
-  outbox.begin_run(0, "trial 0", kNoon, {}, {});
-  while (const auto request = outbox.next()) take(outbox, *request);
-  return outbox;
-}
 
 std::vector<std::int64_t> steps_of(const Outbox::Request& request) {
   std::vector<std::int64_t> steps;
@@ -137,7 +115,9 @@ TEST_CASE("an outbox drops the oldest values where too many wait", "[tune][mlflo
 TEST_CASE("an outbox gives up what is refused, and says how much", "[tune][mlflow]") {
   auto outbox = with_run(100);
   outbox.report(0, 1, 1, kNoon, {{"a", 1}, {"b", 2}});
-  outbox.answered(*outbox.next(), {How::Refused, {}, "INVALID_PARAMETER_VALUE"});
+  // Of two names either may be at fault.
+  for (int i = 0; i < 3; ++i)
+    outbox.answered(*outbox.next(), {How::Refused, {}, "INVALID_PARAMETER_VALUE"});
   CHECK(outbox.refused() == 2);
   outbox.report(0, 2, 2, kNoon, {{"a", 1}});
   const auto request = outbox.next();
@@ -227,13 +207,6 @@ TEST_CASE("what a server has taken is read again, without half a line or another
         std::vector<Json>{first, second});
   CHECK(DeliveredFile(folder.path(), "http://two", "digits").lines().empty());
   CHECK(DeliveredFile(folder.path(), "http://two", "letters").lines().empty());
-}
-
-TEST_CASE("names of metrics become such as MLflow takes", "[tune][mlflow]") {
-  CHECK(mlflow_name("loss/train-1: a_b.c") == "loss/train-1: a_b.c");
-  CHECK(mlflow_name("time, s (\xc3\xa4)") == "time_ s ____");
-  CHECK(mlflow_name("") == "_");
-  CHECK(mlflow_name(std::string(300, 'x')).size() == 250);
 }
 
 TEST_CASE("a server's URL is taken apart, or refused with what is wrong", "[tune][mlflow]") {

@@ -93,6 +93,32 @@ print([e.get('event') for e in journal])
         "'ended']\n");
 }
 
+TEST_CASE("Python finds two metrics in two columns and keys, whatever their names are",
+          "[tune][reports]") {
+  TemporaryFolder folder;
+  auto experiment = search();
+  auto files = ReportFiles::begin(folder.path(), kSpace, {{"seed", 1}}, "{}");
+  experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
+  const Metrics metrics{{"a,b", 0},           {"a\"b", 1},   {"a\nb", 2},
+                        {"a\r\nb", 3},        {"a\xff", 4},  {"a\xfe", 5},
+                        {"a\xef\xbf\xbd", 6}, {"reason", 7}, {"config/lr", 8},
+                        {"metric/reason", 9}, {"", 10},      {" a", 11}};
+  experiment.next(Seconds(0));
+  experiment.started(0, Seconds(0));
+  experiment.report(0, 1, metrics, {}, Seconds(1));
+  CHECK(files.flush().empty());
+  CHECK(python(folder.path(), R"(
+import csv, json
+header, row = csv.reader(open('reports.csv', newline='', encoding='utf-8'))
+line, = map(json.loads, open('reports.jsonl', encoding='utf-8'))
+values = {name: float(value) for name, value in zip(header, row) if name not in header[:7] + ['config/lr', 'config/name']}
+def column(name):
+    return 'metric/' + name if name in header[:7] or name == '' or name.startswith(('config/', 'metric/')) else name
+print(len(header) == len(set(header)), values == {column(name): value for name, value in line['metrics'].items()},
+      sorted(values.values()) == [float(i) for i in range(12)])
+)") == "True True True\n");
+}
+
 TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search(), again = search();

@@ -79,6 +79,7 @@ void train(tune::Context& ctx, const Config& config) {
     const double loss = config.kind == "nan" && t == 2 ? nan : config.lr + 1.0 / t;
     Metrics metrics{{"loss", loss}, {"nan", nan}, {"huge", t % 2 == 0 ? 1e300 : -1e300}};
     metrics.emplace_back("not \xff UTF-8", t);
+    metrics.emplace_back("not \xfe UTF-8", -t);
     if (reports_to_interrupt > 0 && --reports_to_interrupt == 0) ::raise(SIGINT);
     if (ctx.report(metrics) == Verdict::Stop) return;
   }
@@ -135,7 +136,7 @@ assert infos['nesterov'].type == api_pb2.DATA_TYPE_BOOL and list(infos['nesterov
 assert infos['kind'].type == api_pb2.DATA_TYPE_STRING
 assert list(infos['kind'].domain_discrete) == ['plain', 'fails', 'nan']
 metrics = [m.name.tag for m in experiment.metric_infos]
-assert metrics == ['loss', 'nan', 'huge', 'not \ufffd UTF-8'], metrics
+assert metrics == ['loss', 'nan', 'huge', 'not \ufffdFF UTF-8', 'not \ufffdFE UTF-8'], metrics
 failed = 0
 for trial in summary['trials']:
     run = 'trial-%d' % trial['trial']

@@ -68,6 +68,28 @@ class MlflowStub {
     location_ = location;
     failing_path_ = path;
   }
+  /// A request that has a metric, a parameter or a tag of this name is refused from now on.
+  void refuse_name(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    refused_names_.insert(name);
+  }
+  /// Whether a metric or a parameter may have this name: mlflow/utils/validation.py.
+  static bool is_name(const std::string& name) {
+    const auto is_taken = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+             std::string_view("_-./: ").find(c) != std::string_view::npos;
+    };
+    // That of posixpath.normpath(), where it is what it was.
+    const auto is_folder = [](std::string_view part) {
+      return part.empty() || part == "." || part == "..";
+    };
+    for (std::size_t at = 0; at <= name.size();) {
+      const auto end = std::min(name.find('/', at), name.size());
+      if (is_folder(std::string_view(name).substr(at, end - at))) return false;
+      at = end + 1;
+    }
+    return name.size() <= 250 && !name.starts_with("..") && std::ranges::all_of(name, is_taken);
+  }
   /// Requests that were answered with another status than 200.
   int refused() const { return refused_; }
   /// As a server does with connections that are idle.
@@ -207,17 +229,26 @@ class MlflowStub {
     return {{"experiment_id", experiments_[name]}};
   }
 
-  static void set(std::map<std::string, std::string>& texts, const Json& list, std::size_t most,
-                  bool may_change) {
+  /// All of the list or nothing.
+  void check_texts(const std::map<std::string, std::string>& texts, const Json& list,
+                   std::size_t most, bool may_change) const {
     require(list.size() <= most, "too many");
+    std::set<std::string> keys;
     for (const auto& item : list) {
       allow_only(item, {"key", "value"});
       const auto key = item.at("key").get<std::string>();
       const auto value = item.at("value").get<std::string>();
       require(key.size() <= 250 && value.size() <= 5000, "too long");
+      require(!refused_names_.contains(key), "Invalid name: " + key);
+      require(may_change || is_name(key), "Invalid parameter name: " + key);
+      require(may_change || keys.insert(key).second, "a parameter stands twice");
       require(may_change || !texts.contains(key) || texts.at(key) == value, "params do not change");
-      texts[key] = value;
     }
+  }
+
+  static void set(std::map<std::string, std::string>& texts, const Json& list) {
+    for (const auto& item : list)
+      texts[item.at("key").get<std::string>()] = item.at("value").get<std::string>();
   }
 
   Json create_run(const Json& body) {
@@ -229,7 +260,8 @@ class MlflowStub {
         std::ranges::any_of(experiments_, [&](const auto& e) { return e.second == experiment; }),
         "no such experiment");
     require(body.at("start_time").get<std::int64_t>() > 1'500'000'000'000, "milliseconds");
-    set(run.tags, body.at("tags"), 100, true);
+    check_texts(run.tags, body.at("tags"), 100, true);
+    set(run.tags, body.at("tags"));
     run.info["status"] = "RUNNING";
     run.info["run_id"] = id;
     runs_[id] = run;
@@ -251,21 +283,16 @@ class MlflowStub {
     for (const auto& metric : body.at("metrics")) {
       allow_only(metric, {"key", "value", "timestamp", "step"});
       const auto key = metric.at("key").get<std::string>();
-      require(!key.empty() && key.size() <= 250 &&
-                  std::ranges::all_of(key,
-                                      [](char c) {
-                                        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                                               std::string_view("_-./: ").find(c) !=
-                                                   std::string_view::npos;
-                                      }),
-              "name of a metric");
+      require(is_name(key) && !refused_names_.contains(key), "Invalid metric name: " + key);
       const std::set<Json> not_finite{"NaN", "Infinity", "-Infinity"};
       require(metric.at("value").is_number() || not_finite.contains(metric.at("value")), "value");
       require(metric.at("timestamp").get<std::int64_t>() > 1'500'000'000'000, "milliseconds");
       require(metric.at("step").is_number_integer(), "step");
     }
-    set(run.params, body.at("params"), 100, false);
-    set(run.tags, body.at("tags"), 100, true);
+    check_texts(run.params, body.at("params"), 100, false);
+    check_texts(run.tags, body.at("tags"), 100, true);
+    set(run.params, body.at("params"));
+    set(run.tags, body.at("tags"));
     for (const auto& metric : body.at("metrics")) run.metrics.push_back(metric);
     return Json::object();
   }
@@ -291,6 +318,7 @@ class MlflowStub {
   bool is_held_ = false;
   unsigned status_ = 0;
   std::string failing_path_;
+  std::set<std::string> refused_names_;
   std::string location_;
   std::map<std::string, std::string> experiments_;  // by name
   std::map<std::string, Run> runs_;

@@ -15,6 +15,7 @@
 #include "output/overview.hpp"
 #include "output/run_folder.hpp"
 #include "text/json_line.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -161,7 +162,7 @@ void ReportFiles::append_lineage() {
 
 void ReportFiles::write_report(const Event& event) {
   const auto action = name_of(event.decision);
-  const auto& why = why_of(event.decision);
+  const auto why = name_in_utf8(why_of(event.decision));  // which may name metrics
   JsonLine line;
   line.add("trial", event.trial)
       .add("attempt", event.attempt)
@@ -181,9 +182,9 @@ void ReportFiles::write_report(const Event& event) {
   if (!why.empty()) line.add("reason", why);
   if (!event.checkpoint.empty()) line.add("checkpoint", event.checkpoint);
   for (const auto& [name, value] : event.config)
-    cells.emplace_back("config/" + name, to_string(value));
+    cells.emplace_back("config/" + name, name_in_utf8(to_string(value)));
   for (const auto& metric : event.metrics)
-    cells.emplace_back(metric_column(metric.name), to_string(metric.value));
+    cells.emplace_back(metric_column(name_in_utf8(metric.name)), to_string(metric.value));
   lines_.append_later(line.end() + "\n");
   table_.append(std::move(cells));
 }

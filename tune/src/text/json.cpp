@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "text/names.hpp"
+
 namespace troupe::tune {
 namespace {
 
@@ -32,7 +34,7 @@ Json to_json(const Configuration& configuration) {
 
 Json to_json(const Metrics& metrics) {
   auto json = Json::object();
-  for (const auto& metric : metrics) json[metric.name] = to_json(metric.value);
+  for (const auto& metric : metrics) json[name_in_utf8(metric.name)] = to_json(metric.value);
   return json;
 }
 
@@ -77,7 +79,7 @@ Metrics metrics_from(const Json& json) {
   if (!json.is_object()) refuse(json, "a report's metrics");
   Metrics metrics;
   for (const auto& [name, value] : json.items())
-    metrics.emplace_back(name.c_str(), number_from(value));
+    metrics.emplace_back("", number_from(value)).name = name_from_utf8(name);
   return metrics;
 }
 

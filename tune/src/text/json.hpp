@@ -7,7 +7,8 @@
 #include <troupe/tune/scheduler.hpp>
 
 /// How tune's values are written as JSON. Objects keep their order. A number that is not finite,
-/// which JSON lacks, is the string "nan", "inf" or "-inf".
+/// which JSON lacks, is the string "nan", "inf" or "-inf". Names of metrics are as name_in_utf8()
+/// has them, and are read back as they were.
 namespace troupe::tune {
 
 using Json = nlohmann::ordered_json;
@@ -28,7 +29,7 @@ Metrics metrics_from(const Json& json);
 
 /// Parses one text; throws std::invalid_argument with `what` it should have been.
 Json parse(std::string_view text, std::string_view what);
-/// One line, with what is not UTF-8 replaced: a metric's name may be anything.
+/// One line, with what is not UTF-8 replaced: a text may be anything.
 std::string dump(const Json& json);
 
 }  // namespace troupe::tune

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "text/json.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 
@@ -73,7 +74,7 @@ JsonLine& JsonLine::add(std::string_view key, const Configuration& configuration
 
 JsonLine& JsonLine::add(std::string_view key, const Metrics& metrics) {
   JsonLine inner;
-  for (const auto& metric : metrics) inner.add(metric.name, metric.value);
+  for (const auto& metric : metrics) inner.add(name_in_utf8(metric.name), metric.value);
   return add_json(key, inner.end());
 }
 

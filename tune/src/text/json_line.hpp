@@ -11,8 +11,8 @@ namespace troupe::tune {
 
 /// Writes a JSON object as one line of text, in the order in which it is told of its values: what
 /// dump() of a Json gives, at a tenth of the cost, for lines of which there are thousands in a
-/// second. A number that is not finite is the text "nan", "inf" or "-inf"; what is not UTF-8 is
-/// replaced.
+/// second. A number that is not finite is the text "nan", "inf" or "-inf"; names of metrics are as
+/// name_in_utf8() has them, and in other texts what is not UTF-8 is replaced.
 class JsonLine {
  public:
   JsonLine& add(std::string_view key, double number);

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kFirstPause{500};
 constexpr std::chrono::seconds kMostPause{30};
 constexpr std::chrono::seconds kMostPauseAtEnd{1};
 constexpr std::chrono::seconds kLastWords{2};
+constexpr std::size_t kMostNames = 300;           // characters of a notice
 constexpr std::chrono::seconds kSilenceAtEnd{2};  // until people are told what is waited for
 
 std::string what_is(Outbox::Request::Kind kind) {
@@ -54,6 +55,17 @@ bool is_misdirected(unsigned status, const std::string& code) {
 /// So a proxy answers for a moment whose server is just starting, and so do other servers.
 bool may_be_of_proxy(unsigned status, const std::string& code) {
   return is_misdirected(status, code) && status != 401 && status != 403;
+}
+
+std::string text_of(const std::set<EntityName>& names) {
+  std::string text;
+  for (const auto& [kind, name] : names) {
+    const auto* what = kind == EntityName::Kind::Metric  ? "metric"
+                       : kind == EntityName::Kind::Param ? "parameter"
+                                                         : "tag";
+    text += fmt::format("{}{} '{}'", text.empty() ? "" : ", ", what, name);
+  }
+  return clipped(text, kMostNames);
 }
 
 std::string sentence(const std::string& text) { return text.ends_with('?') ? text : text + "."; }
@@ -226,6 +238,8 @@ void MlflowTracker::sum_up() {
                      is_misdirected_ && outbox_.has_given_up() && !later.empty()
                          ? later + ", with the right URL and credentials"
                          : ""));
+  if (const auto& names = outbox_.refused_names(); !names.empty())
+    note(fmt::format("it takes nothing of these names: {}", text_of(names)));
   if (!delivered_.flush())
     note("what it has taken could not be written down; a run that goes on may send it again");
 }
@@ -284,6 +298,7 @@ void MlflowTracker::on_answer(Outbox::Request request, const HttpAnswer& http) {
   if (!is_taken && !may_pass(http.status) && !may_be_starting(request, http.status, code)) {
     answer.kind = Answer::Kind::Refused;
     answer.code = code;
+    answer.is_of_content = !is_misdirected(http.status, code);
   }
   const bool is_step = answer.code == "RESOURCE_DOES_NOT_EXIST" && kind == Kind::FindExperiment;
   const bool is_race = answer.code == "RESOURCE_ALREADY_EXISTS" && kind == Kind::CreateExperiment;

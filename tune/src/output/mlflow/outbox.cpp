@@ -2,54 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <iterator>
-
-#include <fmt/format.h>
 
 namespace troupe::tune {
 namespace {
 
 using Kind = Outbox::Request::Kind;
 
-constexpr std::size_t kMostName = 250;
-constexpr std::size_t kMostText = 500;  // bytes of a value, which any version of MLflow takes
-constexpr auto* kApi = "/api/2.0/mlflow/";
-
 std::int64_t milliseconds(WallTime wall) {
   return std::chrono::floor<std::chrono::milliseconds>(wall.time_since_epoch()).count();
-}
-
-/// Numbers that are not finite, as Protocol Buffers' JSON has them.
-Json number_of(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return value;
-}
-
-/// Cut where a character of UTF-8 ends.
-std::string cut(std::string text) {
-  if (text.size() <= kMostText) return text;
-  auto size = kMostText;
-  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  text.resize(size);
-  return text;
-}
-
-Json pairs(const Texts& texts) {
-  auto list = Json::array();
-  for (const auto& [key, value] : texts) list.push_back({{"key", key}, {"value", cut(value)}});
-  return list;
-}
-
-std::string escaped(std::string_view text) {
-  std::string query;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = std::isalnum(byte) != 0 || c == '-' || c == '_' || c == '.' || c == '~';
-    query += is_plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
-  }
-  return query;
 }
 
 Json key_of(RunKey run) { return run ? Json(*run) : Json(); }
@@ -67,21 +28,13 @@ Texts taken_from(Texts& texts, std::size_t most) {
 
 }  // namespace
 
-std::string mlflow_name(std::string_view name) {
-  std::string taken(name.substr(0, kMostName));
-  for (auto& c : taken) {
-    const bool is_letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (!is_letter && std::string_view("_-./: ").find(c) == std::string_view::npos) c = '_';
-  }
-  return taken.empty() ? "_" : taken;
-}
-
 Outbox::Outbox(std::string experiment, std::size_t most_waiting)
     : experiment_{std::move(experiment)}, most_waiting_{most_waiting} {}
 
 bool Outbox::Run::has_work() const {
   if (is_given_up || is_asked || !is_begun) return false;
-  return id.empty() || !params.empty() || !tags.empty() || !reports.empty() || status != told;
+  return id.empty() || !params.empty() || !tags.empty() || !reports.empty() || refused ||
+         status != told;
 }
 
 void Outbox::load(const Json& line) {
@@ -107,6 +60,8 @@ void Outbox::begin_run(RunKey key, const std::string& name, WallTime start, Text
   if (!run.is_described) {
     run.params = std::move(params);
     run.tags = std::move(tags);
+    leave_out_refused(run.params, EntityName::Kind::Param);
+    leave_out_refused(run.tags, EntityName::Kind::Tag);
   }
   mark(key);
 }
@@ -119,9 +74,11 @@ void Outbox::report(RunKey key, std::uint64_t number, std::int64_t step, WallTim
     refused_ += metrics.size();
     return;
   }
-  run.reports.push_back({number, step, milliseconds(wall), metrics, ++reports_});
+  Report report{number, step, milliseconds(wall), metrics, ++reports_};
+  refused_ += leave_out_refused(report.metrics);
+  waiting_ += report.metrics.size();
+  run.reports.push_back(std::move(report));
   ages_.emplace_hint(ages_.end(), reports_, key);
-  waiting_ += metrics.size();
   while (waiting_ > most_waiting_ && !ages_.empty()) drop_oldest();
   mark(key);
 }
@@ -141,11 +98,12 @@ void Outbox::set_status(RunKey key, const std::string& status, WallTime wall, Te
   auto& run = runs_[key];
   run.status = status;
   run.end_ms = milliseconds(wall);
-  if (status != run.told) std::ranges::move(tags, std::back_inserter(run.tags));
+  if (status != run.told) add_tags(key, std::move(tags));
   mark(key);
 }
 
 void Outbox::add_tags(RunKey key, Texts tags) {
+  leave_out_refused(tags, EntityName::Kind::Tag);
   std::ranges::move(tags, std::back_inserter(runs_[key].tags));
   mark(key);
 }
@@ -163,16 +121,6 @@ void Outbox::mark(RunKey key) {
 
 // ---- requests -----------------------------------------------------------------------------------
 
-Outbox::Request Outbox::find_experiment() const {
-  if (is_to_be_made_)
-    return {.kind = Kind::CreateExperiment,
-            .path = std::string(kApi) + "experiments/create",
-            .body = dump({{"name", experiment_}})};
-  return {.kind = Kind::FindExperiment,
-          .path = std::string(kApi) +
-                  "experiments/get-by-name?experiment_name=" + escaped(experiment_)};
-}
-
 std::optional<Outbox::Request> Outbox::next() {
   if (has_given_up_) return std::nullopt;
   // What was to be told when it was queued may have been taken back since.
@@ -183,7 +131,7 @@ std::optional<Outbox::Request> Outbox::next() {
   if (is_asked_ || queue_.empty()) return std::nullopt;
   if (experiment_id_.empty()) {
     is_asked_ = true;
-    return find_experiment();
+    return is_to_be_made_ ? to_create_experiment(experiment_) : to_find_experiment(experiment_);
   }
   const auto key = queue_.front();
   const auto parent = runs_.find(RunKey());
@@ -191,10 +139,11 @@ std::optional<Outbox::Request> Outbox::next() {
   queue_.pop_front();
   auto& run = runs_.at(key);
   run.is_queued = false;
-  const bool has_entities = !run.params.empty() || !run.tags.empty() || !run.reports.empty();
+  const bool has_entities =
+      run.refused || !run.params.empty() || !run.tags.empty() || !run.reports.empty();
   auto request = run.id.empty() ? create(key, run)
                  : has_entities ? log(key, run)
-                                : update(key, run);
+                                : to_update_run(key, run.id, run.status, run.end_ms);
   run.is_asked = true;
   return request;
 }
@@ -203,52 +152,31 @@ Outbox::Request Outbox::create(RunKey key, const Run& run) const {
   Texts tags{{"mlflow.runName", run.name}};
   if (const auto parent = runs_.find(RunKey()); key && parent != runs_.end())
     tags.emplace_back("mlflow.parentRunId", parent->second.id);
-  return {.kind = Kind::CreateRun,
-          .path = std::string(kApi) + "runs/create",
-          .body = dump({{"experiment_id", experiment_id_},
-                        {"run_name", run.name},
-                        {"start_time", run.start_ms},
-                        {"tags", pairs(tags)}}),
-          .run = key};
+  return to_create_run(key, experiment_id_, run.name, run.start_ms, tags);
 }
 
-Outbox::Request Outbox::log(RunKey key, Run& run) {
+Outbox::Request Outbox::batch_of(RunKey key, Run& run) {
+  if (run.refused) return run.refused->next();
   Request request{.kind = Kind::Log,
-                  .path = std::string(kApi) + "runs/log-batch",
                   .run = key,
                   .params = taken_from(run.params, kMostTexts),
                   .tags = taken_from(run.tags, kMostTexts)};
-  auto metrics = Json::array();
+  std::size_t values = 0;
   while (!run.reports.empty()) {
     auto& report = run.reports.front();
-    if (!metrics.empty() && metrics.size() + report.metrics.size() > kMostMetrics) break;
-    for (const auto& metric : report.metrics) {
-      metrics.push_back({{"key", mlflow_name(metric.name)},
-                         {"value", number_of(metric.value)},
-                         {"timestamp", report.time_ms},
-                         {"step", report.step}});
-    }
+    if (values > 0 && values + report.metrics.size() > kMostMetrics) break;
+    values += report.metrics.size();
     ages_.erase(report.age);
     request.reports.push_back(std::move(report));
     run.reports.pop_front();
   }
-  auto params = request.params;
-  for (auto& [name, value] : params) name = mlflow_name(name);
-  request.body = dump({{"run_id", run.id},
-                       {"metrics", std::move(metrics)},
-                       {"params", pairs(params)},
-                       {"tags", pairs(request.tags)}});
   return request;
 }
 
-Outbox::Request Outbox::update(RunKey key, const Run& run) const {
-  Json body{{"run_id", run.id}, {"status", run.status}};
-  if (run.status != "RUNNING") body["end_time"] = run.end_ms;
-  return {.kind = Kind::Update,
-          .path = std::string(kApi) + "runs/update",
-          .body = dump(body),
-          .run = key,
-          .status = run.status};
+Outbox::Request Outbox::log(RunKey key, Run& run) {
+  auto request = batch_of(key, run);
+  address_batch(request, run.id);
+  return request;
 }
 
 // ---- answers ------------------------------------------------------------------------------------
@@ -279,7 +207,7 @@ Json Outbox::answered(Request request, const Answer& answer) {
     if (is_setup || (kind == Kind::CreateRun && !key))
       give_up_all();
     else
-      refuse(request, answer.code);
+      line = refuse(request, answer);
   } else if (!is_setup) {
     put_back(std::move(request));
   }
@@ -288,9 +216,7 @@ Json Outbox::answered(Request request, const Answer& answer) {
 }
 
 /// Later ones may have been dropped meanwhile.
-void Outbox::note_done(Run& run, const Request& request) {
-  if (!request.reports.empty()) run.done = std::max(run.done, request.reports.back().number);
-}
+void Outbox::note_done(Run& run, std::uint64_t report) { run.done = std::max(run.done, report); }
 
 Json Outbox::take(const Request& request, const Json& content) {
   if (request.kind == Kind::FindExperiment || request.kind == Kind::CreateExperiment) {
@@ -307,25 +233,67 @@ Json Outbox::take(const Request& request, const Json& content) {
     run.told = request.status;
     line["status"] = run.told;
   } else {
-    for (const auto& report : request.reports) waiting_ -= report.metrics.size();
-    note_done(run, request);
-    if (!request.reports.empty()) line["reports"] = run.done;
-    if (run.params.empty() && run.tags.empty() && !std::exchange(run.is_described, true))
-      line["described"] = true;
+    return take_batch(run, request, std::move(line));
   }
   return line;
 }
 
-void Outbox::refuse(const Request& request, const std::string& code) {
+/// Of a part nothing is written down before all of its batch is answered.
+Json Outbox::take_batch(Run& run, const Request& request, Json line) {
+  waiting_ -= values_in(request);
+  taken_names_.merge(names_in(request));
+  if (run.refused) {
+    run.refused->on_taken();
+    return end_refused_batch(run, std::move(line));
+  }
+  if (!request.reports.empty()) {
+    note_done(run, request.reports.back().number);
+    line["reports"] = run.done;
+  }
+  if (run.params.empty() && run.tags.empty() && !std::exchange(run.is_described, true))
+    line["described"] = true;
+  return line;
+}
+
+/// Does nothing while parts of it wait.
+Json Outbox::end_refused_batch(Run& run, Json line) {
+  if (!run.refused->is_done()) return line;
+  const auto batch = *std::exchange(run.refused, std::nullopt);
+  note_done(run, batch.last_report());
+  // A later driver, which may have another server's URL, tells again what none of was taken.
+  if (!batch.is_taken_in_part()) return {};
+  for (const auto& name : batch.refused_names()) {
+    if (!taken_names_.contains(name)) tell_no_more(name);
+  }
+  if (batch.last_report() > 0) line["reports"] = run.done;
+  if (run.params.empty() && run.tags.empty() && !std::exchange(run.is_described, true))
+    line["described"] = true;
+  return line;
+}
+
+Json Outbox::refuse(const Request& request, const Answer& answer) {
   auto& run = runs_.at(request.run);
-  std::size_t values = 0;
-  for (const auto& report : request.reports) values += report.metrics.size();
-  note_done(run, request);
-  // There is no run to tell anything about.
-  if (request.kind == Kind::CreateRun || code == "RESOURCE_DOES_NOT_EXIST") values += give_up(run);
+  const bool is_gone = request.kind == Kind::CreateRun || answer.code == "RESOURCE_DOES_NOT_EXIST";
+  const bool is_batch = request.kind == Kind::Log && !is_gone;
+  if (is_batch && !run.refused && answer.is_of_content && RefusedBatch::has_parts(request)) {
+    run.refused.emplace(request);
+    return {};
+  }
+  if (is_batch && run.refused && answer.is_of_content) {
+    const auto given_up = run.refused->on_refused(request);
+    waiting_ -= given_up;
+    refused_ += given_up;
+    return end_refused_batch(run, {{"run", key_of(request.run)}});
+  }
+  auto values = values_in(request);
+  if (!request.reports.empty()) note_done(run, request.reports.back().number);
+  // There is no run to tell anything about, or nobody may tell the rest of the batch.
+  if (is_gone) values += give_up(run);
+  if (run.refused) values += std::exchange(run.refused, std::nullopt)->values();
   if (request.kind == Kind::Update) run.told = request.status;
   waiting_ -= values;
   refused_ += values;
+  return {};
 }
 
 /// -> how many values waited in it.
@@ -337,6 +305,7 @@ std::size_t Outbox::give_up(Run& run) {
     ages_.erase(report.age);
   }
   run.reports.clear();
+  if (run.refused) values += std::exchange(run.refused, std::nullopt)->values();
   return values;
 }
 
@@ -352,6 +321,7 @@ void Outbox::give_up_all() {
 
 void Outbox::put_back(Request request) {
   auto& run = runs_.at(request.run);
+  if (run.refused && request.kind == Kind::Log) return run.refused->put_back(std::move(request));
   for (auto report = request.reports.rbegin(); report != request.reports.rend(); ++report) {
     ages_.emplace(report->age, request.run);
     run.reports.push_front(std::move(*report));
@@ -359,6 +329,36 @@ void Outbox::put_back(Request request) {
   run.params.insert(run.params.begin(), request.params.begin(), request.params.end());
   run.tags.insert(run.tags.begin(), request.tags.begin(), request.tags.end());
   while (waiting_ > most_waiting_ && !ages_.empty()) drop_oldest();
+}
+
+// ---- names that are told no more ----------------------------------------------------------------
+
+void Outbox::leave_out_refused(Texts& texts, EntityName::Kind kind) const {
+  if (refused_names_.empty()) return;
+  std::erase_if(texts, [&](const auto& text) {
+    return refused_names_.contains({kind, text.first});
+  });
+}
+
+/// -> how many values that were.
+std::size_t Outbox::leave_out_refused(Metrics& metrics) const {
+  if (refused_names_.empty()) return 0;
+  return std::erase_if(metrics, [&](const auto& metric) {
+    return refused_names_.contains({EntityName::Kind::Metric, metric.name});
+  });
+}
+
+void Outbox::tell_no_more(const EntityName& name) {
+  refused_names_.insert(name);
+  for (auto& [key, run] : runs_) {
+    leave_out_refused(run.params, EntityName::Kind::Param);
+    leave_out_refused(run.tags, EntityName::Kind::Tag);
+    for (auto& report : run.reports) {
+      const auto values = leave_out_refused(report.metrics);
+      waiting_ -= values;
+      refused_ += values;
+    }
+  }
 }
 
 bool Outbox::is_empty() const { return runs_behind() == 0; }

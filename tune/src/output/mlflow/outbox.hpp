@@ -5,22 +5,15 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <troupe/tune/experiment.hpp>
-
+#include "output/mlflow/refused_batch.hpp"
+#include "output/mlflow/request.hpp"
 #include "output/trackers/wall_clock.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune {
-
-/// A run in MLflow: of a trial; none: of the search, the parent of all others.
-using RunKey = std::optional<TrialId>;
-/// Parameters and tags, as MLflow has them.
-using Texts = std::vector<std::pair<std::string, std::string>>;
 
 /// What an MLflow server has yet to be told of a search, as a pure state machine: no socket, clock
 /// or file. What is told comes out as requests, one for each run at a time; the answer to each goes
@@ -32,40 +25,29 @@ using Texts = std::vector<std::pair<std::string, std::string>>;
 /// 1. A report that the server has taken, by an answer or by what an earlier driver wrote down, is
 ///    not told again.
 /// 2. No more than `most_waiting` values wait: the oldest are dropped first, and counted.
-/// 3. What the server refuses is counted and not told again; what it does not answer is.
+/// 3. What the server refuses is counted and not told again; what it does not answer is. A batch of
+///    several names that is refused for what it tells is told in parts before more of its run
+///    (RefusedBatch): of these 1 holds once all are answered.
 /// 4. Once the experiment or the parent is refused, there is nowhere to tell anything: nothing more
 ///    is told, and all of it counts as refused.
+/// 5. A name is told no more, in any run, once the server has refused it alone and taken another one
+///    of the same batch, and has never taken that name: what has it counts as refused.
 class Outbox {
  public:
   // Limits of the REST API on one request.
   static constexpr std::size_t kMostMetrics = 900;  ///< with parameters and tags, 1000 entities
   static constexpr std::size_t kMostTexts = 50;     ///< 100 parameters and 100 tags
 
-  struct Report {
-    std::uint64_t number = 0;  ///< among those of its run, ascending
-    std::int64_t step = 0;
-    std::int64_t time_ms = 0;
-    Metrics metrics = {};
-    std::uint64_t age = 0;  ///< the lowest came first
-  };
-
-  struct Request {
-    enum class Kind : std::uint8_t { FindExperiment, CreateExperiment, CreateRun, Log, Update };
-    Kind kind = Kind::Log;
-    std::string path = {};
-    std::string body = {};  ///< empty: a GET
-    RunKey run = {};
-    std::vector<Report> reports = {};  ///< in it, as are these
-    Texts params = {};
-    Texts tags = {};
-    std::string status = {};
-  };
+  using Report = MlflowReport;
+  using Request = MlflowRequest;
 
   struct Answer {
     enum class Kind : std::uint8_t { Taken, Refused, None };
     Kind kind = Kind::None;
     Json content = {};      ///< of one that was taken
     std::string code = {};  ///< MLflow's error code, of one that was refused
+    /// It was refused for what it tells, and not for where that is told or by whom.
+    bool is_of_content = true;
   };
 
   Outbox(std::string experiment, std::size_t most_waiting);
@@ -74,7 +56,7 @@ class Outbox {
   void load(const Json& line);
   /// A run that is to be there. Does nothing where it was begun before.
   void begin_run(RunKey run, const std::string& name, WallTime start, Texts params, Texts tags);
-  /// `number`: ascending in a run. Names of metrics are made such as MLflow takes.
+  /// `number`: ascending in a run.
   void report(RunKey run, std::uint64_t number, std::int64_t step, WallTime wall,
               const Metrics& metrics);
   /// The status that the run is to have: RUNNING, FINISHED, FAILED or KILLED; `tags` come with an
@@ -85,9 +67,8 @@ class Outbox {
 
   /// What to tell next; none: nothing for now.
   std::optional<Request> next();
-  /// -> what to write down, so that a later driver does not tell it again; null: nothing. Of a
-  /// request that is refused all that it tells is given up. An answer whose content is not that of
-  /// the request counts as none.
+  /// -> what to write down, so that a later driver does not tell it again; null: nothing. An answer
+  /// whose content is not that of the request counts as none.
   Json answered(Request request, const Answer& answer);
 
   /// Nothing is left to be told, and nothing on its way.
@@ -96,6 +77,8 @@ class Outbox {
   std::size_t waiting() const { return waiting_; }
   std::size_t dropped() const { return dropped_; }
   std::size_t refused() const { return refused_; }
+  /// That are told no more, as 5 says.
+  const std::set<EntityName>& refused_names() const { return refused_names_; }
   /// Nothing more is told, as 4 says.
   bool has_given_up() const { return has_given_up_; }
   /// Not all that is to be told of them has been taken.
@@ -109,8 +92,9 @@ class Outbox {
     std::string name = {};
     std::int64_t start_ms = 0;
     Texts params = {};  // to be told
-    Texts tags = {};    // likewise
+    Texts tags = {};    // to be told
     std::deque<Report> reports = {};
+    std::optional<RefusedBatch> refused = {};  // to be told in parts
     std::uint64_t done = 0;  // the number of the last report that is told, dropped or refused
     std::string status = "RUNNING";
     std::string told = "RUNNING";
@@ -126,14 +110,18 @@ class Outbox {
 
   void mark(RunKey key);
   void drop_oldest();
-  Request find_experiment() const;
   Request create(RunKey key, const Run& run) const;
   Request log(RunKey key, Run& run);
-  Request update(RunKey key, const Run& run) const;
-  static void note_done(Run& run, const Request& request);
+  Request batch_of(RunKey key, Run& run);
+  static void note_done(Run& run, std::uint64_t report);
   void put_back(Request request);
   Json take(const Request& request, const Json& content);
-  void refuse(const Request& request, const std::string& code);
+  Json take_batch(Run& run, const Request& request, Json line);
+  Json refuse(const Request& request, const Answer& answer);
+  Json end_refused_batch(Run& run, Json line);
+  void tell_no_more(const EntityName& name);
+  void leave_out_refused(Texts& texts, EntityName::Kind kind) const;
+  std::size_t leave_out_refused(Metrics& metrics) const;
   std::size_t give_up(Run& run);
   void give_up_all();
 
@@ -150,9 +138,8 @@ class Outbox {
   std::size_t waiting_ = 0;
   std::size_t dropped_ = 0;
   std::size_t refused_ = 0;
+  std::set<EntityName> taken_names_;
+  std::set<EntityName> refused_names_;
 };
-
-/// With what MLflow takes in the name of a metric or a parameter: letters, digits, "_-./: ".
-std::string mlflow_name(std::string_view name);
 
 }  // namespace troupe::tune

@@ -8,6 +8,7 @@
 
 #include "output/tensorboard/protobuf.hpp"
 #include "text/checksum.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -109,7 +110,7 @@ std::string restart_record(WallTime wall, std::int64_t step) {
 std::string scalars_record(WallTime wall, std::int64_t step, const Metrics& metrics) {
   ProtoMessage summary;
   for (const auto& [name, value] : metrics)
-    summary.message(1, ProtoMessage().text(1, name).real32(2, single(value)));
+    summary.message(1, ProtoMessage().text(1, name_in_utf8(name)).real32(2, single(value)));
   return record_of(event_at(wall, step).message(5, summary));
 }
 
@@ -119,7 +120,7 @@ std::string experiment_record(WallTime wall, std::string_view title, const Searc
   experiment.text(6, title).real(3, wall.time_since_epoch().count());
   for (const auto& dimension : space) experiment.message(4, info_of(dimension));
   for (const auto& metric : metrics)
-    experiment.message(5, ProtoMessage().message(1, ProtoMessage().text(2, metric)));
+    experiment.message(5, ProtoMessage().message(1, ProtoMessage().text(2, name_in_utf8(metric))));
   return plugin_record(wall, "_hparams_/experiment", ProtoMessage().message(2, experiment));
 }
 
