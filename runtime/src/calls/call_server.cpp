@@ -36,9 +36,10 @@ void CallServer::on_given_up_call(ProcessId caller, wire::Call::Reader call) {
 void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
   if (call.getGivenUp()) return on_given_up_call(caller, call);
   const auto id = call.getId();
-  auto reply = [this, caller, id](const Outcome& outcome, std::chrono::nanoseconds run_time) {
+  auto reply = [this, caller, id](const Outcome& outcome, std::chrono::nanoseconds run_time,
+                                  ReplyPlace kept) {
     forget(caller, id);
-    send_outcome(caller, id, outcome, run_time);
+    send_outcome(caller, id, outcome, run_time, kept);
   };
   const auto* function =
       detail::find_function(call.getFunction().getName(), call.getFunction().getOffset());
@@ -47,7 +48,7 @@ void CallServer::on_call(ProcessId caller, wire::Call::Reader call) {
                          .message = fmt::format(
                              "{}: {}", place_,
                              detail::why_no_function(call.getFunction().getLabel().cStr()))},
-                 {});
+                 {}, 0);
   }
   if (call.hasGang()) callbacks_.on_gang(call.getGang());
   Work work{.kind = static_cast<Work::Kind>(call.getKind()),
@@ -90,7 +91,7 @@ void CallServer::on_cancel(ProcessId caller, std::uint64_t id) {
   running.reply(
       Failure{.kind = Failure::Kind::Cancelled,
               .message = fmt::format("{} was cancelled before it started", running.label)},
-      {});
+      {}, 0);
 }
 
 void CallServer::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
@@ -110,15 +111,19 @@ void CallServer::on_fetch(ProcessId caller, wire::Fetch::Reader fetch) {
 }
 
 void CallServer::send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
-                              std::chrono::nanoseconds run_time) {
-  const bool sent =
-      peers_.answer_to(caller, bytes_of(outcome), [&](wire::Message::Builder message) {
+                              std::chrono::nanoseconds run_time, ReplyPlace kept) {
+  const bool sent = peers_.answer_to(
+      caller, bytes_of(outcome),
+      [&](wire::Message::Builder message) {
         auto out = message.initReply();
         out.setId(call);
         out.setRunNs(static_cast<std::uint64_t>(run_time.count()));
         write_outcome(out.initOutcome(), outcome, caller);
-      });
-  if (!sent) free_result(outcome);
+      },
+      kept);
+  if (sent) return;
+  executor_.on_replies_arrived(caller, kept);
+  free_result(outcome);
 }
 
 void CallServer::write_outcome(wire::Outcome::Builder into, const Outcome& outcome, ProcessId to) {

@@ -44,16 +44,17 @@ class CallServer {
   /// The caller has ended.
   void forget(ProcessId caller);
 
-  /// The outcome of a call, whichever way it came, to its caller's socket.
+  /// The outcome of a call, whichever way it came, to its caller's socket. `kept`: where the executor
+  /// has it in its log.
   void send_outcome(ProcessId caller, std::uint64_t call, const Outcome& outcome,
-                    std::chrono::nanoseconds run_time);
+                    std::chrono::nanoseconds run_time, ReplyPlace kept);
 
  private:
   /// A call without an answer yet.
   struct Running {
     std::shared_ptr<std::atomic<Work::Stage>> stage;
     std::string_view label;
-    std::function<void(const Outcome&, std::chrono::nanoseconds run_time)> reply;
+    Work::Done reply;
   };
 
   void on_given_up_call(ProcessId caller, wire::Call::Reader call);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "calls/deaths/death.hpp"
 #include "calls/execution_record.hpp"
 #include "wire/message.capnp.h"
 
-/// How a process ended, and how far it had come with the calls of others, as it stands on the wire.
+/// How a process ended, how far it had come with the calls of others, and the replies that it had not
+/// got rid of, as they stand on the wire.
 namespace troupe::runtime {
 
 /// How a process ended, as a tell says it; `failure` is the part of it that says why.

@@ -16,7 +16,7 @@ namespace troupe::runtime {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint64_t kMagic = 0x34'44'52'43'45'52'54'00;  // "TRECRD4"
+constexpr std::uint64_t kMagic = 0x35'44'52'43'45'52'54'00;  // "TRECRD5"
 
 constexpr std::size_t whole_pages(std::size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -25,8 +25,10 @@ constexpr std::size_t whole_pages(std::size_t bytes) {
 /// Behind the page and the labels, on pages of its own: others are not touched for it.
 std::size_t history_offset() { return kPageBytes + whole_pages(LabelHistory::bytes()); }
 
+std::size_t replies_offset() { return history_offset() + whole_pages(CallHistory::bytes()); }
+
 /// The page and what is behind it.
-std::size_t all_bytes() { return history_offset() + whole_pages(CallHistory::bytes()); }
+std::size_t all_bytes() { return replies_offset() + whole_pages(ReplyLog::bytes()); }
 
 void* map_page(int descriptor) {
   void* memory = ::mmap(nullptr, all_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -142,7 +144,12 @@ ExecutionRecord::Report ExecutionRecord::read() const {
          .calls = {.begun = entry.begun.load(std::memory_order_acquire),
                    .finished = entry.finished.load(std::memory_order_acquire)}});
   }
+  report.replies = ReplyLog::read(reply_memory());
   return report;
+}
+
+void* ExecutionRecord::reply_memory() const {
+  return reinterpret_cast<char*>(page_) + replies_offset();
 }
 
 }  // namespace troupe::runtime

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "calls/deaths/reply_log.hpp"
 #include "calls/output/label_history.hpp"
 #include "calls/progress.hpp"
 #include "calls/timeline/call_history.hpp"
@@ -38,8 +39,9 @@ struct ExecutionMark {
 /// process has ended: what a killed process did is then known, whatever it had no time to say.
 /// (Calls through a ring are noted in the ring's own memory.)
 ///
-/// Behind the page stands what ran there while which of its output was printed, and which calls ran
-/// there when: 576 KiB, of which what was never written to takes no memory.
+/// Behind the page stands what ran there while which of its output was printed, which calls ran
+/// there when, and the replies that its callers may not have had: 1,092 KiB, of which what was never
+/// written to takes no memory.
 ///
 /// The worker's executor is the only writer. A page has room for kCallers: after that the entry of
 /// a caller whose calls have finished is used again, and of callers without an entry nothing is
@@ -77,6 +79,9 @@ class ExecutionRecord {
   CallHistory& history() { return history_; }
   const CallHistory& history() const { return history_; }
 
+  /// The worker process, for its ReplyLog; as long as the record lives.
+  void* reply_memory() const;
+
   struct Caller {
     ProcessId process{};
     CallsSeen calls;
@@ -84,6 +89,7 @@ class ExecutionRecord {
   struct Report {
     std::vector<Caller> callers;
     bool complete = true;  ///< a caller that is not listed has had nothing begun
+    std::vector<KeptReply> replies = {};
   };
   /// After the end of the process.
   Report read() const;

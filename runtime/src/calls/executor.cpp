@@ -93,6 +93,11 @@ bool Executor::has_work() const {
          });
 }
 
+void Executor::keep_record(ExecutionRecord record) {
+  record_ = std::move(record);
+  replies_.emplace(record_->reply_memory());
+}
+
 void Executor::before_sleep() {
   for (auto& channel : channels_) channel.in->before_sleep();
 }
@@ -151,7 +156,8 @@ void Executor::call(Work work, const ExecutionMark& mark) {
       at_its_end_ = false;  // that may have taken long
     }
     const auto failure = failure_of_actor(next.kind, outcome);
-    answer(next, std::move(outcome), run_time());
+    answer_through_socket(next.caller, next.number, std::move(outcome), run_time(),
+                          std::move(next.done));
     if (failure) detail::tell_failed_call(*failure);
   };
   run(work, mark);
@@ -165,9 +171,29 @@ void Executor::after_constructor() {
   for (auto& channel : channels_) channel.stalled = false;
 }
 
-void Executor::answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time) {
-  boost::asio::post(loop_, [done = std::move(work.done), outcome = std::move(outcome),
-                            run_time]() mutable { done(std::move(outcome), run_time); });
+// ---- replies through sockets --------------------------------------------------------------------
+
+void Executor::answer_through_socket(ProcessId caller, std::uint64_t call, Outcome outcome,
+                                     std::chrono::nanoseconds run_time, Work::Done send) {
+  const auto kept = replies_ ? replies_->keep(caller, call, outcome, run_time) : 0;
+  boost::asio::post(
+      loop_, [this, caller, kept, run_time, send = std::move(send), outcome = std::move(outcome)] {
+        send(outcome, run_time, kept);
+        if (kept != 0) return;
+        write_out_(caller);
+        written_.release();
+      });
+  if (kept != 0) return;
+  written_.acquire();
+  at_its_end_ = false;  // that may have taken long
+}
+
+void Executor::on_replies_arrived(ProcessId caller, ReplyPlace last) {
+  if (replies_) replies_->arrived(caller, last);
+}
+
+void Executor::on_caller_ended(ProcessId caller) {
+  if (replies_) replies_->forget(caller);
 }
 
 // ---- calls from channels ------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "calls/channel/in_channel.hpp"
+#include "calls/deaths/reply_log.hpp"
 #include "objects/object.hpp"
 #include "os/ticks.hpp"
 
@@ -30,8 +32,9 @@ struct Work {
   /// The executor begins it, or the loop gives it up for who cancelled it: whichever comes first.
   enum class Stage : std::uint8_t { Waiting, Begun, GivenUp };
   std::shared_ptr<std::atomic<Stage>> stage = {};
-  // On the loop's thread; not if given up.
-  std::function<void(Outcome, std::chrono::nanoseconds run_time)> done = {};
+  /// The outcome, how long the call ran, and where the executor has put the reply in its log.
+  using Done = std::function<void(const Outcome&, std::chrono::nanoseconds, ReplyPlace kept)>;
+  Done done = {};  // on the loop's thread; not if given up
   /// The content of a call whose place in the order stands in a channel.
   struct Place {
     ProcessId caller{};
@@ -51,23 +54,35 @@ struct Work {
 /// that stand in channels, of one caller in its order; methods wait for the constructor. The loop's
 /// list is taken whole: no lock.
 ///
+/// A call begins once the reply of the call before it is out of this process (ReplyLog, 1).
+///
 /// A channel whose next call cannot run yet (its content or the constructor is still to come) is
 /// stalled until the loop pushes something.
 class Executor {
  public:
-  /// `place`: "process 7 (pid 4711) on node 2", for errors.
-  Executor(boost::asio::io_context& loop, std::string place)
-      : loop_(loop), place_(std::move(place)) {}
+  /// `place`: "process 7 (pid 4711) on node 2", for errors. `write_out`: writes what was answered
+  /// to the caller's socket, as far as that takes it now; the loop.
+  Executor(boost::asio::io_context& loop, std::string place,
+           std::function<void(ProcessId caller)> write_out)
+      : loop_(loop), place_(std::move(place)), write_out_(std::move(write_out)) {}
 
   /// From the next call that is pushed on, for errors; the loop's.
   void set_place(std::string place) { place_ = std::move(place); }
-  /// Where it is noted what came through sockets, before run().
-  void keep_record(ExecutionRecord record) { record_ = std::move(record); }
+  /// Where it is noted what came through sockets, and how it was answered, before run().
+  void keep_record(ExecutionRecord record);
   void push(Work work);
   /// Calls may come through this channel, behind all that was pushed before.
   void attach(InChannelPtr channel) { push(Work{.attach = std::move(channel)}); }
   /// Its caller has ended.
   void detach(InChannelPtr channel) { push(Work{.detach = std::move(channel)}); }
+  /// The outcome of a call leaves through its caller's socket: `send` is called on the loop. Returns
+  /// once the reply is out of this process (ReplyLog, 1). On the executor's thread.
+  void answer_through_socket(ProcessId caller, std::uint64_t call, Outcome outcome,
+                             std::chrono::nanoseconds run_time, Work::Done send);
+  /// The loop: the caller has the replies that were kept for it up to this one.
+  void on_replies_arrived(ProcessId caller, ReplyPlace last);
+  /// The loop: the caller needs no replies any more.
+  void on_caller_ended(ProcessId caller);
   /// run() would find something at once. On the thread that runs it.
   bool has_work() const;
   /// On the thread that runs user code; never returns.
@@ -119,15 +134,17 @@ class Executor {
                         std::span<detail::Payload> arguments);
   void name_actor(const detail::Function& constructor);
   Failure describe(const detail::Function& function) const;  // the exception in flight
-  void answer(Work& work, Outcome outcome, std::chrono::nanoseconds run_time);
 
   boost::asio::io_context& loop_;
   std::string place_;
+  const std::function<void(ProcessId caller)> write_out_;
   std::atomic<Node*> pushed_{nullptr};
 
   // the executor's thread only
   const ProcessContext* process_ = nullptr;  // whose calls these are
   std::optional<ExecutionRecord> record_;
+  std::optional<ReplyLog> replies_;  // in the record's memory; of its two ends one is the loop's
+  std::binary_semaphore written_{0};
   std::shared_ptr<void> actor_;
   std::optional<Failure> construct_failure_;
   std::vector<Work> before_constructor_;

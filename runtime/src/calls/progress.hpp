@@ -1,10 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <utility>
-
-#include <troupe/errors.hpp>
 
 namespace troupe::runtime {
 
@@ -27,17 +23,6 @@ struct CallsSeen {
     if (call > begun) return Progress::NotBegun;
     return call <= finished ? Progress::Finished : Progress::UnderWay;
   }
-};
-
-/// The end of a process, as its caller is told of it.
-struct Death {
-  Death(Failure failure, std::optional<CallsSeen> seen = std::nullopt)
-      : how(std::move(failure)), calls(seen) {}
-
-  Failure how;
-  std::optional<CallsSeen> calls;  ///< of this caller; nullopt: nobody knows
-
-  Progress of(std::uint64_t call) const { return calls ? calls->of(call) : Progress::Unknown; }
 };
 
 }  // namespace troupe::runtime

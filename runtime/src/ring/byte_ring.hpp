@@ -61,7 +61,9 @@ class Producer {
 /// hostile.
 class Consumer {
  public:
-  Consumer(Control& control, std::span<std::byte> memory) : control_(&control), memory_(memory) {}
+  /// `head`: where it begins, a multiple of 8.
+  Consumer(Control& control, std::span<std::byte> memory, std::uint64_t head = 0)
+      : control_(&control), memory_(memory), head_(head) {}
 
   /// The next record, until pop(). nullopt: there is none, or broken().
   std::optional<std::span<std::byte>> front();
@@ -83,7 +85,7 @@ class Consumer {
   Control* control_;
   std::span<std::byte> memory_;
   // This side's own word for it: what both see may be overwritten.
-  std::atomic<std::uint64_t> head_{0};
+  std::atomic<std::uint64_t> head_;
   std::uint64_t next_ = 0;  // where the record after the front begins
   bool broken_ = false;
 };

@@ -90,7 +90,8 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
       orphans_({.may_answer = [this](ProcessId writer) { return peers_.may_answer(writer); },
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
                 .free = [this](const store::Wanted& place) { store_link_.free(place); }}),
-      executor_(loop_, place_of(*identity_.self)),
+      executor_(loop_, place_of(*identity_.self),
+                [this](ProcessId caller) { peers_.flush(caller); }),
       peers_(
           {.loop = loop_,
            .self = identity_.self,
@@ -104,8 +105,8 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                                 wire::Message::Reader message) { on_request(caller, message); },
            .send_outcome =
                [this](ProcessId caller, std::uint64_t call, const Outcome& outcome,
-                      std::chrono::nanoseconds run_time) {
-                 call_server_.send_outcome(caller, call, outcome, run_time);
+                      std::chrono::nanoseconds run_time, ReplyPlace kept) {
+                 call_server_.send_outcome(caller, call, outcome, run_time, kept);
                },
            .on_lost =
                [this](ProcessId process) {

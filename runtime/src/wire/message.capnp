@@ -275,6 +275,7 @@ struct HeadNotice {
     stillWaits @13 :Text;     # to a driver: what of its job has waited for long, and why; a line for people
     orphans @14 :Orphans;     # written for this process on another node than its own: as those of an ObjectRecall
   }
+  replies @16 :List(Reply);   # of the same process, beside calls: to who is told, which may have had some of them
   calls @15 :CallsSeen;       # of the process whose end a fate, leaseLost, actorLost or gangBroken tells: those of who is told
 }
 struct CallsSeen {            # of one caller, through its socket: their ids ascend
@@ -366,7 +367,9 @@ struct ProcessExited {        # also where it could not be started
   failure @1 :Failure;
   callers @2 :List(CallsSeen);
   callersKnown @3 :Bool;      # who is not listed has had nothing begun
+  replies @4 :List(KeptReply);
 }
+struct KeptReply { caller @0 :UInt64; reply @1 :Reply; }  # its caller may not have had it; a plain value or a failure
 struct NodeLost {
   node @0 :UInt32;
   what @1 :Text;              # became of each of its processes: "was lost with node 2 (far at 10.0.0.2): ..."

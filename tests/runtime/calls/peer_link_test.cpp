@@ -106,12 +106,14 @@ struct Side {
                   ++stuck;
                   link->give_up_first({.message = "it does not get through"});
                 },
+            .on_replies_arrived = [this](ProcessId,
+                                         std::uint64_t reply) { replies_arrived.push_back(reply); },
             .on_owed =
                 [this] { boost::asio::post(callbacks.loop, [this] { link->acknowledge(); }); },
             .longest_pause = 50ms},
         link(std::make_shared<PeerLink>(other, callbacks)) {}
-  void send(std::string text, std::uint64_t request = 0) {
-    link->send(text_message(text), request);
+  void send(std::string text, std::uint64_t request = 0, std::uint64_t reply = 0) {
+    link->send(text_message(text), request, reply);
     sent.push_back(std::move(text));
   }
 
@@ -120,6 +122,7 @@ struct Side {
   int broken = 0;
   int unreachable = 0;
   int stuck = 0;
+  std::vector<std::uint64_t> replies_arrived;
   PeerLink::Callbacks callbacks;
   std::shared_ptr<PeerLink> link;
 };
@@ -228,6 +231,20 @@ TEST_CASE("a message that no connection carries to its end is given up after som
   CHECK(pair.loop.until([&] { return pair.second.arrived.size() == 3; }));
   CHECK(pair.second.arrived == std::vector<std::string>{"before", "skip", "behind"});
   CHECK(pair.first.stuck == 1);
+}
+
+TEST_CASE("whoever sends replies is told which have arrived, whatever connections are cut",
+          "[runtime][calls][link]") {
+  Pair pair(1, [](std::mt19937& random) { return 1 + random() % 20'000; });
+  pair.first.link->reach(Pair::somewhere());
+  for (std::uint64_t i = 1; i <= 300; ++i)
+    pair.first.send(std::string(i, 'x'), 0, i % 3 == 0 ? i : 0);
+  CHECK(pair.loop.until([&] {
+    return !pair.first.replies_arrived.empty() && pair.first.replies_arrived.back() == 300;
+  }));
+  CHECK(std::ranges::adjacent_find(pair.first.replies_arrived, std::greater_equal<>()) ==
+        pair.first.replies_arrived.end());
+  CHECK(pair.second.arrived.size() == 300);
 }
 
 TEST_CASE("who cannot be reached for long is told of again and again, and what was sent is kept",

@@ -196,3 +196,23 @@ TEST_CASE("no more than a window is handed to one connection", "[runtime][calls]
   CHECK(sender.next());
   CHECK(!sender.next());
 }
+
+TEST_CASE(
+    "a sender knows which of its replies have arrived, also where another message stands in for "
+    "one",
+    "[runtime][calls][stream]") {
+  StreamSender sender;
+  sender.push(message("a call", 1));
+  sender.push(KeptMessage(text_message("a reply"), 0, 7));
+  sender.push(KeptMessage(text_message("a reply"), 0, 9));
+  sender.start();
+  while (sender.next()) {
+  }
+  CHECK(sender.acknowledged(1));
+  CHECK(sender.last_reply_arrived() == 0);
+  CHECK(sender.acknowledged(2));
+  CHECK(sender.last_reply_arrived() == 7);
+  sender.replace(sender.kept().front(), KeptMessage(text_message("given up"), 0, 9));
+  CHECK(sender.acknowledged(3));
+  CHECK(sender.last_reply_arrived() == 9);
+}

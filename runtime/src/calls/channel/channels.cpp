@@ -121,10 +121,12 @@ std::string Channels::adopt(ProcessId process, const transport::ConnectionPtr& c
       .caller_loop = std::move(descriptors[2]),
       .send_through_socket =
           [this, process](std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time) {
-            boost::asio::post(callbacks_.loop,
-                              [this, process, id, run_time, outcome = std::move(outcome)] {
-                                callbacks_.send_outcome(process, id, outcome, run_time);
-                              });
+            callbacks_.executor.answer_through_socket(
+                process, id, std::move(outcome), run_time,
+                [this, process, id](const Outcome& what, std::chrono::nanoseconds took,
+                                    ReplyPlace kept) {
+                  callbacks_.send_outcome(process, id, what, took, kept);
+                });
           },
       .damaged = tell_damaged(process, peer)});
   watch_life(process, peer);
@@ -182,6 +184,12 @@ void Channels::watch_life(ProcessId process, Peer& peer) {
 void Channels::answer(ProcessId process, std::uint64_t call, Outcome outcome,
                       std::chrono::nanoseconds run_time) {
   if (auto channel = to(process)) channel->answer(call, std::move(outcome), run_time);
+}
+
+void Channels::answer(ProcessId process, const std::vector<KeptReply>& replies) {
+  for (const auto& reply : replies) {
+    if (ChannelCallId::is(reply.call)) answer(process, reply.call, reply.outcome, reply.run_time);
+  }
 }
 
 std::size_t Channels::in_flight(ProcessId process) const {

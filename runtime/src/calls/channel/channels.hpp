@@ -41,7 +41,7 @@ class Channels {
     std::function<void(ProcessId, transport::Outgoing&&)> send;
     /// An outcome that goes to a caller through its socket. The loop.
     std::function<void(ProcessId caller, std::uint64_t call, const Outcome&,
-                       std::chrono::nanoseconds run_time)>
+                       std::chrono::nanoseconds run_time, ReplyPlace kept)>
         send_outcome;
     /// The other process has ended, as the kernel says.
     std::function<void(ProcessId)> ended;
@@ -67,6 +67,8 @@ class Channels {
   /// A reply that came through the socket to a call of a channel.
   void answer(ProcessId process, std::uint64_t call, Outcome outcome,
               std::chrono::nanoseconds run_time);
+  /// Of a process that has ended; those to calls through its socket are not meant.
+  void answer(ProcessId process, const std::vector<KeptReply>& replies);
   /// No more of it: what is in flight there is lost with `how`. `ended`: the process has, and is
   /// not merely out of reach.
   void lost(ProcessId process, const Failure& how, bool ended);

@@ -23,7 +23,7 @@ class InChannel {
     ring::Segment segment;
     std::unique_ptr<ring::Bell> caller_bell;  // rung where a thread of the caller sleeps
     os::UniqueFd caller_loop;                 // an eventfd, written where nobody there looks
-    /// For outcomes that a ring cannot carry. Any thread.
+    /// For outcomes that a ring cannot carry. On the executor's thread.
     std::function<void(std::uint64_t id, Outcome outcome, std::chrono::nanoseconds run_time)>
         send_through_socket;
     // The ring of calls holds what no caller writes. Any thread.

@@ -143,9 +143,13 @@ void PeerLink::close() {
 
 // ---- messages -----------------------------------------------------------------------------------
 
-void PeerLink::send(transport::Outgoing&& message, std::uint64_t request) {
-  sender_.push(KeptMessage(std::move(message), request));
+void PeerLink::send(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply) {
+  sender_.push(KeptMessage(std::move(message), request, reply));
   transmit();
+}
+
+void PeerLink::flush() {
+  if (through_) through_->flush();
 }
 
 void PeerLink::transmit() {
@@ -171,7 +175,10 @@ void PeerLink::receive(const transport::ConnectionPtr& connection, wire::Message
 }
 
 void PeerLink::acknowledged(std::uint64_t received) {
+  const auto replies_before = sender_.last_reply_arrived();
   if (!sender_.acknowledged(received)) return;
+  if (sender_.last_reply_arrived() != replies_before)
+    callbacks_.on_replies_arrived(process_, sender_.last_reply_arrived());
   progressed_ = true;
   in_vain_ = 0;
   pause_ = kFirstPause;
@@ -190,7 +197,7 @@ void PeerLink::begin_stream(const transport::ConnectionPtr& connection,
   acknowledged(start.getReceived());
   if (!receiver_.owes()) return;
   acknowledge();
-  if (through_) through_->flush();
+  flush();
 }
 
 void PeerLink::receive_counted(const transport::ConnectionPtr& connection,
@@ -228,7 +235,7 @@ std::optional<PeerLink::GivenUp> PeerLink::give_up_first(const Failure& why) {
     const GivenUp first{.request = kept.request(), .call = channel_call(kept.body())};
     auto instead = given_up(kept.body(), why);
     if (!instead) continue;
-    sender_.replace(kept, KeptMessage(std::move(*instead), 0));
+    sender_.replace(kept, KeptMessage(std::move(*instead), 0, kept.reply()));
     return first;
   }
   return std::nullopt;

@@ -59,6 +59,9 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     std::function<void(ProcessId, const std::string& why)> on_unreachable;
     /// kMostInVain connections broke with the same first message.
     std::function<void(ProcessId, const std::string& why)> on_stuck;
+    /// What was sent with this number for a reply, and with lower ones, has arrived; called again for
+    /// higher ones.
+    std::function<void(ProcessId, std::uint64_t reply)> on_replies_arrived;
     /// An acknowledgement is owed: acknowledge() is to be called within a short while.
     std::function<void()> on_owed;
     std::chrono::milliseconds longest_pause = kLongestPause;
@@ -72,7 +75,10 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// A connection that either of the two has made.
   void adopt(const transport::ConnectionPtr& connection);
   /// The next message of the stream. `request`: what the message asks for, 0: it has no answer.
-  void send(transport::Outgoing&& message, std::uint64_t request);
+  /// `reply`: for on_replies_arrived, ascending; 0: nobody wants to know.
+  void send(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
+  /// Writes what was sent to the connection, as far as that takes it now.
+  void flush();
   /// Acknowledges what has arrived, if that is owed.
   void acknowledge();
   void stop();

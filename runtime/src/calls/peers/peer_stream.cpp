@@ -7,7 +7,8 @@
 
 namespace troupe::runtime {
 
-KeptMessage::KeptMessage(transport::Outgoing&& message, std::uint64_t request) : request_(request) {
+KeptMessage::KeptMessage(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply)
+    : request_(request), reply_(reply) {
   if (const auto bytes = message.body().size(); bytes <= kLargeBytes) {
     frame_.reserve(transport::kHeaderBytes + bytes);
     message.append_to(frame_);
@@ -57,6 +58,7 @@ bool StreamSender::acknowledged(std::uint64_t received) {
   while (acknowledged_ < received) {
     const auto bytes = kept_.front().bytes();
     kept_bytes_ -= bytes;
+    last_reply_arrived_ = std::max(last_reply_arrived_, kept_.front().reply());
     if (handed_ != 0) {
       --handed_;
       handed_bytes_ -= bytes;

@@ -38,16 +38,19 @@ class KeptMessage {
   /// Messages up to this size are copied into memory of their own size.
   static constexpr std::size_t kLargeBytes = std::size_t{32} << 10;
 
-  KeptMessage(transport::Outgoing&& message, std::uint64_t request);
+  KeptMessage(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
 
   /// What its sender knows the message by; 0: nothing.
   std::uint64_t request() const { return request_; }
+  /// Of a reply, where it stands in its process's ReplyLog; 0: nowhere.
+  std::uint64_t reply() const { return reply_; }
   std::size_t bytes() const;
   std::span<const char> body() const;
   void send_through(transport::Connection& connection) const;
 
  private:
   std::uint64_t request_;
+  std::uint64_t reply_;
   std::vector<char> frame_;                     // with its header
   std::shared_ptr<transport::Outgoing> large_;  // instead of a frame
 };
@@ -75,6 +78,8 @@ class StreamSender {
   void replace(KeptMessage& kept, KeptMessage with);
   /// The highest request of the messages that have been handed to a connection; 0: none.
   std::uint64_t last_request_handed() const { return last_request_handed_; }
+  /// The highest reply() of the messages that have arrived; 0: none.
+  std::uint64_t last_reply_arrived() const { return last_reply_arrived_; }
 
  private:
   std::deque<KeptMessage> kept_;
@@ -85,6 +90,7 @@ class StreamSender {
   std::size_t kept_bytes_ = 0;
   std::uint64_t connections_ = 0;
   std::uint64_t last_request_handed_ = 0;
+  std::uint64_t last_reply_arrived_ = 0;
 };
 
 class StreamReceiver {

@@ -72,6 +72,10 @@ PeerLink::Callbacks Peers::link_callbacks() {
       .on_unreachable = [this](ProcessId process,
                                const std::string& why) { unreachable(process, why); },
       .on_stuck = [this](ProcessId process, const std::string& why) { stuck(process, why); },
+      .on_replies_arrived =
+          [this](ProcessId process, ReplyPlace last) {
+            callbacks_.executor.on_replies_arrived(process, last);
+          },
       .on_owed = [this] { acknowledge_soon(); },
   };
 }
@@ -109,7 +113,7 @@ std::uint64_t Peers::request(const AddressPtr& to, const Fill& fill, Done done) 
     done(std::move(*failure), std::nullopt, {});
     return id;
   }
-  target.in_flight.emplace(id, std::move(done));
+  target.in_flight.add(id, std::move(done));
   target.link->send(std::move(message), id);
   target.link->reach(to);
   return id;
@@ -125,13 +129,17 @@ void Peers::send(const AddressPtr& to, const Fill& fill) {
 }
 
 bool Peers::answer_to(ProcessId process, std::size_t bytes,
-                      const std::function<void(wire::Message::Builder)>& fill) {
+                      const std::function<void(wire::Message::Builder)>& fill, ReplyPlace kept) {
   auto* asking = find(process);
   if (!asking || asking->dying || ended_) return false;
   transport::Outgoing message(bytes);
   fill(message.root());
-  asking->link->send(std::move(message), 0);
+  asking->link->send(std::move(message), 0, kept);
   return true;
+}
+
+void Peers::flush(ProcessId process) {
+  if (auto* answered = find(process)) answered->link->flush();
 }
 
 void Peers::post(ProcessId to, transport::Outgoing&& message) {
@@ -239,15 +247,19 @@ void Peers::lost(ProcessId process, const Death& end, bool confirmed) {
   if (has_died(process)) return;
   deaths_.put(process, death.how);
   callbacks_.exports.forget(process);
+  callbacks_.executor.on_caller_ended(process);
   auto known = peers_.extract(process);
+  // What it had finished counts, also where it could not say so any more.
+  channels_.answer(process, death.replies);
+  if (!known.empty()) known.mapped().in_flight.answer(death.replies);
   channels_.lost(process, death.how, confirmed);
   if (!known.empty()) {
     auto& peer = known.mapped();
     const auto last_sent = peer.link->last_request_handed();
     peer.link->close();
-    for (auto& [id, done] : std::exchange(peer.in_flight, {})) {
-      done(death.how, id <= last_sent ? death.of(id) : Progress::NotBegun, {});
-    }
+    peer.in_flight.lose_all(death.how, [&](std::uint64_t id) {
+      return id <= last_sent ? death.of(id) : Progress::NotBegun;
+    });
   }
   callbacks_.on_lost(process);
 }
@@ -273,9 +285,9 @@ void Peers::unreachable(ProcessId process, const std::string& why) {
                         process, PeerLink::kPatience.count(), why)};
   far->link->give_up_requests(how);
   const auto last_sent = far->link->last_request_handed();
-  for (auto& [id, done] : std::exchange(far->in_flight, {})) {
-    done(how, id <= last_sent ? Progress::Unknown : Progress::NotBegun, {});
-  }
+  far->in_flight.lose_all(how, [last_sent](std::uint64_t id) {
+    return id <= last_sent ? Progress::Unknown : Progress::NotBegun;
+  });
 }
 
 void Peers::stuck(ProcessId process, const std::string& why) {
@@ -289,8 +301,7 @@ void Peers::stuck(ProcessId process, const std::string& why) {
   const auto first = far->link->give_up_first(how);
   if (!first) return;
   log::warn(how.message);
-  auto pending = far->in_flight.extract(first->request);
-  if (!pending.empty()) pending.mapped()(how, Progress::Unknown, {});
+  far->in_flight.lose(first->request, how, Progress::Unknown);
   if (first->call != 0) channels_.answer(process, first->call, how, {});
 }
 
@@ -353,7 +364,7 @@ void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::
   try {
     switch (message.which()) {
       case wire::Message::CALL:
-        return callbacks_.send_outcome(process, message.getCall().getId(), how, {});
+        return callbacks_.send_outcome(process, message.getCall().getId(), how, {}, 0);
       case wire::Message::REPLY:
         if (const auto id = message.getReply().getId(); ChannelCallId::is(id))
           return channels_.answer(process, id, how, {});
@@ -370,10 +381,7 @@ void Peers::refuse(ProcessId process, wire::Message::Reader message, const std::
 
 void Peers::answer(ProcessId process, std::uint64_t id, Outcome outcome,
                    std::chrono::nanoseconds run_time) {
-  auto* from = find(process);
-  if (!from) return;
-  auto pending = from->in_flight.extract(id);
-  if (!pending.empty()) pending.mapped()(std::move(outcome), std::nullopt, run_time);
+  if (auto* from = find(process)) from->in_flight.answer(id, std::move(outcome), run_time);
 }
 
 Outcome Peers::read(wire::Outcome::Reader from) {

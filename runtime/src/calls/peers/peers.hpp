@@ -8,9 +8,11 @@
 #include <unordered_map>
 
 #include "calls/channel/channels.hpp"
+#include "calls/deaths/death.hpp"
 #include "calls/head_link.hpp"
 #include "calls/peers/known_deaths.hpp"
 #include "calls/peers/peer_link.hpp"
+#include "calls/peers/requests_in_flight.hpp"
 #include "objects/exports.hpp"
 #include "transport/handshake/handshake.hpp"
 
@@ -48,7 +50,7 @@ class Peers {
     std::function<void(ProcessId caller, wire::Message::Reader)> on_request;
     /// The outcome of a call that came through a channel, for its caller's socket.
     std::function<void(ProcessId caller, std::uint64_t call, const Outcome&,
-                       std::chrono::nanoseconds run_time)>
+                       std::chrono::nanoseconds run_time, ReplyPlace kept)>
         send_outcome;
     /// Nothing more comes from it.
     std::function<void(ProcessId)> on_lost;
@@ -56,10 +58,7 @@ class Peers {
     std::function<void(const OutChannelPtr&)> on_channel;
   };
   using Fill = std::function<void(wire::Message::Builder, std::uint64_t id)>;
-  /// `lost`: there is no answer, and this is how far the process had come with it; the outcome is
-  /// then how it ended.
-  using Done =
-      std::function<void(Outcome, std::optional<Progress> lost, std::chrono::nanoseconds run_time)>;
+  using Done = RequestsInFlight::Done;
   /// How long what a process sent before its end is waited for: its socket's end is not seen while
   /// a child of it lives.
   static constexpr std::chrono::seconds kLastWords{1};
@@ -75,9 +74,12 @@ class Peers {
   /// Sends something that has no answer; lost with the process.
   void send(const AddressPtr& to, const Fill& fill);
   /// Answers a process that has asked something, through whichever connection there will be.
-  /// `bytes`: about how many. False where the process has ended: then `fill` is not called.
+  /// `bytes`: about how many. `kept`: where the executor has it in its log. False where the process
+  /// has ended: then `fill` is not called.
   bool answer_to(ProcessId process, std::size_t bytes,
-                 const std::function<void(wire::Message::Builder)>& fill);
+                 const std::function<void(wire::Message::Builder)>& fill, ReplyPlace kept = 0);
+  /// Writes what was answered to the process's socket, as far as that takes it now.
+  void flush(ProcessId process);
   /// A process has connected to this one.
   void adopt(const transport::ConnectionPtr& connection, ProcessId caller);
   /// The head knows that the process has ended. What it sent before still counts.
@@ -96,7 +98,7 @@ class Peers {
  private:
   struct Peer {
     std::shared_ptr<PeerLink> link;
-    std::unordered_map<std::uint64_t, Done> in_flight;
+    RequestsInFlight in_flight;
     bool asking = false;
     bool ended_here = false;                                    // as this machine's kernel says
     std::unique_ptr<transport::asio::steady_timer> last_words;  // while it is dying
