@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
@@ -117,6 +118,35 @@ TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the back
             expect_near(net->named_parameters()[item.key()].grad(), item.value().grad(),
                         item.key());
           }
+        })) == "");
+}
+
+TEST_CASE("on a GPU gradients that come late, on a stream of the program's own, are averaged",
+          "[train][data_parallel][gpu]") {
+  if (skipped_without_gpu()) return;
+  CHECK(failures(gang_of(2).run([](GangContext& gang) {
+          Rank rank(gang);
+          const auto device = rank.ctx.device();
+          auto net = rank.ctx.prepare(Net(kWidths));
+          auto reference = reference_on(device);
+          const auto one = torch::eye(2048, torch::dtype(torch::kFloat64).device(device));
+          // Runs beside the default stream.
+          const c10::impl::VirtualGuardImpl gpu(device.type());
+          gpu.synchronizeStream(gpu.getStream(device));
+          const auto before = gpu.exchangeStream(gpu.getStreamFromGlobalPool(device));
+          for (std::uint64_t step = 0; step < 3; ++step) {
+            auto late = one;
+            for (int i = 0; i < 40; ++i) late = late.matmul(one);
+            net->zero_grad();
+            reference->zero_grad();
+            (loss_of(net, gang.rank(), gang.size(), step) * late[0][0]).backward();
+            loss_of(reference, 0, 1, step).backward();
+            for (const auto& item : reference->named_parameters()) {
+              expect_near(net->named_parameters()[item.key()].grad(), item.value().grad(),
+                          item.key());
+            }
+          }
+          gpu.exchangeStream(before);
         })) == "");
 }
 

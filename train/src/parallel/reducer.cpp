@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/engine.h>
@@ -73,6 +74,7 @@ Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicat
                  const DataParallelOptions& options, Trace trace)
     : queue_(std::move(queue)),
       communicator_(communicator),
+      background_(dynamic_cast<BackgroundReductions*>(&communicator)),
       options_(options),
       trace_(std::move(trace)) {}
 
@@ -188,14 +190,23 @@ void Reducer::mark_ready(Parameter& parameter) {
     gradient = parameter.part;
   }
   parameter.ready = true;
-  --buckets_[parameter.bucket].waiting;
+  auto& bucket = buckets_[parameter.bucket];
+  if (--bucket.waiting == 0) note_filled(bucket);
 }
 
 void Reducer::submit_full_buckets() {
   const auto before = full_;
-  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_)
+  for (; full_ < buckets_.size() && buckets_[full_].waiting == 0; ++full_) {
     trace(Event::Submitted, full_);
+  }
   if (full_ > before) queue_->on_full(*ordinal_, full_);
+}
+
+void Reducer::note_filled(Bucket& bucket) {
+  if (!bucket.flat.is_cuda()) return;
+  const auto device = bucket.flat.device();
+  if (!bucket.filled) bucket.filled.emplace(device.type());
+  bucket.filled->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 
 void Reducer::fill() {
@@ -207,7 +218,9 @@ void Reducer::fill() {
   }
   if (!unused_.empty() && !options_.find_unused_parameters) refuse_unused();
   add_unused();
-  for (auto& bucket : buckets_) bucket.waiting = 0;
+  for (auto& bucket : buckets_) {
+    if (std::exchange(bucket.waiting, 0) > 0) note_filled(bucket);
+  }
   submit_full_buckets();
 }
 
@@ -216,6 +229,7 @@ void Reducer::fill_with_zeros() {
   unused_.resize(parameters_.size());
   std::iota(unused_.begin(), unused_.end(), 0);
   add_unused();
+  for (auto& bucket : buckets_) note_filled(bucket);
 }
 
 void Reducer::add_unused() {
@@ -276,10 +290,22 @@ void Reducer::reset() {
 }
 
 void Reducer::reduce(std::size_t bucket) {
-  auto& flat = buckets_[bucket].flat;
-  communicator_.all_reduce(flat.data_ptr(), static_cast<std::size_t>(flat.numel()),
-                           data_type_of(flat), ReduceOp::Average);
+  auto& [memory, flat, members, waiting, filled] = buckets_[bucket];
+  const auto count = static_cast<std::size_t>(flat.numel());
+  if (background_ && filled) {
+    background_->begin_average(flat.data_ptr(), count, data_type_of(flat), filled->eventId());
+  } else {
+    communicator_.all_reduce(flat.data_ptr(), count, data_type_of(flat), ReduceOp::Average);
+  }
   trace(Event::Reduced, bucket);
+}
+
+void Reducer::give_up_reductions() noexcept {
+  if (background_) background_->give_up("a collective beside its averages failed");
+}
+
+void Reducer::complete_reductions() {
+  if (background_) background_->complete();
 }
 
 }  // namespace troupe::train

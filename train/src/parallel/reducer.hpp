@@ -10,10 +10,12 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/data_parallel.hpp>
 
+#include "collective/background_reductions.hpp"
 #include "parallel/buckets.hpp"
 #include "parallel/reduction_queue.hpp"
 
@@ -31,6 +33,10 @@ namespace troupe::train {
 /// copies a gradient that is elsewhere into its part; the hook that fills a bucket tells the queue
 /// of the context, which reduces the buckets of all models in an order that the ranks share, while
 /// backward goes on. When backward() returns, all gradients are averages.
+///
+/// On a GPU the reductions run beside backward: each begins once its bucket is filled there, which an
+/// event in the stream of the hook that filled it says, and the thread that runs them waits for none
+/// before the end.
 ///
 /// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer.
 /// Used by the thread that runs backward, but for reduce().
@@ -60,6 +66,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   bool owes_average() const override;
   bool zero_where_unused() const override { return options_.find_unused_parameters; }
   void reduce(std::size_t bucket) override;
+  void complete_reductions() override;
+  void give_up_reductions() noexcept override;
   void fill() override;
   void fill_with_zeros() override;
   void finish(Communicator& control) override;
@@ -81,7 +89,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     std::shared_ptr<void> memory;  // of the communicator, or empty
     at::Tensor flat;
     std::vector<std::size_t> members;
-    std::size_t waiting = 0;  // members that are not ready in this backward
+    std::size_t waiting = 0;           // members that are not ready in this backward
+    std::optional<c10::Event> filled;  // on a GPU
   };
   class Hook;
 
@@ -96,6 +105,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   void expect_all();
   void mark_ready(Parameter& parameter);
   void submit_full_buckets();
+  void note_filled(Bucket& bucket);
   void add_unused();
   std::vector<std::int32_t> used_anywhere(Communicator& control) const;
   void refuse_unused() const;
@@ -105,6 +115,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
 
   const std::shared_ptr<ReductionQueue> queue_;
   Communicator& communicator_;
+  BackgroundReductions* const background_;  // the communicator, if it can do that
   const DataParallelOptions options_;
   const Trace trace_;
   std::optional<std::size_t> ordinal_;  // in the queue; none: not added yet

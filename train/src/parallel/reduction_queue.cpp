@@ -97,7 +97,24 @@ void ReductionQueue::run_to_the_end(Lock& lock) {
   changed_.notify_all();
   changed_.wait(lock, [&] { return !running_; });
   while (!error_ && !(ended_everywhere_ && agreed_.empty())) advance(lock);
+  complete_reductions(lock);
   if (error_) std::rethrow_exception(error_);
+}
+
+void ReductionQueue::complete_reductions(Lock& lock) {
+  auto error = error_;
+  lock.unlock();
+  for (const auto& model : models_) {
+    if (!model.agreed) continue;
+    try {
+      if (!error) model.reducible->complete_reductions();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (error) model.reducible->give_up_reductions();
+  }
+  lock.lock();
+  error_ = error;
 }
 
 // Whether advance() need not wait for autograd.

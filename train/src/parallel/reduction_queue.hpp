@@ -30,9 +30,13 @@ class Reducible {
   /// Whether a rank that has no gradients of this model adds zeros, which is an error otherwise.
   virtual bool zero_where_unused() const = 0;
 
-  /// Averages a bucket over the ranks. A collective, on a thread of the queue or on that of close()
-  /// and abandon().
+  /// Averages a bucket over the ranks, or begins to. A collective, on a thread of the queue or on that
+  /// of close() and abandon().
   virtual void reduce(std::size_t bucket) = 0;
+  /// Waits until what reduce() has begun is done. On the thread of close() or abandon().
+  virtual void complete_reductions() {}
+  /// Ends what reduce() has begun: a communicator has failed, and this backward is lost.
+  virtual void give_up_reductions() noexcept {}
   /// The backward in which this model took part has all its gradients: fills the buckets that are
   /// not full. May throw.
   virtual void fill() = 0;
@@ -120,6 +124,7 @@ class ReductionQueue {
   void run_thread();
   void run_until_ended(Lock& lock);
   void run_to_the_end(Lock& lock);
+  void complete_reductions(Lock& lock);
   bool is_ready() const;
   void advance(Lock& lock);
   void take_round(Lock& lock);

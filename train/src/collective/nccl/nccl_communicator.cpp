@@ -165,10 +165,10 @@ void NcclCommunicator::wait_for(const ncclComm_t& comm, ncclResult_t result) {
       [this] { check_leaving(); });
 }
 
-void NcclCommunicator::wait_complete() {
+void NcclCommunicator::wait_complete(cudaEvent_t done) {
   poll_until(
-      [this] {
-        const auto state = cudaEventQuery(complete_.get());
+      [this, done] {
+        const auto state = cudaEventQuery(done);
         if (state == cudaSuccess) return true;
         if (state != cudaErrorNotReady) check_cuda(state, to_string(patience_.what()), rank());
         auto failed = ncclSuccess;
@@ -195,24 +195,84 @@ void NcclCommunicator::run_message(Announcement what, Enqueue enqueue) {
   attempt(what, enqueue);
 }
 
-template <class Enqueue>
-void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
-  patience_.begin(what);
+template <class Body>
+void NcclCommunicator::ending_with_errors_of(Body body) {
   try {
-    check_leaving();
-    check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
-    check_cuda(cudaEventRecord(inputs_ready_.get(), cudaStreamLegacy), "marking the inputs",
-               rank());
-    check_cuda(cudaStreamWaitEvent(stream_.get(), inputs_ready_.get(), 0), "waiting for the inputs",
-               rank());
-    wait_enqueued(enqueue());
-    check_cuda(cudaEventRecord(complete_.get(), stream_.get()), "marking the end", rank());
-    wait_complete();
-    patience_.end();
+    body();
   } catch (...) {
     failure_ = std::current_exception();
     comm_.abort();
+    begun_.clear();
     throw;
+  }
+}
+
+template <class Enqueue>
+void NcclCommunicator::enqueue_after(cudaEvent_t filled, Enqueue enqueue, cudaEvent_t done) {
+  check_leaving();
+  check_cuda(cudaStreamWaitEvent(stream_.get(), filled, 0), "waiting for the inputs", rank());
+  wait_enqueued(enqueue());
+  check_cuda(cudaEventRecord(done, stream_.get()), "marking the end", rank());
+}
+
+template <class Enqueue>
+void NcclCommunicator::attempt(const Announcement& what, Enqueue enqueue) {
+  ending_with_errors_of([&] {
+    wait_for_begun();
+    patience_.begin(what);
+    check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
+    check_cuda(cudaEventRecord(inputs_ready_.get(), cudaStreamLegacy), "marking the inputs",
+               rank());
+    enqueue_after(inputs_ready_.get(), enqueue, complete_.get());
+    wait_complete(complete_.get());
+    patience_.end();
+  });
+}
+
+void NcclCommunicator::begin_average(void* data, std::size_t count, DataType type, void* filled) {
+  Announcement what{
+      .count = count, .kind = CallKind::AllReduce, .type = type, .op = ReduceOp::Average};
+  const auto inside = entrance_.enter(rank(), what);
+  if (failure_) std::rethrow_exception(failure_);
+  what.sequence = calls_++;
+  ending_with_errors_of([&] {
+    patience_.begin(what);
+    check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
+    if (free_.empty()) free_.push_back(make_event(rank()));
+    begun_.push_back({what, std::move(free_.back())});
+    free_.pop_back();
+    const auto enqueue = [&] {
+      return ncclAllReduce(data, data, count, nccl_type(type), ncclAvg, comm_.get(), stream_.get());
+    };
+    enqueue_after(static_cast<cudaEvent_t>(filled), enqueue, begun_.back().done.get());
+  });
+}
+
+void NcclCommunicator::complete() {
+  if (begun_.empty()) return;
+  const auto inside = entrance_.enter(rank(), begun_.front().what);
+  if (failure_) std::rethrow_exception(failure_);
+  ending_with_errors_of([&] { wait_for_begun(); });
+}
+
+void NcclCommunicator::give_up(std::string_view why) noexcept {
+  if (begun_.empty()) return;
+  try {
+    abort(why);
+    complete();
+  } catch (...) {
+    // It has ended.
+  }
+}
+
+void NcclCommunicator::wait_for_begun() {
+  while (!begun_.empty()) {
+    auto& [what, done] = begun_.front();
+    patience_.begin(what);
+    wait_complete(done.get());
+    patience_.end();
+    free_.push_back(std::move(done));
+    begun_.pop_front();
   }
 }
 

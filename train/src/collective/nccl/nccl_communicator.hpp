@@ -1,17 +1,20 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
 #include <troupe/train/communicator.hpp>
 
+#include "collective/background_reductions.hpp"
 #include "collective/call.hpp"
 #include "collective/nccl/handles.hpp"
 
@@ -23,7 +26,7 @@ namespace troupe::train {
 /// polls the state, the completion event, the gang's broken word and the deadline. When one of the
 /// latter two ends a call, the communicator is aborted by this thread, which is then the only one
 /// inside NCCL.
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public Communicator, public BackgroundReductions {
  public:
   NcclCommunicator(GangContext& gang, NcclOptions options);
   /// One that was split off.
@@ -35,6 +38,9 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return gang_.size(); }
   std::string_view name() const override { return "nccl"; }
   void barrier() override;
+  void begin_average(void* data, std::size_t count, DataType type, void* filled) override;
+  void complete() override;
+  void give_up(std::string_view why) noexcept override;
   /// Takes effect in this process's running or next call; the other ranks see the connection end.
   void abort(std::string_view reason) override;
 
@@ -61,9 +67,17 @@ class NcclCommunicator final : public Communicator {
   void run_message(Announcement what, Enqueue enqueue);
   template <class Enqueue>
   void attempt(const Announcement& what, Enqueue enqueue);
+  /// Puts what `enqueue` calls on the stream, behind what comes before `filled`; `done` comes after
+  /// it.
+  template <class Enqueue>
+  void enqueue_after(cudaEvent_t filled, Enqueue enqueue, cudaEvent_t done);
+  /// Runs `body`, whose exception ends the communicator.
+  template <class Body>
+  void ending_with_errors_of(Body body);
+  void wait_for_begun();
   void wait_enqueued(ncclResult_t result) { wait_for(comm_.get(), result); }
   void wait_for(const ncclComm_t& comm, ncclResult_t result);
-  void wait_complete();
+  void wait_complete(cudaEvent_t done);
   void check_leaving();
   /// As HostCommunicator::leave.
   void leave(Failure why);
@@ -82,6 +96,12 @@ class NcclCommunicator final : public Communicator {
   NcclHandle comm_;                   // after these, since NCCL's work on them ends with it
   std::uint64_t calls_ = 1;
   std::map<int, std::uint64_t> messages_;  // by the other rank
+  struct Begun {
+    Announcement what;
+    Event done;
+  };
+  std::deque<Begun> begun_;  // averages in the background, in their order
+  std::vector<Event> free_;  // events of earlier ones
   int splits_ = 0;
   std::exception_ptr failure_;
   std::atomic<int> abort_state_{0};  // 0: none, 1: being written, 2: abort_reason_ can be read
