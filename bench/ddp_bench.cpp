@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "arguments.hpp"
+#include "train/gpt.hpp"
 #include "train/gpus.hpp"
 
 /// Training steps a second of two data-parallel processes of one machine, against the same two
@@ -30,18 +31,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Config {
-  std::vector<std::int64_t> widths;
+  std::vector<std::int64_t> widths;  ///< of a network of linear layers; none: a GPT
   std::int64_t batch = 64;
   int steps = 100;
   int rounds = 3;
   bool shares_gpu = false;  ///< with other ranks
+  troupe::bench::GptSize gpt = {};
 };
 struct Speed {
   double alone = 0;  ///< steps a second without communication
   double together = 0;
 };
 
-torch::nn::Sequential make_net(const Config& config) {
+torch::nn::Sequential make_mlp(const Config& config) {
   torch::nn::Sequential net;
   for (std::size_t i = 0; i + 1 < config.widths.size(); ++i) {
     net->push_back(torch::nn::Linear(config.widths[i], config.widths[i + 1]));
@@ -50,15 +52,14 @@ torch::nn::Sequential make_net(const Config& config) {
   return net;
 }
 
-double steps_per_second(troupe::train::Context& ctx, torch::nn::Sequential& net,
+/// Steps a second of `net` under SGD; `loss` computes the loss of one batch, always the same.
+template <class Net, class Loss>
+double steps_per_second(troupe::train::Context& ctx, Net& net, const Loss& loss,
                         const Config& config) {
   torch::optim::SGD optim(net->parameters(), 0.05);
-  const auto x = torch::randn({config.batch, config.widths.front()}, ctx.device());
-  const auto y = torch::randint(config.widths.back(), {config.batch},
-                                torch::dtype(torch::kInt64).device(ctx.device()));
   auto step = [&] {
     optim.zero_grad();
-    torch::nn::functional::cross_entropy(net->forward(x), y).backward();
+    loss(net).backward();
     optim.step();
   };
   const auto await_gpu = [&] {
@@ -78,15 +79,45 @@ double steps_per_second(troupe::train::Context& ctx, torch::nn::Sequential& net,
   return best;
 }
 
+/// `make_net` returns a new model on the CPU.
+template <class MakeNet, class Loss>
+Speed compare(troupe::train::Context& ctx, const MakeNet& make_net, const Loss& loss,
+              const Config& config) {
+  Speed speed;
+  {
+    auto plain = make_net();
+    plain->to(ctx.device());
+    speed.alone = steps_per_second(ctx, plain, loss, config);
+  }
+  auto net = ctx.prepare(make_net());
+  speed.together = steps_per_second(ctx, net, loss, config);
+  return speed;
+}
+
+torch::Tensor random_classes(troupe::train::Context& ctx, std::int64_t classes,
+                             std::vector<std::int64_t> shape) {
+  return torch::randint(classes, shape, torch::dtype(torch::kInt64).device(ctx.device()));
+}
+
 Speed measure(troupe::train::Context& ctx, const Config& config) {
   if (config.shares_gpu) troupe::bench::share_gpu(ctx.rank());
-  auto plain = make_net(config);
-  plain->to(ctx.device());
-  Speed speed;
-  speed.alone = steps_per_second(ctx, plain, config);
-  auto net = ctx.prepare(make_net(config));
-  speed.together = steps_per_second(ctx, net, config);
-  return speed;
+  namespace functional = torch::nn::functional;
+  if (!config.widths.empty()) {
+    const auto x = torch::randn({config.batch, config.widths.front()}, ctx.device());
+    const auto y = random_classes(ctx, config.widths.back(), {config.batch});
+    const auto loss = [&](auto& net) { return functional::cross_entropy(net->forward(x), y); };
+    return compare(
+        ctx, [&] { return make_mlp(config); }, loss, config);
+  }
+  const auto& size = config.gpt;
+  const auto x = random_classes(ctx, size.vocabulary, {config.batch, size.context});
+  const auto y = random_classes(ctx, size.vocabulary, {config.batch * size.context});
+  const auto loss = [&](auto& net) {
+    const troupe::bench::Bfloat16Autocast bfloat16;
+    return functional::cross_entropy(net->forward(x).view({-1, size.vocabulary}), y);
+  };
+  return compare(
+      ctx, [&] { return troupe::bench::Gpt(size); }, loss, config);
 }
 
 struct Case {
@@ -113,7 +144,8 @@ int main(int argc, char** argv) {
                          {"MLP 784-4096-4096-10 b64", {{784, 4096, 4096, 10}, 64, 10}}};
   const Case on_gpu[] = {{"MLP 64-64-10 b32", {{64, 64, 10}, 32, 200}},
                          {"MLP 784-4096-4096-10 b1024", {{784, 4096, 4096, 10}, 1024, 50}},
-                         {"MLP 4096-8192-8192-10 b4096", {{4096, 8192, 8192, 10}, 4096, 10}}};
+                         {"MLP 4096-8192-8192-10 b4096", {{4096, 8192, 8192, 10}, 4096, 10}},
+                         {"GPT 124M bf16 b16x1024", {{}, 16, 10}}};
   const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
   if (!json_only) {
     std::printf("data-parallel steps a second, %d ranks, %ld cores\n", ranks,
@@ -131,8 +163,14 @@ int main(int argc, char** argv) {
                   100 * together / alone);
     }
     std::printf(
-        "{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.2f,\"floor\":%.2f}\n",
+        "{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.3f,\"floor\":%.3f",
         ranks, name, together, alone);
+    if (config.widths.empty()) {
+      const auto tokens = static_cast<double>(config.batch * config.gpt.context);
+      std::printf(",\"tflops\":%.1f",
+                  together * tokens * troupe::bench::flops_per_token(config.gpt) / 1e12);
+    }
+    std::printf("}\n");
     if (smoke) break;
   }
 }

@@ -15,7 +15,9 @@ ON_CPU = [("MLP 64-64-10 b32", [64, 64, 10], 32, 2000),
           ("MLP 784-4096-4096-10 b64", [784, 4096, 4096, 10], 64, 10)]
 ON_GPU = [("MLP 64-64-10 b32", [64, 64, 10], 32, 200),
           ("MLP 784-4096-4096-10 b1024", [784, 4096, 4096, 10], 1024, 50),
-          ("MLP 4096-8192-8192-10 b4096", [4096, 8192, 8192, 10], 4096, 10)]
+          ("MLP 4096-8192-8192-10 b4096", [4096, 8192, 8192, 10], 4096, 10),
+          ("GPT 124M bf16 b16x1024", None, 16, 10)]
+GPT = {"layers": 12, "heads": 12, "width": 768, "context": 1024, "vocabulary": 50304}
 ROUNDS = 3
 
 
@@ -79,23 +81,62 @@ def collective(device, gpu, smoke):
              us=1e6 * best_of(ROUNDS, device, repeats_of(size, gpu, smoke), enqueue))
 
 
-def network(widths, device):
+def network(widths):
     layers = []
     for i, (of, to) in enumerate(zip(widths, widths[1:])):
         layers.append(torch.nn.Linear(of, to))
         if i + 2 < len(widths):
             layers.append(torch.nn.ReLU())
-    return torch.nn.Sequential(*layers).to(device)
+    return torch.nn.Sequential(*layers)
 
 
-def seconds_of_step(net, widths, batch, steps, rounds, device):
+class GptBlock(torch.nn.Module):
+    def __init__(self, heads, width):
+        super().__init__()
+        self.heads = heads
+        self.before_attention = torch.nn.LayerNorm(width)
+        self.before_mlp = torch.nn.LayerNorm(width)
+        self.query_key_value = torch.nn.Linear(width, 3 * width)
+        self.attention_out = torch.nn.Linear(width, width)
+        self.up = torch.nn.Linear(width, 4 * width)
+        self.down = torch.nn.Linear(4 * width, width)
+
+    def attend(self, x):
+        batch, tokens, width = x.shape
+        query, key, value = self.query_key_value(x).view(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.attention_out(attended.transpose(1, 2).contiguous().view(batch, tokens, width))
+
+    def forward(self, x):
+        x = x + self.attend(self.before_attention(x))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.before_mlp(x)), approximate="tanh"))
+
+
+class Gpt(torch.nn.Module):
+    """That of bench/train/gpt.cpp."""
+
+    def __init__(self, layers, heads, width, context, vocabulary):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(vocabulary, width)
+        self.positions = torch.nn.Embedding(context, width)
+        self.blocks = torch.nn.ModuleList(GptBlock(heads, width) for _ in range(layers))
+        self.last = torch.nn.LayerNorm(width)
+        torch.nn.init.normal_(self.tokens.weight, 0, 0.02)
+        torch.nn.init.normal_(self.positions.weight, 0, 0.02)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return torch.nn.functional.linear(self.last(x), self.tokens.weight)
+
+
+def seconds_of_step(net, loss, steps, rounds, device):
     optimizer = torch.optim.SGD(net.parameters(), 0.05)
-    x = torch.randn(batch, widths[0], device=device)
-    y = torch.randint(widths[-1], (batch,), device=device)
 
     def step():
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
+        loss(net).backward()
         optimizer.step()
 
     for _ in range(5):
@@ -103,14 +144,32 @@ def seconds_of_step(net, widths, batch, steps, rounds, device):
     return best_of(rounds, device, steps, step)
 
 
+def model_and_loss(widths, batch, device):
+    """A function that makes the model, and one that computes its loss over one batch, always the same."""
+    cross_entropy = torch.nn.functional.cross_entropy
+    if widths:
+        x = torch.randn(batch, widths[0], device=device)
+        y = torch.randint(widths[-1], (batch,), device=device)
+        return lambda: network(widths).to(device), lambda net: cross_entropy(net(x), y)
+    x = torch.randint(GPT["vocabulary"], (batch, GPT["context"]), device=device)
+    y = torch.randint(GPT["vocabulary"], (batch * GPT["context"],), device=device)
+
+    def loss(net):
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            return cross_entropy(net(x).view(-1, GPT["vocabulary"]), y)
+
+    return lambda: Gpt(**GPT).to(device), loss
+
+
 def ddp(device, gpu, smoke):
     for name, widths, batch, steps in ON_GPU if gpu else ON_CPU:
         if gpu and shares_gpu():
             steps = max(steps // 10, 3)
         steps, rounds = (5, 1) if smoke else (steps, ROUNDS)
-        alone = seconds_of_step(network(widths, device), widths, batch, steps, rounds, device)
-        net = torch.nn.parallel.DistributedDataParallel(network(widths, device), gradient_as_bucket_view=True)
-        tell(bench="ddp", model=name, floor=1 / alone, steps_per_s=1 / seconds_of_step(net, widths, batch, steps, rounds, device))
+        make, loss = model_and_loss(widths, batch, device)
+        alone = seconds_of_step(make(), loss, steps, rounds, device)
+        net = torch.nn.parallel.DistributedDataParallel(make(), gradient_as_bucket_view=True)
+        tell(bench="ddp", model=name, floor=1 / alone, steps_per_s=1 / seconds_of_step(net, loss, steps, rounds, device))
         if smoke:
             break
 

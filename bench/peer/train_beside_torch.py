@@ -88,6 +88,8 @@ def main():
                "peer": median_of(peer, field) if peer else None}
         if bench == "ddp":
             row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
+        if "tflops" in rows[0]:
+            row["tflops"] = median_of(rows, "tflops")
         unwaited = theirs.get(("all_reduce, not waited for", what, "")) if bench == "all_reduce" else None
         if unwaited:
             row["peer_not_waited_for"] = median_of(unwaited, "us")
@@ -95,6 +97,8 @@ def main():
             print(json.dumps(row), flush=True)
             continue
         text = f"{row['name']:<40}{row['troupe']:12.2f} {unit}"
+        if "tflops" in row:
+            text += f"  {row['tflops']:.0f} TFLOP/s"
         if "floor" in row:
             text += f"  {100 * row['troupe'] / row['floor']:3.0f} % of {row['floor']:.1f} without communication"
         if row["peer"]:
