@@ -108,6 +108,11 @@ void one_stays(tune::Context& ctx, const Config&) {
   for (;;) pause();
 }
 
+void last_rank_sleeps(tune::Context& ctx, const Config&) {
+  ctx.report({{"accuracy", 0.5}});
+  while (ctx.rank() + 1 == ctx.size()) pause();
+}
+
 template <auto fn>
 auto sweep(tune::Options<Config> options) {
   options.metric = "accuracy";
@@ -156,6 +161,23 @@ TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no plac
                                          .stop = {.reports = 1}});
   CHECK(results.ended_early() == "");
   for (const auto& trial : results.trials()) CHECK(trial.trial.status == tune::Status::Terminated);
+}
+
+TEST_CASE("a gang one rank of which sleeps ends when its time is over", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const auto results = sweep<last_rank_sleeps>({.space = {},
+                                                .trials = 2,
+                                                .each = {.workers = 2},
+                                                .time_budget = 2 * kGuard,
+                                                .stop_grace = 1s,
+                                                .stop = {.trial_time = 1s}});
+  CHECK(results.ended_early() == "");
+  REQUIRE(results.trials().size() == 2);
+  for (const auto& trial : results.trials()) {
+    CHECK(trial.trial.status == tune::Status::Terminated);
+    CHECK_THAT(trial.trial.reason, Catch::EndsWith("without another report"));
+    CHECK(trial.trial.failures == 0);
+  }
 }
 
 TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][cluster]") {

@@ -104,6 +104,34 @@ TEST_CASE("a state loaded anywhere, and the rest of the journal, give the state 
   }
 }
 
+TEST_CASE("a journal with trials whose time was over gives the states in which it was written",
+          "[tune][journal]") {
+  const auto limited = [] {
+    return search(5, {.max_failures = 1, .stop = {.trial_time = std::chrono::seconds(6)}});
+  };
+  auto slow = script(4, 5);
+  slow.step = [](const Launch& launch) {
+    return launch.trial % 3 == 1 ? 1e9 : launch.trial % 3 == 2 ? 4.0 : 0.5;
+  };
+  auto original = limited();
+  const auto recording = record(original, slow);
+  const auto overdue = recording.journal.find(R"("event":"overdue")");
+  REQUIRE(overdue != std::string::npos);
+
+  for (std::size_t line = 0; line < recording.ends.size(); ++line) {
+    CAPTURE(line);
+    auto replayed = limited();
+    replay(recording.journal.substr(0, recording.ends[line]), replayed);
+    REQUIRE(replayed.save() == recording.states[line]);
+  }
+  auto too_early = recording.journal;
+  const auto time = too_early.find("\"now\":", overdue) + 6;
+  too_early.replace(time, too_early.find(',', time) - time, "0.5");
+  auto replayed = limited();
+  CHECK_THROWS_WITH(replay(numbered_anew(too_early), replayed),
+                    Catch::Contains("and this search does not"));
+}
+
 TEST_CASE("a journal that goes on after events which nobody has is refused", "[tune][journal]") {
   auto original = search(5);
   const auto recording = record(original, script(2, 5));

@@ -147,6 +147,51 @@ TEST_CASE("a trial that fails is tried again, and errored with its text after th
   CHECK(trials[3].status == Status::Terminated);
 }
 
+TEST_CASE("a trial that stays silent ends when its time is over", "[tune][drive]") {
+  // How long a gang takes that is told to end; none: until it is ended, after the grace.
+  const auto farewell = GENERATE(std::optional<double>(), std::optional<double>(0.5));
+  CAPTURE(farewell.has_value());
+  auto experiment =
+      search_for(4, {.stop = {.reports = 5, .trial_time = std::chrono::seconds(10)}}, fifo());
+  FakeLauncher::Script script{.capacity = 1, .value = curve, .farewell = farewell};
+  script.step = [](const Launch& launch) {
+    const double never = 1e9;
+    return launch.trial == 1 ? never : launch.trial == 2 ? 4.0 : 1.0;
+  };
+  FakeLauncher cluster(script);
+  std::vector<Event> overdue;
+  experiment.observe([&](const Event& event, const Trial*) {
+    if (event.kind == Event::Kind::Overdue) overdue.push_back(event);
+  });
+
+  drive(experiment, cluster, {.stop_grace = Seconds(3)}, {});
+
+  const auto& trials = experiment.trials();
+  CHECK(trials[0].t == 5);
+  CHECK(trials[1].status == Status::Errored);
+  CHECK_THAT(trials[1].error, Catch::StartsWith("it has run for 10.") &&
+                                  Catch::EndsWith("without a report of 'accuracy', and "
+                                                  "stop.trial_time is 10.0 s"));
+  CHECK(trials[1].failures == 0);
+  CHECK(trials[2].status == Status::Terminated);
+  CHECK(trials[2].t == 2);
+  CHECK_THAT(trials[2].reason,
+             Catch::StartsWith("has run for 10.") && Catch::EndsWith("without another report"));
+  CHECK(trials[3].t == 5);
+  REQUIRE(overdue.size() == 2);
+  CHECK(overdue[0].trial == 1);
+  CHECK(overdue[1].trial == 2);
+  CHECK(cluster.told == std::set<TrialId>{1, 2});
+  CHECK(cluster.ended == (farewell ? std::set<TrialId>{} : std::set<TrialId>{1, 2}));
+  for (const auto id : {1, 2}) {
+    const auto lasted =
+        (trials[static_cast<std::size_t>(id)].ended - trials[static_cast<std::size_t>(id)].started)
+            .count();
+    CHECK(lasted > 10);
+    CHECK(lasted < 10 + farewell.value_or(3) + 1);
+  }
+}
+
 TEST_CASE("a trial that the cluster lost is started again without counting, and only so often",
           "[tune][drive]") {
   auto experiment = search_for(2, {.system_retries = 3}, fifo());

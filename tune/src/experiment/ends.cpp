@@ -96,6 +96,28 @@ void Experiment::ended(TrialId id, Seconds now) {
   if (is_over) tell({.kind = Event::Kind::Closed, .text = why_closed_, .now = now});
 }
 
+bool Experiment::end_overdue(TrialId id, Seconds now) {
+  auto& trial = known(id);
+  const bool is_training = trial.in_flight && trial.status == Status::Running;
+  if (!is_training || trial.stopping || trial.replaced || closed_) return false;
+  const auto why = why_time_is_up(options_.stop, trial, now);
+  if (!why) return false;
+  const Decision decision = Finish{*why + " without another report"};
+  act_on(trial, decision);
+  if (trial.history.empty()) {
+    trial.outcome = Status::Errored;
+    trial.error =
+        fmt::format("it {} without a report of '{}', and stop.trial_time is {}", *why,
+                    options_.objective.metric, short_time(Seconds(options_.stop.trial_time)));
+  }
+  tell({.kind = Event::Kind::Overdue,
+        .trial = id,
+        .attempt = trial.attempt,
+        .decision = decision,
+        .now = now});
+  return true;
+}
+
 /// What is to be said of an attempt whose function returned, and that its trial failed where it told
 /// nothing.
 void Experiment::judge_end(Trial& trial) {

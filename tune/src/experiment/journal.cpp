@@ -14,8 +14,9 @@
 namespace troupe::tune {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEvents{"launched", "started",  "reported", "ended",
-                                                  "failed",   "requeued", "dropped",  "closed"};
+constexpr std::array<std::string_view, 9> kEvents{"launched", "started", "reported",
+                                                  "overdue",  "ended",   "failed",
+                                                  "requeued", "dropped", "closed"};
 constexpr std::array<std::string_view, 5> kFaults{"trial", "system", "final", "checkpoint",
                                                   "ended"};
 
@@ -56,6 +57,7 @@ Event parsed(const Json& json) {
     event.text = json.at("why").get<std::string>();
     event.fault = named<Fault>(kFaults, json.at("fault"));
   }
+  if (event.kind == Event::Kind::Overdue) json.at("decision");
   if (event.kind == Event::Kind::Reported) {
     event.t = json.at("t").get<std::int64_t>();
     event.metrics = metrics_from(json.at("metrics"));
@@ -173,6 +175,7 @@ std::string to_line(const Event& event) {
     if (event.workers > 0) json["workers"] = event.workers;
     if (event.decision != Decision{}) json.update(to_json(event.decision));
   }
+  if (event.kind == Event::Kind::Overdue) json.update(to_json(event.decision));
   if (!event.places.empty()) json["places"] = to_json(event.places);
   if (event.kind == Event::Kind::Dropped) json["why"] = event.text;
   if (event.kind == Event::Kind::Failed) {

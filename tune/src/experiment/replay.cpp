@@ -95,6 +95,15 @@ void Experiment::apply_report(const Event& event) {
                   name_of(decision), why_of(decision)));
 }
 
+void Experiment::apply_overdue(const Event& event) {
+  Decision mine;
+  observer_ = [&](const Event& own, const Trial*) { mine = own.decision; };
+  if (end_overdue(event.trial, event.now) && mine == event.decision) return;
+  throw std::invalid_argument(
+      fmt::format("the journal ends trial {}, which '{}', and this search does not", event.trial,
+                  why_of(event.decision)));
+}
+
 void Experiment::apply_failure(const Event& event) {
   Decision mine;
   observer_ = [&](const Event& own, const Trial*) { mine = own.decision; };
@@ -136,6 +145,8 @@ void Experiment::apply(const Event& event) {
       return started(event.trial, event.now);
     case Event::Kind::Reported:
       return apply_report(event);
+    case Event::Kind::Overdue:
+      return apply_overdue(event);
     case Event::Kind::Ended:
       return ended(event.trial, event.now);
     case Event::Kind::Failed:

@@ -49,11 +49,15 @@ void check(const StopWhen& stop) {
   }
 }
 
+std::optional<std::string> why_time_is_up(const StopWhen& stop, const Trial& trial, Seconds now) {
+  if (stop.trial_time.count() <= 0 || now - trial.started < stop.trial_time) return std::nullopt;
+  return fmt::format("has run for {}", short_time(now - trial.started));
+}
+
 std::optional<std::string> why_trial_ends(const StopWhen& stop, const Objective& objective,
                                           const Trial& trial, Seconds now) {
   if (stop.reports > 0 && trial.t >= stop.reports) return fmt::format("made {} reports", trial.t);
-  if (stop.trial_time.count() > 0 && now - trial.started >= stop.trial_time)
-    return fmt::format("has run for {}", short_time(now - trial.started));
+  if (auto why = why_time_is_up(stop, trial, now)) return why;
   if (is_on_plateau(stop, objective, trial))
     return fmt::format("{} is no better than {} reports ago", objective.metric,
                        stop.plateau.reports);

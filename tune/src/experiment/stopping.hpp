@@ -22,6 +22,8 @@ void check(const StopWhen& stop);
 /// says is not looked at: that ends the run.
 std::optional<std::string> why_trial_ends(const StopWhen& stop, const Objective& objective,
                                           const Trial& trial, Seconds now);
+/// Why a trial, which need not have reported, has had its time; none: it has not, or has no limit.
+std::optional<std::string> why_time_is_up(const StopWhen& stop, const Trial& trial, Seconds now);
 /// Why the run ends, which has come so far; none: it does not.
 std::optional<std::string> why_run_ends(const StopWhen& stop, const RunProgress& progress);
 

@@ -42,6 +42,8 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best,
                                                 : fmt::format("goes on from its checkpoint of t={}",
                                                               trial.checkpoint_t));
   }
+  if (event.kind == Kind::Overdue)
+    return fmt::format("{}, and is told to end", why_of(event.decision));
   if (event.kind == Kind::Failed && event.fault == Fault::System && !trial.over()) {
     return fmt::format("was lost by the cluster (attempt {}), will be started again: {}",
                        event.attempt, clipped(event.text, 500));

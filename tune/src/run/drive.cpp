@@ -45,6 +45,7 @@ class Driver {
       check_time();
       for (; event; event = launcher_.at_hand()) take(*event);
       send_answers();
+      end_overdue_trials(launcher_.now());
       if (hooks_.tick) hooks_.tick(launcher_.now());
     }
     if (impossible_)
@@ -110,6 +111,24 @@ class Driver {
       launcher_.end(trial);
       since = Seconds::max();
       if (replaced_.contains(trial)) deaf_.insert(trial);
+    }
+  }
+
+  /// Those whose time is over, and which do not report, where they would be told so.
+  void end_overdue_trials(Seconds now) {
+    const bool has_limit = experiment_.options().stop.trial_time.count() > 0;
+    if (!has_limit || !launcher_.ends_silent() || now - looked_for_overdue_ < kTick) return;
+    looked_for_overdue_ = now;
+    std::vector<TrialId> overdue;
+    for (const auto& [trial, after_t] : after_t_) {
+      if (!told_to_stop_.contains(trial) && experiment_.end_overdue(trial, now))
+        overdue.push_back(trial);
+    }
+    if (overdue.empty()) return;
+    keep();
+    for (const auto trial : overdue) {
+      told_to_stop_[trial] = now;
+      launcher_.tell_to_end(trial);
     }
   }
 
@@ -324,7 +343,8 @@ class Driver {
   std::size_t free_places_ = 0;          // that gangs have left, and none has taken yet
   Seconds freed_at_{0};                  // the last of them
   std::set<TrialId> no_room_;  // were told to end, as their larger gangs had not been placed
-  std::map<TrialId, std::int64_t> after_t_;
+  std::map<TrialId, std::int64_t> after_t_;  // of all in flight
+  Seconds looked_for_overdue_{0};
   std::map<TrialId, Seconds> told_to_stop_;
   // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or,
   // once stop_grace is over, deaf_ -> Failed of the next one, which is the system's fault.

@@ -27,9 +27,11 @@ struct Plateau {
 /// independent; 0 and none mean no criterion.
 struct StopWhen {
   // A trial finishes
-  std::int64_t reports = 0;                 ///< after this many reports
-  Plateau plateau = {};                     ///< once it no longer improves
-  std::chrono::milliseconds trial_time{0};  ///< at its first report this long after its first start
+  std::int64_t reports = 0;  ///< after this many reports
+  Plateau plateau = {};      ///< once it no longer improves
+  /// Once this long has passed since its first start: at its next report, and where none comes by
+  /// then, it is told to end, and ended after Options::stop_grace.
+  std::chrono::milliseconds trial_time{0};
   // The run ends
   std::optional<double> reaches = {};  ///< as soon as a trial's metric is this good
   std::int64_t all_reports = 0;        ///< once its trials have made this many reports together
@@ -112,6 +114,9 @@ struct Event {
     /// T, metrics, checkpoint, config, decision; only reports that count, repetitions leave no
     /// event.
     Reported,
+    /// StopWhen::trial_time is over, and the attempt is told to end without a report of its own;
+    /// decision: Finish with the reason.
+    Overdue,
     Ended,   ///< the function returned on all ranks; status tells whether it is paused
     Failed,  ///< text: how; fault: what it was counted as; status tells whether it is tried again; decision: Exploit
              ///< where its checkpoint is gone and it takes over another
@@ -164,6 +169,10 @@ class Experiment {
   /// GoOn the attempt is to end, which ended() or failed() tells.
   Decision report(TrialId trial, std::int64_t t, const Metrics& metrics,
                   const std::string& checkpoint, Seconds now);
+  /// Ends a trial that runs, was not told to end, and has had its StopWhen::trial_time: the attempt
+  /// is to end, which ended() or failed() tells. A trial with reports of the metric is Terminated
+  /// then, one without is Errored. -> whether it is one; else nothing changes.
+  bool end_overdue(TrialId trial, Seconds now);
   void ended(TrialId trial, Seconds now);
   /// The attempt failed. Tried again while there are failures left, or restarts for a fault of the
   /// system, unless the fault is Final. A trial that was stopping is Stopped (or Terminated, or
@@ -243,6 +252,7 @@ class Experiment {
   void take_up(std::string_view saved);
   void apply_launch(const Event& event);
   void apply_report(const Event& event);
+  void apply_overdue(const Event& event);
   void apply_failure(const Event& event);
   void apply_drop(const Event& event);
 

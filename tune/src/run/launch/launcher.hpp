@@ -70,6 +70,9 @@ class Launcher {
   /// No report follows that was not on its way already, and the last event is that of end(),
   /// whatever became of the attempt. It may not come until end() is called.
   virtual void tell_to_end(TrialId trial) { end(trial); }
+  /// Whether end() ends a function that neither reports nor returns: not where it runs in this
+  /// process.
+  virtual bool ends_silent() const { return true; }
   /// Since the run began.
   virtual Seconds now() const = 0;
   /// What the gangs that are placed hold; none: unknown. Returns at once.

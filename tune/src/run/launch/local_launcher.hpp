@@ -31,6 +31,7 @@ class LocalLauncher final : public Launcher {
   void answer(TrialId trial, std::int64_t k, Verdict verdict) override;
   void replace(const Launch& launch, std::int64_t k) override;
   void end(TrialId trial) override;
+  bool ends_silent() const override { return false; }
   Seconds now() const override { return already_ + (std::chrono::steady_clock::now() - began_); }
 
  private:
