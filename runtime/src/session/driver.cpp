@@ -126,6 +126,8 @@ void Driver::on_message(wire::Message::Reader message) {
         loop_, std::move(identity), head_, std::move(accept_policy),
         [this](StoreLink::Connected connected) { find_store(std::move(connected)); });
     process_->set_ask_head([this](std::string question) { return ask(std::move(question)); });
+    process_->set_last_line_of(
+        [this](ProcessId process) { return printer_.last_line_of(process); });
     start_heartbeat();
   } else if (message.isHeartbeat()) {
     heartbeat_.echoed();

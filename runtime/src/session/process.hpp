@@ -89,6 +89,15 @@ class Process final : public ProcessContext {
     ask_head_ = std::move(ask);
   }
 
+  /// Of a driver: the last line that has come from a process; empty: none has. Any thread.
+  std::string last_line_of(ProcessId process) const {
+    return last_line_of_ ? last_line_of_(process) : std::string();
+  }
+  /// Before any thread of the user's knows this process.
+  void set_last_line_of(std::function<std::string(ProcessId)> find) {
+    last_line_of_ = std::move(find);
+  }
+
   /// That a detached actor which is made in this driver's private cluster ends with it, once. Any
   /// thread.
   void warn_if_cluster_is_private();
@@ -155,6 +164,7 @@ class Process final : public ProcessContext {
   const Identity identity_;
   const AcceptPolicy accept_policy_;
   std::function<detail::ObjectPtr(std::string)> ask_head_;
+  std::function<std::string(ProcessId)> last_line_of_;
   transport::Acceptor acceptor_;
   // Of all sessions: a handle that outlives its own must not name what a later one makes.
   static inline std::atomic<std::uint64_t> last_object_{0};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
@@ -110,7 +111,9 @@ void one_stays(tune::Context& ctx, const Config&) {
 
 void last_rank_sleeps(tune::Context& ctx, const Config&) {
   ctx.report({{"accuracy", 0.5}});
-  while (ctx.rank() + 1 == ctx.size()) pause();
+  if (ctx.rank() + 1 < ctx.size()) return;
+  std::printf("rank %d sleeps\n", ctx.rank());
+  for (;;) pause();
 }
 
 template <auto fn>
@@ -163,21 +166,28 @@ TEST_CASE("a rank that stays after a stop, beside one that throws, keeps no plac
   for (const auto& trial : results.trials()) CHECK(trial.trial.status == tune::Status::Terminated);
 }
 
-TEST_CASE("a gang one rank of which sleeps ends when its time is over", "[tune][cluster]") {
+TEST_CASE("a gang one rank of which sleeps is named, and ends when its time is over",
+          "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});
   const auto results = sweep<last_rank_sleeps>({.space = {},
-                                                .trials = 2,
+                                                .trials = 1,
                                                 .each = {.workers = 2},
                                                 .time_budget = 2 * kGuard,
                                                 .stop_grace = 1s,
-                                                .stop = {.trial_time = 1s}});
+                                                .notice_silence = 5s,
+                                                .stop = {.trial_time = 15s}});
   CHECK(results.ended_early() == "");
-  REQUIRE(results.trials().size() == 2);
-  for (const auto& trial : results.trials()) {
-    CHECK(trial.trial.status == tune::Status::Terminated);
-    CHECK_THAT(trial.trial.reason, Catch::EndsWith("without another report"));
-    CHECK(trial.trial.failures == 0);
-  }
+  const auto& trial = results.trials()[0].trial;
+  CHECK(trial.status == tune::Status::Terminated);
+  CHECK_THAT(trial.reason, Catch::EndsWith("without another report"));
+  CHECK(trial.failures == 0);
+  const auto summary = results.summary();
+  INFO(summary);
+  CHECK_THAT(summary, Catch::Contains("note: trial 0 has not reported for ") &&
+                          Catch::Contains("and keeps its place; .stop.trial_time ends it 15.0 s "
+                                          "after its first start: rank 0 has returned; rank 1 "
+                                          "(process ") &&
+                          Catch::Contains(") last printed 'rank 1 sleeps'"));
 }
 
 TEST_CASE("a trial that loses a rank is errored, and the others go on", "[tune][cluster]") {

@@ -192,6 +192,61 @@ TEST_CASE("a trial that stays silent ends when its time is over", "[tune][drive]
   }
 }
 
+TEST_CASE("a trial that begins again late is not ended before it can report", "[tune][drive]") {
+  auto experiment = search_for(1, {.stop = {.trial_time = std::chrono::seconds(10)}}, fifo());
+  FakeLauncher::Script script{.capacity = 1, .value = curve, .fault = Fault::System};
+  script.step = [](const Launch& launch) { return launch.attempt == 1 ? 9.5 : 4.0; };
+  script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
+    return launch.attempt == 1 && t == 1 ? std::optional<std::string>("lost") : std::nullopt;
+  };
+  FakeLauncher cluster(script);
+
+  drive(experiment, cluster, {.stop_grace = Seconds(3)}, {});
+
+  const auto& trial = experiment.trials()[0];
+  CHECK(trial.status == Status::Terminated);
+  CHECK(trial.t == 1);
+  CHECK(trial.reason == "has run for 13.5 s");
+}
+
+TEST_CASE("a trial that has not reported for long is named once for each attempt",
+          "[tune][drive]") {
+  auto experiment = search_for(3, {.max_failures = 1}, fifo());
+  FakeLauncher::Script script{.capacity = 3, .reports = 4, .value = curve};
+  script.step = [](const Launch& launch) {
+    return launch.trial == 1 ? 100.0 : launch.trial == 2 ? 1e5 : 2.0;
+  };
+  script.failure = [](const Launch& launch, std::int64_t t) -> std::optional<std::string> {
+    const bool fails = launch.trial == 1 && launch.attempt == 1 && t == 1;
+    return fails ? std::optional<std::string>("no data") : std::nullopt;
+  };
+  FakeLauncher cluster(script);
+  std::vector<std::string> notices;
+  std::vector<double> times;
+  DriveHooks hooks;
+  hooks.notice = [&](const std::string& notice) {
+    notices.push_back(notice);
+    times.push_back(cluster.now().count());
+  };
+  hooks.interrupted = [&] {
+    return cluster.now() > Seconds(1500) ? std::optional<std::string>("enough") : std::nullopt;
+  };
+
+  drive(experiment, cluster, {.stop_grace = Seconds(1), .for_silent_trials = "; so it is"}, hooks);
+
+  // Trial 0 reports every 2 s. The others are silent for a minute at 60; trial 1 begins again at
+  // 100, and its next attempt is silent for a minute once more, and then makes its first report.
+  REQUIRE(notices.size() == 3);
+  CHECK(notices[0] ==
+        "trial 1 has not reported for 60.0 s (before, a report took 2.0 s at most), and keeps its "
+        "place; so it is");
+  CHECK_THAT(notices[1], Catch::StartsWith("trial 2 has not reported for 60.0 s"));
+  CHECK_THAT(notices[2], Catch::StartsWith("trial 1 has not reported for 60.0 s"));
+  CHECK(times[1] < 61);
+  CHECK(times[2] >= 160);
+  CHECK(times[2] < 161);
+}
+
 TEST_CASE("a trial that the cluster lost is started again without counting, and only so often",
           "[tune][drive]") {
   auto experiment = search_for(2, {.system_retries = 3}, fifo());

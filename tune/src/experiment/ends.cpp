@@ -101,7 +101,9 @@ bool Experiment::end_overdue(TrialId id, Seconds now) {
   const bool is_training = trial.in_flight && trial.status == Status::Running;
   if (!is_training || trial.stopping || trial.replaced || closed_) return false;
   const auto why = why_time_is_up(options_.stop, trial, now);
-  if (!why) return false;
+  // One that was paused, or lost by the cluster, comes to a report first.
+  const bool is_new = now - trial.attempt_began < options_.stop.trial_time;
+  if (!why || is_new) return false;
   const Decision decision = Finish{*why + " without another report"};
   act_on(trial, decision);
   if (trial.history.empty()) {

@@ -180,6 +180,7 @@ void Experiment::started(TrialId id, Seconds now, std::vector<Place> places) {
   auto& trial = known(id);
   assert(trial.in_flight);
   if (!std::exchange(trial.has_started, true)) trial.started = now;
+  trial.attempt_began = now;
   trial.status = Status::Running;
   tell({.kind = Event::Kind::Started,
         .trial = id,

@@ -85,6 +85,7 @@ Json state_of(const Trial& trial) {
   json["attempt"] = trial.attempt;
   json["outcome"] = to_string(trial.outcome);
   json["has_started"] = trial.has_started;
+  json["attempt_began"] = trial.attempt_began.count();
   json["ended_with_run"] = trial.ended_with_run;
   json["launched_from"] = trial.launched_from;
   json["retried"] = trial.retried;
@@ -137,6 +138,7 @@ Trial trial_from(const Json& state) {
               .workers = state.value("workers", 0),
               .launched_from = state.at("launched_from").get<std::string>(),
               .started = Seconds(state.at("started").get<double>()),
+              .attempt_began = Seconds(state.at("attempt_began").get<double>()),
               .ended = Seconds(state.at("ended").get<double>())};
   if (!state.at("best").is_null()) trial.best = number_from(state.at("best"));
   if (state.contains("values")) {

@@ -9,6 +9,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "run/silence.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -30,7 +31,11 @@ class Driver {
  public:
   Driver(Experiment& experiment, Launcher& launcher, const DriveLimits& limits,
          const DriveHooks& hooks)
-      : experiment_{experiment}, launcher_{launcher}, limits_{limits}, hooks_{hooks} {
+      : experiment_{experiment},
+        launcher_{launcher},
+        limits_{limits},
+        hooks_{hooks},
+        silence_{limits.notice_silence} {
     // What earlier drivers have seen counts as well.
     is_hopeful_ = std::ranges::any_of(experiment_.trials(), [](const Trial& trial) {
       return !trial.history.empty() || trial.status == Status::Terminated;
@@ -45,7 +50,7 @@ class Driver {
       check_time();
       for (; event; event = launcher_.at_hand()) take(*event);
       send_answers();
-      end_overdue_trials(launcher_.now());
+      look_after_silent_trials(launcher_.now());
       if (hooks_.tick) hooks_.tick(launcher_.now());
     }
     if (impossible_)
@@ -114,11 +119,17 @@ class Driver {
     }
   }
 
+  void look_after_silent_trials(Seconds now) {
+    if (now - looked_at_silent_ < kTick) return;
+    looked_at_silent_ = now;
+    end_overdue_trials(now);
+    say_who_is_silent(now);
+  }
+
   /// Those whose time is over, and which do not report, where they would be told so.
   void end_overdue_trials(Seconds now) {
     const bool has_limit = experiment_.options().stop.trial_time.count() > 0;
-    if (!has_limit || !launcher_.ends_silent() || now - looked_for_overdue_ < kTick) return;
-    looked_for_overdue_ = now;
+    if (!has_limit || !launcher_.ends_silent()) return;
     std::vector<TrialId> overdue;
     for (const auto& [trial, after_t] : after_t_) {
       if (!told_to_stop_.contains(trial) && experiment_.end_overdue(trial, now))
@@ -127,8 +138,22 @@ class Driver {
     if (overdue.empty()) return;
     keep();
     for (const auto trial : overdue) {
+      silence_.over(trial);
       told_to_stop_[trial] = now;
       launcher_.tell_to_end(trial);
+    }
+  }
+
+  /// Each attempt that has not reported for long, once.
+  void say_who_is_silent(Seconds now) {
+    if (!hooks_.notice) return;
+    for (const auto& [trial, waited, longest] : silence_.due(now)) {
+      const auto before =
+          longest ? fmt::format("before, a report took {} at most", short_time(*longest))
+                  : std::string("no trial has reported yet");
+      const auto what = fmt::format("trial {} has not reported for {} ({}), and keeps its place{}",
+                                    trial, short_time(waited), before, limits_.for_silent_trials);
+      if (!launcher_.tell_where(trial, what)) hooks_.notice(what);
     }
   }
 
@@ -210,6 +235,7 @@ class Driver {
         return;
       case GangEvent::Kind::Placed:
         if (replaced_.erase(event.trial) > 0) told_to_stop_.erase(event.trial);
+        silence_.began(event.trial, now);
         return experiment_.started(event.trial, now, event.places);
       case GangEvent::Kind::Reported:
         return judge(event, now);
@@ -298,6 +324,7 @@ class Driver {
   }
 
   void forget(TrialId trial) {
+    silence_.over(trial);
     after_t_.erase(trial);
     told_to_stop_.erase(trial);
     replaced_.erase(trial);
@@ -311,6 +338,8 @@ class Driver {
         hooks_.name_of_checkpoint ? hooks_.name_of_checkpoint(event.checkpoint) : event.checkpoint;
     const auto decision = experiment_.report(event.trial, t, event.metrics, checkpoint, now);
     const bool goes_on = std::holds_alternative<GoOn>(decision);
+    silence_.reported(event.trial, now);
+    if (!goes_on) silence_.over(event.trial);
     if (!goes_on) told_to_stop_.try_emplace(event.trial, now);
     if (const auto* exploit = std::get_if<Exploit>(&decision); exploit && !exploit->in_turn) {
       const auto launch = experiment_.relaunch(event.trial, now);
@@ -344,7 +373,8 @@ class Driver {
   Seconds freed_at_{0};                  // the last of them
   std::set<TrialId> no_room_;  // were told to end, as their larger gangs had not been placed
   std::map<TrialId, std::int64_t> after_t_;  // of all in flight
-  Seconds looked_for_overdue_{0};
+  Seconds looked_at_silent_{0};
+  SilenceWatch silence_;
   std::map<TrialId, Seconds> told_to_stop_;
   // An attempt that is replaced: told to stop, replaced_ -> Placed of the next one, neither; or,
   // once stop_grace is over, deaf_ -> Failed of the next one, which is the system's fault.

@@ -21,6 +21,9 @@ struct DriveLimits {
   /// How the options give these two, for people; empty: they do not.
   std::string stop_grace_text = {};
   std::string end_grace_text = {};
+  Seconds notice_silence{0};  ///< as Options::notice_silence
+  /// What ends a trial that stays silent, behind the notice of one; empty: nothing can be said.
+  std::string for_silent_trials = {};
   /// How the options ask for the gang of a trial, for the error where there can be none: ".each".
   std::string gang = {};
   /// Gangs differ in size: one that can never be placed fails its trial alone.

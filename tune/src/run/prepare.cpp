@@ -95,6 +95,10 @@ void check(const Plan& plan) {
         "tune: .scheduler is empty; tune::fifo() lets every trial run to its end");
   if (plan.workers < 1)
     throw std::invalid_argument(fmt::format("tune: .each.workers is {}, at least 1", plan.workers));
+  if (plan.notice_silence.count() < 0) {
+    throw std::invalid_argument(
+        fmt::format("tune: notice_silence {} ms is at least 0", plan.notice_silence.count()));
+  }
   if (plan.time_budget.count() < 0 || plan.stop_grace.count() < 0) {
     throw std::invalid_argument(
         fmt::format("tune: time_budget {} ms and stop_grace {} ms are at least 0",

@@ -45,6 +45,15 @@ Work work_of(const Launch& launch, const std::filesystem::path& run, const Witne
           .attempt = plan.keep_checkpoints > 0 ? launch.attempt : 0};
 }
 
+/// Behind the notice of a trial that does not report.
+std::string what_ends_silent_trials(const Plan& plan) {
+  if (!plan.sweep_file.empty()) return {};
+  const auto limit = plan.stop.trial_time;
+  if (limit.count() == 0) return "; .stop.trial_time would end it";
+  return fmt::format("; .stop.trial_time ends it {} after its first start",
+                     short_time(Seconds(limit)));
+}
+
 }  // namespace
 
 RankNeeds needs_of(const troupe::detail::RequestOptions& each) {
@@ -136,6 +145,22 @@ void require_cluster() {
                     "Cluster that it returns; or set .in_process = true for a debugger"});
 }
 
+DriveLimits limits_of(const Plan& plan) {
+  return {.max_concurrent = plan.max_concurrent,
+          .time_budget = plan.time_budget,
+          .stop_grace = plan.stop_grace,
+          .end_grace = plan.end_grace,
+          .stop_grace_text = plan.stop_grace_text,
+          .end_grace_text = plan.end_grace_text,
+          .notice_silence = plan.notice_silence,
+          .for_silent_trials = what_ends_silent_trials(plan),
+          .gang = in_words_of(
+              plan,
+              fmt::format(".each.workers = {}, each with what .each.each asks for", plan.workers)),
+          .sizes_differ = plan.is_sized,
+          .plain_errors = !plan.sweep_file.empty()};
+}
+
 /// `require` is called once the options are known to be good, before anything is made.
 Outcome search_with(const Plan& wanted, const std::function<void()>& require,
                     const MakeLauncher& make_launcher) {
@@ -173,20 +198,7 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
       .waits =
           [&](const std::string& what) { witness.say(in_words_of(plan, what), launcher->now()); }};
   try {
-    has_cluster_ended = drive(
-        experiment, *launcher,
-        {.max_concurrent = plan.max_concurrent,
-         .time_budget = plan.time_budget,
-         .stop_grace = plan.stop_grace,
-         .end_grace = plan.end_grace,
-         .stop_grace_text = plan.stop_grace_text,
-         .end_grace_text = plan.end_grace_text,
-         .gang = in_words_of(
-             plan,
-             fmt::format(".each.workers = {}, each with what .each.each asks for", plan.workers)),
-         .sizes_differ = plan.is_sized,
-         .plain_errors = !plan.sweep_file.empty()},
-        hooks);
+    has_cluster_ended = drive(experiment, *launcher, limits_of(plan), hooks);
   } catch (const Impossible&) {
     // The cluster shrank: what was found is shown and kept.
     if (experiment.best()) witness.conclude(launcher->now());

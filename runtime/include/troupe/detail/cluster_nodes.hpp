@@ -30,4 +30,15 @@ std::vector<ClusterNode> nodes_in(const ObjectPtr& answer);
 /// cluster does not say. Empty for actors that are no ranks of one. Any thread.
 std::vector<std::uint32_t> nodes_of(std::span<const ActorPtr> ranks);
 
+/// What a driver has from the process of a rank.
+struct RankSign {
+  std::uint64_t process = 0;  ///< its number; 0: unknown
+  std::string last_line;      ///< that it has printed, cut to 200 bytes; empty: none has come
+};
+/// Looks up each of these ranks, and returns at once. nullptr where this process is no driver of a
+/// cluster. Any thread.
+ObjectPtr ask_for_signs(std::span<const ActorPtr> ranks);
+/// What was found, by rank, once that is ready.
+std::vector<RankSign> signs_in(const ObjectPtr& answer);
+
 }  // namespace troupe::detail

@@ -20,6 +20,7 @@ namespace {
 /// What a pipe that can be written takes at once.
 constexpr std::size_t kPieceBytes = 4096;
 constexpr std::chrono::milliseconds kLook{100};
+constexpr std::size_t kLastLineBytes = 200;
 
 std::string describe(wire::WorkerOutput::Reader output, wire::ProcessOutput::Reader process) {
   return fmt::format("process={} pid={} node={}", process.getProcess(), process.getPid(),
@@ -73,15 +74,29 @@ void OutputPrinter::take(wire::WorkerOutput::Reader output) {
     }
     auto text = text_of(process.getLines());
     for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-      push({.text = std::string(text.substr(0, end)),
+      const auto line = text.substr(0, end);
+      push({.text = std::string(line),
             .process = ProcessId(process.getProcess()),
             .label = label,
             .from = from});
       text.remove_prefix(end + 1);
+      if (text.find('\n') == std::string_view::npos)
+        note_last_line(ProcessId(process.getProcess()), line);
     }
   }
   start();
   changed_.notify_one();
+}
+
+void OutputPrinter::note_last_line(ProcessId process, std::string_view line) {
+  last_lines_[process] = line.substr(0, kLastLineBytes);
+  if (last_lines_.size() > kMostLastLines) last_lines_.erase(last_lines_.begin());
+}
+
+std::string OutputPrinter::last_line_of(ProcessId process) {
+  const std::lock_guard lock(mutex_);
+  const auto found = last_lines_.find(process);
+  return found == last_lines_.end() ? std::string() : found->second;
 }
 
 /// Without a thread nothing is printed; the logs have it.

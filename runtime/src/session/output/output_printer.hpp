@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ class OutputPrinter {
   using Clock = std::chrono::steady_clock;
   /// That wait to be printed; above it lines are left out, and counted.
   static constexpr std::size_t kMostWaiting = 4 << 20;
+  static constexpr std::size_t kMostLastLines = 1000;
 
   /// `names`: with who it was before each line.
   explicit OutputPrinter(int descriptor = STDERR_FILENO, bool names = true)
@@ -37,11 +39,15 @@ class OutputPrinter {
 
   /// Any thread; at once.
   void take(wire::WorkerOutput::Reader output);
+  /// Of that process; empty: none has come, or kMostLastLines younger processes have printed since.
+  /// Any thread.
+  std::string last_line_of(ProcessId process);
   /// Prints all that waits, unless it takes longer than that; nothing after that.
   void finish(std::chrono::milliseconds patience);
 
  private:
   void start();
+  void note_last_line(ProcessId process, std::string_view line);
   void push(OutputLine line);
   void push_notice(std::string text);
   void run();
@@ -60,6 +66,7 @@ class OutputPrinter {
   std::deque<OutputLine> waiting_;  // without a process: notices
   std::size_t waiting_bytes_ = 0;
   std::uint64_t left_out_ = 0;  // since there was no room
+  std::map<ProcessId, std::string> last_lines_;
   bool finishing_ = false;
   Clock::time_point finish_by_{};
   std::thread thread_;

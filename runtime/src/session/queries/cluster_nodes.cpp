@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/actors.hpp"
+#include "config/json.hpp"
 #include "session/gang_share.hpp"
 #include "session/process.hpp"
 
@@ -44,6 +46,31 @@ std::vector<ClusterNode> nodes_in(const ObjectPtr& answer) {
 std::vector<std::uint32_t> nodes_of(std::span<const ActorPtr> ranks) {
   if (ranks.empty() || !ranks.front()->gang) return {};
   return std::static_pointer_cast<runtime::GangShare>(ranks.front()->gang)->nodes;
+}
+
+ObjectPtr ask_for_signs(std::span<const ActorPtr> ranks) {
+  auto* process = runtime::Process::maybe();
+  if (!process) return nullptr;
+  auto answer = Object::pending(0);
+  process->post([process, answer, ranks = std::vector(ranks.begin(), ranks.end())] {
+    auto rows = json::array();
+    for (const auto& rank : ranks) {
+      const auto id = rank->process ? rank->process->process : runtime::ProcessId();
+      rows.push_back({{"process", id.value()}, {"last_line", process->last_line_of(id)}});
+    }
+    answer->complete(Payload{.bytes = config::to_text(rows), .refs = {}});
+  });
+  return answer;
+}
+
+std::vector<RankSign> signs_in(const ObjectPtr& answer) {
+  if (!answer || !is_ready(*answer) || failure_of(*answer)) return {};
+  std::vector<RankSign> signs;
+  for (const auto& row : json::parse(std::get<Payload>(answer->outcome()).bytes)) {
+    signs.push_back({.process = row.at("process").get<std::uint64_t>(),
+                     .last_line = row.at("last_line").get<std::string>()});
+  }
+  return signs;
 }
 
 }  // namespace troupe::detail

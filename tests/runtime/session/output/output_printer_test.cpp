@@ -54,6 +54,20 @@ TEST_CASE("each line is printed with who it was", "[runtime][output]") {
   CHECK(text == "(fib process=7 pid=4711 node=w1) one\n(fib process=7 pid=4711 node=w1) \n");
 }
 
+TEST_CASE("the last line of each process is known, of the youngest thousand", "[runtime][output]") {
+  Pipe pipe;
+  OutputPrinter printer(pipe.write_end.get());
+  give(printer, "one\ntwo\n", 7);
+  give(printer, std::string(1000, 'x') + "\n", 8);
+  CHECK(printer.last_line_of(ProcessId(7)) == "two");
+  CHECK(printer.last_line_of(ProcessId(8)) == std::string(200, 'x'));
+  CHECK(printer.last_line_of(ProcessId(9)).empty());
+  for (std::uint64_t process = 9; process < 8 + OutputPrinter::kMostLastLines; ++process)
+    give(printer, "x\n", process);
+  CHECK(printer.last_line_of(ProcessId(7)).empty());
+  CHECK_FALSE(printer.last_line_of(ProcessId(8)).empty());
+}
+
 TEST_CASE("where lines say themselves who prints, they are printed as they are",
           "[runtime][output]") {
   Pipe pipe;

@@ -29,8 +29,8 @@ struct StopWhen {
   // A trial finishes
   std::int64_t reports = 0;  ///< after this many reports
   Plateau plateau = {};      ///< once it no longer improves
-  /// Once this long has passed since its first start: at its next report, and where none comes by
-  /// then, it is told to end, and ended after Options::stop_grace.
+  /// Once this long has passed since its first start, at its next report. Where its attempt has run
+  /// for that long, too, without one: it is told to end, and ended after Options::stop_grace.
   std::chrono::milliseconds trial_time{0};
   // The run ends
   std::optional<double> reaches = {};  ///< as soon as a trial's metric is this good
@@ -169,8 +169,8 @@ class Experiment {
   /// GoOn the attempt is to end, which ended() or failed() tells.
   Decision report(TrialId trial, std::int64_t t, const Metrics& metrics,
                   const std::string& checkpoint, Seconds now);
-  /// Ends a trial that runs, was not told to end, and has had its StopWhen::trial_time: the attempt
-  /// is to end, which ended() or failed() tells. A trial with reports of the metric is Terminated
+  /// Ends a trial that runs, was not told to end, and has had its StopWhen::trial_time, also in this
+  /// attempt: that is to end, which ended() or failed() tells. A trial with reports of the metric is Terminated
   /// then, one without is Errored. -> whether it is one; else nothing changes.
   bool end_overdue(TrialId trial, Seconds now);
   void ended(TrialId trial, Seconds now);

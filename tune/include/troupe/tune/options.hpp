@@ -108,6 +108,10 @@ struct Options {
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{
       10'000};  ///< for a trial to end after it was told to stop; then its gang is ended
+  /// After this time without a report a running trial is named in a notice, once, with where its
+  /// ranks stand; 0: after ten times the longest wait for a report so far, and at least a minute,
+  /// and after five minutes while nobody has reported.
+  std::chrono::milliseconds notice_silence{0};
   StopWhen stop = {};
   Show show = Show::Auto;
   /// For a debugger: without a cluster, one trial at a time, as a gang of one in this process.

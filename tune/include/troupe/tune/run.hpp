@@ -53,9 +53,10 @@ class GangWorkers final : public Workers {
 
   RankNeeds needs() const override { return needs_; }
   std::vector<std::uint32_t> nodes() const override {
-    std::vector<troupe::detail::ActorPtr> ranks;
-    for (const auto& rank : ranks_->gang()) ranks.push_back(rank.state());
-    return troupe::detail::nodes_of(ranks);
+    return troupe::detail::nodes_of(rank_actors());
+  }
+  troupe::detail::ObjectPtr ask_for_signs() const override {
+    return troupe::detail::ask_for_signs(rank_actors());
   }
 
   std::size_t size() const override { return ranks_->size(); }
@@ -80,6 +81,11 @@ class GangWorkers final : public Workers {
   }
 
  private:
+  std::vector<troupe::detail::ActorPtr> rank_actors() const {
+    std::vector<troupe::detail::ActorPtr> ranks;
+    for (const auto& rank : ranks_->gang()) ranks.push_back(rank.state());
+    return ranks;
+  }
   const Actor<Worker>& at(std::size_t rank) const { return ranks_->gang().rank(rank); }
 
   const ConfigOf& config_of_;

@@ -101,7 +101,8 @@ struct Trial {
   int workers = 0;  ///< of its gang, where a scheduler said so; 0: as the options say
   std::string launched_from = {};  ///< the checkpoint that its last attempt was given
   std::vector<Takeover> takeovers = {};
-  Seconds started{0};  ///< first start
+  Seconds started{0};        ///< first start
+  Seconds attempt_began{0};  ///< the start of its last attempt
   Seconds ended{0};
 
   bool over() const {

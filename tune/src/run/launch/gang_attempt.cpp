@@ -91,6 +91,10 @@ void GangAttempt::add_to(InUse& in_use) const {
   in_use.gpus += static_cast<double>(ranks) * gpus;
 }
 
+troupe::detail::ObjectPtr GangAttempt::ask_for_signs() const {
+  return stage_ == Stage::Asked ? nullptr : workers_->ask_for_signs();
+}
+
 /// Where a node has a copy of the checkpoint, but for the node's number.
 std::string GangAttempt::copies() const {
   const auto& own = work_.info.storage;

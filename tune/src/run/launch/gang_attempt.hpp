@@ -60,6 +60,10 @@ class GangAttempt {
   /// no function runs that could be told.
   bool tell_to_end();
 
+  /// What is known of its ranks, once it is placed: for signs_in().
+  troupe::detail::ObjectPtr ask_for_signs() const;
+  const std::vector<Place>& places() const { return places_; }
+  bool first_rank_has_returned() const { return stage_ == Stage::Finishing; }
   /// Adds what its gang holds, once it is placed.
   void add_to(InUse& in_use) const;
   /// Whether the function ran on all ranks, and nobody told it to end for another: what happens

@@ -9,12 +9,14 @@
 
 #include "run/fault.hpp"
 #include "run/launch/gang_attempt.hpp"
+#include "run/launch/where.hpp"
 
 namespace troupe::tune {
 namespace {
 
 constexpr std::chrono::milliseconds kUntilQuestion{500};
 constexpr std::chrono::seconds kForAnswer{5};
+constexpr std::chrono::seconds kForSigns{2};
 
 }  // namespace
 
@@ -72,6 +74,7 @@ void GangLauncher::look_at_cluster() {
 void GangLauncher::look_at_all() {
   look_at_cluster();
   release_held();
+  say_where();
   for (auto at = attempts_.begin(); at != attempts_.end();) at = step(at);
 }
 
@@ -99,6 +102,33 @@ void GangLauncher::release_held() {
   }
 }
 
+bool GangLauncher::tell_where(TrialId trial, const std::string& what) {
+  const auto at = attempts_.find(trial);
+  if (at == attempts_.end()) return false;
+  const auto& attempt = *at->second;
+  where_.push_back({.trial = trial,
+                    .what = what,
+                    .places = attempt.places(),
+                    .first_has_returned = attempt.first_rank_has_returned(),
+                    .signs = attempt.ask_for_signs(),
+                    .until = Clock::now() + kForSigns});
+  return true;
+}
+
+void GangLauncher::say_where() {
+  while (!where_.empty()) {
+    const auto& [trial, what, places, first_has_returned, signs, until] = where_.front();
+    const bool is_to_wait = signs && !troupe::detail::is_ready(*signs) && Clock::now() < until;
+    if (is_to_wait) return;
+    const auto stands =
+        where_it_stands(places, troupe::detail::signs_in(signs), first_has_returned);
+    events_.push_back({.kind = GangEvent::Kind::Notice,
+                       .trial = trial,
+                       .text = what + (stands.empty() ? "" : ": " + stands)});
+    where_.pop_front();
+  }
+}
+
 /// -> the one after it, which may have ended.
 GangLauncher::Attempts::iterator GangLauncher::step(Attempts::iterator at) {
   std::optional<GangEvent> event;
@@ -120,6 +150,10 @@ void GangLauncher::sleep_until(Clock::time_point deadline) const {
     if (const auto at = attempt->look_again()) deadline = std::min(deadline, *at);
   }
   if (cluster_end_ && !cluster_ended_) objects.push_back(cluster_end_);
+  if (!where_.empty()) {
+    if (const auto& signs = where_.front().signs) objects.push_back(signs);
+    deadline = std::min(deadline, where_.front().until);
+  }
   if (!held_.empty()) {
     const auto& [event, ask_at, answer] = held_.front();
     if (answer) objects.push_back(answer);

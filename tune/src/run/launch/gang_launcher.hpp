@@ -40,6 +40,7 @@ class GangLauncher final : public Launcher {
   void replace(const Launch& launch, std::int64_t k) override;
   void end(TrialId trial) override;
   void tell_to_end(TrialId trial) override;
+  bool tell_where(TrialId trial, const std::string& what) override;
   std::optional<InUse> in_use() override;
   std::vector<std::string> take_spare_copies() override { return origins_.take_spare_copies(); }
   Seconds now() const override { return already_ + (Clock::now() - began_); }
@@ -55,6 +56,16 @@ class GangLauncher final : public Launcher {
     troupe::detail::ObjectPtr answer;  // of the head, once it was asked
   };
 
+  /// Where an attempt stands, for a notice.
+  struct Where {
+    TrialId trial = 0;
+    std::string what;
+    std::vector<Place> places;
+    bool first_has_returned = false;
+    troupe::detail::ObjectPtr signs;
+    Clock::time_point until;  // and then without them
+  };
+
   GangEvent take_first();
   void tell_or_hold(GangEvent event);
   bool is_to_wait(Held& held) const;
@@ -62,6 +73,7 @@ class GangLauncher final : public Launcher {
   void look_at_all();
   Attempts::iterator step(Attempts::iterator at);
   void look_at_cluster();
+  void say_where();
   void sleep_until(Clock::time_point deadline) const;
 
   const detail::AskForWorkers ask_for_workers_;
@@ -76,6 +88,7 @@ class GangLauncher final : public Launcher {
   Attempts attempts_;
   std::deque<GangEvent> events_;
   std::deque<Held> held_;  // in the order in which they failed
+  std::deque<Where> where_;
 };
 
 }  // namespace troupe::tune

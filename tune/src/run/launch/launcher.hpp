@@ -70,6 +70,9 @@ class Launcher {
   /// No report follows that was not on its way already, and the last event is that of end(),
   /// whatever became of the attempt. It may not come until end() is called.
   virtual void tell_to_end(TrialId trial) { end(trial); }
+  /// Looks where the ranks of a silent attempt stand, and tells it as a Notice that begins with
+  /// `what`. -> false: it is not known here, and no notice comes.
+  virtual bool tell_where(TrialId /*trial*/, const std::string& /*what*/) { return false; }
   /// Whether end() ends a function that neither reports nor returns: not where it runs in this
   /// process.
   virtual bool ends_silent() const { return true; }

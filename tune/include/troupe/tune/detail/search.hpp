@@ -61,6 +61,8 @@ class Workers : public troupe::detail::TrialRanks {
   virtual RankNeeds needs() const = 0;
   /// The numbers of the nodes of its ranks.
   virtual std::vector<std::uint32_t> nodes() const = 0;
+  /// What this process has of its ranks: for signs_in().
+  virtual troupe::detail::ObjectPtr ask_for_signs() const = 0;
   virtual Ref<troupe::detail::Surroundings> look(std::size_t rank, const std::string& marker,
                                                  const std::string& checkpoint) const = 0;
   /// Makes `path`, on the rank's node, the folder that was packed.
@@ -118,6 +120,7 @@ struct Plan {
   StopWhen stop = {};
   std::chrono::milliseconds time_budget{0};
   std::chrono::milliseconds stop_grace{0};
+  std::chrono::milliseconds notice_silence{0};
   /// For functions that look for kToldToEnd: how long they have to end once they were told so, where
   /// the run ends before they do. 0: their gangs are ended at once.
   std::chrono::milliseconds end_grace{0};
@@ -194,6 +197,7 @@ Plan plan_of(const Options<Config>& options) {
           .stop = options.stop,
           .time_budget = options.time_budget,
           .stop_grace = options.stop_grace,
+          .notice_silence = options.notice_silence,
           .storage = options.storage,
           .keep_checkpoints = options.keep_checkpoints,
           .snapshot_after = options.snapshot_after,
