@@ -41,7 +41,10 @@ namespace {
 struct Config {
   double lr = 0.1;
   std::string kind = "plain";
+  std::int64_t size = 0;
 };
+
+constexpr std::int64_t kLarge = std::int64_t{1} << 60;  // beyond which no double holds all integers
 
 int reports_to_interrupt = 0;  // 0: none
 std::function<void()> on_report;
@@ -60,7 +63,8 @@ void train(tune::Context& ctx, const Config& config) {
 
 tune::Options<Config> options(const std::string& url, const fs::path& storage) {
   return {.space = {{"lr", tune::loguniform(1e-3, 1.0)},
-                    {"kind", tune::choice({"plain", "plain too", "fails"})}},
+                    {"kind", tune::choice({"plain", "plain too", "fails"})},
+                    {"size", tune::integer(kLarge, kLarge + 7)}},
           .trials = 12,
           .metric = "loss",
           .scheduler = tune::asha({.max_t = 9, .eta = 3}),
@@ -96,6 +100,7 @@ void check_told(const MlflowStub& server, const tune::Results<Config>& results) 
     CHECK(run.info.at("end_time") >= run.info.at("start_time"));
     CHECK(std::stod(run.params.at("lr")) == config.lr);
     CHECK(run.params.at("kind") == config.kind);
+    CHECK(run.params.at("size") == std::to_string(config.size));
     CHECK(run.tags.contains("troupe.error") == (trial.status == Status::Errored));
     std::vector<Observation> losses;
     std::int64_t before = 0;

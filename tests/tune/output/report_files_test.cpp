@@ -21,7 +21,8 @@ using namespace troupe::tune;
 
 namespace {
 
-const SearchSpace kSpace{{"lr", 0.5}, {"name", "a \"b\", c"}};
+// The size is one that no double holds.
+const SearchSpace kSpace{{"lr", 0.5}, {"name", "a \"b\", c"}, {"size", 1152921504606846977}};
 
 Experiment search() {
   const Objective objective{"accuracy", Max};
@@ -66,6 +67,7 @@ for row, line in zip(rows, lines):
     assert int(row['trial']) == line['trial'] and int(row['t']) == line['t'] and float(row['time_s']) == line['time_s']
     assert float(row['config/lr']) == line['config']['lr'] == 0.5
     assert row['config/name'] == line['config']['name'] == 'a "b", c'
+    assert int(row['config/size']) == line['config']['size'] == 2**60 + 1
     assert row['decision'] == line['decision'] and row['reason'] == line.get('reason', '')
     assert row['rung'] == str(line.get('rung', ''))
     assert row['accuracy'] == str(line['metrics']['accuracy'])
@@ -78,8 +80,10 @@ summary = json.load(open('summary.json'))
 assert summary['best']['trial'] == 0 and summary['best']['best'] == 0.75 and summary['seconds'] == 5
 assert [t['status'] for t in summary['trials']] == ['terminated', 'stopped']
 assert summary['rungs'][0]['judged'] == 2 and summary['rungs'][0]['not_finite'] == 1
+assert summary['best']['config']['size'] == 2**60 + 1, summary['best']
 assert json.load(open('params.json'))['seed'] == 1
 journal = [json.loads(line) for line in open('journal.jsonl')]
+assert [e['config']['size'] for e in journal if e.get('event') == 'launched'] == [2**60 + 1] * 2
 print([e.get('event') for e in journal])
 )");
 
@@ -111,7 +115,7 @@ TEST_CASE("Python finds two metrics in two columns and keys, whatever their name
 import csv, json
 header, row = csv.reader(open('reports.csv', newline='', encoding='utf-8'))
 line, = map(json.loads, open('reports.jsonl', encoding='utf-8'))
-values = {name: float(value) for name, value in zip(header, row) if name not in header[:7] + ['config/lr', 'config/name']}
+values = {name: float(value) for name, value in zip(header, row) if name not in header[:7] + ['config/lr', 'config/name', 'config/size']}
 def column(name):
     return 'metric/' + name if name in header[:7] or name == '' or name.startswith(('config/', 'metric/')) else name
 print(len(header) == len(set(header)), values == {column(name): value for name, value in line['metrics'].items()},

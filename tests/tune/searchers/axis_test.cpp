@@ -85,7 +85,7 @@ TEST_CASE("constants and ranges of one value are not searched, and are in every 
                    {"kind", choice({"a", "b"})},
                    {"beta", uniform(0.5, 0.5)}});
   REQUIRE(axes.size() == 2);
-  const auto configuration = axes.configuration(std::vector{0.25, 0.75});
+  const auto configuration = axes.configuration(std::vector{0.25, 0.75}, 0, 0);
   CHECK(to_string(configuration) == "steps=7, lr=0.25, width=3, kind=b, beta=0.5");
   CHECK(axes.point(configuration) == std::vector{0.25, 0.75});
 }

@@ -1,11 +1,14 @@
 #include "experiment/recorded.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
+#include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -106,37 +109,44 @@ ExperimentOptions options_from(const Json& header) {
   return options;
 }
 
-/// The numbers of "uniform(0, 1, 0.25)"; none: the text is of another form.
-std::vector<double> numbers_in(const std::string& text) {
-  std::vector<double> numbers;
+/// The numbers of "uniform(0, 1, 0.25)"; none: the text is of another form, or has others.
+template <class Number>
+std::vector<Number> numbers_in(const std::string& text) {
+  std::vector<Number> numbers;
   const auto begin = text.find('(');
   if (begin == std::string::npos || !text.ends_with(')')) return {};
-  const char* at = text.c_str() + begin + 1;
+  const char* at = text.data() + begin + 1;
+  const char* const close = text.data() + text.size() - 1;
   while (true) {
-    char* end = nullptr;
-    numbers.push_back(std::strtod(at, &end));
-    if (end == at) return {};
-    if (*end == ')') return numbers;
-    if (*end != ',') return {};
-    at = end + 1;
+    const auto read = std::from_chars(at, close, numbers.emplace_back());
+    if (read.ec != std::errc()) return {};
+    if (read.ptr == close) return numbers;
+    constexpr std::string_view kBetween = ", ";
+    if (!std::string_view(read.ptr, close).starts_with(kBetween)) return {};
+    at = read.ptr + kBetween.size();
   }
+}
+
+std::optional<Domain> integers_from(const std::string& kind, const std::string& text) {
+  const auto numbers = numbers_in<std::int64_t>(text);
+  const auto count = numbers.size();
+  if (kind == "log_integer" && count == 2) return log_integer(numbers[0], numbers[1]);
+  if (kind != "integer" || count < 2 || count > 3) return std::nullopt;
+  return count == 3 ? integer(numbers[0], numbers[1], numbers[2]) : integer(numbers[0], numbers[1]);
 }
 
 /// None: it is no range.
 std::optional<Domain> range_from(const std::string& text) {
   const auto kind = text.substr(0, text.find('('));
-  const auto numbers = numbers_in(text);
+  if (kind == "integer" || kind == "log_integer") return integers_from(kind, text);
+  const auto numbers = numbers_in<double>(text);
   if (numbers.size() < 2 || numbers.size() > 3) return std::nullopt;
   const bool has_step = numbers.size() == 3;
   const auto low = numbers[0], high = numbers[1], step = has_step ? numbers[2] : 0;
-  const auto whole = [](double number) { return static_cast<std::int64_t>(number); };
   if (kind == "uniform") return has_step ? uniform(low, high, step) : uniform(low, high);
   if (kind == "loguniform") return has_step ? loguniform(low, high, step) : loguniform(low, high);
   if (kind == "normal") return has_step ? normal(low, high, step) : normal(low, high);
-  if (kind == "log_integer") return log_integer(whole(low), whole(high));
-  if (kind != "integer") return std::nullopt;
-  return has_step ? integer(whole(low), whole(high), whole(step))
-                  : integer(whole(low), whole(high));
+  return std::nullopt;
 }
 
 /// Each once, in the order of the trials.

@@ -15,15 +15,16 @@ namespace {
 /// Of a normal distribution beyond it, on either side, nothing is searched: seven deviations.
 constexpr double kFarthest = 1e-12;
 
-/// Of an ordinal, that of its values' places.
-std::optional<Range> range_of(const Domain& domain) {
-  if (domain.kind() != Domain::Kind::Ordinal) return domain.range();
-  return Range{.low = 0, .high = static_cast<double>(domain.values().size()) - 1, .step = 1};
-}
-
 bool has_single_value(const Domain& domain) {
+  if (const auto last = domain.last_step()) return *last == 0;
   if (const auto range = domain.range()) return range->low == range->high;
   return domain.values().size() == 1;
+}
+
+/// Of an ordinal too, whose values are numbered in their order.
+std::optional<Places> places_in(const Domain& domain) {
+  if (domain.kind() != Domain::Kind::Ordinal) return places_of(domain);
+  return Places(domain.values().size() - 1);
 }
 
 }  // namespace
@@ -33,39 +34,34 @@ Axis::Axis(Dimension field) : field_{std::move(field)} {
     throw std::invalid_argument(
         fmt::format("field '{}' has a single value, so that there is nothing to search", name()));
   }
-  const auto range = range_of(field_.domain);
+  places_ = places_in(field_.domain);
+  if (places_) {
+    kind_ = Kind::Integer;
+    values_ = static_cast<double>(places_->last()) + 1;
+    return;
+  }
+  const auto range = field_.domain.range();
   if (!range) {
     values_ = static_cast<double>(field_.domain.values().size());
     return;
   }
+  // A normal distribution has no count of steps: they are rounded to as values are made.
+  kind_ = Kind::Real;
   mean_ = range->mean;
   deviation_ = range->deviation;
-  // A normal distribution has no count of steps: they are rounded to as values are made.
-  kind_ = range->step > 0 && deviation_ == 0 ? Kind::Integer : Kind::Real;
-  if (kind_ == Kind::Integer) {
-    step_ = range->step;
-    values_ = std::round((range->high - range->low) / step_) + 1;
-  }
   is_log_ = range->is_log;
-  low_ = range->low - step_ / 2;
-  high_ = range->high + step_ / 2;
-  if (!is_log_) return;
-  low_ = std::log(low_);
-  high_ = std::log(high_);
+  low_ = is_log_ ? std::log(range->low) : range->low;
+  high_ = is_log_ ? std::log(range->high) : range->high;
 }
 
 double Axis::clamped(double coordinate) const {
   return coordinate > 0 ? std::min(coordinate, 1.0) : 0.0;  // nan too becomes 0
 }
 
-/// Of an ordinal, its place.
-double Axis::number_of(const Scalar& value) const {
+/// Of a category or an ordinal.
+std::size_t Axis::place_in_list(const Scalar& value) const {
   const auto& values = field_.domain.values();
-  if (field_.domain.kind() == Domain::Kind::Ordinal)
-    return static_cast<double>(std::ranges::find(values, value) - values.begin());
-  if (const auto* whole = std::get_if<std::int64_t>(&value.value()))
-    return static_cast<double>(*whole);
-  return std::get<double>(value.value());
+  return static_cast<std::size_t>(std::ranges::find(values, value) - values.begin());
 }
 
 double Axis::number_at(double coordinate) const {
@@ -92,12 +88,13 @@ double Axis::coordinate_of_category(std::size_t category) const {
   return (static_cast<double>(category) + 0.5) / values_;
 }
 
-Scalar Axis::value_at(double coordinate) const {
+Scalar Axis::value_at(double coordinate, Random random) const {
   if (kind_ == Kind::Category) return field_.domain.values()[category_at(coordinate)];
-  const auto number = number_at(clamped(coordinate));
-  if (field_.domain.kind() != Domain::Kind::Ordinal) return field_.domain.nearest(number);
-  const auto place = std::clamp(std::round(number), 0.0, values_ - 1);
-  return field_.domain.values()[static_cast<std::size_t>(place)];
+  if (kind_ == Kind::Real) return field_.domain.nearest(number_at(clamped(coordinate)));
+  const auto number = places_->number_at(clamped(coordinate), random);
+  if (field_.domain.kind() == Domain::Kind::Ordinal)
+    return field_.domain.values()[static_cast<std::size_t>(number)];
+  return field_.domain.at_step(number);
 }
 
 double Axis::coordinate_of(const Scalar& value) const {
@@ -105,26 +102,31 @@ double Axis::coordinate_of(const Scalar& value) const {
     throw std::invalid_argument(fmt::format("field '{}': {} is not in {}", name(), to_string(value),
                                             to_string(field_.domain)));
   }
-  if (kind_ != Kind::Category) return coordinate_of_number(number_of(value));
-  const auto& values = field_.domain.values();
-  return coordinate_of_category(
-      static_cast<std::size_t>(std::ranges::find(values, value) - values.begin()));
+  if (kind_ == Kind::Category) return coordinate_of_category(place_in_list(value));
+  if (kind_ == Kind::Real) return coordinate_of_number(std::get<double>(value.value()));
+  const bool is_listed = field_.domain.kind() == Domain::Kind::Ordinal;
+  const auto number = is_listed ? place_in_list(value) : field_.domain.steps_to(value);
+  return places_->middle(places_->block_of(number));
 }
 
 double Axis::settled(double coordinate) const {
   if (kind_ == Kind::Real) return clamped(coordinate);
   if (kind_ == Kind::Category) return coordinate_of_category(category_at(coordinate));
-  return coordinate_of_number(number_of(value_at(coordinate)));
+  return places_->middle(places_->at(coordinate));
 }
 
 std::pair<double, double> Axis::cell(double coordinate) const {
   if (kind_ == Kind::Real) return {clamped(coordinate), clamped(coordinate)};
-  if (kind_ == Kind::Category) {
-    const auto category = static_cast<double>(category_at(coordinate));
-    return {category / values_, (category + 1) / values_};
-  }
-  const double number = number_of(value_at(coordinate));
-  return {coordinate_of_number(number - step_ / 2), coordinate_of_number(number + step_ / 2)};
+  if (kind_ == Kind::Integer) return places_->cell(places_->at(coordinate));
+  const auto category = static_cast<double>(category_at(coordinate));
+  return {category / values_, (category + 1) / values_};
+}
+
+std::optional<double> Axis::neighbour(double coordinate, bool is_above) const {
+  assert(kind_ == Kind::Integer);
+  const auto [first, size] = places_->at(coordinate);
+  if (is_above ? places_->last() - first < size : first == 0) return std::nullopt;
+  return places_->middle(places_->block_of(is_above ? first + size : first - 1));
 }
 
 Axes::Axes(const SearchSpace& space) : space_{space} {
@@ -133,15 +135,20 @@ Axes::Axes(const SearchSpace& space) : space_{space} {
   }
 }
 
-Configuration Axes::configuration(std::span<const double> point) const {
+Configuration Axes::configuration(std::span<const double> point, std::uint64_t seed,
+                                  TrialId trial) const {
   assert(point.size() == axes_.size());
   Configuration configuration;
   std::size_t axis = 0;
   for (const auto& [name, domain] : space_) {
     const bool is_searched = axis < axes_.size() && axes_[axis].name() == name;
+    if (!is_searched) {
+      configuration.emplace_back(name, domain.values().front());
+      continue;
+    }
     configuration.emplace_back(
-        name, is_searched ? axes_[axis].value_at(point[axis]) : domain.values().front());
-    if (is_searched) ++axis;
+        name, axes_[axis].value_at(point[axis], Random(seed, trial, "block of " + name)));
+    ++axis;
   }
   return configuration;
 }

@@ -21,6 +21,12 @@ void refuse_field(std::string_view field) {
       "field '{}' can not be searched: it is no number, truth value or std::string", field));
 }
 
+void refuse_inexact(std::string_view field, const Scalar& integer) {
+  throw std::invalid_argument(fmt::format(
+      "field '{}' is a real number, which would round the integer {}: make it a std::int64_t",
+      field, to_string(integer)));
+}
+
 void refuse_returned(std::string_view field, std::string_view takes, const Scalar& returned) {
   const auto kind = kind_of(returned);
   throw std::invalid_argument(fmt::format(

@@ -15,14 +15,15 @@
 
 namespace troupe::tune {
 
-/// The range of a numeric domain, and how its values are distributed.
+/// The range of a numeric domain, and how its values are distributed. Doubles, so that a bound beyond 2^53 may be the
+/// nearest one that there is: Domain::last_step and Domain::at_step are exact.
 struct Range {
   double low = 0;
   double high = 0;      ///< not part of it, but where low == high; with a step, part of it
   bool is_log = false;  ///< the logarithms are equally likely
   double step = 0;      ///< between neighbours; 0: every real number
   double mean = 0;  ///< of a normal distribution, which has no bounds: low and high are infinite
-  double deviation = 0;  ///< likewise; 0: it is none
+  double deviation = 0;  ///< of a normal distribution; 0: it is none
   friend bool operator==(const Range&, const Range&) = default;
 };
 
@@ -59,6 +60,17 @@ class Domain {
   std::optional<Range> range() const;
   /// For a range: the value in it that is nearest to a finite x.
   Scalar nearest(double x) const;
+  /// The same for a real number or an integer: exact also where no double holds the integer.
+  Scalar nearest_to(const Scalar& number) const;
+
+  /// Of a range that has steps and a lower bound, as all of integers have: how many steps its last value is above its
+  /// first one. None for any other domain.
+  std::optional<std::uint64_t> last_step() const;
+  /// The value that is so many steps above the first one: that integer, or the real number that is written so (three
+  /// steps of 0.1 from -0.3 are 0, and not 5.6e-17). They are at most last_step().
+  Scalar at_step(std::uint64_t steps) const;
+  /// How many steps a value is above the first one. Asserts contains(value).
+  std::uint64_t steps_to(const Scalar& value) const;
 
   friend bool operator==(const Domain&, const Domain&) = default;
 
@@ -79,9 +91,10 @@ class Domain {
   Domain(Kind kind, std::vector<Scalar> values);
   void check_bounds() const;
   void check_step() const;
+  bool is_whole() const;
   double step() const;
-  std::uint64_t last_step() const;
-  Scalar at_step(std::uint64_t steps) const;
+  Scalar nearest_integer(double x) const;
+  std::uint64_t steps_near(double x) const;
 
   Kind kind_;
   std::vector<Scalar> values_;
@@ -89,7 +102,8 @@ class Domain {
 
 /// Real numbers in [low, high), each equally likely.
 Domain uniform(double low, double high);
-/// low, low + step, ..., up to high, which is included if the steps reach it. 0 < step.
+/// low, low + step, ..., up to high, which is included if the steps reach it: as these numbers are written, so that 0 is
+/// among -0.3, -0.2, ..., 0.3. 0 < step, which a double has to tell from 0 beside the bounds.
 Domain uniform(double low, double high, double step);
 /// Real numbers in [low, high), their logarithms equally likely. 0 < low.
 Domain loguniform(double low, double high);
@@ -119,7 +133,7 @@ requires(std::floating_point<std::remove_cvref_t<Bounds>> || ...) Domain log_int
 }
 /// Real numbers, distributed normally. 0 < deviation.
 Domain normal(double mean, double deviation);
-/// The same, rounded to a multiple of step. 0 < step.
+/// The same, rounded to a multiple of step, as that is written. 0 < step.
 Domain normal(double mean, double deviation, double step);
 /// One of the values, each equally likely.
 Domain choice(std::vector<Scalar> values);

@@ -49,6 +49,16 @@ std::string to_string(const Scalar& scalar);
 /// The same for a number; what is not finite is "nan", "inf" or "-inf".
 std::string to_string(double number);
 
+namespace detail {
+/// Whether a real number of this kind is that integer, to its last digit.
+template <std::floating_point Real>
+bool holds_integer(std::int64_t whole) {
+  constexpr auto end = static_cast<Real>(9223372036854775808.0);  // 2^63, which no integer is
+  const auto real = static_cast<Real>(whole);
+  return real < end && static_cast<std::int64_t>(real) == whole;
+}
+}  // namespace detail
+
 /// What one trial runs with: the searched fields by name, in the order of the search space.
 using Configuration = std::vector<std::pair<std::string, Scalar>>;
 

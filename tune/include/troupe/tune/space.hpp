@@ -130,6 +130,8 @@ namespace detail {
 [[noreturn]] void refuse_range(std::string_view field, std::string_view low, std::string_view high,
                                const Scalar& value);
 [[noreturn]] void refuse_field(std::string_view field);
+/// Of a real field, which would hold another number than this integer.
+[[noreturn]] void refuse_inexact(std::string_view field, const Scalar& integer);
 /// Of a function that computes `field`, which takes another kind than `returned`.
 [[noreturn]] void refuse_returned(std::string_view field, std::string_view takes,
                                   const Scalar& returned);
@@ -145,7 +147,7 @@ constexpr std::string_view taken_by() {
 }
 
 /// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes
-/// integers too; nothing else converts, and an integer has to fit its field.
+/// integers that it holds exactly; nothing else converts, and an integer has to fit its field.
 template <class Field>
 void assign(std::string_view name, Field& field, const Scalar& scalar) {
   const auto& value = scalar.value();
@@ -164,9 +166,10 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
   } else if constexpr (std::is_floating_point_v<Field>) {
     if (auto* real = std::get_if<double>(&value))
       field = static_cast<Field>(*real);
-    else if (auto* whole = std::get_if<std::int64_t>(&value))
+    else if (auto* whole = std::get_if<std::int64_t>(&value)) {
+      if (!holds_integer<Field>(*whole)) refuse_inexact(name, scalar);
       field = static_cast<Field>(*whole);
-    else
+    } else
       refuse_value(name, taken_by<Field>(), scalar);
   } else if constexpr (std::is_same_v<Field, std::string>) {
     if (auto* text = std::get_if<std::string>(&value))
@@ -183,6 +186,17 @@ void assign(Config& config, std::size_t index, const Scalar& value) {
   detail::for_each_field(config, [&](auto& field, std::size_t at) {
     if (at == index) assign(field_names<Config>()[index], field, value);
   });
+}
+
+/// Stores the values that a domain is written with, and of integers those beside its bounds: a field that takes them
+/// takes all between them.
+template <class Config>
+void assign_ends(Config& config, std::size_t index, const Domain& domain) {
+  for (const auto& value : domain.values()) assign(config, index, value);
+  const auto last = domain.last_step();
+  if (!last || *last == 0) return;
+  assign(config, index, domain.at_step(1));
+  assign(config, index, domain.at_step(*last - 1));
 }
 
 [[noreturn]] void refuse_twice(std::string_view field);
@@ -318,7 +332,7 @@ SearchSpace checked(const Space<Config>& space) {
     if (std::any_of(space.begin(), dim, is_same)) detail::refuse_twice(dim->key.name());
     detail::check_returned(*dim);
     if (!dim->is_searched()) continue;
-    for (const auto& value : dim->domain.values()) detail::assign(probe, dim->key.index(), value);
+    detail::assign_ends(probe, dim->key.index(), dim->domain);
     named.push_back({std::string(dim->key.name()), dim->domain});
   }
   return named;
@@ -363,8 +377,7 @@ void check_fields(const SearchSpace& fields) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
       throw std::invalid_argument("the configuration has no field '" + name + "'");
-    for (const auto& value : domain.values())
-      detail::assign(probe, static_cast<std::size_t>(at - names.begin()), value);
+    detail::assign_ends(probe, static_cast<std::size_t>(at - names.begin()), domain);
   }
 }
 

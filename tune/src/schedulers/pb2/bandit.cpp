@@ -115,12 +115,11 @@ Vector BanditExplorer::point_of(const Configuration& config) const {
     const auto& axis = axes_[static_cast<std::size_t>(j)];
     const auto field = std::ranges::find(config, axis.name(), &Configuration::value_type::first);
     if (field == config.end()) return {};
-    const auto& value = field->second.value();
-    const auto* real = std::get_if<double>(&value);
-    const auto* whole = std::get_if<std::int64_t>(&value);
-    if (!real && !whole) return {};
-    const double number = real ? *real : static_cast<double>(*whole);
-    x[j] = axis.coordinate_of(axis.domain().nearest(number));
+    const auto& value = field->second;
+    const bool is_number = std::holds_alternative<double>(value.value()) ||
+                           std::holds_alternative<std::int64_t>(value.value());
+    if (!is_number) return {};
+    x[j] = axis.coordinate_of(axis.domain().nearest_to(value));
   }
   return x;
 }
@@ -205,12 +204,13 @@ Configuration BanditExplorer::explored(TrialId trial, const From& from, std::uin
   auto x = chosen(trial, from.t, draw);
   for (Eigen::Index j = 0; j < x.size(); ++j) {
     const auto& axis = axes_[static_cast<std::size_t>(j)];
+    auto value = axis.value_at(x[j], Random(seed_, draw, "pb2 block of " + axis.name()));
     x[j] = axis.settled(x[j]);
     const auto field = std::ranges::find(config, axis.name(), &Configuration::value_type::first);
     if (field == config.end())
-      config.emplace_back(axis.name(), axis.value_at(x[j]));
+      config.emplace_back(axis.name(), std::move(value));
     else
-      field->second = axis.value_at(x[j]);
+      field->second = std::move(value);
   }
   running_[trial] = {from.t, from.score, std::move(x)};
   return config;

@@ -113,7 +113,7 @@ Suggestion BohbSearch::suggest(TrialId trial) {
     return configuration;
   }
   auto point = modelled(rungs_.begin()->second, random);
-  auto configuration = axes_.configuration(point);
+  auto configuration = axes_.configuration(point, setup_.seed, trial);
   running_[trial] = std::move(point);
   return configuration;
 }

@@ -232,7 +232,7 @@ Suggestion CmaesSearch::suggest(TrialId trial) {
   auto x = cma_.draw(random);
   const auto point = point_of(x, trial);
   running_[trial] = {std::move(x), cma_.state().generation};
-  return axes_.configuration(point);
+  return axes_.configuration(point, setup_.seed, trial);
 }
 
 void CmaesSearch::give(TrialId trial, const Configuration& configuration) {

@@ -43,9 +43,11 @@ void check(const GaussianProcessOptions& options) {
 /// The coordinates that stand for the values of an axis with few of them.
 std::vector<double> listed_values(const Axis& axis) {
   std::vector<double> values{axis.settled(0)};
-  for (int i = 1; i < axis.values(); ++i) {
-    const auto [low, high] = axis.cell(values.back());
-    values.push_back(axis.settled(std::min(1.0, high + (high - low) / 8)));
+  while (values.size() < static_cast<std::size_t>(axis.values())) {
+    if (axis.kind() == Axis::Kind::Category)
+      values.push_back(axis.coordinate_of_category(values.size()));
+    else
+      values.push_back(*axis.neighbour(values.back(), /*is_above=*/true));
   }
   return values;
 }
@@ -222,7 +224,7 @@ Suggestion GaussianProcessSearch::suggest(TrialId trial) {
   auto x = proposed(trial);
   const std::vector<double> point(x.begin(), x.end());
   running_[trial] = std::move(x);
-  return axes_.configuration(point);
+  return axes_.configuration(point, setup_.seed, trial);
 }
 
 void GaussianProcessSearch::give(TrialId trial, const Configuration& configuration) {

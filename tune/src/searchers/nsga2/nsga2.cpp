@@ -159,7 +159,7 @@ Suggestion Nsga2Search::suggest(TrialId trial) {
     return drawn;
   }
   auto point = bred(trial);
-  auto configuration = axes_.configuration(point);
+  auto configuration = axes_.configuration(point, setup_.seed, trial);
   running_[trial] = std::move(point);
   return configuration;
 }

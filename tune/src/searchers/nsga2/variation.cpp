@@ -25,15 +25,11 @@ double other_category(const Axis& axis, double x, Random& random) {
   return axis.coordinate_of_category(drawn < own ? drawn : drawn + 1);
 }
 
-/// The nearest cell of an integer on the side to which `moved` lies; on the other one at an end.
+/// The next cell of an integer on the side to which `moved` lies; on the other one at an end.
 double neighbour_cell(const Axis& axis, double x, double moved) {
-  const auto [low, high] = axis.cell(x);
-  const double width = high - low;
   const bool wants_up = moved == x ? x < 0.5 : moved > x;
-  const bool has_up = high + width / 1e3 < 1, has_down = low - width / 1e3 > 0;
-  const bool goes_up = has_down ? wants_up && has_up : true;
-  return axis.settled(goes_up ? high + (1 - high) * 1e-9 + width / 1e3
-                              : low - low * 1e-9 - width / 1e3);
+  const auto wanted = axis.neighbour(x, wants_up);
+  return wanted ? *wanted : axis.neighbour(x, !wants_up).value_or(x);
 }
 
 }  // namespace

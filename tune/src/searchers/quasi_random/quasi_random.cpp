@@ -18,6 +18,7 @@ class SequenceSearcher final : public Searcher {
   SequenceSearcher(std::string_view name, const SearchSetup& setup, bool scramble)
       : axes_{setup.space},
         trials_{setup.trials},
+        seed_{setup.seed},
         identity_(search_identity(name, setup)),  // braces would make it an array
         sequence_{checked_dimensions(name), scramble ? std::optional(setup.seed) : std::nullopt} {
     require_trials(fmt::format("tune::{}", name), setup);
@@ -26,7 +27,7 @@ class SequenceSearcher final : public Searcher {
 
   Suggestion suggest(TrialId trial) override {
     if (trial >= trials_) return NoMore{};
-    return axes_.configuration(sequence_.point(trial));
+    return axes_.configuration(sequence_.point(trial), seed_, trial);
   }
   std::optional<std::uint64_t> size() const override { return trials_; }
 
@@ -43,6 +44,7 @@ class SequenceSearcher final : public Searcher {
 
   Axes axes_;
   std::uint64_t trials_;
+  std::uint64_t seed_;
   Json identity_;
   Sequence sequence_;
 };

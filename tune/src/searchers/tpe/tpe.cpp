@@ -101,7 +101,7 @@ Suggestion TpeSearcher::suggest(TrialId trial) {
     return configuration;
   }
   auto point = modelled(trial);
-  auto configuration = axes_.configuration(point);
+  auto configuration = axes_.configuration(point, setup_.seed, trial);
   history_.begin(std::move(point));
   return configuration;
 }
@@ -118,7 +118,8 @@ void TpeSearcher::require_next(TrialId trial) const {
 }
 
 Configuration TpeSearcher::startup(TrialId trial) {
-  if (startup_points_) return axes_.configuration(startup_points_->point(trial));
+  if (startup_points_)
+    return axes_.configuration(startup_points_->point(trial), setup_.seed, trial);
   RandomSearcher random(setup_.space, setup_.seed, setup_.trials);
   return std::get<Configuration>(random.suggest(trial));
 }

@@ -56,6 +56,8 @@ class FieldOrder {
     const auto& domain = dim.domain;
     const auto range = domain.range();
     if (draw < 2 && !range) return draw == 0 ? domain.values().front() : domain.values().back();
+    if (const auto last = domain.last_step(); last && draw < 2)
+      return domain.at_step(draw == 0 ? 0 : *last);
     if (draw < 2 && std::isfinite(range->low))
       return domain.nearest(draw == 0 ? range->low : range->high);
     Random random(0, draw, dim.key.name());
