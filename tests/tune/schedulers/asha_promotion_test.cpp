@@ -162,7 +162,8 @@ TEST_CASE("with several brackets a reason of promotion says which one was drawn"
   for (TrialId id = 0; id < 20; ++id) {
     const auto why = why_of(trials.report(asha, id, 3, 0.5));
     const bool is_second = why.find("rung 0 (t=3) of bracket 1: ") != std::string::npos;
-    const bool is_first = why.find("rung 1 (t=3) of bracket 0: ") != std::string::npos;
+    const bool is_first = why.find("rung 0 (t=1) of bracket 0: ") != std::string::npos ||
+                          why.find("rung 1 (t=3) of bracket 0: ") != std::string::npos;
     CHECK(is_first != is_second);
     if (is_second) ++second;
   }
@@ -215,7 +216,7 @@ TEST_CASE("a report without the metric is not entered; the next one is, in the r
   all[0].last = {{"loss", 1.0}};
   CHECK(pauses(asha.on_report(all[0], {all, 1})));
   CHECK(asha.rungs()[0].reached == 1);
-  CHECK(asha.rungs()[1].reached == 1);
+  CHECK(asha.rungs()[1].reached == 0);
   CHECK(asha.rungs()[2].reached == 0);
 }
 

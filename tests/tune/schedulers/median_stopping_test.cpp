@@ -85,15 +85,15 @@ TEST_CASE("values before the grace period count in no average", "[tune][median]"
 }
 
 TEST_CASE("a trial is judged at each interval only", "[tune][median]") {
-  auto rule = max_score({.grace = 1, .min_samples = 1, .interval = 2});
-  for (std::int64_t t = 1; t <= 5; ++t) report(rule, 0, t, 10);
-  report(rule, 1, 1, 10);
-  auto low = max_score({.grace = 2, .min_samples = 1, .interval = 2});
-  for (std::int64_t t = 1; t <= 5; ++t) report(low, 0, t, 10);
-  CHECK(goes_on(report(low, 1, 1, 1)));
-  CHECK(stops(report(low, 1, 2, 1)));
-  CHECK(goes_on(report(low, 2, 3, 1)));
-  CHECK(stops(report(low, 2, 4, 1)));
+  auto rule = max_score({.grace = 2, .min_samples = 1, .interval = 2});
+  for (const auto& [t, value] : {std::pair{1, 10}, {2, 10}, {3, 40}, {4, 40}})
+    report(rule, 0, t, value);
+  CHECK(goes_on(report(rule, 1, 1, 1)));
+  CHECK(stops(report(rule, 1, 2, 1)));
+  CHECK(goes_on(report(rule, 2, 2, 10)));
+  CHECK(goes_on(report(rule, 2, 3, 10)));  // below 25, the average until t=3
+  CHECK(stops(report(rule, 2, 4, 10)));
+  CHECK(stops(report(rule, 3, 3, 10)));  // the first one at or behind t=2
 }
 
 TEST_CASE("a value that is not finite stops its trial and is the worst average", "[tune][median]") {

@@ -51,17 +51,21 @@ std::string Asha::named(std::size_t bracket, std::size_t rung) const {
   return fmt::format("rung {} (t={}){}", rung, brackets_[bracket][rung].t, of);
 }
 
+void Asha::enter(Rung& rung, double score) {
+  rung.scores.insert(std::ranges::upper_bound(rung.scores, score), score);
+  if (!std::isfinite(score)) ++rung.not_finite;
+}
+
 Decision Asha::judge(std::size_t bracket, std::size_t index, double value) {
   auto& rung = brackets_[bracket][index];
   const auto score = objective_.score(value);
   const auto needed = cutoff(rung);
   const auto before = rung.scores.size();
-  rung.scores.insert(std::ranges::upper_bound(rung.scores, score), score);
+  enter(rung, score);
 
   const auto place = named(bracket, index);
   const auto number = static_cast<int>(index);
   if (!std::isfinite(value)) {
-    ++rung.not_finite;
     return Stop{fmt::format("stopped at {}: {} is {}", place, objective_.metric, to_string(value)),
                 number};
   }
@@ -88,6 +92,36 @@ Decision Asha::judge(std::size_t bracket, std::size_t index, double value) {
       {}};
 }
 
+/// In one rung after the other, as far as the trial comes with this value.
+Decision Asha::judge_passed(Progress& progress, std::int64_t t, double value) {
+  const auto& rungs = brackets_[progress.bracket];
+  Decision decision;
+  std::string passed;
+  while (static_cast<std::size_t>(progress.judged + 1) < rungs.size()) {
+    const auto next = static_cast<std::size_t>(progress.judged + 1);
+    if (rungs[next].t > t) break;
+    progress.judged = static_cast<int>(next);
+    decision = judge(progress.bracket, next, value);
+    auto* go_on = std::get_if<GoOn>(&decision);
+    if (!go_on) break;
+    passed += (passed.empty() ? "" : "; ") + go_on->why;
+    go_on->why = passed;
+  }
+  return decision;
+}
+
+/// Of a trial that is finished, and not stopped by a cutoff any more.
+void Asha::enter_passed(Progress& progress, double value) {
+  auto& rungs = brackets_[progress.bracket];
+  const auto score = objective_.score(value);
+  while (static_cast<std::size_t>(progress.judged + 1) < rungs.size()) {
+    auto& rung = rungs[static_cast<std::size_t>(++progress.judged)];
+    const auto needed = cutoff(rung);
+    enter(rung, score);
+    if (!std::isfinite(score) || (needed && score < *needed)) break;
+  }
+}
+
 /// Of a report that comes to no rung: the first one of a trial says which bracket was drawn.
 Decision Asha::unjudged(std::size_t bracket, bool is_first) const {
   if (!is_first || brackets_.size() == 1) return {};
@@ -104,16 +138,14 @@ Decision Asha::on_report(const Trial& trial, const Population&) {
   const auto t = trial.t;
   if (t <= progress.last_t) return {};
   progress.last_t = t;
-  if (t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
-  const auto bracket = progress.bracket;
   const auto value = objective_.value_in(trial.last);
-  if (!value) return unjudged(bracket, is_first);
-  const auto& rungs = brackets_[bracket];
-  const auto reached = std::ranges::count_if(rungs, [&](const Rung& rung) { return rung.t <= t; });
-  const auto highest = static_cast<int>(reached) - 1;
-  if (highest <= progress.judged) return unjudged(bracket, is_first);
-  progress.judged = highest;
-  return judge(bracket, static_cast<std::size_t>(highest), *value);
+  if (t >= options_.max_t) {
+    if (value) enter_passed(progress, *value);
+    return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  }
+  const auto before = progress.judged;
+  auto decision = value ? judge_passed(progress, t, *value) : Decision();
+  return progress.judged == before ? unjudged(progress.bracket, is_first) : decision;
 }
 
 void Asha::on_end(TrialId trial, const Population&) { running_.erase(trial); }

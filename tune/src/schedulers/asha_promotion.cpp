@@ -55,8 +55,49 @@ void AshaPromotion::enter(Rung& rung, TrialId trial, double score, bool waits) {
   }
 }
 
-void AshaPromotion::promote(const Place& place) {
-  brackets_[place.bracket][place.rung].waiting.erase(place.entry);
+/// With the report that it has, the trial has come to the next rung too.
+bool AshaPromotion::has_come_behind(const Place& place) const {
+  const auto& rungs = brackets_[place.bracket];
+  return place.rung + 1 < rungs.size() &&
+         trials_.at(place.entry.second).t >= rungs[place.rung + 1].t;
+}
+
+/// -> where the trial is to train on from: behind all rungs that it has passed with the report that it has.
+AshaPromotion::Place AshaPromotion::promote(Place place) {
+  auto& rungs = brackets_[place.bracket];
+  auto& progress = trials_.at(place.entry.second);
+  while (true) {
+    rungs[place.rung].waiting.erase(place.entry);
+    progress.allowed = place.rung + 2;
+    if (!has_come_behind(place)) return place;
+    ++place.rung;
+    ++progress.reached;
+    enter(rungs[place.rung], place.entry.second, -place.entry.first, /*waits=*/false);
+  }
+}
+
+/// Who is among the best of a rung, and has come to the next one, enters that; the highest rung first.
+void AshaPromotion::promote_without_training() {
+  const auto has_come = [&](std::size_t bracket, std::size_t rung) {
+    return best_of(bracket, rung, [&, bracket, rung](TrialId trial) {
+      return has_come_behind({bracket, rung, {0, trial}});
+    });
+  };
+  for (std::size_t at = 0; at < highest_first_.size();) {
+    const auto& [bracket, index] = highest_first_[at];
+    const auto place = has_come(bracket, index);
+    if (!place) {
+      ++at;
+      continue;
+    }
+    auto& rungs = brackets_[bracket];
+    rungs[index].waiting.erase(place->entry);
+    auto& progress = trials_.at(place->entry.second);
+    progress.allowed = index + 2;
+    ++progress.reached;
+    enter(rungs[index + 1], place->entry.second, -place->entry.first, index + 2 < rungs.size());
+    at = 0;  // there may be one to promote in the rung above now
+  }
 }
 
 std::size_t AshaPromotion::promotable(const Rung& rung) const {
@@ -89,7 +130,8 @@ std::optional<AshaPromotion::Place> AshaPromotion::last_promotion(
     return rungs.back().entered.size() > rungs.back().not_finite;
   };
   const auto runs = [](const Trial& trial) { return trial.in_flight; };
-  if (std::ranges::any_of(population.trials, runs) || std::ranges::any_of(brackets_, is_trained))
+  if (has_trained_ || std::ranges::any_of(population.trials, runs) ||
+      std::ranges::any_of(brackets_, is_trained))
     return std::nullopt;
   for (const auto& [bracket, rung] : highest_first_) {
     for (const auto& entry : brackets_[bracket][rung].waiting) {
@@ -105,7 +147,7 @@ Turn AshaPromotion::on_place(const Population& population) {
   const bool is_last = !place;
   if (is_last) place = last_promotion(population);
   if (!place) return Over{};
-  promote(*place);
+  place = promote(*place);
   return Resume{.trial = place->entry.second,
                 .why = fmt::format("{} {}: {}{}", is_last ? "goes on from" : "promoted from",
                                    named(place->bracket, place->rung), standing(*place),
@@ -157,40 +199,46 @@ Decision AshaPromotion::at_rung(const Trial& trial, std::size_t index,
 }
 
 Decision AshaPromotion::on_report(const Trial& trial, const Population& population) {
-  auto& reached = reached_[trial.id];
+  auto& progress = trials_[trial.id];
   auto& rungs = rungs_of(trial.id);
   const auto value = objective_.value_in(trial.last);
-  const auto before = reached;
-  while (value && reached < rungs.size() && rungs[reached].t <= trial.t) {
-    const bool is_highest = reached + 1 == rungs.size() || rungs[reached + 1].t > trial.t;
-    enter(rungs[reached], trial.id, objective_.score(*value),
-          is_highest && reached + 1 < rungs.size());
-    ++reached;
+  if (value) progress.last = objective_.score(*value);
+  const auto next = progress.reached;
+  const bool comes =
+      value && next < std::min(progress.allowed, rungs.size()) && rungs[next].t <= trial.t;
+  if (comes) {
+    enter(rungs[next], trial.id, progress.last, next + 1 < rungs.size());
+    ++progress.reached;
+    progress.t = trial.t;
+    promote_without_training();
   }
-  if (trial.t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
-  if (reached == before) return GoOn{};
-  return at_rung(trial, reached - 1, population);
+  if (trial.t >= options_.max_t) {
+    has_trained_ = has_trained_ || (value && std::isfinite(*value));
+    return Finish{fmt::format("trained to max_t={}", options_.max_t)};
+  }
+  return comes ? at_rung(trial, progress.reached - 1, population) : GoOn{};
 }
 
 /// A trial that is over before its last rung counts in the one that it was on the way to.
 void AshaPromotion::on_end(TrialId id, const Population& population) {
-  const auto at = reached_.find(id);
-  const auto reached = at == reached_.end() ? 0 : at->second;
-  if (at != reached_.end()) reached_.erase(at);
+  auto& progress = trials_[id];
+  progress.is_over = true;
   if (id >= population.trials.size()) return;
   const auto& trial = population.trials[id];
   auto& rungs = rungs_of(id);
   const bool was_stopped = trial.status != Status::Terminated && trial.status != Status::Errored;
-  if (was_stopped || reached == rungs.size()) return;
-  const auto value = objective_.value_in(trial.last);
-  const bool counts = trial.status == Status::Terminated && value;
-  enter(rungs[reached], id, counts ? objective_.score(*value) : -kWorst, false);
+  // Who ended at its rung, before it was promoted from there, was on the way to none.
+  if (was_stopped || progress.reached == std::min(progress.allowed, rungs.size())) return;
+  enter(rungs[progress.reached], id, trial.status == Status::Terminated ? progress.last : -kWorst,
+        false);
+  ++progress.reached;
+  promote_without_training();
 }
 
 std::string AshaPromotion::why_left(TrialId trial) const {
-  const auto at = reached_.find(trial);
-  if (at == reached_.end() || at->second == 0) return "";
-  const auto index = at->second - 1;
+  const auto at = trials_.find(trial);
+  if (at == trials_.end() || at->second.is_over || at->second.reached == 0) return "";
+  const auto index = at->second.reached - 1;
   const auto& rung = rungs_of(trial)[index];
   const auto place =
       std::ranges::find(rung.entered, trial, &Entry::second) - rung.entered.begin() + 1;
@@ -229,8 +277,11 @@ std::string AshaPromotion::save() const {
       saved.push_back({{"t", rung.t}, {"entered", std::move(entered)}});
     }
   }
-  Json reached = Json::array();
-  for (const auto& [trial, rungs] : reached_) reached.push_back(Json{trial, rungs});
+  Json trials = Json::array();
+  for (const auto& [trial, at] : trials_) {
+    trials.push_back(
+        Json::array({trial, at.reached, at.allowed, at.t, to_json(at.last), at.is_over}));
+  }
   return dump({{"scheduler", "asha promotion"},
                {"max_t", options_.max_t},
                {"eta", options_.eta},
@@ -240,8 +291,9 @@ std::string AshaPromotion::save() const {
                {"mode", objective_.mode == Mode::Max ? "max" : "min"},
                {"seed", seed_},
                {"told_of_checkpoints", told_of_checkpoints_},
+               {"has_trained", has_trained_},
                {"brackets", brackets},
-               {"reached", reached}});
+               {"trials", trials}});
 }
 
 void AshaPromotion::load(std::string_view saved) {
@@ -265,8 +317,12 @@ void AshaPromotion::take_up(std::string_view saved) {
                     each.at(2).get<bool>());
     }
   }
-  for (const auto& each : json.at("reached"))
-    fresh.reached_[each.at(0).get<TrialId>()] = each.at(1).get<std::size_t>();
+  for (const auto& each : json.at("trials")) {
+    fresh.trials_[each.at(0).get<TrialId>()] = {
+        each.at(1).get<std::size_t>(), each.at(2).get<std::size_t>(),
+        each.at(3).get<std::int64_t>(), number_from(each.at(4)), each.at(5).get<bool>()};
+  }
+  fresh.has_trained_ = json.at("has_trained").get<bool>();
   fresh.told_of_checkpoints_ = json.at("told_of_checkpoints").get<bool>();
   *this = std::move(fresh);
 }

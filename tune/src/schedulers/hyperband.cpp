@@ -84,9 +84,8 @@ void HyperBand::enter(Rung& rung, TrialId trial, double score) const {
 // ---- who goes on --------------------------------------------------------------------------------
 
 /// All are there that will come. `may_be_unfilled`: also where the search has no more for it.
-bool HyperBand::is_complete(std::size_t number, std::size_t index, const Population& population,
-                            bool may_be_unfilled) const {
-  const auto& bracket = brackets_.at(number);
+bool HyperBand::is_complete(std::size_t number, const Bracket& bracket, std::size_t index,
+                            const Population& population, bool may_be_unfilled) const {
   const auto& rung = bracket.rungs[index];
   const auto& plan = plan_of(number);
   if (index + 1 == plan.t.size() || rung.entered.empty()) return false;
@@ -103,47 +102,86 @@ std::size_t HyperBand::kept_of(const Rung& rung) const {
   return std::max<std::size_t>(rung.entered.size() / static_cast<std::size_t>(options_.eta), 1);
 }
 
-/// Of the best those that are not over: who is, or has no value, has no place to give away.
-std::vector<TrialId> HyperBand::choice(const Bracket& bracket, const Rung& rung) const {
-  std::vector<TrialId> chosen;
-  for (std::size_t i = 0; i < kept_of(rung); ++i) {
-    const auto& [score, trial] = rung.entered[i];
-    if (std::isfinite(score) && bracket.reached.contains(trial)) chosen.push_back(trial);
-  }
-  return chosen;
+/// With the report that it has: it needs no training for it.
+bool HyperBand::has_come_to(std::size_t number, std::size_t index, const Progress& progress) const {
+  return progress.t >= plan_of(number).t[index];
 }
 
-void HyperBand::judge(Bracket& bracket, std::size_t index) const {
+bool HyperBand::is_awaited(const Bracket& bracket, std::size_t index, TrialId trial) {
+  return index == 0 || std::ranges::count(bracket.rungs[index - 1].chosen, trial) > 0;
+}
+
+/// Chooses of the best those that go on: who is over and has not come to the next rung, or has no value, has no place to
+/// give away.
+void HyperBand::judge(std::size_t number, Bracket& bracket, std::size_t index) const {
   auto& rung = bracket.rungs[index];
   rung.is_judged = true;
   rung.kept = kept_of(rung);
-  rung.chosen = choice(bracket, rung);
-  rung.goes_on = rung.chosen;
+  for (std::size_t i = 0; i < rung.kept; ++i) {
+    const auto [worst, trial] = rung.entered[i];
+    auto& progress = bracket.trials.at(trial);
+    const bool has_come = has_come_to(number, index + 1, progress);
+    if (!std::isfinite(worst) || (progress.is_over && !has_come)) continue;
+    rung.chosen.push_back(trial);
+    if (has_come) {
+      enter(bracket.rungs[index + 1], trial, -worst);
+      ++progress.reached;
+    } else {
+      rung.goes_on.push_back(trial);
+    }
+  }
+}
+
+/// From the lowest on: the chosen ones may make the next one complete.
+void HyperBand::judge_complete(std::size_t number, Bracket& bracket, const Population& population,
+                               bool may_be_unfilled) const {
+  for (std::size_t index = 0; index < bracket.rungs.size(); ++index) {
+    if (bracket.rungs[index].is_judged) continue;
+    if (!is_complete(number, bracket, index, population, may_be_unfilled)) return;
+    judge(number, bracket, index);
+  }
+}
+
+/// Takes the next one that is to train further out of the highest rung that has one.
+std::optional<Resume> HyperBand::next_of(std::size_t number, Bracket& bracket,
+                                         const Population& population) const {
+  for (auto index = bracket.rungs.size(); index-- > 0;) {
+    auto& goes_on = bracket.rungs[index].goes_on;
+    const auto ready =
+        std::ranges::find_if(goes_on, [&](TrialId trial) { return is_paused(population, trial); });
+    if (ready == goes_on.end()) continue;
+    Resume resume{.trial = *ready,
+                  .why = why_chosen(number, bracket, index, *ready),
+                  .rung = static_cast<int>(index)};
+    goes_on.erase(ready);
+    return resume;
+  }
+  return std::nullopt;
 }
 
 Turn HyperBand::on_place(const Population& population) {
   for (auto& [number, bracket] : brackets_) {
-    for (auto index = bracket.rungs.size(); index-- > 0;) {
-      auto& rung = bracket.rungs[index];
-      const bool is_judged_now =
-          !rung.is_judged && is_complete(number, index, population, /*may_be_unfilled=*/true);
-      const auto candidates = is_judged_now ? choice(bracket, rung) : rung.goes_on;
-      const auto ready = std::ranges::find_if(
-          candidates, [&](TrialId trial) { return is_paused(population, trial); });
-      if (ready == candidates.end()) continue;
-      if (is_judged_now) judge(bracket, index);
-      std::erase(rung.goes_on, *ready);
-      return Resume{.trial = *ready,
-                    .why = why_chosen(number, index, *ready),
-                    .rung = static_cast<int>(index)};
+    const bool is_first_due =
+        !bracket.rungs.front().is_judged && is_complete(number, bracket, 0, population, true);
+    if (!is_first_due) {
+      if (auto resume = next_of(number, bracket, population)) return *std::move(resume);
+      continue;
     }
+    // Of a bracket that the search does not fill. Nothing changes unless a trial goes on.
+    auto judged = bracket;
+    judge_complete(number, judged, population, true);
+    auto resume = next_of(number, judged, population);
+    if (!resume) continue;
+    bracket = std::move(judged);
+    return *std::move(resume);
   }
   if (population.to_come > 0) return Begin{};
   return Over{};
 }
 
-std::string HyperBand::why_chosen(std::size_t number, std::size_t index, TrialId trial) const {
-  const auto& rung = brackets_.at(number).rungs[index];
+std::string HyperBand::why_chosen(std::size_t number, const Bracket& bracket, std::size_t index,
+                                  TrialId trial) const {
+  const auto& rung = bracket.rungs[index];
   const auto entry = std::ranges::find(rung.entered, trial, &Entry::second);
   const auto value = objective_.mode == Mode::Max ? -entry->first : entry->first;
   return fmt::format("goes on from rung {} (t={}) of bracket {}: {} {} is among the best {} of {}",
@@ -153,16 +191,16 @@ std::string HyperBand::why_chosen(std::size_t number, std::size_t index, TrialId
 
 // ---- reports ------------------------------------------------------------------------------------
 
-Decision HyperBand::at_rung(const Trial& trial, std::size_t index, const Population& population) {
+/// Of a trial that has come to a rung: whether it trains on in its place.
+Decision HyperBand::at_rung(const Trial& trial, Bracket& bracket) {
   const auto number = place_of(trial.id).bracket;
-  auto& bracket = brackets_.at(number);
+  const auto index = bracket.trials.at(trial.id).reached - 1;
   auto& rung = bracket.rungs[index];
-  if (!rung.is_judged && is_complete(number, index, population, false)) judge(bracket, index);
   const auto named = static_cast<int>(index);
   const auto its = std::ranges::find(rung.goes_on, trial.id);
   if (its != rung.goes_on.end()) {
     rung.goes_on.erase(its);
-    return GoOn{why_chosen(number, index, trial.id), named, {}};
+    return GoOn{why_chosen(number, bracket, index, trial.id), named, {}};
   }
   const auto value = *objective_.value_in(trial.last);
   const auto place =
@@ -178,47 +216,49 @@ Decision HyperBand::at_rung(const Trial& trial, std::size_t index, const Populat
 
 Decision HyperBand::on_report(const Trial& trial, const Population& population) {
   auto& bracket = bracket_of(trial.id);
-  const auto& plan = band_[place_of(trial.id).plan];
-  auto& reached = bracket.reached[trial.id];
+  const auto number = place_of(trial.id).bracket;
+  auto& progress = bracket.trials[trial.id];
   const auto value = objective_.value_in(trial.last);
-  const auto before = reached;
-  while (value && reached < plan.t.size() && plan.t[reached] <= trial.t) {
-    enter(bracket.rungs[reached], trial.id, objective_.score(*value));
-    ++reached;
+  if (value) progress.last = objective_.score(*value);
+  const auto next = progress.reached;
+  const bool comes = value && next < bracket.rungs.size() && plan_of(number).t[next] <= trial.t &&
+                     is_awaited(bracket, next, trial.id);
+  if (comes) {
+    enter(bracket.rungs[next], trial.id, progress.last);
+    ++progress.reached;
+    progress.t = trial.t;
+    judge_complete(number, bracket, population, false);
   }
   if (trial.t >= options_.max_t) return Finish{fmt::format("trained to max_t={}", options_.max_t)};
-  if (reached == before) return GoOn{};
-  return at_rung(trial, reached - 1, population);
+  return comes ? at_rung(trial, bracket) : GoOn{};
 }
 
 /// A trial that is over before its last rung counts in the one that it was on the way to.
 void HyperBand::on_end(TrialId id, const Population& population) {
   if (id >= population.trials.size()) return;
+  const auto number = place_of(id).bracket;
   auto& bracket = bracket_of(id);
-  const auto at = bracket.reached.find(id);
-  const auto reached = at == bracket.reached.end() ? 0 : at->second;
-  if (at != bracket.reached.end()) bracket.reached.erase(at);
+  auto& progress = bracket.trials[id];
+  progress.is_over = true;
   const auto& trial = population.trials[id];
   const bool was_stopped = trial.status != Status::Terminated && trial.status != Status::Errored;
-  if (was_stopped || reached == bracket.rungs.size()) return;
+  if (was_stopped || progress.reached == bracket.rungs.size()) return;
   // Who ended at its rung, before it was chosen there, is awaited nowhere.
-  if (reached > 0 && std::ranges::count(bracket.rungs[reached - 1].chosen, id) == 0) return;
-  const auto value = objective_.value_in(trial.last);
-  const bool counts = trial.status == Status::Terminated && value;
-  enter(bracket.rungs[reached], id,
-        counts ? objective_.score(*value) : -std::numeric_limits<double>::infinity());
-  const auto number = place_of(id).bracket;
-  if (!bracket.rungs[reached].is_judged && is_complete(number, reached, population, false))
-    judge(bracket, reached);
+  if (!is_awaited(bracket, progress.reached, id)) return;
+  const auto worst = -std::numeric_limits<double>::infinity();
+  enter(bracket.rungs[progress.reached], id,
+        trial.status == Status::Terminated ? progress.last : worst);
+  ++progress.reached;
+  judge_complete(number, bracket, population, false);
 }
 
 std::string HyperBand::why_left(TrialId trial) const {
   const auto place = place_of(trial);
   const auto found = brackets_.find(place.bracket);
   if (found == brackets_.end()) return "";
-  const auto at = found->second.reached.find(trial);
-  if (at == found->second.reached.end() || at->second == 0) return "";
-  const auto index = at->second - 1;
+  const auto at = found->second.trials.find(trial);
+  if (at == found->second.trials.end() || at->second.is_over || at->second.reached == 0) return "";
+  const auto index = at->second.reached - 1;
   const auto& rung = found->second.rungs[index];
   const auto its = std::ranges::find(rung.entered, trial, &Entry::second) - rung.entered.begin();
   return fmt::format("left at rung {} (t={}) of bracket {}: place {} of {}, and the best {} go on",
@@ -264,10 +304,11 @@ std::string HyperBand::save() const {
                        {"kept", rung.kept},
                        {"judged", rung.is_judged}});
     }
-    Json reached = Json::array();
-    for (const auto& [trial, count] : bracket.reached) reached.push_back(Json{trial, count});
+    Json trials = Json::array();
+    for (const auto& [trial, at] : bracket.trials)
+      trials.push_back(Json::array({trial, at.reached, at.t, to_json(at.last), at.is_over}));
     brackets.push_back(
-        {{"bracket", number}, {"rungs", std::move(rungs)}, {"reached", std::move(reached)}});
+        {{"bracket", number}, {"rungs", std::move(rungs)}, {"trials", std::move(trials)}});
   }
   return dump({{"scheduler", "hyperband"},
                {"max_t", options_.max_t},
@@ -305,8 +346,10 @@ void HyperBand::take_up(std::string_view saved) {
       rung.kept = saved_rung.at("kept").get<std::size_t>();
       rung.is_judged = saved_rung.at("judged").get<bool>();
     }
-    for (const auto& each : from.at("reached"))
-      bracket.reached[each.at(0).get<TrialId>()] = each.at(1).get<std::size_t>();
+    for (const auto& each : from.at("trials"))
+      bracket.trials[each.at(0).get<TrialId>()] = {each.at(1).get<std::size_t>(),
+                                                   each.at(2).get<std::int64_t>(),
+                                                   number_from(each.at(3)), each.at(4).get<bool>()};
   }
   fresh.told_of_checkpoints_ = json.at("told_of_checkpoints").get<bool>();
   *this = std::move(fresh);

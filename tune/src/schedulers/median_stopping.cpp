@@ -34,24 +34,32 @@ MedianStopping::MedianStopping(MedianStoppingOptions options, Objective objectiv
 
 void MedianStopping::add(Curve& curve, std::int64_t t, double score) const {
   Point point{.t = t, .score = score};
-  if (!curve.empty()) {
-    point.sum = curve.back().sum;
-    point.count = curve.back().count;
+  if (!curve.points.empty()) {
+    point.sum = curve.points.back().sum;
+    point.count = curve.points.back().count;
   }
   if (t >= options_.grace) {
     point.sum += score;
     ++point.count;
   }
-  curve.push_back(point);
+  curve.points.push_back(point);
+}
+
+/// No report with the metric has come yet since the last t at which a trial is judged.
+bool MedianStopping::is_due(const Curve& curve, std::int64_t t) const {
+  if (t < options_.grace) return false;
+  if (curve.points.empty() || curve.points.back().t < options_.grace) return true;
+  const auto passed = [&](std::int64_t at) { return (at - options_.grace) / options_.interval; };
+  return passed(t) > passed(curve.points.back().t);
 }
 
 /// The average of each of the others that has come so far.
 std::vector<double> MedianStopping::averages_of_others(TrialId trial, std::int64_t t) const {
   std::vector<double> averages;
   for (const auto& [other, curve] : curves_) {
-    if (other == trial || curve.empty() || curve.back().t < t) continue;
-    const auto after = std::ranges::upper_bound(curve, t, {}, &Point::t);
-    if (after == curve.begin()) continue;
+    if (other == trial || curve.t < t) continue;
+    const auto after = std::ranges::upper_bound(curve.points, t, {}, &Point::t);
+    if (after == curve.points.begin()) continue;
     const auto& last = *std::prev(after);
     if (last.count > 0) averages.push_back(last.sum / static_cast<double>(last.count));
   }
@@ -61,10 +69,12 @@ std::vector<double> MedianStopping::averages_of_others(TrialId trial, std::int64
 Decision MedianStopping::on_report(const Trial& trial, const Population&) {
   const auto value = objective_.value_in(trial.last);
   auto& curve = curves_[trial.id];
-  if (!value || (!curve.empty() && trial.t <= curve.back().t)) return {};
+  if (trial.t <= curve.t) return {};
+  curve.t = trial.t;
+  if (!value) return {};
+  const bool is_judged = is_due(curve, trial.t);
   add(curve, trial.t, objective_.score(*value));
-  const auto since = trial.t - options_.grace;
-  if (since < 0 || since % options_.interval != 0) return {};
+  if (!is_judged) return {};
   if (!std::isfinite(*value))
     return Stop{
         fmt::format("stopped at t={}: {} is {}", trial.t, objective_.metric, to_string(*value)),
@@ -75,7 +85,7 @@ Decision MedianStopping::on_report(const Trial& trial, const Population&) {
                                    counted(averages.size(), "other trial"), options_.min_samples)};
   }
   const auto median = median_of(averages);
-  const auto best = std::ranges::max_element(curve, {}, &Point::score)->score;
+  const auto best = std::ranges::max_element(curve.points, {}, &Point::score)->score;
   const auto shown = [&](double score) {
     return short_number(objective_.mode == Mode::Max ? score : -score);
   };
@@ -98,8 +108,8 @@ std::string MedianStopping::save() const {
   Json curves = Json::array();
   for (const auto& [trial, curve] : curves_) {
     Json points = Json::array();
-    for (const auto& point : curve) points.push_back({point.t, to_json(point.score)});
-    curves.push_back({{"trial", trial}, {"points", std::move(points)}});
+    for (const auto& point : curve.points) points.push_back({point.t, to_json(point.score)});
+    curves.push_back({{"trial", trial}, {"t", curve.t}, {"points", std::move(points)}});
   }
   return dump({{"scheduler", "median stopping"},
                {"grace", options_.grace},
@@ -120,6 +130,7 @@ void MedianStopping::load(std::string_view saved) {
       auto& curve = fresh.curves_[from.at("trial").get<TrialId>()];
       for (const auto& point : from.at("points"))
         add(curve, point.at(0).get<std::int64_t>(), number_from(point.at(1)));
+      curve.t = from.at("t").get<std::int64_t>();
     }
     curves_ = std::move(fresh.curves_);
   } catch (const Json::exception& broken) {

@@ -20,23 +20,24 @@ struct AshaOptions {
 /// rule of Ray's async_hyperband where this comment says no more).
 ///
 ///   Rungs    stand at t = grace * eta^k, k = 0, 1, ..., below max_t.
-///   Judged   is a report in the highest rung with rung.t <= t, if it is above every rung in which the trial was judged
-///            before: once a rung, and never in a rung below. The score is entered in the rung, whatever the decision.
+///   Judged   is a report in each rung with rung.t <= t in which the trial was not judged before, the lowest first, until
+///            one stops it (Ray: in the highest alone). So a metric that comes now and then is judged as if the trial had
+///            had it at the rungs that it has passed. The score is entered in each of these rungs, whatever the decision.
 ///   Cutoff   is the (1 - 1/eta) quantile of the scores that were in the rung before this one, interpolated linearly
 ///            between the neighbours of position (n-1)(1-1/eta), from 0, in ascending order; the upper neighbour where
 ///            the lower one is not finite; none in an empty rung.
 ///   Stopped  is a trial whose score is strictly below the cutoff, and one whose value is not finite, in an empty rung
 ///            too. Not finite values stay in the rung as its worst. No decision is revisited.
-///   Finished is a trial at t >= max_t, unjudged.
+///   Finished is a trial at t >= max_t, whatever its score; that is entered as far as it would have come.
 ///   Brackets are drawn for a trial at its first report, with probabilities proportional to e^(number of rungs), from
 ///            (seed, trial) alone; each has rungs of its own.
 ///
 /// The reason of each decision has the value, the cutoff and the number of trials that it was compared with, and with
 /// several brackets the one that was drawn.
 ///
-/// A report without the metric is not judged; the next one is, in the rung that was due. Cost of a
-/// report: O(trials in the rung) to insert, a memmove. Memory: one number for each trial in each
-/// rung.
+/// A report without the metric is not judged; the next one with it is, in the rungs that were due.
+/// Cost of a report: O(trials in the rung) to insert, a memmove. Memory: one number for each trial in
+/// each rung.
 class Asha final : public TrialScheduler {
  public:
   /// Throws std::invalid_argument, naming the values, unless max_t >= 1, eta >= 2, grace >= 1, and
@@ -66,7 +67,10 @@ class Asha final : public TrialScheduler {
   std::optional<double> cutoff(const Rung& rung) const;  // a score
   void take_up(std::string_view saved);
   std::string named(std::size_t bracket, std::size_t rung) const;
+  void enter(Rung& rung, double score);
   Decision judge(std::size_t bracket, std::size_t rung, double value);
+  Decision judge_passed(Progress& progress, std::int64_t t, double value);
+  void enter_passed(Progress& progress, double value);
   Decision unjudged(std::size_t bracket, bool is_first) const;
 
   AshaOptions options_;

@@ -2,7 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,10 @@ struct HyperBandOptions {
 ///   Bands     follow each other, each of brackets s = s_max, ..., 0, where eta^s_max is the highest power up to max_t.
 ///   Bracket   s begins n = ceil((s_max + 1) / (s + 1) * eta^s) trials, in the order of their numbers.
 ///   Rungs     i = 0, ..., s of it stand at t = floor(max_t / eta^(s - i)).
+///   Come      is a trial to its next rung with its first report at or above the rung's t that has the metric: to the
+///             first one, and from there only to the one for which it was chosen. A metric that comes now and then may be
+///             behind several rungs. Then the trial waits at the lowest of them, and where it is chosen it has come to the
+///             next one already, with the same report and without training.
 ///   Judged    is a rung once each of its trials has come to it or is over, and none is to begin in it (of a bracket
 ///             that the search does not fill: when a place is free). Of m that
 ///             came the best floor(m / eta) go on from their checkpoints; at least one, also of a bracket that the search did
@@ -30,11 +37,12 @@ struct HyperBandOptions {
 ///             goes on. The others stay paused, and are given up when the search is over.
 ///   Finished  is a trial at max_t.
 ///   Errored   trials count in the rung that they were on the way to, as its worst; one whose function returned early
-///             counts there with the value that it had.
+///             counts there with the last value that it reported.
 ///
 /// A trial without a checkpoint of its last report trains again what it had trained, when it goes
 /// on. A function of (options, objective, order of reports and of free places). Cost of a report:
-/// O(trials of its rung), a memmove; of a free place: O(brackets that have begun).
+/// O(trials of its rung), a memmove; of a free place: O(brackets that have begun), and O(trials) of a
+/// bracket that the search does not fill.
 class HyperBand final : public TrialScheduler {
  public:
   /// One bracket, as it is planned: its rungs' t, and how many trials come to each.
@@ -61,16 +69,23 @@ class HyperBand final : public TrialScheduler {
  private:
   using Entry = std::pair<double, TrialId>;  // the negated score, the trial: the best first
   struct Rung {
-    std::vector<Entry> entered = {};    // in order
-    std::vector<TrialId> chosen = {};   // once it is judged, the best first
-    std::vector<TrialId> goes_on = {};  // of them, those that were not resumed yet
-    std::size_t kept = 0;               // the best so many were to go on
+    std::vector<Entry> entered = {};   // in order
+    std::vector<TrialId> chosen = {};  // once it is judged, the best first
+    std::vector<TrialId> goes_on =
+        {};                // of them, those that were not resumed yet and have to train
+    std::size_t kept = 0;  // the best so many were to go on
     std::size_t not_finite = 0;
     bool is_judged = false;
   };
+  struct Progress {
+    std::size_t reached = 0;  // rungs that it has come to
+    std::int64_t t = 0;       // of the report with which it has come to the last of them
+    double last = -std::numeric_limits<double>::infinity();  // score that it reported
+    bool is_over = false;
+  };
   struct Bracket {
     std::vector<Rung> rungs = {};
-    std::map<TrialId, std::size_t> reached = {};  // rungs, of those that are not over
+    std::map<TrialId, Progress> trials = {};
   };
   struct Place {
     std::size_t bracket = 0;  // among all bands
@@ -82,13 +97,19 @@ class HyperBand final : public TrialScheduler {
   Bracket& bracket_of(TrialId trial);
   std::size_t begun_in(std::size_t bracket, const Population& population) const;
   void enter(Rung& rung, TrialId trial, double score) const;
-  bool is_complete(std::size_t bracket, std::size_t rung, const Population& population,
-                   bool may_be_unfilled) const;
+  bool is_complete(std::size_t number, const Bracket& bracket, std::size_t rung,
+                   const Population& population, bool may_be_unfilled) const;
   std::size_t kept_of(const Rung& rung) const;
-  std::vector<TrialId> choice(const Bracket& bracket, const Rung& rung) const;
-  void judge(Bracket& bracket, std::size_t rung) const;
-  std::string why_chosen(std::size_t bracket, std::size_t rung, TrialId trial) const;
-  Decision at_rung(const Trial& trial, std::size_t rung, const Population& population);
+  bool has_come_to(std::size_t number, std::size_t rung, const Progress& progress) const;
+  static bool is_awaited(const Bracket& bracket, std::size_t rung, TrialId trial);
+  void judge(std::size_t number, Bracket& bracket, std::size_t rung) const;
+  void judge_complete(std::size_t number, Bracket& bracket, const Population& population,
+                      bool may_be_unfilled) const;
+  std::optional<Resume> next_of(std::size_t number, Bracket& bracket,
+                                const Population& population) const;
+  std::string why_chosen(std::size_t number, const Bracket& bracket, std::size_t rung,
+                         TrialId trial) const;
+  Decision at_rung(const Trial& trial, Bracket& bracket);
   void take_up(std::string_view saved);
 
   HyperBandOptions options_;
