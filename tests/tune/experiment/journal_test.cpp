@@ -8,6 +8,7 @@
 
 #include <troupe/tune/schedulers/asha.hpp>
 
+#include "experiment/recorded.hpp"
 #include "rounds.hpp"
 #include "run/drive.hpp"
 #include "run/fake_launcher.hpp"
@@ -239,6 +240,22 @@ TEST_CASE("the header of a run with one objective names no others", "[tune][jour
              Catch::StartsWith(
                  R"({"journal":5,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
                  R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
+}
+
+TEST_CASE("a journal names its objectives byte by byte", "[tune][journal]") {
+  const std::vector<Objective> objectives{{"a\xff", Max}, {"a\xfe", Min}};
+  ExperimentOptions options{.objective = objectives[0],
+                            .stop = {.cost = 5, .cost_metric = "a\xfd"},
+                            .objectives = objectives};
+  const Experiment begun{
+      options, std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, 5, 25),
+      asha({.max_t = 9, .eta = 3})(options.objective, 5)};
+  const auto journal = numbered_line(header_of(begun), 0) + "\n";
+  const auto recorded = recorded_experiment(journal, false, {});
+  const auto& read = recorded.experiment->options();
+  CHECK(read.objective == objectives[0]);
+  CHECK(read.objectives == objectives);
+  CHECK(read.stop.cost_metric == "a\xfd");
 }
 
 TEST_CASE("an event reads back as it was written", "[tune][journal]") {

@@ -10,6 +10,7 @@
 #include "experiment/decision_json.hpp"
 #include "searchers/saved_search.hpp"
 #include "text/json_line.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -115,14 +116,14 @@ Json to_json(const StopWhen& stop) {
   if (stop.trial_time.count() > 0) json["trial_time_ms"] = stop.trial_time.count();
   if (stop.all_reports > 0) json["all_reports"] = stop.all_reports;
   if (stop.no_better_trials > 0) json["no_better_trials"] = stop.no_better_trials;
-  if (stop.cost > 0) json["cost"] = {{"of", stop.cost_metric}, {"most", stop.cost}};
+  if (stop.cost > 0) json["cost"] = {{"of", name_in_utf8(stop.cost_metric)}, {"most", stop.cost}};
   return json;
 }
 
 std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
                            const TrialScheduler& scheduler) {
   Json json{{"journal", kJournalVersion},
-            {"metric", options.objective.metric},
+            {"metric", name_in_utf8(options.objective.metric)},
             {"mode", options.objective.mode == Mode::Max ? "max" : "min"}};
   if (!options.objectives.empty()) json["objectives"] = to_json(options.objectives);
   json.update(Json{{"seed", options.seed},

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -75,7 +76,8 @@ class RecordedScheduler final : public TrialScheduler {
 };
 
 Objective objective_from(const Json& json) {
-  return {json.at("metric").get<std::string>(), json.at("mode") == "max" ? Mode::Max : Mode::Min};
+  return {name_from_utf8(json.at("metric").get<std::string>()),
+          json.at("mode") == "max" ? Mode::Max : Mode::Min};
 }
 
 /// As journal_header() writes it.
@@ -92,7 +94,7 @@ StopWhen stop_from(const Json& json) {
   stop.all_reports = json.value("all_reports", std::int64_t{0});
   stop.no_better_trials = json.value("no_better_trials", std::size_t{0});
   if (json.contains("cost")) {
-    stop.cost_metric = json.at("cost").at("of").get<std::string>();
+    stop.cost_metric = name_from_utf8(json.at("cost").at("of").get<std::string>());
     stop.cost = number_from(json.at("cost").at("most"));
   }
   return stop;

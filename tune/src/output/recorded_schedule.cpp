@@ -12,6 +12,7 @@
 #include "output/earlier_run.hpp"
 #include "run/snapshot.hpp"
 #include "text/json.hpp"
+#include "text/names.hpp"
 
 // The schedule of a trial, read back from what its run left (report_files.hpp).
 namespace troupe::tune {
@@ -82,7 +83,8 @@ class Reader {
 
  private:
   void header(const Json& header) {
-    objective = {header.at("metric").get<std::string>(), header.at("mode") == "max" ? Max : Min};
+    objective = {name_from_utf8(header.at("metric").get<std::string>()),
+                 header.at("mode") == "max" ? Max : Min};
     seed = header.at("seed").get<std::uint64_t>();
   }
   void launched(const Json& event) {

@@ -210,7 +210,7 @@ std::string summary_text(const Experiment& experiment, Seconds now, bool is_aban
   const auto& objective = experiment.options().objective;
   const auto* best = experiment.best();
   Json summary{
-      {"metric", objective.metric},
+      {"metric", name_in_utf8(objective.metric)},
       {"mode", objective.mode == Mode::Max ? "max" : "min"},
       {"seconds", now.count()},
       {"goal_reached", experiment.reached_goal()},

@@ -47,7 +47,8 @@ Json to_json(const SearchSpace& space) {
 Json to_json(const std::vector<Objective>& objectives) {
   auto json = Json::array();
   for (const auto& [metric, mode] : objectives)
-    json.push_back(Json{{"metric", metric}, {"mode", mode == Mode::Max ? "max" : "min"}});
+    json.push_back(
+        Json{{"metric", name_in_utf8(metric)}, {"mode", mode == Mode::Max ? "max" : "min"}});
   return json;
 }
 

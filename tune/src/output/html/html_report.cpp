@@ -14,6 +14,7 @@
 #include "output/html/importance.hpp"
 #include "output/html/parts.hpp"
 #include "output/overview.hpp"
+#include "text/names.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -133,7 +134,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
   const auto& trials = experiment.trials();
   const auto* best = experiment.best();
   Json json{{"title", title},
-            {"metric", objective.metric},
+            {"metric", name_in_utf8(objective.metric)},
             {"mode", objective.mode == Mode::Max ? "max" : "min"},
             {"seconds", now.count()},
             {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
