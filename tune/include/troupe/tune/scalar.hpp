@@ -2,13 +2,33 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace troupe::tune {
+
+namespace detail {
+/// These two as std::in_range, which refuses the types of characters. Whether an integer fits 64
+/// bits with a sign;
+template <std::integral Integer>
+constexpr bool fits_64_bits(Integer whole) {
+  if constexpr (std::is_signed_v<Integer> || sizeof(Integer) < sizeof(std::int64_t)) return true;
+  return static_cast<std::uint64_t>(whole) <= std::numeric_limits<std::int64_t>::max();
+}
+/// and whether such a one fits that type.
+template <std::integral Integer>
+constexpr bool fits(std::int64_t whole) {
+  constexpr auto high = std::numeric_limits<Integer>::max();
+  if constexpr (!fits_64_bits(high)) return whole >= 0;
+  return whole >= static_cast<std::int64_t>(std::numeric_limits<Integer>::min()) &&
+         whole <= static_cast<std::int64_t>(high);
+}
+}  // namespace detail
 
 /// One value of a configuration: a real number, an integer, a truth value or text. A value type;
 /// the kind is kept, so that the integer 1 and the real number 1.0 differ.
@@ -24,7 +44,7 @@ class Scalar {
     if constexpr (std::same_as<Number, bool>) {
       value_ = number;
     } else {
-      if (!std::in_range<std::int64_t>(number)) refuse_too_large();
+      if (!detail::fits_64_bits(number)) refuse_too_large();
       value_ = static_cast<std::int64_t>(number);
     }
   }

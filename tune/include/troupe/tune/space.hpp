@@ -149,7 +149,7 @@ constexpr std::string_view taken_by() {
 /// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes
 /// integers that it holds exactly; nothing else converts, and an integer has to fit its field.
 template <class Field>
-void assign(std::string_view name, Field& field, const Scalar& scalar) {
+void assign_field(std::string_view name, Field& field, const Scalar& scalar) {
   const auto& value = scalar.value();
   if constexpr (std::is_same_v<Field, bool>) {
     if (auto* truth = std::get_if<bool>(&value))
@@ -160,7 +160,7 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
     auto* whole = std::get_if<std::int64_t>(&value);
     if (!whole) refuse_value(name, taken_by<Field>(), scalar);
     using Limits = std::numeric_limits<Field>;
-    if (!std::in_range<Field>(*whole))
+    if (!fits<Field>(*whole))
       refuse_range(name, std::to_string(Limits::min()), std::to_string(Limits::max()), scalar);
     field = static_cast<Field>(*whole);
   } else if constexpr (std::is_floating_point_v<Field>) {
@@ -184,7 +184,7 @@ void assign(std::string_view name, Field& field, const Scalar& scalar) {
 template <class Config>
 void assign(Config& config, std::size_t index, const Scalar& value) {
   detail::for_each_field(config, [&](auto& field, std::size_t at) {
-    if (at == index) assign(field_names<Config>()[index], field, value);
+    if (at == index) assign_field(field_names<Config>()[index], field, value);
   });
 }
 
@@ -216,13 +216,13 @@ template <class Field>
 Scalar value_in(std::string_view name, const Domain& domain, const Field& field) {
   const auto holds = [&](const Scalar& value) {
     Field probe{};
-    assign(name, probe, value);
+    assign_field(name, probe, value);
     return probe == field;
   };
   if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
   if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
     // Not by way of a double, which has not all of them.
-    if (std::in_range<std::int64_t>(field)) {
+    if (fits_64_bits(field)) {
       const Scalar whole(static_cast<std::int64_t>(field));
       if (domain.contains(whole)) return whole;
     }
