@@ -12,7 +12,7 @@ using Strings = std::vector<std::string>;
 
 namespace {
 
-constexpr auto* kHeader = R"({"journal":5,"seed":1})";
+constexpr auto* kHeader = R"({"journal":6,"seed":1})";
 
 Strings lines_after(std::uint64_t events) {
   Strings lines{numbered_line(kHeader, events)};
@@ -110,8 +110,8 @@ TEST_CASE("a line of a journal says what is wrong with it in words", "[tune][jou
 TEST_CASE("a journal of another version is refused as such, and not as a damaged one",
           "[tune][journal]") {
   const auto [version, why] = GENERATE(table<int, std::string>(
-      {{4, "written by an older Troupe: its version is 4, this one reads 5"},
-       {6, "written by a newer Troupe: its version is 6, this one reads 5"}}));
+      {{5, "written by an older Troupe: its version is 5, this one reads 6"},
+       {7, "written by a newer Troupe: its version is 7, this one reads 6"}}));
   const auto header = R"({"journal":)" + std::to_string(version) + "}";
   // Versions before 5 wrote neither numbers nor checksums.
   for (const auto& line : {header, numbered_line(header, 0)}) {

@@ -233,12 +233,12 @@ TEST_CASE("the header of a run with one objective names no others", "[tune][jour
   CHECK_THAT(
       header_of(search(5)),
       Catch::StartsWith(
-          R"({"journal":5,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
+          R"({"journal":6,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
           R"("system_retries":3,"stop":{"reports":0,"reaches":null},"searcher":{"searcher":"random",)"
           R"x("seed":5,"trials":25,"space":{"quality":"uniform(0, 1)"}},"scheduler":{)x"));
   CHECK_THAT(header_of(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
              Catch::StartsWith(
-                 R"({"journal":5,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
+                 R"({"journal":6,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
                  R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
 }
 

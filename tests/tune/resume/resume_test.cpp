@@ -247,7 +247,7 @@ TEST_CASE("a run that another version wrote is refused, and nothing in its folde
   std::ofstream(journal) << others;
   const auto other = drive_once(folder, "asha", 0);
   CHECK(other.exit_code == 1);
-  CHECK_THAT(other.output, Catch::Contains("written by " + why + ", this one reads 5") &&
+  CHECK_THAT(other.output, Catch::Contains("written by " + why + ", this one reads 6") &&
                                Catch::Contains("with the Troupe that began it") &&
                                !Catch::Contains("give the options"));
   CHECK(content_of(journal) == others);

@@ -240,9 +240,9 @@ TEST_CASE("a run that an older Troupe wrote is refused as such by whoever reads 
   const auto run_1 = interrupted(folder);
   auto lines = lines_of(run_1 / "journal.jsonl");
   for (auto& line : lines) line = line.substr(0, line.rfind(",\"number\":")) + "}";
-  lines[0].replace(lines[0].find("\"journal\":5"), 11, "\"journal\":4");
+  lines[0].replace(lines[0].find("\"journal\":6"), 11, "\"journal\":4");
   write(run_1 / "journal.jsonl", lines);
-  const auto said = Contains("written by an older Troupe: its version is 4, this one reads 5");
+  const auto said = Contains("written by an older Troupe: its version is 4, this one reads 6");
   CHECK_THROWS_WITH(
       go_on(options(folder)),
       said && Contains("with the Troupe that began it, or begin a new run without .resume"));

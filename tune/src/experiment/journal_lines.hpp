@@ -20,7 +20,7 @@
 namespace troupe::tune {
 
 /// Of what this Troupe writes and reads.
-inline constexpr int kJournalVersion = 5;
+inline constexpr int kJournalVersion = 6;
 
 /// A line of a journal that is not what was written there, as after an error of a disk or an edit.
 class DamagedLine final : public std::invalid_argument {

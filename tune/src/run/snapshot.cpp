@@ -10,7 +10,7 @@
 namespace troupe::tune::detail {
 namespace {
 
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 /// Throws std::invalid_argument where another version wrote the snapshot, or where it was altered.
 void check_lines(std::string_view first, std::string_view state, std::string_view rest) {
