@@ -20,6 +20,7 @@
 #include "node/guard/mark.hpp"
 #include "node/spawn/child.hpp"
 #include "node/spawn/fork_check.hpp"
+#include "node/spawn/free_chunks.hpp"
 #include "node/spawn/sibling.hpp"
 #include "node/spawn/zygote_wire.hpp"
 #include "os/huge_pages.hpp"
@@ -124,6 +125,7 @@ int serve_zygote(int control) {
   os::find_threaded_libraries();
   if (kMayRehearse) rehearse_threads();
   os::gather_huge_pages();
+  take_free_chunks();
   for (;;) {
     auto received = receive_packet(control, 0);
     if (!received.packet) ::_exit(0);
