@@ -1,10 +1,12 @@
 #include "node/spawn/zygote_wire.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include <sys/socket.h>
 
 #include "transport/socket/descriptors.hpp"
 
@@ -17,6 +19,13 @@ struct Header {
   std::uint64_t process;
 };
 constexpr auto kLastKind = static_cast<std::uint32_t>(ZygotePacket::Kind::Failed);
+
+ssize_t uninterrupted(const auto& call) {
+  for (;;) {
+    const ssize_t moved = call();
+    if (moved >= 0 || errno != EINTR) return moved;
+  }
+}
 
 }  // namespace
 
@@ -46,21 +55,24 @@ std::optional<ZygotePacket> decode(const char* data, std::size_t size) {
 int send_packet(int socket, const std::string& bytes, int fd, int flags) {
   if (bytes.size() > kZygotePacketBytes) return EMSGSIZE;
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
-  ssize_t sent;
-  do {
-    sent = transport::send_pieces(socket, {&part, 1}, {&fd, fd < 0 ? 0U : 1U}, flags);
-  } while (sent < 0 && errno == EINTR);
+  const auto sent = uninterrupted([&] {
+    return transport::send_pieces(socket, {&part, 1}, {&fd, fd < 0 ? 0U : 1U}, flags);
+  });
   return sent < 0 ? errno : 0;
 }
 
 Received receive_packet(int socket, int flags) {
-  // Not cleared: a zygote would copy its pages after every fork.
-  std::array<char, kZygotePacketBytes> bytes;
   std::vector<os::UniqueFd> descriptors;
-  ssize_t got;
-  do {
-    got = transport::receive_piece(socket, bytes, descriptors, flags);
-  } while (got < 0 && errno == EINTR);
+  std::vector<char> bytes;
+  // Room for the packet that comes, and not for the largest one: behind that on the stack a zygote
+  // would write to a page of its own after every fork, and each child would keep the one before.
+  auto got =
+      uninterrupted([&] { return ::recv(socket, nullptr, 0, flags | MSG_PEEK | MSG_TRUNC); });
+  if (got > 0) {
+    bytes.resize(std::min(static_cast<std::size_t>(got), kZygotePacketBytes));
+    got =
+        uninterrupted([&] { return transport::receive_piece(socket, bytes, descriptors, flags); });
+  }
 
   Received received;
   if (got < 0) {
