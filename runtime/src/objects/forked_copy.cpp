@@ -22,19 +22,21 @@ class Noted {
     if (descriptor >= 0 && ::fstat(descriptor, &what) != 0) descriptor = -1;
     device_.store(what.st_dev);
     inode_.store(what.st_ino);
-    descriptor_.store(descriptor);
+    number_.store(descriptor + 1);
   }
   /// As noted. -1: none, or it stands for something else by now. May be called in a forked copy.
   int get() const {
     struct stat now {};
-    const int descriptor = descriptor_.load();
+    const int descriptor = number_.load() - 1;
     const bool same = descriptor >= 0 && ::fstat(descriptor, &now) == 0 &&
                       now.st_dev == device_.load() && now.st_ino == inode_.load();
     return same ? descriptor : -1;
   }
 
  private:
-  std::atomic<int> descriptor_{-1};
+  // Of the descriptor, plus one; 0: none. All zeros, so that it lies beside the program's other
+  // zeroed variables: each worker process would have a page of its own for another beginning.
+  std::atomic<int> number_{0};
   std::atomic<dev_t> device_{0};
   std::atomic<ino_t> inode_{0};
 };

@@ -1,5 +1,6 @@
 #include "node/spawn/zygote.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -37,8 +38,8 @@ constexpr bool kMayRehearse = false;  // with the first thread it starts one of 
 constexpr bool kMayRehearse = true;
 #endif
 constexpr std::size_t kThreadBytes = 4096;
-// For the end of a thread; those after the short ones last 1 ms. One that was joined may take a
-// while to leave where the cores are busy.
+// For the end of a thread; those after the short ones last 1 ms. One that has done its work may take
+// a while to leave where the cores are busy.
 constexpr int kShortLooks = 100, kMostLooks = 1100;
 constexpr int kFirstToGo = 500;  // of 1,000, see proc(5)
 
@@ -61,14 +62,19 @@ void prepare() {
 
 /// What the second thread of a worker process takes is there already then: the symbols to start it,
 /// its stack, and its malloc arena. Twice, since to start one on a stack that was used before takes
-/// symbols of its own.
+/// symbols of its own; and detached as that one is, which takes another.
 void rehearse_threads() {
   for (int i = 0; i < 2 && !os::has_other_threads(); ++i) {
+    std::atomic<bool> has_run = false;
     try {
-      std::thread([] { std::make_unique<std::string>(kThreadBytes, ' ').reset(); }).join();
+      std::thread([&has_run] {
+        std::make_unique<std::string>(kThreadBytes, ' ').reset();
+        has_run = true;
+      }).detach();
     } catch (const std::system_error&) {
       return;  // missed, and told, by the worker processes
     }
+    while (!has_run) ::poll(nullptr, 0, 1);
     // Bounded: with the first thread a library may start one that stays.
     for (int looks = 0; looks < kMostLooks && os::has_other_threads(); ++looks)
       ::poll(nullptr, 0, looks < kShortLooks ? 0 : 1);
