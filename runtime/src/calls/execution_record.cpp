@@ -10,29 +10,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ring/control.hpp"
 #include "ring/segment.hpp"
 
 namespace troupe::runtime {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint64_t kMagic = 0x35'44'52'43'45'52'54'00;  // "TRECRD5"
+constexpr std::uint64_t kMagic = 0x36'44'52'43'45'52'54'00;  // "TRECRD6"
 
 constexpr std::size_t whole_pages(std::size_t bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-}
-
-/// Behind the page and the labels, on pages of its own: others are not touched for it.
-std::size_t history_offset() { return kPageBytes + whole_pages(LabelHistory::bytes()); }
-
-std::size_t replies_offset() { return history_offset() + whole_pages(CallHistory::bytes()); }
-
-/// The page and what is behind it.
-std::size_t all_bytes() { return replies_offset() + whole_pages(ReplyLog::bytes()); }
-
-void* map_page(int descriptor) {
-  void* memory = ::mmap(nullptr, all_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
 }
 
 }  // namespace
@@ -44,37 +32,61 @@ struct alignas(64) ExecutionRecord::Entry {
   std::atomic<std::uint64_t> finished{0};
 };
 
+/// Memory that is zero is one without callers. Of the entries the last ones are used first.
 struct ExecutionRecord::Page {
-  alignas(64) std::uint64_t magic = kMagic;
-  std::atomic<std::uint64_t> forgotten{0};  // callers whose entry was used again
   Entry entries[kCallers];
+  alignas(64) std::uint64_t magic;
+  std::atomic<std::uint64_t> forgotten;  // callers whose entry was used again
+};
+
+/// What every process writes lies on three pages, and what few processes write lies around them. The
+/// first one has the callers that came first, and the first 2 KiB of replies; the second one the
+/// first labels, and the third one the first spans of the history, with their names.
+struct ExecutionRecord::Layout {
+  static constexpr std::size_t kPageOffset = kPageBytes / 2;
+  static constexpr std::size_t kRepliesOffset = kPageOffset + sizeof(Page);
+  static constexpr std::size_t kLabelsOffset = whole_pages(kRepliesOffset + ReplyLog::bytes());
+  static_assert(kRepliesOffset % alignof(ring::Control) == 0 && kRepliesOffset > kPageBytes &&
+                kRepliesOffset + sizeof(ring::Control) + 1024 < 2 * kPageBytes);
+
+  static std::size_t history_offset() { return kLabelsOffset + whole_pages(LabelHistory::bytes()); }
+  static std::size_t bytes() { return history_offset() + whole_pages(CallHistory::bytes()); }
+
+  static char* map(int descriptor) {
+    void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+  }
 };
 
 std::optional<ExecutionRecord> ExecutionRecord::create() {
-  static_assert(sizeof(Page) <= kPageBytes);
-  auto descriptor = ring::sealed_memory("troupe-record", all_bytes());
-  void* memory = descriptor ? map_page(descriptor.get()) : nullptr;
+  auto descriptor = ring::sealed_memory("troupe-record", Layout::bytes());
+  char* memory = descriptor ? Layout::map(descriptor.get()) : nullptr;
   if (!memory) return std::nullopt;
-  return ExecutionRecord(new (memory) Page, std::move(descriptor));
+  ExecutionRecord record(memory, std::move(descriptor));
+  record.page_->magic = kMagic;
+  return record;
 }
 
 std::variant<ExecutionRecord, std::string> ExecutionRecord::adopt(const os::UniqueFd& descriptor) {
-  if (auto wrong = ring::check_sealed(descriptor.get(), all_bytes()); !wrong.empty()) return wrong;
-  void* memory = map_page(descriptor.get());
+  if (auto wrong = ring::check_sealed(descriptor.get(), Layout::bytes()); !wrong.empty())
+    return wrong;
+  char* memory = Layout::map(descriptor.get());
   if (!memory) return std::string("it cannot be mapped: ") + std::strerror(errno);
-  ExecutionRecord record(static_cast<Page*>(memory), os::UniqueFd());
+  ExecutionRecord record(memory, os::UniqueFd());
   if (record.page_->magic != kMagic) return "it is no page of an execution record";
   return record;
 }
 
-ExecutionRecord::ExecutionRecord(Page* page, os::UniqueFd descriptor)
-    : page_(page),
-      labels_(reinterpret_cast<char*>(page) + kPageBytes),
-      history_(reinterpret_cast<char*>(page) + history_offset()),
+ExecutionRecord::ExecutionRecord(char* memory, os::UniqueFd descriptor)
+    : memory_(memory),
+      page_(reinterpret_cast<Page*>(memory + Layout::kPageOffset)),
+      labels_(memory + Layout::kLabelsOffset),
+      history_(memory + Layout::history_offset()),
       descriptor_(std::move(descriptor)) {}
 
 ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
-    : page_(std::exchange(other.page_, nullptr)),
+    : memory_(std::exchange(other.memory_, nullptr)),
+      page_(std::exchange(other.page_, nullptr)),
       labels_(std::move(other.labels_)),
       history_(other.history_),
       descriptor_(std::move(other.descriptor_)),
@@ -83,6 +95,7 @@ ExecutionRecord::ExecutionRecord(ExecutionRecord&& other) noexcept
       next_(other.next_) {}
 
 ExecutionRecord& ExecutionRecord::operator=(ExecutionRecord&& other) noexcept {
+  std::swap(memory_, other.memory_);
   std::swap(page_, other.page_);
   std::swap(labels_, other.labels_);
   std::swap(history_, other.history_);
@@ -94,7 +107,7 @@ ExecutionRecord& ExecutionRecord::operator=(ExecutionRecord&& other) noexcept {
 }
 
 ExecutionRecord::~ExecutionRecord() {
-  if (page_) ::munmap(page_, all_bytes());
+  if (memory_) ::munmap(memory_, Layout::bytes());
 }
 
 ExecutionMark ExecutionRecord::mark(ProcessId caller, std::uint64_t call) {
@@ -103,24 +116,26 @@ ExecutionMark ExecutionRecord::mark(ProcessId caller, std::uint64_t call) {
   return {.begun = &last_->begun, .finished = &last_->finished, .number = call};
 }
 
+/// Looked at as far as they are in use: to read the others would take their page.
 ExecutionRecord::Entry& ExecutionRecord::entry_of(ProcessId caller) {
-  const auto is = [](std::uint64_t wanted) {
-    return [wanted](const Entry& entry) {
-      return entry.caller.load(std::memory_order_relaxed) == wanted;
-    };
-  };
-  auto* found = std::ranges::find_if(page_->entries, is(caller.value()));
-  if (found != std::end(page_->entries)) return *found;
-  found = std::ranges::find_if(page_->entries, is(0));
-  if (found == std::end(page_->entries)) {
+  const auto found = std::find_if(std::rbegin(page_->entries), std::rend(page_->entries),
+                                  [caller](const Entry& entry) {
+                                    const auto is = entry.caller.load(std::memory_order_relaxed);
+                                    return is == caller.value() || is == 0;
+                                  });
+  Entry* entry = nullptr;
+  if (found != std::rend(page_->entries)) {
+    entry = &*found;
+    if (entry->caller.load(std::memory_order_relaxed) != 0) return *entry;
+  } else {
     page_->forgotten.fetch_add(1, std::memory_order_release);
-    found = &page_->entries[next_++ % kCallers];
-    found->caller.store(0, std::memory_order_release);
+    entry = &page_->entries[kCallers - 1 - next_++ % kCallers];
+    entry->caller.store(0, std::memory_order_release);
   }
-  found->begun.store(0, std::memory_order_release);
-  found->finished.store(0, std::memory_order_release);
-  found->caller.store(caller.value(), std::memory_order_release);
-  return *found;
+  entry->begun.store(0, std::memory_order_release);
+  entry->finished.store(0, std::memory_order_release);
+  entry->caller.store(caller.value(), std::memory_order_release);
+  return *entry;
 }
 
 void ExecutionRecord::note_output(int descriptor) {
@@ -148,8 +163,6 @@ ExecutionRecord::Report ExecutionRecord::read() const {
   return report;
 }
 
-void* ExecutionRecord::reply_memory() const {
-  return reinterpret_cast<char*>(page_) + replies_offset();
-}
+void* ExecutionRecord::reply_memory() const { return memory_ + Layout::kRepliesOffset; }
 
 }  // namespace troupe::runtime

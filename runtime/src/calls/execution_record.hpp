@@ -97,10 +97,12 @@ class ExecutionRecord {
  private:
   struct Entry;
   struct Page;
-  ExecutionRecord(Page* page, os::UniqueFd descriptor);
+  struct Layout;
+  ExecutionRecord(char* memory, os::UniqueFd descriptor);
   Entry& entry_of(ProcessId caller);
 
-  Page* page_ = nullptr;
+  char* memory_ = nullptr;
+  Page* page_ = nullptr;  // in it
   LabelHistory labels_;
   CallHistory history_;
   os::UniqueFd descriptor_;

@@ -1,6 +1,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
@@ -110,4 +111,33 @@ TEST_CASE("what ran while which output was printed is read after the process was
   std::fclose(file);
   CHECK(record.labels_since(0) == std::vector<LabelHistory::Span>{{0, "first"}, {4, "third"}});
   CHECK(record.labels_since(4) == std::vector<LabelHistory::Span>{{4, "third"}});
+}
+
+TEST_CASE("a record in which little is noted takes three pages of memory",
+          "[runtime][tasks][record]") {
+  auto record = made();
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file);
+  record.note_output(::fileno(file));
+  record.history().set_role("an actor");
+  ReplyLog replies(record.reply_memory());
+  for (std::uint64_t call = 1; call <= 20; ++call) {
+    const auto* name = call % 2 == 0 ? "even" : "odd";
+    record.set_label(name);
+    record.mark(7_process, call).begin();
+    record.history().begin(CallHistory::Kind::Method, name, name, {.process = 7_process}, call);
+    record.history().end(call + 1, false);
+    record.mark(7_process, call).finish();
+    REQUIRE(replies.keep(7_process, call, troupe::detail::Payload{.bytes = name, .refs = {}}, {}) !=
+            0);
+    REQUIRE(::write(::fileno(file), "printed", 7) == 7);
+  }
+  struct stat memory {};
+  REQUIRE(::fstat(record.descriptor().get(), &memory) == 0);
+  constexpr long kBlockBytes = 512, kPageBytes = 4096;  // as stat counts, and as mmap gives
+  CHECK(memory.st_blocks * kBlockBytes == 3 * kPageBytes);
+  CHECK(record.labels_since(0).size() == 20);
+  CHECK(record.history().read().spans.size() == 20);
+  CHECK(record.read().replies.size() == 20);
+  std::fclose(file);
 }

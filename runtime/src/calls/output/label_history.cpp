@@ -17,8 +17,8 @@ std::uint64_t id_in(std::uint64_t change) { return change & NameTable::kMostId; 
 }  // namespace
 
 struct LabelHistory::Memory {
-  std::atomic<std::uint64_t> count;  // of changes, those included that were overwritten
-  NameTable::Slot names[kLabels];
+  NameTable::Slot names[kLabels];                // of which the last ones are used first
+  std::atomic<std::uint64_t> count;              // of changes, those included that were overwritten
   std::atomic<std::uint64_t> changes[kChanges];  // in turn; pages cost memory once touched
 
   std::atomic<std::uint64_t>& change(std::uint64_t index) { return changes[index % kChanges]; }

@@ -26,19 +26,21 @@ class NameTable {
     char text[kMostBytes + 1];      ///< ends with a zero
   };
 
+  /// The first number has one of the last slots, and so on down: a table with few texts touches only
+  /// the page on which what lies behind it begins.
   NameTable(Slot* slots, std::size_t count) : slots_(slots), count_(count) {}
 
   /// The writer. A text that is not there takes the slot of the one that was named first. Costs a
   /// comparison with each text that is there. Never 0.
   std::uint64_t id_of(std::string_view text);
   /// The writer: the text of that number is still there.
-  bool has(std::uint64_t id) const {
-    return slots_[id % count_].id.load(std::memory_order_relaxed) == id;
-  }
+  bool has(std::uint64_t id) const { return slot_of(id).id.load(std::memory_order_relaxed) == id; }
   /// The reader. Empty: it is not there (any more).
   std::string text_of(std::uint64_t id) const;
 
  private:
+  Slot& slot_of(std::uint64_t id) const { return slots_[count_ - 1 - id % count_]; }
+
   Slot* slots_;
   std::size_t count_;
   std::vector<std::string> known_;  // the writer's: what its slots hold

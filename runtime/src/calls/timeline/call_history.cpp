@@ -23,10 +23,10 @@ struct CallHistory::Slot {
 };
 
 struct CallHistory::Memory {
-  alignas(64) std::atomic<std::uint64_t> count;  // of spans that were begun
+  NameTable::Slot names[kNames];  // of which the last ones are used first
   NameTable::Slot role[1];
-  NameTable::Slot names[kNames];
-  alignas(64) Slot slots[kSpans];  // in turn; pages cost memory once touched
+  alignas(64) std::atomic<std::uint64_t> count;  // of spans that were begun
+  alignas(64) Slot slots[kSpans];                // in turn; pages cost memory once touched
 };
 
 std::size_t CallHistory::bytes() { return sizeof(Memory); }
