@@ -1,6 +1,8 @@
 #include "transport/outbox.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "transport/frame.hpp"
@@ -10,14 +12,56 @@ namespace {
 
 constexpr std::size_t kBatchBytes = std::size_t{128} << 10;
 constexpr std::size_t kLargeBytes = std::size_t{32} << 10;
-constexpr std::size_t kSmallestSegment = 512;  // words
+constexpr std::size_t kSmallWords = 128;   // a larger message is copied once
+constexpr std::size_t kAroundValue = 512;  // bytes of a message with a value beside that
+
+/// Zeroed memory for a small message. Each thread keeps one: most messages are written, and copied to
+/// where they leave from, one at a time.
+class SmallSegment {
+ public:
+  SmallSegment() : words_(has_spare_ended ? nullptr : std::move(spare_.words)) {
+    if (!words_) words_ = std::make_unique<std::uint64_t[]>(kSmallWords);
+  }
+  /// Zeroed again by then.
+  ~SmallSegment() {
+    if (!has_spare_ended) spare_.words = std::move(words_);
+  }
+  SmallSegment(const SmallSegment&) = delete;
+  SmallSegment& operator=(const SmallSegment&) = delete;
+
+  kj::ArrayPtr<capnp::word> all() const {
+    return {reinterpret_cast<capnp::word*>(words_.get()), kSmallWords};
+  }
+
+ private:
+  struct Spare {
+    std::unique_ptr<std::uint64_t[]> words;
+    ~Spare() { has_spare_ended = true; }  // a message may outlive it
+  };
+  static inline thread_local bool has_spare_ended = false;
+  static thread_local Spare spare_;
+
+  std::unique_ptr<std::uint64_t[]> words_;
+};
+
+thread_local SmallSegment::Spare SmallSegment::spare_;
+
+/// Its own destructor zeroes what it has used of the segment, before the segment's.
+class SmallMessage final : private SmallSegment, public capnp::MallocMessageBuilder {
+ public:
+  SmallMessage() : MallocMessageBuilder(all()) {}
+};
+
+std::unique_ptr<capnp::MallocMessageBuilder> message_of(std::size_t bytes) {
+  const auto words = (kAroundValue + bytes) / sizeof(capnp::word);
+  if (words <= kSmallWords) return std::make_unique<SmallMessage>();
+  return std::make_unique<capnp::MallocMessageBuilder>(static_cast<kj::uint>(words));
+}
 
 }  // namespace
 
 Outgoing::Outgoing(std::size_t bytes)
-    : message_(std::make_unique<capnp::MallocMessageBuilder>(
-          static_cast<kj::uint>(kSmallestSegment + bytes / sizeof(capnp::word)))),
-      root_(message_->initRoot<wire::Message>()) {}
+    : message_(message_of(bytes)), root_(message_->initRoot<wire::Message>()) {}
 
 std::span<const char> Outgoing::body() {
   if (message_->getSegmentsForOutput().size() > 1) {
