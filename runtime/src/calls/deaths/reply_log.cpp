@@ -118,12 +118,19 @@ void ReplyLog::forget(ProcessId caller) {
 }
 
 /// The oldest ones first: those of a caller that acknowledges nothing keep the others' room, and
-/// then replies go to their sockets at once.
+/// then replies go to their sockets at once. Most stand beside others of the same caller.
 void ReplyLog::release() {
+  ProcessId caller{};
+  ReplyPlace arrived = 0;
   while (const auto record = oldest_.front()) {
     const auto head = RecordReader(*record).head<EntryHead>();
-    const auto known = head ? arrived_.find(ProcessId(head->caller)) : arrived_.end();
-    if (known == arrived_.end() || known->second <= oldest_.position()) return;
+    if (!head) return;
+    if (arrived == 0 || caller != ProcessId(head->caller)) {
+      caller = ProcessId(head->caller);
+      const auto known = arrived_.find(caller);
+      arrived = known == arrived_.end() ? 0 : known->second;
+    }
+    if (arrived <= oldest_.position()) return;
     oldest_.pop();
   }
   arrived_.clear();
