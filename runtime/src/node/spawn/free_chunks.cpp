@@ -36,21 +36,31 @@ struct Taken {
 };
 Taken* taken = nullptr;
 
+/// Another allocator's chunks do not appear in glibc's account.
+bool is_glibcs_malloc() {
+  const auto in_use = ::mallinfo2().uordblks;
+  void* const volatile probe = std::malloc(kLargest);
+  const bool has_grown = ::mallinfo2().uordblks >= in_use + kLargest;
+  std::free(probe);
+  return has_grown;
+}
+
 }  // namespace
 
 /// The large ones first, since from those the small ones are cut. The first of each size that lies
 /// in memory which was not in use stays taken, too: given back it would be the next that malloc
-/// gives out. Another allocator's memory is never taken for free memory of glibc's for long.
-void take_free_chunks() {
+/// gives out.
+bool take_free_chunks() {
+  if (!is_glibcs_malloc()) return false;
   const auto info = ::mallinfo2();
-  if (info.fordblks - info.keepcost > kMostFree) return;
+  if (info.fordblks - info.keepcost > kMostFree) return true;
   const auto unused = reinterpret_cast<std::uintptr_t>(::sbrk(0)) - info.keepcost;
   auto bytes_left = info.fordblks + kMostCached;
   int left = kMostTaken;
   for (auto size = kLargest; size >= kStep; size = size > kSmall ? size / 2 : size - kStep) {
     for (bool is_new = false; !is_new && left > 0 && bytes_left >= size; --left) {
       void* const memory = std::malloc(size);
-      if (memory == nullptr) return;
+      if (memory == nullptr) return true;
       bytes_left -= size;
       taken = new (memory) Taken{taken};
       is_new = reinterpret_cast<std::uintptr_t>(memory) >= unused;
@@ -58,9 +68,10 @@ void take_free_chunks() {
   }
   void* volatile room = std::malloc(kRoom);  // to grow it writes to one more page of libc
   std::free(room);
+  return true;
 }
 #else
-void take_free_chunks() {}
+bool take_free_chunks() { return false; }
 #endif
 
 }  // namespace troupe::node
