@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tries the commit that is HEAD as CI does, under worse conditions: in a fresh clone, on a machine that stands still.
 
-  (nothing)  builds release, runs the lint, and runs the tests of release starved (tests/gate/starve.py)
+  (nothing)  builds release, runs the lint, runs the tests of release starved (tests/gate/starve.py), and those of asan and
+             tsan, not starved, in folders of tests/ that differ from the commit that passed last
   --all      runs the whole of .ci/run, starved
   --quick    builds release and runs, starved, the tests of those folders that differ from the commit that passed last
   --calm     starves nothing
@@ -22,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-NEEDED_GB = {"all": 20, "full": 8, "quick": 8}
+NEEDED_GB = {"all": 20, "full": 14, "quick": 8}
 LABELS = {"scheduler", "runtime", "train", "tune", "launch", "cli", "examples", "bench", "python", "package", "lint", "gate", "compilers"}
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,6 +77,21 @@ def remove(folder):
     print(f"gate: {folder} could not be removed", flush=True)
 
 
+def sanitized_folders(clone, tried, root=ROOT):
+    """The folders with tests that have a changed source file in them or below, none of them below another; none where no
+    commit has passed before. What the tests are of changed, too, mostly: --all tries the rest of it sanitized."""
+    commit = last_passed(tried, root)
+    if commit is None:
+        return []
+    folders = set()
+    for name in git("diff", "--name-only", "--no-renames", f"{commit}..{tried}", "--", "tests", root=root).splitlines():
+        if name.endswith((".cpp", ".hpp")):
+            has_tests = (folder for folder in Path(name).parents if (clone / folder / "CMakeLists.txt").exists())
+            folders.add(next(has_tests, Path()))
+    folders.discard(Path())  # what tests of many folders share
+    return sorted(str(folder) for folder in folders if not folders.intersection(folder.parents))
+
+
 @contextlib.contextmanager
 def fresh_clone(commit, root=ROOT):
     """-> the folder of a clone of this commit, with what CI has beside it"""
@@ -124,7 +140,7 @@ class Stages:
         return code == 0
 
 
-def run_stages(stages, kind, commit):
+def run_stages(stages, kind, commit, clone):
     if kind == "all":
         stages.run(".ci/run", starved=True)
         return
@@ -139,6 +155,9 @@ def run_stages(stages, kind, commit):
         stages.run("./run", "test", "release", "--", "-L", f"^({'|'.join(sorted(labels))})$", starved=True)
     else:
         print("gate: no folder with tests changed", flush=True)
+    folders = sanitized_folders(clone, commit) if kind == "full" else []
+    if folders:
+        stages.run("./run", "test", *(word for folder in folders for word in ("--in", folder)), "asan", "tsan", starved=False)
 
 
 def show_free_disk():
@@ -182,7 +201,7 @@ def main():
     started = time.monotonic()
     with fresh_clone(commit) as clone:
         stages = Stages(clone, brake)
-        run_stages(stages, options.kind, commit)
+        run_stages(stages, options.kind, commit, clone)
     if stages.passed and options.kind != "quick":
         gate_file().write_text(f"{commit}\n" + "\n".join(stages.summary) + "\n")
     print("== gate: " + ("passed" if stages.passed else "FAILED") + f" after {time.monotonic() - started:.0f} s")

@@ -47,7 +47,7 @@ class Project(unittest.TestCase):
 
     def commit(self, **files):
         for name, text in files.items():
-            (self.root / name).mkdir(exist_ok=True)
+            (self.root / name).mkdir(parents=True, exist_ok=True)
             (self.root / name / "file").write_text(text)
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "-m", "a change")
@@ -93,6 +93,31 @@ class Project(unittest.TestCase):
         self.commit(cmake="z")
         self.gate("--quick", "--calm")
         self.assertEqual(self.calls, ["build", "test"])
+
+    def test_folders_with_changed_tests_are_tried_sanitized(self):
+        self.commit(**{"tests/tune": "", "tests/runtime/node": "", "tests/runtime": ""})
+        for name in "tune", "runtime", "runtime/node":
+            (self.root / "tests" / name / "CMakeLists.txt").touch()
+        self.commit()
+        self.gate("--calm")
+        self.assertEqual(self.calls, ["build", "lint", "test"])  # nothing has passed before
+        self.commit(**{"tests/tune": "x"})
+        for name in "runtime/node/deep/a_test.cpp", "tune/a.hpp", "b.cpp":
+            (self.root / "tests" / name).parent.mkdir(exist_ok=True)
+            (self.root / "tests" / name).touch()
+        self.commit()
+        self.gate("--calm", "--quick")
+        self.assertEqual(self.calls, ["build", "test"])
+        self.gate("--calm")
+        self.assertEqual(self.calls, ["build", "lint", "test", "test --in tests/runtime/node --in tests/tune asan tsan"])
+        for name in "runtime/a_test.cpp", "runtime/node/deep/a_test.cpp":
+            (self.root / "tests" / name).write_text("y")
+        self.commit()
+        self.gate("--calm")
+        self.assertEqual(self.calls[3:], ["test --in tests/runtime asan tsan"])
+        self.commit(**{"tests/tune": "y"})
+        self.gate("--calm")
+        self.assertEqual(self.calls, ["build", "lint", "test"])
 
     def test_git_variables_of_a_hook_are_not_for_the_clone(self):
         self.git("checkout", "--quiet", "-b", "side")

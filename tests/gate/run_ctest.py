@@ -10,6 +10,7 @@
 3. Never forgiven, and not run again: of a test that failed, a report of a sanitizer, a failed assertion and a crash
    (signal); and more than six failed tests in all.
 
+With --in, given any number of times, only the tests of those folders of the build run, and their count is each one's own.
 What failed stands in FOLDER/failed_tests.txt, and what was unsteady in FOLDER/unsteady_tests.txt. Exit code 1 if a test
 failed for good, or if ctest could not run.
 """
@@ -156,8 +157,6 @@ def run_all(ctest, arguments, extended_until):
         if code not in (0, 8) or (code == 8 and all(result.passed for result in more)):
             broken = f"ctest ended with {code}, and names no test that failed (see above)\n"
         results += more
-    if not results and not broken:
-        broken = "no test ran: none is built, or none has such a name or label\n"
     return broken, results
 
 
@@ -166,16 +165,25 @@ def main():
     if "--" in own:
         at = own.index("--")
         own, theirs = own[:at], own[at + 1:]
-    parser = argparse.ArgumentParser(usage="run_ctest.py --build FOLDER [--parallel N] [--extended-until EPOCH] [-- ARGUMENTS OF CTEST]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage="run_ctest.py --build FOLDER [--in FOLDER] [--parallel N] [--extended-until EPOCH] [-- ARGUMENTS OF CTEST]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--in", dest="folders", action="append", metavar="FOLDER", help="within the build folder")
     parser.add_argument("--parallel", type=int, default=1)
     parser.add_argument("--extended-until", type=float)
     options = parser.parse_args(own)
 
     sys.stdout.reconfigure(errors="replace")
-    ctest = Ctest(options.build)
-    broken, results = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
-    failed, unsteady = forgive(ctest, [result for result in results if not result.passed])
+    broken, results, failed, unsteady = "", [], [], []
+    for folder in options.folders or ["."]:
+        ctest = Ctest(options.build / folder)
+        more_broken, more = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
+        more_failed, more_unsteady = forgive(ctest, [result for result in more if not result.passed])
+        broken += more_broken
+        results += more
+        failed += more_failed
+        unsteady += more_unsteady
+    if not results and not broken:
+        broken = "no test ran: none is built, or none has such a name or label\n"
     failures = broken + described("FAILED", failed)
     (options.build / "failed_tests.txt").write_text(failures, encoding="utf-8")
     (options.build / "unsteady_tests.txt").write_text(described("UNSTEADY", unsteady), encoding="utf-8")

@@ -53,6 +53,21 @@ class Gate(unittest.TestCase):
         self.assertIn("1 unsteady\n2 passed, 0 failed\n", printed)
         self.assertEqual(self.runs_of("once: of 2 [a+b] (c)"), 2)
 
+    def test_only_the_folders_that_are_named_run(self):
+        self.add("of none", "exit 1")
+        for name in "a", "b", "c":
+            folder = self.build / name
+            folder.mkdir()
+            code = 1 if name == "b" else 0
+            (folder / "CTestTestfile.cmake").write_text(f'add_test([==[of {name}]==] "sh" "-c" "exit {code}")\n')
+        code, printed = self.run_gate("--in", "a", "--in", "c")
+        self.assertEqual(code, 0, printed)
+        self.assertIn("2 passed, 0 failed\n", printed)
+        code, printed = self.run_gate("--in", "b", "--in", "c")
+        self.assertEqual(code, 1, printed)
+        self.assertIn("1 passed, 1 failed\n", printed)
+        self.assertEqual(self.file("failed_tests.txt"), "FAILED: of b (Failed)\n")
+
     def test_what_fails_three_times_is_failed(self):
         self.add_failing("twice", 2)
         self.add_failing("always", 9)
