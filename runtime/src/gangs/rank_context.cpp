@@ -19,12 +19,9 @@ using Action = RendezvousRequest::Action;
 /// For what is answered at once.
 constexpr std::chrono::seconds kAnswer{30};
 
-/// Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang, and
-/// no error of theirs.
-Failure seen_by_others(Failure failure) {
+bool has_died(const Failure& failure) {
   using Kind = Failure::Kind;
-  const bool died = failure.kind == Kind::ProcessDied || failure.kind == Kind::ActorDied;
-  return died ? rank_gone(0, std::move(failure)) : failure;
+  return failure.kind == Kind::ProcessDied || failure.kind == Kind::ActorDied;
 }
 
 }  // namespace
@@ -117,7 +114,15 @@ std::string RankContext::exchange(RendezvousRequest request, const char* what_is
   auto answer = detail::Object::pending(0);
   const auto key = request.key;
   const auto timeout = request.timeout;
-  ask_(std::move(request), [answer](Outcome outcome) { answer->complete(std::move(outcome)); });
+  ask_(std::move(request), [this, answer](Outcome outcome) {
+    // Rank 0 keeps what the ranks tell each other: to those that ask, its end is that of the gang,
+    // and no error of theirs. The head's word of it may be on its way.
+    if (const auto* failure = std::get_if<Failure>(&outcome); failure && has_died(*failure)) {
+      outcome = rank_gone(0, *failure);
+      break_with(std::get<Failure>(outcome));
+    }
+    answer->complete(std::move(outcome));
+  });
   const auto arrived =
       wait([&] { return answer->ready() || broken_.load(std::memory_order_acquire) != 0; },
            deadline_after(timeout));
@@ -130,7 +135,7 @@ std::string RankContext::exchange(RendezvousRequest request, const char* what_is
            .message = fmt::format("rank {} waited {} ms for rendezvous key '{}', {}", rank_,
                                   timeout.count(), key, what_is_missing)});
   }
-  if (failure) raise(seen_by_others(*failure));
+  if (failure) raise(*failure);
   return std::get<detail::Payload>(answer->outcome()).bytes;
 }
 

@@ -55,4 +55,21 @@ TEST_CASE("a wait whose time was over on rank 0 first has timed out", "[runtime]
   CHECK_THROWS_AS(rank_that_is_answered(refusal)->get("key", 5ms), Refused);
 }
 
+TEST_CASE("who hears of the end of rank 0 from its connection finds the gang broken",
+          "[runtime][gang]") {
+  const auto rank = rank_that_is_answered(Failure{.kind = Failure::Kind::ProcessDied,
+                                                  .message = "process 7 was lost with node 2",
+                                                  .exit_code = -1});
+  int told = 0;
+  const auto listener = rank->on_broken([&] { ++told; });
+  CHECK_THROWS_WITH(rank->get("key", 5s), "rank 0 is gone: process 7 was lost with node 2");
+  CHECK(rank->broken() != 0);
+  CHECK(rank->why_broken().exit_code == -1);
+  CHECK(told == 1);
+  rank->break_with({.message = "said by the head"});
+  CHECK_THROWS_AS(rank->advance("counter", 1, {}), GangBroken);
+  CHECK(rank->why_broken().message == "rank 0 is gone: process 7 was lost with node 2");
+  CHECK(told == 1);
+}
+
 }  // namespace rank_context_test

@@ -134,7 +134,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 void check_ended(Child& driver, const UnsharedScene& scene, std::size_t members) {
   const auto status = driver.wait();
-  UNSCOPED_INFO(driver.output());
+  INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);
   const auto trials = tune::summary_of(scene.results()).at("trials");

@@ -25,7 +25,7 @@ TEST_CASE("a population that loses a node in the midst of takeovers ends without
   REQUIRE(::kill(cluster.worker(1).agent(), SIGKILL) == 0);
 
   const auto status = driver.wait();
-  UNSCOPED_INFO(driver.output());
+  INFO(driver.output());
   REQUIRE(status);
   CHECK(*status == 0);
   const auto run = std::filesystem::path(folder.path()) / "storage" / "run-1";
