@@ -152,6 +152,11 @@ void PeerLink::flush() {
   if (through_) through_->flush();
 }
 
+void PeerLink::drain() {
+  const auto self = shared_from_this();
+  for (const auto& connection : std::vector(connections_)) connection->drain();
+}
+
 void PeerLink::transmit() {
   while (through_) {
     const auto* message = sender_.next();

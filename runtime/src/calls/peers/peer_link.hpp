@@ -79,6 +79,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void send(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
   /// Writes what was sent to the connection, as far as that takes it now.
   void flush();
+  /// Delivers now all that has arrived. May end the link.
+  void drain();
   /// Acknowledges what has arrived, if that is owed.
   void acknowledge();
   void stop();

@@ -237,6 +237,11 @@ void Peers::wait_for_last_words(ProcessId process, Peer& peer) {
   peer.last_words = std::make_unique<transport::asio::steady_timer>(callbacks_.loop, kLastWords);
   peer.last_words->async_wait([this, process](const boost::system::error_code& error) {
     const auto* dying = error ? nullptr : find(process);
+    if (!dying || !dying->dying) return;
+    // Where this process stood still, the time is over before its sockets were looked at.
+    const auto link = dying->link;
+    link->drain();
+    dying = find(process);
     if (dying && dying->dying) lost(process, *dying->dying, true);
   });
 }
