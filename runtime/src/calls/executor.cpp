@@ -180,8 +180,7 @@ void Executor::answer_through_socket(ProcessId caller, std::uint64_t call, Outco
       loop_, [this, caller, kept, run_time, send = std::move(send), outcome = std::move(outcome)] {
         send(outcome, run_time, kept);
         if (kept != 0) return;
-        write_out_(caller);
-        written_.release();
+        write_out_(caller, [this] { written_.release(); });
       });
   if (kept != 0) return;
   written_.acquire();

@@ -61,9 +61,9 @@ struct Work {
 class Executor {
  public:
   /// `place`: "process 7 (pid 4711) on node 2", for errors. `write_out`: writes what was answered
-  /// to the caller's socket, as far as that takes it now; the loop.
-  Executor(boost::asio::io_context& loop, std::string place,
-           std::function<void(ProcessId caller)> write_out)
+  /// to the caller's socket, and calls `done` then; the loop.
+  using WriteOut = std::function<void(ProcessId caller, std::function<void()> done)>;
+  Executor(boost::asio::io_context& loop, std::string place, WriteOut write_out)
       : loop_(loop), place_(std::move(place)), write_out_(std::move(write_out)) {}
 
   /// From the next call that is pushed on, for errors; the loop's.
@@ -137,7 +137,7 @@ class Executor {
 
   boost::asio::io_context& loop_;
   std::string place_;
-  const std::function<void(ProcessId caller)> write_out_;
+  const WriteOut write_out_;
   std::atomic<Node*> pushed_{nullptr};
 
   // the executor's thread only

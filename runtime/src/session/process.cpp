@@ -91,7 +91,9 @@ Process::Process(boost::asio::io_context& loop, Identity identity, transport::Co
                 .is_known = [this](store::ObjectId object) { return exports_.has_stored(object); },
                 .free = [this](const store::Wanted& place) { store_link_.free(place); }}),
       executor_(loop_, place_of(*identity_.self),
-                [this](ProcessId caller) { peers_.flush(caller); }),
+                [this](ProcessId caller, std::function<void()> done) {
+                  peers_.write_out(caller, std::move(done));
+                }),
       peers_(
           {.loop = loop_,
            .self = identity_.self,

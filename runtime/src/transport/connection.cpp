@@ -100,6 +100,13 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void flush_now() {
     if (is_open() && !stream_.waits_to_write()) flush();
   }
+  void when_written(std::function<void()> written) {
+    on_written_ = std::move(written);
+    awaited_bytes_ = written_bytes_ + outbox_.bytes();
+    tell_written();
+  }
+  std::uint64_t written_bytes() const { return written_bytes_; }
+  bool is_unix() const { return stream_.local_host().empty(); }
   void drain();
   std::size_t message_bytes() const { return message_bytes_; }
   int peer_pid() const { return stream_.peer_pid(); }
@@ -143,6 +150,8 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   void deliver(std::span<const capnp::word> body);
   void flush();
   void posted_flush();
+  void tell_written();
+  void report_written();
   void write_failed(std::string why);
   void unreachable();
   void fail(std::string why);
@@ -164,7 +173,10 @@ class Connection::Impl : public std::enable_shared_from_this<Connection::Impl> {
   std::size_t message_bytes_ = 0;  // of the one that is delivered
   bool in_turn_ = false;           // deliver() runs, and flushes at its end
   bool flush_posted_ = false;
-  bool hung_up_ = false;     // finishing, and all is sent
+  bool hung_up_ = false;  // finishing, and all is sent
+  std::uint64_t written_bytes_ = 0;
+  std::uint64_t awaited_bytes_ = 0;  // of written_bytes_, for on_written_
+  std::function<void()> on_written_;
   std::string write_error_;  // nothing can be sent any more; what has arrived is still delivered
   std::string why_closed_;   // to be reported by fail_later
 };
@@ -278,6 +290,7 @@ ByteStream::Result Connection::Impl::transmit() {
   const auto sent = stream_.write(std::span(pieces).first(outbox_.gather(pieces)),
                                   std::span(descriptors).first(with.size()));
   outbox_.drop(sent.bytes);
+  written_bytes_ += sent.bytes;
   return sent;
 }
 
@@ -286,6 +299,7 @@ void Connection::Impl::flush() {
     const auto sent = transmit();
     if (sent.outcome == ByteStream::Outcome::WouldBlock) return wait_to_write();
     if (sent.outcome != ByteStream::Outcome::Moved) return write_failed(what_broke(sent));
+    tell_written();
   }
   if (state_ == State::Finishing) hang_up();
 }
@@ -293,6 +307,16 @@ void Connection::Impl::flush() {
 void Connection::Impl::posted_flush() {
   flush_posted_ = false;
   if (state_ != State::Closed) flush();
+}
+
+void Connection::Impl::tell_written() {
+  if (on_written_ && written_bytes_ >= awaited_bytes_) later(&Impl::report_written);
+}
+
+void Connection::Impl::report_written() {
+  if (!on_written_ || written_bytes_ < awaited_bytes_) return;
+  const auto report = std::exchange(on_written_, nullptr);
+  report();
 }
 
 /// The peer may have said why before it closed: what has arrived is delivered first.
@@ -432,6 +456,11 @@ void Connection::send_with_descriptors(Outgoing&& message, std::vector<os::Uniqu
 }
 std::vector<os::UniqueFd> Connection::take_descriptors() { return impl_->take_descriptors(); }
 void Connection::flush() { impl_->flush_now(); }
+void Connection::when_written(std::function<void()> written) {
+  impl_->when_written(std::move(written));
+}
+std::uint64_t Connection::written_bytes() const { return impl_->written_bytes(); }
+bool Connection::is_unix() const { return impl_->is_unix(); }
 void Connection::drain() { impl_->drain(); }
 int Connection::peer_pid() const { return impl_->peer_pid(); }
 os::UniqueFd Connection::detach() { return impl_->detach(); }

@@ -84,6 +84,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Writes what is queued now, as far as the socket takes it: what is sent elsewhere after this
   /// comes after it.
   void flush();
+  /// Calls `written` once, later from the loop, when all that was sent up to now is written.
+  /// Replaces what was given before. Not called where the connection breaks before.
+  void when_written(std::function<void()> written);
+  std::uint64_t written_bytes() const;  ///< to the socket, since the connection was made
+  bool is_unix() const;                 ///< what is written stays readable after this process's end
   /// Delivers now all that has arrived: of a peer that has ended, its last words.
   void drain();
   /// For the handler of a message: the descriptors that have arrived up to now and that nobody has

@@ -262,3 +262,127 @@ TEST_CASE("who cannot be reached for long is told of again and again, and what w
   CHECK(pair.loop.until([&] { return pair.second.arrived.size() == 2; }));
   CHECK(pair.second.arrived == std::vector<std::string>{"a borrow", "skip"});
 }
+
+namespace {
+
+/// A link whose other end takes bytes only when told to.
+struct SlowReader {
+  Loop loop;
+  transport::test::RawPair ends{loop};
+  Side side{loop, kSecond, [](const auto&, const auto&) {}};
+  const ConnectionPtr connection = Connection::make(std::move(ends.socket));
+  int released = 0;
+
+  SlowReader() {
+    side.link->adopt(connection);
+    send_much();
+  }
+  /// More than a socket takes.
+  void send_much() { side.send(std::string(std::size_t{4} << 20, 'x')); }
+  void write_out() {
+    side.link->write_out([this] { ++released; });
+  }
+  void take() const {
+    std::vector<char> bytes(100'000);
+    ::recv(ends.raw.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  }
+  bool take_all() {
+    return loop.until([&] {
+      take();
+      return connection->queued_bytes() == 0;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("who writes out waits until the process has taken what does not fit its socket",
+          "[runtime][calls][link]") {
+  SlowReader reader;
+  std::size_t queued = 0;
+  reader.side.link->write_out([&] {
+    ++reader.released;
+    queued = reader.connection->queued_bytes();
+  });
+  CHECK_FALSE(reader.loop.until([&] { return reader.released != 0; }, 100ms));
+  reader.send_much();
+  const auto later = reader.connection->queued_bytes() / 2;
+  CHECK(reader.loop.until([&] {
+    reader.take();
+    return reader.released == 1;
+  }));
+  CHECK(queued > later / 2);  // what was sent after that is not waited for
+  CHECK(reader.take_all());
+  reader.write_out();
+  CHECK(reader.released == 2);  // at once
+}
+
+TEST_CASE("who writes out is let go where the link is stopped", "[runtime][calls][link]") {
+  SlowReader reader;
+  reader.write_out();
+  CHECK(reader.released == 0);
+  reader.side.link->stop();
+  CHECK(reader.released == 1);
+  reader.write_out();
+  CHECK(reader.released == 2);
+}
+
+TEST_CASE("who writes out is let go where the connection breaks", "[runtime][calls][link]") {
+  SlowReader reader;
+  reader.write_out();
+  CHECK(reader.released == 0);
+  ::shutdown(reader.ends.raw.get(), SHUT_RDWR);
+  CHECK(reader.loop.until([&] { return reader.released == 1; }));
+  reader.write_out();
+  CHECK(reader.released == 2);
+}
+
+TEST_CASE("who writes out to another machine does not wait", "[runtime][calls][link]") {
+  Loop loop;
+  auto [near, far] = transport::test::socket_pair(loop, true);
+  Side side{loop, kSecond, [](const auto&, const auto&) {}};
+  side.link->adopt(Connection::make(std::move(near)));
+  side.send(std::string(std::size_t{16} << 20, 'x'));
+  bool released = false;
+  side.link->write_out([&] { released = true; });
+  CHECK(released);
+}
+
+TEST_CASE("a process that takes nothing for long is waited for again once it has taken something",
+          "[runtime][calls][link]") {
+  SlowReader reader;
+  reader.side.callbacks.write_patience = 50ms;
+  reader.write_out();
+  CHECK(reader.released == 0);
+  REQUIRE(reader.loop.until([&] { return reader.released == 1; }));
+  reader.write_out();
+  CHECK(reader.released == 2);
+  reader.side.callbacks.write_patience = transport::test::kNoDeadline;
+  const auto before = reader.connection->written_bytes();
+  REQUIRE(reader.loop.until([&] {
+    reader.take();
+    return reader.connection->written_bytes() > before;
+  }));
+  reader.write_out();
+  CHECK(reader.released == 2);
+  CHECK(reader.take_all());
+  CHECK(reader.loop.until([&] { return reader.released == 3; }));
+}
+
+TEST_CASE("what a process had sent is read at once when it is drained", "[runtime][calls][link]") {
+  Loop loop;
+  auto [near, far] = transport::test::socket_pair(loop, false);
+  Side writer{loop, kFirst, [](const auto&, const auto&) {}};
+  Side reader{loop, kSecond, [](const auto&, const auto&) {}};
+  writer.link->adopt(Connection::make(std::move(near)));
+  reader.link->adopt(Connection::make(std::move(far)));
+  writer.send("a reply");
+  bool written = false;
+  writer.link->write_out([&] { written = true; });
+  REQUIRE(written);
+  writer.link->close();
+  reader.link->stop();
+  CHECK(reader.arrived.empty());
+  reader.link->drain();
+  CHECK(reader.arrived == std::vector<std::string>{"a reply"});
+}

@@ -1,11 +1,18 @@
 // What the death of a process costs its callers: what was running, and no more.
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "eventually.hpp"
 #include "functions.hpp"
+#include "gate.hpp"
 #include "guard.hpp"
 
 using namespace troupe;
@@ -34,6 +41,55 @@ struct Mortal {
     if (number % 10 == 3) throw std::out_of_range(std::to_string(number));
     return std::to_string(number);
   }
+};
+
+struct Stopper {
+  /// Once that has made all of its calls, and has most probably sent them.
+  std::string stop_caller(int caller, const std::string& gate) {
+    wait_at(gate);
+    std::this_thread::sleep_for(300ms);
+    ::kill(caller, SIGSTOP);
+    return {};
+  }
+  std::string work(int number) { return work_largely(number); }
+};
+
+bool is_stopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return line.find(") T ") != std::string::npos;
+}
+
+/// A process that lets this one go on, a second after it was stopped. Made before threads are.
+class Waker {
+ public:
+  Waker() : process_(::fork()) {
+    REQUIRE(process_ >= 0);
+    if (process_ == 0) wake(::getppid());
+  }
+  ~Waker() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  bool has_seen_me_stopped() const {
+    siginfo_t ended{};
+    return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == process_;
+  }
+
+ private:
+  [[noreturn]] static void wake(pid_t stopped) {
+    while (::getppid() == stopped && !is_stopped(stopped)) std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(1s);
+    ::kill(stopped, SIGCONT);
+    ::_exit(0);
+  }
+
+  pid_t process_;
 };
 
 /// 'v' its value, 't' what it threw, 'd' its process died.
@@ -80,6 +136,21 @@ TEST_CASE("results that no log and no ring holds outlive a process that ends in 
     if (end != (is_killer(i) ? 'd' : 'v')) wrong.push_back(i);
   }
   CHECK(wrong == std::vector<int>{});
+}
+
+TEST_CASE("results larger than a socket outlive a process that ends while its caller stands still",
+          "[runtime][session][death]") {
+  const Waker waker;
+  auto cluster = init({.cpus = 1});
+  const auto actor = spawn<Stopper>();
+  Gate gate;
+  std::vector<Ref<std::string>> refs{actor.call<&Stopper::stop_caller>(::getpid(), gate.path())};
+  for (int i = 0; i <= 50; ++i) refs.push_back(actor.call<&Stopper::work>(i));
+  gate.open();
+  std::string ends;
+  for (const auto& ref : refs) ends += end_of(ref);
+  CHECK(ends == std::string(51, 'v') + "d");
+  CHECK(eventually([&] { return waker.has_seen_me_stopped(); }));
 }
 
 /// The first calls of an actor go through its socket; one that has been called much shares a ring.

@@ -54,8 +54,8 @@ bool InChannel::broken() {
   return calls_.broken();
 }
 
-/// Replies need no order: one that finds no room takes the socket too, so that an executor never
-/// waits for its caller.
+/// Replies need no order: one that finds no room takes the socket too, and an executor waits for
+/// its caller only where that takes nothing either (PeerLink::write_out).
 void InChannel::reply(std::uint64_t id, Outcome&& outcome, std::chrono::nanoseconds run_time) {
   auto* value = std::get_if<detail::Payload>(&outcome);
   const ReplyHead head{.id = id, .run_ns = static_cast<std::uint64_t>(run_time.count())};

@@ -22,7 +22,7 @@ using ReplyPlace = std::uint64_t;
 /// is in the ring's own memory.) What holds:
 ///
 ///   1. Before the executor begins a call, the reply of the call before it is out of the process: in a ring, in this log,
-///      or, where it does not fit the log, given to its socket.
+///      or, where it does not fit the log, written to its unix socket, unless its caller takes nothing there for long.
 ///   2. A reply stays in the log until its caller has acknowledged it or has ended.
 ///   3. After the end of the process each reply that is left is read whole and in order, and nothing outside the log,
 ///      whatever the process has written there.
@@ -33,7 +33,7 @@ using ReplyPlace = std::uint64_t;
 class ReplyLog {
  public:
   static constexpr std::size_t kRingBytes = std::size_t{512} << 10;
-  /// A larger reply is given to its socket: that costs it less than a tenth of its way.
+  /// A larger reply is written to its socket: that costs it less than a tenth of its way.
   static constexpr std::size_t kMostBytes = std::size_t{8} << 10;
   /// That the log takes; pages cost memory once touched.
   static constexpr std::size_t bytes() { return sizeof(ring::Control) + kRingBytes; }

@@ -10,7 +10,7 @@
 namespace troupe::runtime {
 
 PeerLink::PeerLink(ProcessId process, const Callbacks& callbacks)
-    : process_(process), callbacks_(callbacks), retry_(callbacks.loop) {}
+    : process_(process), callbacks_(callbacks), retry_(callbacks.loop), writing_(callbacks.loop) {}
 
 // ---- connections --------------------------------------------------------------------------------
 
@@ -63,6 +63,7 @@ void PeerLink::use(transport::ConnectionPtr connection) {
   through_ = std::move(connection);
   opened_at_ = Clock::now();
   progressed_ = false;
+  stood_at_.reset();
   const auto begin = sender_.start();
   transport::Outgoing message;
   auto out = message.root().initStreamStart();
@@ -79,7 +80,10 @@ void PeerLink::closed(const transport::ConnectionPtr& connection, const std::str
   receiver_.closed(connection.get());
   callbacks_.on_closed(process_, connection);
   const bool used = through_ == connection;
-  if (used) through_ = nullptr;
+  if (used) {
+    through_ = nullptr;
+    release_writer();
+  }
   if (stopped_) {
     if (connections_.empty()) callbacks_.on_broken(process_, why);
     return;
@@ -133,6 +137,7 @@ void PeerLink::try_again() {
 void PeerLink::stop() {
   stopped_ = true;
   retry_.cancel();
+  release_writer();
 }
 
 void PeerLink::close() {
@@ -158,12 +163,46 @@ void PeerLink::drain() {
 }
 
 void PeerLink::transmit() {
-  while (through_) {
-    const auto* message = sender_.next();
-    if (!message) return;
+  while (const auto* message = through_ ? sender_.next() : nullptr)
     message->send_through(*through_);
-  }
 }
+
+// ---- what is to be written ----------------------------------------------------------------------
+
+void PeerLink::write_out(std::function<void()> done) {
+  flush();
+  if (!may_wait_for_reader()) return done();
+  writer_ = std::move(done);
+  through_->when_written([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->release_writer();
+  });
+  writing_.expires_after(callbacks_.write_patience);
+  writing_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->give_up_writing();
+  });
+}
+
+/// What the window holds back is far more than a process that stands still would be waited for.
+bool PeerLink::may_wait_for_reader() {
+  if (stopped_ || !through_ || !through_->is_unix() || through_->queued_bytes() == 0) return false;
+  if (stood_at_ == through_->written_bytes()) return false;
+  stood_at_.reset();
+  return true;
+}
+
+void PeerLink::give_up_writing() {
+  if (!writer_) return;
+  stood_at_ = through_->written_bytes();
+  release_writer();
+}
+
+void PeerLink::release_writer() {
+  writing_.cancel();
+  if (const auto done = std::exchange(writer_, nullptr)) done();
+}
+
+// ---- messages that have come --------------------------------------------------------------------
 
 void PeerLink::receive(const transport::ConnectionPtr& connection, wire::Message::Reader message) {
   switch (message.which()) {

@@ -37,6 +37,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// Connections in a row that broke before the first message had arrived, after which that message
   /// is given up.
   static constexpr int kMostInVain = 8;
+  /// How long write_out() waits.
+  static constexpr std::chrono::seconds kWritePatience{10};
 
   using Opened = std::function<void(transport::ConnectionPtr)>;
   using Denied = std::function<void(const std::string& why)>;
@@ -66,6 +68,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     std::function<void()> on_owed;
     std::chrono::milliseconds longest_pause = kLongestPause;
     std::chrono::milliseconds patience = kPatience;
+    std::chrono::milliseconds write_patience = kWritePatience;
   };
 
   PeerLink(ProcessId process, const Callbacks& callbacks);
@@ -77,8 +80,11 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// The next message of the stream. `request`: what the message asks for, 0: it has no answer.
   /// `reply`: for on_replies_arrived, ascending; 0: nobody wants to know.
   void send(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
-  /// Writes what was sent to the connection, as far as that takes it now.
-  void flush();
+  /// Calls `done` once what was sent up to now is written to the unix socket, where the process finds
+  /// it also after this one has ended: at once, or later from the loop. Through TCP, which may lose
+  /// that, at once; also when the link is stopped or the connection breaks, and after kWritePatience,
+  /// from which on nothing is waited for until the process has taken something. One at a time.
+  void write_out(std::function<void()> done);
   /// Delivers now all that has arrived. May end the link.
   void drain();
   /// Acknowledges what has arrived, if that is owed.
@@ -105,6 +111,10 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void dial();
   void use(transport::ConnectionPtr connection);
   void transmit();
+  void flush();
+  bool may_wait_for_reader();
+  void give_up_writing();
+  void release_writer();
   void receive(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void receive_counted(const transport::ConnectionPtr& connection, wire::Message::Reader message);
   void acknowledged(std::uint64_t received);
@@ -131,6 +141,9 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::string why_;
   std::chrono::milliseconds pause_ = kFirstPause;
   boost::asio::steady_timer retry_;
+  std::function<void()> writer_;  // what write_out() was given and has not called
+  boost::asio::steady_timer writing_;
+  std::optional<std::uint64_t> stood_at_;  // written_bytes() when a writer was let go unwritten
 };
 
 }  // namespace troupe::runtime

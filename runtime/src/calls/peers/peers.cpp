@@ -138,8 +138,9 @@ bool Peers::answer_to(ProcessId process, std::size_t bytes,
   return true;
 }
 
-void Peers::flush(ProcessId process) {
-  if (auto* answered = find(process)) answered->link->flush();
+void Peers::write_out(ProcessId process, std::function<void()> done) {
+  if (auto* answered = find(process)) return answered->link->write_out(std::move(done));
+  done();
 }
 
 void Peers::post(ProcessId to, transport::Outgoing&& message) {

@@ -78,8 +78,9 @@ class Peers {
   /// has ended: then `fill` is not called.
   bool answer_to(ProcessId process, std::size_t bytes,
                  const std::function<void(wire::Message::Builder)>& fill, ReplyPlace kept = 0);
-  /// Writes what was answered to the process's socket, as far as that takes it now.
-  void flush(ProcessId process);
+  /// Calls `done` once what was answered is written to the process's socket, or need not or cannot
+  /// be (PeerLink::write_out).
+  void write_out(ProcessId process, std::function<void()> done);
   /// A process has connected to this one.
   void adopt(const transport::ConnectionPtr& connection, ProcessId caller);
   /// The head knows that the process has ended. What it sent before still counts.
