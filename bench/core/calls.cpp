@@ -22,6 +22,17 @@ int pipelined_adds(const std::vector<Actor<Counter>>& counters, int calls) {
   return sum;
 }
 
+/// Of replies that are too large for a ring and too small for the store.
+void large_replies(const Report& report, const Actor<Counter>& counter) {
+  constexpr auto kBytes = std::size_t{32} << 10;
+  const int calls = sized(report, 500, 20);
+  report.rate("actor_replies_32KiB_async", "1/s", calls, [&] {
+    std::vector<Ref<std::string>> refs;
+    for (int i = 0; i < calls; ++i) refs.push_back(counter.call<&Counter::text>(kBytes));
+    for (const auto& ref : refs) ref.get();
+  });
+}
+
 /// Calls others from a process of its own.
 struct Caller {
   std::vector<Actor<Counter>> counters;
@@ -55,6 +66,7 @@ void calls(const Report& report) {
                  [&] { counter[0].call<&Counter::add>(1).get(); });
   const int calls = sized(report, 2000, 50);
   report.rate("actor_call_async", "1/s", calls, [&] { pipelined_adds(counter, calls); });
+  large_replies(report, counter[0]);
   many_to_many(report);
 }
 
