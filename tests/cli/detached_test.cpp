@@ -105,6 +105,11 @@ TEST_CASE("programs that make the same detached actor at once share one", "[cli]
   CHECK(sums == expected);
   run_one(cluster, "kill");
   CHECK(cluster.all_is_free());
+  // The jobs of those that found the name taken have had no actor that could end.
+  const std::string ended = "' has ended";
+  cluster.head().wait_for_output(ended);
+  const auto& log = cluster.head().output();
+  CHECK(log.find(ended) == log.rfind(ended));
 }
 
 TEST_CASE("who waits for a constructor is told at once that it has failed", "[cli][cluster]") {

@@ -99,6 +99,9 @@ void Control::end_detached() {
                                "process {}, which made the detached actor '{}', ended "
                                "before its constructor had returned",
                                job.creator, job.name)
+                     : job.creator
+                         // Another one may have the name.
+                         ? fmt::format("its detached actor '{}' was not made", job.name)
                          : fmt::format("the detached actor '{}' has ended", job.name);
     if (job.is_killed && !job.creator)
       killed_actors_.add(ended_now(job, "it was killed through a handle"));
