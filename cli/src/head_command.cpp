@@ -33,17 +33,30 @@ std::string reached_at(const std::string& host) {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : host;
 }
 
+/// As a shell reads it as one word.
+std::string shell_word(const std::string& text) {
+  constexpr auto* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
+  if (text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char each : text) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  return word + "'";
+}
+
 /// `before`: what there is to say of the head that commands without an address meant; may be empty.
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file,
            const std::string& before) {
   const auto listens = transport::format_endpoint(arguments.host, head.port());
   const auto address = transport::format_endpoint(reached_at(arguments.host), head.port());
+  // One that is not looked for by itself is named in what is to be typed.
+  const bool is_named = !arguments.token_file.empty();
+  const auto file = is_named ? shell_word(std::filesystem::absolute(token_file)) : token_file;
   auto text = fmt::format(
       "troupe {}: the head of cluster {} listens on {}\n"
-      "  add a machine:  troupe worker --head {}\n"
-      "  run a program:  TROUPE_ADDRESS={} ./program\n"
+      "  add a machine:  troupe worker --head {}{}\n"
+      "  run a program:  TROUPE_ADDRESS={}{} ./program\n"
       "  token file:     {} (each machine needs a copy, mode 0600)\n",
-      kVersion, head.cluster(), listens, address, address, token_file);
+      kVersion, head.cluster(), listens, address, is_named ? " --token-file " + file : "", address,
+      is_named ? " TROUPE_TOKEN_FILE=" + file : "", token_file);
   if (!before.empty()) text += fmt::format("  note:           {}\n", before);
   if (transport::is_loopback(arguments.host)) {
     text +=
@@ -172,7 +185,7 @@ std::unique_ptr<head::Head> make_head(boost::asio::io_context& loop,
 }  // namespace
 
 int run_head(const HeadArguments& arguments) {
-  auto guardian = arguments.no_node ? os::UniqueFd() : node::run_under_guardian();
+  auto guardian = arguments.no_node ? os::UniqueFd() : node::run_under_guardian("troupe head");
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto token_file =

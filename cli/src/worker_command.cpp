@@ -14,7 +14,7 @@
 namespace troupe::cli {
 
 int run_worker(const WorkerArguments& arguments) {
-  auto guardian = node::run_under_guardian();
+  auto guardian = node::run_under_guardian("troupe worker");
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto head = find_head(arguments.head);

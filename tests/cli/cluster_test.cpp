@@ -104,6 +104,11 @@ TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they sta
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 3);
   CHECK(cluster.worker(0).wait());
+  if (of_its_guardian) return;
+  CHECK_THAT(cluster.worker(0).output(),
+             Catch::Contains("troupe worker (pid " + std::to_string(agent) +
+                             ") was ended by signal 9 (Killed); what it ran on this machine has "
+                             "been ended too\n"));
 }
 
 TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][cluster][failure]") {

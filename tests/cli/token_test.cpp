@@ -65,6 +65,36 @@ TEST_CASE("a token file that is named comes before TROUPE_TOKEN", "[cli][token]"
   CHECK(driver.exit_code == 0);
 }
 
+TEST_CASE("a head whose token file was named prints commands that name it", "[cli][token]") {
+  Fresh fresh;
+  const auto strange = fresh.folder.path() + "/it's a token";
+  auto arguments = fresh.head;
+  arguments.back() = strange;
+  Child head(arguments, fresh.environment);
+  head.wait_for_output("mode 0600");
+  const auto command_after = [&](const std::string& label) {
+    const auto& printed = head.output();
+    const auto begin = printed.find(label) + label.size();
+    return printed.substr(begin, printed.find('\n', begin) - begin);
+  };
+  const auto in_shell = [&](const std::string& command) {
+    return run({"/bin/sh", "-c", command}, fresh.environment);
+  };
+  auto program = command_after("run a program:  ");
+  program.replace(program.find("./program"), std::string::npos,
+                  std::string(TROUPE_PROGRAM) + " status");
+  CHECK(in_shell(program).exit_code == 0);
+  auto worker = command_after("add a machine:  ");
+  REQUIRE(worker.starts_with("troupe worker "));
+  Child node({"/bin/sh", "-c", "exec " + std::string(TROUPE_PROGRAM) + worker.substr(6)},
+             fresh.environment);
+  node.wait_for_output("node 1 of the cluster");
+  node.signal(SIGTERM);
+  CHECK(node.wait());
+  head.signal(SIGTERM);
+  CHECK(head.wait());
+}
+
 TEST_CASE("an empty token file of a head is to be removed, not copied", "[cli][token][refusal]") {
   const Fresh fresh;
   fresh.write("");
@@ -126,7 +156,7 @@ TEST_CASE("where nothing listens, that is said before a token that is not there"
           "[cli][token][refusal]") {
   TestCluster cluster(0);
   const TemporaryFolder folder;  // without a token
-  for (const std::string address : {std::string("127.0.0.1:1"), cluster.address()}) {
+  for (const auto& address : {std::string("127.0.0.1:1"), cluster.address()}) {
     const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
                                                "TROUPE_TOKEN=", "TROUPE_ADDRESS=" + address};
     for (const auto& words :

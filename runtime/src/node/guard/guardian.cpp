@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,6 +24,7 @@ namespace troupe::node {
 namespace {
 
 constexpr std::chrono::seconds kEndLimit{10};  // for killed processes to be gone
+constexpr int kSayLimitMs = 1000;
 
 [[noreturn]] void cannot_start(const char* what) {
   throw Error(
@@ -39,12 +41,15 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-/// What the node has open must close with the node, not with its guardian.
-void become_guardian(int lifeline) {
+/// What the node has open must close with the node, not with its guardian; but for standard error
+/// where that is to say how the node ended.
+void become_guardian(int lifeline, bool keeps_error) {
   ::prctl(PR_SET_NAME, "troupe-guardian");
   (void)!::chdir("/");
   const int null = ::open("/dev/null", O_RDWR);
-  for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+  for (const int fd : {0, 1, 2}) {
+    if (fd != STDERR_FILENO || !keeps_error) ::dup2(null, fd);
+  }
   if (lifeline > 3) ::syscall(SYS_close_range, 3U, static_cast<unsigned>(lifeline - 1), 0U);
   ::syscall(SYS_close_range, static_cast<unsigned>(std::max(lifeline, 2) + 1), ~0U, 0U);
 }
@@ -59,6 +64,17 @@ int wait_for_node(pid_t node, const sigset_t& signals) {
       if (ended == node) return status;
     }
   }
+}
+
+void say_what_ended(const std::string& name, pid_t node, int status) {
+  const int signal = WTERMSIG(status);
+  const auto text = fmt::format(
+      "{} (pid {}) was ended by signal {} ({}); what it ran on this machine has been ended too\n",
+      name, node, signal, ::strsignal(signal));
+  // Neither a reader that has gone nor a terminal that stands still may keep it from its end.
+  ::signal(SIGPIPE, SIG_IGN);
+  pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&error, 1, kSayLimitMs) > 0) (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
 /// Whoever waits for this process sees what the node would have shown.
@@ -76,7 +92,7 @@ int wait_for_node(pid_t node, const sigset_t& signals) {
 
 }  // namespace
 
-os::UniqueFd run_under_guardian() {
+os::UniqueFd run_under_guardian(const std::string& name) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) cannot_start("pipe");
   os::UniqueFd read_end(ends[0]), lifeline(ends[1]);
@@ -100,9 +116,10 @@ os::UniqueFd run_under_guardian() {
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     return read_end;
   }
-  become_guardian(lifeline.get());
+  become_guardian(lifeline.get(), !name.empty());
   const int status = wait_for_node(node, signals);
   end_children(kEndLimit);
+  if (!name.empty() && WIFSIGNALED(status)) say_what_ended(name, node, status);
   end_as(status);
 }
 
