@@ -45,7 +45,7 @@ Driver::Driver(const DriverOptions& options)
       token_(options.token),
       is_private_(options.is_private),
       shows_output_(options.worker_output),
-      printer_(STDERR_FILENO, options.worker_names) {
+      printer_(STDERR_FILENO, options.worker_names, options.is_private) {
   self_->machine = os::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;

@@ -322,6 +322,7 @@ struct ProcessOutput {
   label @2 :Text;             # what ran there as it was printed: a function, an actor's type, a rank; empty: not known
   lines @3 :Data;             # whole lines, each with its end
   leftOut @4 :UInt64;         # bytes before these that were left out: there were too many in a second
+  log @5 :Text;               # where some were left out: the file on that node which has all
 }
 struct RegisterDriver {
   program @0 :Program;

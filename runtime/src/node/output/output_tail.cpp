@@ -275,6 +275,7 @@ void OutputTail::send(const std::set<ProcessId>& processes, Unfinished unfinishe
   struct Entry {
     ProcessId process;
     pid_t pid;
+    std::string log;
     LabelledLines lines;
   };
   std::map<JobId, std::vector<Entry>> batch;
@@ -286,7 +287,8 @@ void OutputTail::send(const std::set<ProcessId>& processes, Unfinished unfinishe
     if (!has_all) grown_.insert(process);
     if (has_all && unfinished == Unfinished::Sent) followed.cutter.cut();
     for (auto& lines : take_lines(followed))
-      batch[followed.source.job].push_back({process, followed.pid, std::move(lines)});
+      batch[followed.source.job].push_back(
+          {process, followed.pid, followed.source.file, std::move(lines)});
   }
   for (const auto& [job, entries] : batch) {
     transport::Outgoing message;
@@ -301,6 +303,7 @@ void OutputTail::send(const std::set<ProcessId>& processes, Unfinished unfinishe
       list[i].setLines(capnp::Data::Reader(
           reinterpret_cast<const capnp::byte*>(entry.lines.text.data()), entry.lines.text.size()));
       list[i].setLeftOut(entry.lines.left_out);
+      if (entry.lines.left_out > 0) list[i].setLog(entry.log);
     }
     callbacks_.to_head(message);
   }

@@ -12,6 +12,7 @@
 
 #include <troupe/detail/terminal_picture.hpp>
 
+#include "config/name.hpp"
 #include "store/types.hpp"
 
 namespace troupe::runtime {
@@ -67,10 +68,14 @@ void OutputPrinter::take(wire::WorkerOutput::Reader output) {
     const std::string label = process.getLabel();
     const auto from = describe(output, process);
     if (const auto bytes = process.getLeftOut(); bytes > 0) {
+      const auto command = is_private_
+                               ? std::string()
+                               : fmt::format(" (`troupe logs process {}`)", process.getProcess());
       push_notice(
           fmt::format("{} of what ({}) printed are left out here: it was too much in a "
-                      "second; its log has all (`troupe logs process {}`)",
-                      store::format_bytes(bytes), join(label, from), process.getProcess()));
+                      "second; its log has all: {}{}",
+                      store::format_bytes(bytes), join(label, from),
+                      config::printable(std::string(process.getLog())), command));
     }
     auto text = text_of(process.getLines());
     for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {

@@ -30,9 +30,10 @@ class OutputPrinter {
   static constexpr std::size_t kMostWaiting = 4 << 20;
   static constexpr std::size_t kMostLastLines = 1000;
 
-  /// `names`: with who it was before each line.
-  explicit OutputPrinter(int descriptor = STDERR_FILENO, bool names = true)
-      : descriptor_(descriptor), names_(names) {}
+  /// `names`: with who it was before each line. `is_private`: no program but this one can ask the
+  /// cluster for a log.
+  explicit OutputPrinter(int descriptor = STDERR_FILENO, bool names = true, bool is_private = false)
+      : descriptor_(descriptor), names_(names), is_private_(is_private) {}
   ~OutputPrinter();
   OutputPrinter(const OutputPrinter&) = delete;
   OutputPrinter& operator=(const OutputPrinter&) = delete;
@@ -58,6 +59,7 @@ class OutputPrinter {
 
   const int descriptor_;
   const bool names_;
+  const bool is_private_;
   LineMerger merger_;       // the thread's
   bool is_broken_ = false;  // the thread's: nobody reads any more, or not in time
 

@@ -54,6 +54,32 @@ TEST_CASE("each line is printed with who it was", "[runtime][output]") {
   CHECK(text == "(fib process=7 pid=4711 node=w1) one\n(fib process=7 pid=4711 node=w1) \n");
 }
 
+TEST_CASE("what was left out is in a file that is named, and asked for where others can ask",
+          "[runtime][output]") {
+  for (const bool is_private : {false, true}) {
+    Pipe pipe;
+    {
+      OutputPrinter printer(pipe.write_end.get(), true, is_private);
+      transport::Outgoing message;
+      auto output = message.root().initWorkerOutput();
+      output.setNodeName("w1");
+      auto process = output.initProcesses(1)[0];
+      process.setProcess(7);
+      process.setPid(4711);
+      process.setLeftOut(2048);
+      process.setLog("/logs/process-7.log");
+      printer.take(message.root().getWorkerOutput());
+      printer.finish(kGuard);
+    }
+    std::string text(1000, '\0');
+    text.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), text.data(), text.size())));
+    CHECK(text ==
+          std::string("troupe: 2.0 KiB of what (process=7 pid=4711 node=w1) printed are left out "
+                      "here: it was too much in a second; its log has all: /logs/process-7.log") +
+              (is_private ? "\n" : " (`troupe logs process 7`)\n"));
+  }
+}
+
 TEST_CASE("the last line of each process is known, of the youngest thousand", "[runtime][output]") {
   Pipe pipe;
   OutputPrinter printer(pipe.write_end.get());
