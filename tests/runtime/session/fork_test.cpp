@@ -34,17 +34,31 @@ int in_a_copy(const std::function<int()>& what) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Why a copy of this process cannot do much, or "". A thread that the copy does not have may hold
-/// the lock of a sanitizer's allocator, for which the copy then waits for ever.
-const char* what_copies_lack() {
+/// Why a copy of this process can not allocate, or "". Where another thread of the process stores the
+/// stack of an allocation just then, the copy waits for ever for the lock that this thread has.
+const char* why_copies_hang() {
 #if defined(__SANITIZE_ADDRESS__)
   return "skipped: AddressSanitizer's allocator may be locked for ever in a copy of a process with "
          "threads";
-#elif defined(__SANITIZE_THREAD__)
-  return "skipped: ThreadSanitizer supports no new threads in a copy of a process that had some";
 #else
   return "";
 #endif
+}
+
+/// Why a copy of this process can not be in a cluster, or "".
+const char* why_copies_have_no_threads() {
+#if defined(__SANITIZE_THREAD__)
+  return "skipped: ThreadSanitizer supports no new threads in a copy of a process that had some";
+#else
+  return why_copies_hang();
+#endif
+}
+
+/// Prints `why` where there is a reason to skip a test. -> whether there is.
+bool is_skipped(const std::string& why) {
+  if (why.empty()) return false;
+  WARN(why);
+  return true;
 }
 
 template <class Call>
@@ -84,6 +98,7 @@ TEST_CASE("a copy that user code forks in a worker process answers no call",
 }
 
 TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][session][fork]") {
+  if (is_skipped(why_copies_hang())) return;
   std::optional<Cluster> cluster(init({.cpus = 2}));
   auto counter = std::make_optional(spawn<Counter>(0));
   const auto value = put(std::string(1'000'000, 'x'));
@@ -100,6 +115,7 @@ TEST_CASE("a forked copy of a driver ends nothing of its cluster", "[runtime][se
 }
 
 TEST_CASE("a forked copy of a driver cancels nothing of it", "[runtime][session][fork]") {
+  if (is_skipped(why_copies_hang())) return;
   const auto cluster = init({.cpus = 1});
   const auto counter = spawn<Counter>(0);
   for (int i = 0; i < 3'000; ++i)
@@ -116,6 +132,7 @@ TEST_CASE("a forked copy of a driver cancels nothing of it", "[runtime][session]
 
 TEST_CASE("a forked copy of a driver is told that it is in no cluster",
           "[runtime][session][fork]") {
+  if (is_skipped(why_copies_hang())) return;
   const auto cluster = init({.cpus = 2});
   const auto counter = spawn<Counter>(0);
   const auto pending = task<sleeps>(50);
@@ -132,10 +149,7 @@ TEST_CASE("a forked copy of a driver is told that it is in no cluster",
 }
 
 TEST_CASE("a forked copy of a driver may be in a cluster of its own", "[runtime][session][fork]") {
-  if (const std::string lack = what_copies_lack(); !lack.empty()) {
-    WARN(lack);
-    return;
-  }
+  if (is_skipped(why_copies_have_no_threads())) return;
   const auto cluster = init({.cpus = 1});
   CHECK(in_a_copy([&] {
           const auto own = init({.cpus = 1});
