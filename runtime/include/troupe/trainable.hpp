@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,7 +27,31 @@ struct Metric {
     archive(name, value);
   }
 };
-using Metrics = std::vector<Metric>;
+
+/// What a report holds: a list of names with values, `{{"loss", 0.5}, {"lr", 0.1}}`, that is also filled
+/// by name, `metrics["loss"] = 0.5`. A name that stands in it twice counts with its last value.
+class Metrics : public std::vector<Metric> {
+ public:
+  using std::vector<Metric>::vector;
+  using std::vector<Metric>::operator[];
+  using std::vector<Metric>::at;
+
+  /// The value of `name`, which is appended with 0 where it is not there. Cost: linear.
+  double& operator[](std::string_view name) {
+    for (auto metric = rbegin(); metric != rend(); ++metric)
+      if (metric->name == name) return metric->value;
+    auto& made = emplace_back();
+    made.name = name;
+    return made.value;
+  }
+  /// The value of `name`. Throws std::out_of_range, which names it, where it is not there. Cost:
+  /// linear.
+  double at(std::string_view name) const {
+    for (auto metric = rbegin(); metric != rend(); ++metric)
+      if (metric->name == name) return metric->value;
+    throw std::out_of_range("no metric is named '" + std::string(name) + "'");
+  }
+};
 
 /// What a trainable has to do after a report.
 enum class Verdict : std::uint8_t { Continue, Stop };

@@ -83,6 +83,30 @@ static_assert(std::is_same_v<trainable_config<train>, Config>);
 static_assert(std::is_same_v<trainable_context<train>, Context>);
 static_assert(std::is_same_v<trainable_result<fail_on_rank_1>, double>);
 
+TEST_CASE("metrics are filled and read by name", "[runtime][api][metrics]") {
+  Metrics metrics{{"loss", 0.5}};
+  metrics["loss"] = 0.25;
+  metrics["steps"] = 3;
+  metrics["steps"] += 1;
+  REQUIRE(metrics.size() == 2);
+  CHECK(metrics[0].name == "loss");
+  CHECK(metrics[1].value == 4);
+  const auto& read = metrics;
+  CHECK(read.at("loss") == 0.25);
+  CHECK_THROWS_WITH(read.at("acuracy"), "no metric is named 'acuracy'");
+  CHECK_THROWS_AS(read.at("acuracy"), std::out_of_range);
+  CHECK(read.size() == 2);
+}
+
+TEST_CASE("a metric that stands twice in a report counts with its last value",
+          "[runtime][api][metrics]") {
+  Metrics metrics{{"loss", 1.0}, {"loss", 2.0}};
+  CHECK(metrics.at("loss") == 2);
+  metrics["loss"] = 3;
+  CHECK(metrics[0].value == 1);
+  CHECK(metrics[1].value == 3);
+}
+
 TEST_CASE("the reports of rank 0 reach the driver one by one, and its value at the end",
           "[api][trainable]") {
   auto run = start<train>(3, {.steps = 2}, {.storage = "somewhere"});

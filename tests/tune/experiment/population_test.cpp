@@ -300,11 +300,11 @@ TEST_CASE("the best trial's schedule is made of configurations that were trained
   for (const auto& trial : experiment.trials()) {
     const auto schedule = schedule_of(experiment.trials(), trial.id);
     longest = std::max(longest, schedule.size());
-    CHECK(schedule.front().from_t == 0);
+    CHECK(schedule.front().after_t == 0);
     for (const auto& segment : schedule) {
-      if (segment.from_t >= shape.reports) continue;
-      CAPTURE(trial.id, segment.from_t, segment.trial);
-      CHECK(trained[segment.trial][segment.from_t + 1].contains(to_string(segment.config)));
+      if (segment.after_t >= shape.reports) continue;
+      CAPTURE(trial.id, segment.after_t, segment.trial);
+      CHECK(trained[segment.trial][segment.after_t + 1].contains(to_string(segment.config)));
     }
   }
   CHECK(longest > 2);

@@ -86,7 +86,7 @@ TEST_CASE(
   CHECK(again.best().trial.last[0].value == found.best().trial.last[0].value);
   CHECK(again.best().trial.last[1].value != found.best().trial.last[1].value);
   for (std::size_t i = 0; i < recorded.segments.size(); ++i) {
-    CHECK(again.schedule()[i].from_t == recorded.segments[i].from_t);
+    CHECK(again.schedule()[i].after_t == recorded.segments[i].after_t);
     CHECK(again.schedule()[i].config == recorded.segments[i].config);
   }
 }

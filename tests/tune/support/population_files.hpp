@@ -128,8 +128,8 @@ void check_lineage(const Results<Config>& results) {
   }
   CHECK(told.empty());
   auto schedule = Json::array();
-  for (const auto& [from_t, trial, config] : results.schedule()) {
-    schedule.push_back({{"after_t", from_t}, {"trial", trial}, {"config", to_json(config)}});
+  for (const auto& [after_t, trial, config] : results.schedule()) {
+    schedule.push_back({{"after_t", after_t}, {"trial", trial}, {"config", to_json(config)}});
   }
   const auto summary = summary_of(results.folder());
   CHECK(summary.at("schedule") == schedule);

@@ -66,8 +66,8 @@ Decision decision_from(const Json& json) {
 
 Json to_json(const std::vector<Segment>& schedule) {
   auto json = Json::array();
-  for (const auto& [from_t, trial, config] : schedule) {
-    json.push_back({{"after_t", from_t}, {"trial", trial}, {"config", to_json(config)}});
+  for (const auto& [after_t, trial, config] : schedule) {
+    json.push_back({{"after_t", after_t}, {"trial", trial}, {"config", to_json(config)}});
   }
   return json;
 }

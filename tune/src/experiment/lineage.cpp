@@ -54,8 +54,8 @@ std::vector<Segment> schedule_to_best(const std::vector<Trial>& trials, TrialId 
 }
 
 std::string describe(const Segment& segment) {
-  const auto from = segment.from_t == 0 ? std::string("from the start")
-                                        : fmt::format("after t={}", segment.from_t);
+  const auto from = segment.after_t == 0 ? std::string("from the start")
+                                         : fmt::format("after t={}", segment.after_t);
   return fmt::format("{}: {} (trial {})", from, short_text(segment.config), segment.trial);
 }
 

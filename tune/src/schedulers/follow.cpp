@@ -38,13 +38,13 @@ class Follow final : public TrialScheduler {
   Decision on_report(const Trial& trial, const Population&) override {
     // By t alone: a trial that lost a checkpoint, and went back, follows the schedule from there.
     std::size_t part = 0;
-    while (part + 1 < segments_.size() && segments_[part + 1].from_t <= trial.t) ++part;
+    while (part + 1 < segments_.size() && segments_[part + 1].after_t <= trial.t) ++part;
     const auto& config = segments_[part].config;
     if (trial.config == config) return GoOn{};
     if (trial.checkpoint.empty() || trial.checkpoint_t != trial.t) {
       return GoOn{.notice = fmt::format("follow: the configuration changes after t={}, at the "
                                         "first report with a checkpoint; this one has none",
-                                        segments_[part].from_t)};
+                                        segments_[part].after_t)};
     }
     return Exploit{.donor = trial.id,
                    .checkpoint = trial.checkpoint,
@@ -57,8 +57,8 @@ class Follow final : public TrialScheduler {
   SchedulerNeeds needs() const override { return {.checkpoints = segments_.size() > 1}; }
   std::string save() const override {
     auto segments = Json::array();
-    for (const auto& [from_t, trial, config] : segments_)
-      segments.push_back({{"after_t", from_t}, {"config", to_json(config)}});
+    for (const auto& [after_t, trial, config] : segments_)
+      segments.push_back({{"after_t", after_t}, {"config", to_json(config)}});
     return dump({{"scheduler", "follow"}, {"segments", segments}});
   }
   void load(std::string_view saved) override {

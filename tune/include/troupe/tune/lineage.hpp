@@ -30,10 +30,10 @@ struct Takeover {
   friend bool operator==(const Takeover&, const Takeover&) = default;
 };
 
-/// A part of a schedule of hyperparameters: from report `from_t` on, training ran with `config`, in
+/// A part of a schedule of hyperparameters: after report `after_t`, training ran with `config`, in
 /// trial `trial`.
 struct Segment {
-  std::int64_t from_t = 0;  ///< 0: from the start
+  std::int64_t after_t = 0;  ///< 0: from the start
   TrialId trial = 0;
   Configuration config = {};
   friend bool operator==(const Segment&, const Segment&) = default;

@@ -25,7 +25,7 @@ struct RecordedSchedule {
 RecordedSchedule recorded_schedule(const std::filesystem::path& folder, TrialId trial);
 
 /// Trains one trial from the start with the configurations of a schedule: at the first checkpoint
-/// with t >= from_t of the next segment, the attempt ends and the next goes on from that checkpoint
+/// with t >= after_t of the next segment, the attempt ends and the next goes on from that checkpoint
 /// with the segment's configuration.
 SchedulerFactory follow(std::vector<Segment> segments);
 /// Suggests this one configuration.
