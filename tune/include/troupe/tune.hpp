@@ -2,6 +2,7 @@
 
 /// Troupe's hyperparameter search: many gangs in parallel, judged by what they report.
 #include <troupe/tune/context.hpp>
+#include <troupe/tune/load.hpp>
 #include <troupe/tune/mlflow.hpp>
 #include <troupe/tune/options.hpp>
 #include <troupe/tune/replay.hpp>

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <troupe/tune/detail/checks.hpp>
+#include <troupe/tune/load.hpp>
 
 #include "experiment/journal.hpp"
 #include "experiment/recorded.hpp"
@@ -26,6 +27,7 @@ namespace troupe::tune::detail {
 namespace {
 
 constexpr std::size_t kWidth = 160;
+constexpr std::size_t kMostRowsOfLoaded = 0;  // its table is not shown
 
 std::filesystem::path folder_of(const Plan& plan, const std::filesystem::path& folder) {
   if (!folder.empty()) return spelled(folder);
@@ -62,8 +64,8 @@ class Replayed {
 
   /// `holder`: who runs it; empty: nobody. `resume_command`: of `troupe tune`; empty: none.
   RunLook look(const SearchSpace& space, const std::filesystem::path& folder,
-               const std::string& holder, const std::string& resume_command,
-               std::size_t most_rows) const {
+               const std::string& holder, const std::string& resume_command, std::size_t most_rows,
+               WithReport with_report = WithReport::Yes) const {
     auto overview = overview_of(experiment_, now_, most_rows);
     overview.folder = folder.string();
     overview.resume_command = resume_command;
@@ -80,8 +82,11 @@ class Replayed {
                  .resume_command = resume_command,
                  .table = render_table(overview, {.width = kWidth}),
                  .summary = summary_text(experiment_, now_, overview.is_abandoned),
-                 .report = html_report(experiment_, space, record_, title.string(), now_,
-                                       overview.is_abandoned)};
+                 .report = {}};
+    if (with_report == WithReport::Yes) {
+      seen.report =
+          html_report(experiment_, space, record_, title.string(), now_, overview.is_abandoned);
+    }
     seen.outcome.summary = render_summary(overview, {});
     seen.outcome.folder = folder;
     return seen;
@@ -173,7 +178,7 @@ bool has_ended_with(const Json& summary, const std::vector<Trial>& trials) {
 }
 
 RunLook look_at_recorded(const std::filesystem::path& folder, const std::string& holder,
-                         std::size_t most_rows) {
+                         std::size_t most_rows, WithReport with_report) {
   const bool is_sweep = std::filesystem::exists(folder / "program.json");
   auto summary = json_in(folder / "summary.json");
   const bool is_usable = holder.empty() && summary.is_object() && damage_of_summary(folder).empty();
@@ -190,16 +195,17 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
   const auto space = params.is_object() ? params.value("space", Json::object()) : Json::object();
   return run.look(recorded_space(space, trials), folder, holder,
                   is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
-                  most_rows);
+                  most_rows, with_report);
 }
 
 }  // namespace
 
-RunLook look_at_folder(const std::filesystem::path& given, std::size_t most_rows) {
+RunLook look_at_folder(const std::filesystem::path& given, std::size_t most_rows,
+                       WithReport with_report) {
   const auto folder = run_in(spelled(given));
   const auto holder = holder_of(folder);
   try {
-    return look_at_recorded(folder, holder, most_rows);
+    return look_at_recorded(folder, holder, most_rows, with_report);
   } catch (const DamagedLine& damaged) {
     raise_damaged(folder, damaged);
   } catch (const std::invalid_argument& refused) {
@@ -215,6 +221,17 @@ bool is_abandoned(const Plan& plan, const std::filesystem::path& folder) {
   return with_words_of(plan, [&] {
     return see_run(plan, folder, [](const Replayed& run, const Plan&) { return !run.is_over(); });
   });
+}
+
+Outcome loaded(const std::filesystem::path& folder) {
+  return look_at_folder(folder, kMostRowsOfLoaded, WithReport::No).outcome;
+}
+
+void refuse_loaded(const std::filesystem::path& folder, const std::string& why) {
+  throw std::invalid_argument(fmt::format(
+      "tune: {} can not be loaded with this type of configuration: {}; name the type that the run "
+      "searched, or one with its fields",
+      folder.string(), why));
 }
 
 }  // namespace troupe::tune::detail

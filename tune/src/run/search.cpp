@@ -111,6 +111,11 @@ std::string describe_values(const Trial& trial, const std::vector<Objective>& ob
                      config.empty() ? "" : " with " + short_text(config));
 }
 
+bool tells(const Trial& trial, const std::vector<Objective>& objectives) {
+  if (!trial.over() || trial.status == Status::Errored) return false;
+  return objectives.empty() ? !trial.history.empty() : !trial.values.empty();
+}
+
 void refuse_best(const Outcome& outcome) {
   std::string why = outcome.trials.empty() ? "there were no trials" : "";
   for (const auto& trial : outcome.trials) {

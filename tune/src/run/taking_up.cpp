@@ -26,10 +26,12 @@ std::string not_gone_on_with(const std::filesystem::path& earlier,
       "{}; "
       "tune::resume(its folder, options) returns the earlier one's results",
       earlier.string(), folder.filename().string(),
-      counts_trials ? "It learns what the earlier one found from .known = {{{.lr = 0.1}, 0.93}, "
-                      "...}, which can be given no more trials with this .scheduler"
-                    : "To add trials to the earlier one, give the options that it was begun with "
-                      "and more .trials");
+      counts_trials
+          ? "It learns what the earlier one found from .known = "
+            "tune::load<Config>(its folder).known(); the earlier one can be given no more "
+            "trials with this .scheduler"
+          : "To add trials to the earlier one, give the options that it was begun with "
+            "and more .trials");
 }
 
 void refuse_more_trials(const Experiment& experiment, std::string_view journal,
@@ -48,7 +50,7 @@ std::string instead_of_going_on(const Plan& plan) {
         plan.sweep_file);
   }
   return "give the options that it was begun with, or begin a new run without .resume, which "
-         "learns what this one found from .known = {{{.lr = 0.1}, 0.93}, ...}";
+         "learns what this one found from .known = tune::load<Config>(its folder).known()";
 }
 
 std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,

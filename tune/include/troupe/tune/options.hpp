@@ -11,6 +11,7 @@
 #include <troupe/options.hpp>
 #include <troupe/trainable.hpp>
 #include <troupe/tune/experiment.hpp>
+#include <troupe/tune/known.hpp>
 #include <troupe/tune/mlflow.hpp>
 #include <troupe/tune/schedulers/asha.hpp>
 #include <troupe/tune/schedulers/pbt.hpp>
@@ -35,15 +36,6 @@ enum class Show : std::uint8_t {
   Auto,
   Lines,  ///< a line for each trial that starts or ends
   None,
-};
-
-/// The result of a configuration that is known from an earlier run.
-template <class Config>
-struct KnownResult {
-  Config config = {};
-  double value = 0;  ///< of the metric; a value that is not finite is the worst
-  /// In place of `value`, in a run with several objectives: one for each, in their order.
-  std::vector<double> values = {};
 };
 
 /// Options of tune::run.
@@ -95,7 +87,8 @@ struct Options {
   /// Configurations to try first, in this order, before the searcher is asked. They count among
   /// `trials`.
   std::vector<Config> first = {};
-  /// Results with which a learning searcher begins: `{{.lr = 0.1}, 0.93}`. They are no trials.
+  /// Results with which a learning searcher begins: `{{.lr = 0.1}, 0.93}`, or those of an earlier run,
+  /// `tune::load<Config>(folder).known()`. They are no trials.
   std::vector<KnownResult<Config>> known = {};
   SearcherFactory searcher = {};   ///< empty: the grid if the space has one, else random
   std::size_t max_concurrent = 0;  ///< gangs in flight; 0: as many as the cluster has room for

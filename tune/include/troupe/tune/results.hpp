@@ -1,11 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <troupe/tune/known.hpp>
 #include <troupe/tune/scheduler.hpp>
 #include <troupe/tune/space.hpp>
 #include <troupe/tune/trial.hpp>
@@ -33,6 +35,9 @@ struct Outcome {
 std::string describe(const Trial& trial, const Objective& objective);
 /// For a trial of the front: "trial 7: loss 0.0813, latency 3.5 at t=27 with lr=0.03, batch=64".
 std::string describe_values(const Trial& trial, const std::vector<Objective>& objectives);
+/// Whether the trial says something to another search.
+bool tells(const Trial& trial, const std::vector<Objective>& objectives);
+inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 /// Throws std::runtime_error, which says that no trial has a value, and why.
 [[noreturn]] void refuse_best(const Outcome& outcome);
 /// Throws std::runtime_error, which says why the trial has no value.
@@ -102,6 +107,23 @@ class Results {
     return schedule_to_best(outcome_.trials, *outcome_.best);
   }
   const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
+  /// What another search can begin with, as its Options::known: the best value of each trial that has
+  /// ended, with the configuration that reached it, and the values of all objectives if there are
+  /// several. A trial that reported no finite value is in it as NaN, the worst; one that failed or
+  /// never reported is not. The other search must have the same metrics and modes, and domains that
+  /// hold these configurations.
+  std::vector<KnownResult<Config>> known() const {
+    std::vector<KnownResult<Config>> known;
+    for (const auto& each : trials_) {
+      const auto& trial = each.trial;
+      if (!detail::tells(trial, outcome_.objectives)) continue;
+      if (outcome_.objectives.empty())
+        known.push_back({each.config, trial.best.value_or(detail::kNoValue)});
+      else
+        known.push_back({configured(each.config, config_of_values(trial)), 0, trial.values});
+    }
+    return known;
+  }
   /// Why the run ended early; empty: every trial was run.
   const std::string& ended_early() const { return outcome_.ended_early; }
   /// What was shown at the end, without colour.

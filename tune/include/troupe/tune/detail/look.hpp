@@ -26,11 +26,15 @@ struct RunLook {
 /// going on with it, and the report.
 RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows);
 
+enum class WithReport : bool { No, Yes };
+
 /// The same of a run of which nothing is known but its folder: of a sweep, or of a program's own
-/// search. `folder`: the run's, or the one that has it as run-N; of several the highest N.
+/// search. `folder`: the run's, or the one that has it as run-N; of several the highest N. Without
+/// a report, RunLook::report is empty, which takes most of the time.
 /// Throws std::runtime_error, with what the folder lacks. Cost: as the other, and less, as nothing is
 /// decided again.
-RunLook look_at_folder(const std::filesystem::path& folder, std::size_t most_rows);
+RunLook look_at_folder(const std::filesystem::path& folder, std::size_t most_rows,
+                       WithReport with_report = WithReport::Yes);
 
 /// Whether something is left to run of the run of `plan` in `folder`, and nobody runs it. Throws as
 /// look_at_run(). Cost: as going on with it.

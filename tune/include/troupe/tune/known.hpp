@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+namespace troupe::tune {
+
+/// The result of a configuration that is known from an earlier run.
+template <class Config>
+struct KnownResult {
+  Config config = {};
+  double value = 0;  ///< of the metric; a value that is not finite is the worst
+  /// In place of `value`, in a run with several objectives: one for each, in their order.
+  std::vector<double> values = {};
+};
+
+}  // namespace troupe::tune

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <troupe/tune/results.hpp>
+
+namespace troupe::tune {
+
+namespace detail {
+/// What the run in `folder` has come to. Throws as load().
+Outcome loaded(const std::filesystem::path& folder);
+/// Throws std::invalid_argument, which names the folder and says what to do.
+[[noreturn]] void refuse_loaded(const std::filesystem::path& folder, const std::string& why);
+}  // namespace detail
+
+/// The results of an earlier run by its folder alone, without the program that ran it: of tune::run or
+/// of `troupe tune`, of one that is over, that was killed, or that goes on meanwhile.
+///
+///   const auto earlier = tune::load<Config>("results/run-1");
+///   const auto results = tune::run<train>({..., .known = earlier.known(), .searcher = tune::tpe()});
+///
+/// `folder`: the run's, or the one in which it is run-N; of several the highest N. `base`: the fields of
+/// each configuration that the run did not search. What runs still is Running in its trials, and so is
+/// what ran when a run was killed. Writes nothing; needs no cluster. Any thread.
+/// Throws std::runtime_error, with the file, where there is no run or it can not be read, and
+/// std::invalid_argument where it searched a field that Config does not have. Cost: linear in the
+/// length of the run's journal and its snapshot.
+template <class Config>
+Results<Config> load(const std::filesystem::path& folder, const Config& base = {}) {
+  auto outcome = detail::loaded(folder);
+  const auto found = outcome.folder;
+  try {
+    return {std::move(outcome), base};
+  } catch (const std::invalid_argument& other) {
+    detail::refuse_loaded(found, other.what());
+  }
+}
+
+}  // namespace troupe::tune
