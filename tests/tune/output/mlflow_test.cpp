@@ -84,6 +84,9 @@ void check_told(const MlflowStub& server, const tune::Results<Config>& results) 
   CHECK(parent.info.at("status") == "FINISHED");
   CHECK(parent.params.at("metric") == "loss");
   CHECK(parent.params.at("space/lr") == "loguniform(0.001, 1)");
+  CHECK(parent.params.at("searcher") == "random");
+  CHECK(parent.params.at("scheduler") == "asha");
+  CHECK(parent.params.at("scheduler/max_t") == "9");
   CHECK(parent.tags.at("troupe.best_trial") == std::to_string(results.best().trial.id));
   CHECK(parent.tags.at("troupe.best_checkpoint") == results.best().checkpoint());
   CHECK(parent.tags.at("troupe.best_run_id") ==
@@ -162,6 +165,24 @@ void on_20th_report(
 }
 
 }  // namespace
+
+TEST_CASE("the run of a search says which searcher and scheduler it has, with their options",
+          "[tune][mlflow]") {
+  MlflowStub server;
+  const TemporaryFolder folder;
+  auto wanted = options(server.url(), folder.path());
+  wanted.searcher = tune::repeated(tune::tpe({.startup_trials = 3}), 2);
+  wanted.first = {{.lr = 0.5, .kind = "plain", .size = kLarge}};
+  wanted.scheduler = tune::median_stopping({.grace = 2});
+  tune::run<train>(wanted);
+  const auto params = server.run_with("mlflow.runName", folder.path().filename() / "run-1").params;
+  CHECK(params.at("searcher") == "repeated");
+  CHECK(params.at("searcher/times") == "2");
+  CHECK(params.at("searcher/search") == "tpe");
+  CHECK(params.at("searcher/search/startup_trials") == "3");
+  CHECK(params.at("scheduler") == "median stopping");
+  CHECK(params.at("scheduler/grace") == "2");
+}
 
 TEST_CASE("an MLflow server is told of a search and of each trial", "[tune][mlflow]") {
   const TemporaryFolder folder;

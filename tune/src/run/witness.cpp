@@ -67,7 +67,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       storage_{plan.storage},
       snapshot_after_{plan.snapshot_after},
       snapshot_at_{snapshot_after_},
-      trackers_{plan} {
+      trackers_{plan, header_} {
   if (!plan.is_sized) display_.set_ranks(plan.workers);
   if (are_alike(plan)) {
     const auto alike = fmt::format(

@@ -1,7 +1,9 @@
 #include "output/trackers/trackers.hpp"
 
 #include <chrono>
+#include <set>
 #include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "output/mlflow/mlflow_tracker.hpp"
 #include "output/tensorboard/event_files.hpp"
 #include "output/trackers/earlier_reports.hpp"
+#include "text/json.hpp"
 
 namespace troupe::tune {
 
@@ -33,19 +36,44 @@ void detail::check(const Mlflow& mlflow) {
 
 namespace {
 
-/// What an MLflow run of the whole search says of it.
-Texts params_of(const detail::Plan& plan) {
+/// Appends what a searcher or a scheduler (`role`) has saved before its first trial: its name as
+/// `prefix`, and each option that is one value below it. One that only passes on what is given or
+/// computed is passed over for the one that it stands before.
+void add_algorithm(Texts& params, const std::string& prefix, const char* role, const Json& saved) {
+  if (!saved.is_object() || !saved.contains(role) || !saved.at(role).is_string()) return;
+  const auto name = saved.at(role).get<std::string>();
+  if (name == "given" || name == "completed")
+    return add_algorithm(params, prefix, role, saved.at("search"));
+  params.emplace_back(prefix, name);
+  // Stand by themselves, or count what has happened.
+  const std::set<std::string> no_options{role,     "metric", "mode", "seed",
+                                         "trials", "given",  "begun"};
+  for (const auto& [key, value] : saved.items()) {
+    if (no_options.contains(key) || value.is_null()) continue;
+    const auto own = prefix + "/" + key;
+    if (key == "search") add_algorithm(params, own, role, value);
+    if (value.is_primitive())
+      params.emplace_back(own, value.is_string() ? value.get<std::string>() : dump(value));
+  }
+}
+
+/// What an MLflow run of the whole search says of it. `header`: the first line of its journal.
+Texts params_of(const detail::Plan& plan, const std::string& header) {
   Texts params{{"metric", plan.objective.metric},
                {"mode", plan.objective.mode == Mode::Max ? "max" : "min"},
                {"seed", std::to_string(plan.seed)}};
   for (const auto& [name, domain] : plan.space)
     params.emplace_back("space/" + name, to_string(domain));
+  const auto saved = parse(header, "a journal's first line");
+  for (const auto* role : {"searcher", "scheduler"})
+    add_algorithm(params, role, role, saved.value(role, Json()));
   return params;
 }
 
 }  // namespace
 
-Trackers::Trackers(const detail::Plan& plan) : plan_{plan} {
+Trackers::Trackers(const detail::Plan& plan, const std::string& header)
+    : plan_{plan}, header_{header} {
   detail::check(plan.mlflow);
   if (plan.tensorboard && plan.storage.empty() && plan.resume_folder.empty()) {
     throw std::invalid_argument(
@@ -72,7 +100,7 @@ void Trackers::open(const std::filesystem::path& folder) {
     trackers_.push_back(std::make_unique<MlflowTracker>(
         mlflow, MlflowTracker::Run{.folder = folder,
                                    .name = mlflow.run_name.empty() ? title : mlflow.run_name,
-                                   .params = params_of(plan_),
+                                   .params = params_of(plan_, header_),
                                    .objective = plan_.objective,
                                    .sweep_file = plan_.sweep_file,
                                    .storage = plan_.storage}));

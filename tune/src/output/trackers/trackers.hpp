@@ -19,8 +19,9 @@ class Trackers {
  public:
   using Note = std::function<void(const std::string& notice)>;
 
-  /// Throws std::invalid_argument for options that can not be, before anything is made.
-  explicit Trackers(const detail::Plan& plan);
+  /// `header`: the first line of the run's journal, which outlives this. Throws
+  /// std::invalid_argument for options that can not be, before anything is made.
+  Trackers(const detail::Plan& plan, const std::string& header);
 
   /// Whether there are any.
   bool any() const { return !trackers_.empty(); }
@@ -43,6 +44,7 @@ class Trackers {
   void start(Seconds now);
 
   const detail::Plan& plan_;
+  const std::string& header_;
   std::optional<WallClock> clock_;  // once opened
   bool is_started_ = false;         // this driver's first event was seen
   std::vector<std::unique_ptr<Tracker>> trackers_;
