@@ -89,7 +89,7 @@ TEST_CASE("show tells a run that goes on from one whose driver has ended", "[swe
   child.wait();
   const auto killed = sweep.tune("show").output;
   CHECK_THAT(killed, Contains("its driver has ended, and none of its trials runs any more "
-                              "(unfinished: 0)"));
+                              "(were under way: 0)"));
   CHECK_THAT(killed, !Contains("it is running"));
   CHECK_THAT(killed, Contains("1 interrupted") && !Contains("running"));
   CHECK(others_say(sweep) == std::pair<std::string, std::string>("interrupted", "interrupted"));

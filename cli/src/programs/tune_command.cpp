@@ -128,8 +128,8 @@ int check_sweep(const TuneArguments& arguments, const launch::SweepFile& sweep) 
   return 0;
 }
 
-/// The trials that have no end, "0, 2".
-std::string unfinished(const tune::detail::RunLook& seen) {
+/// The trials that were under way when the driver ended, "0, 2".
+std::string under_way(const tune::detail::RunLook& seen) {
   std::string ids;
   for (const auto& trial : seen.outcome.trials) {
     if (trial.in_flight) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", trial.id);
@@ -141,14 +141,15 @@ std::string unfinished(const tune::detail::RunLook& seen) {
 std::string state_of(const tune::detail::RunLook& seen) {
   if (!seen.holder.empty()) return fmt::format("  it is running in {}\n", seen.holder);
   if (seen.is_over) return {};
-  const auto left = unfinished(seen);
+  const auto left = under_way(seen);
   const auto how = seen.resume_command.empty()
                        ? "the same program with .resume = true, or tune::resume on this folder,"
                        : fmt::format("`{}`", seen.resume_command);
   return fmt::format(
       "  it is not over: {} goes on with it; its driver has ended{}\n", how,
-      left.empty() ? ""
-                   : fmt::format(", and none of its trials runs any more (unfinished: {})", left));
+      left.empty()
+          ? ""
+          : fmt::format(", and none of its trials runs any more (were under way: {})", left));
 }
 
 int show_run(const TuneArguments& arguments, const tune::detail::RunLook& seen) {

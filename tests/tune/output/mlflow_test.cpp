@@ -451,14 +451,42 @@ TEST_CASE("a run that was interrupted goes on in the same MLflow runs", "[tune][
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
   const auto before = server.runs();
   REQUIRE(before.size() > 2);
-  std::size_t killed = 0;
-  for (const auto& [id, run] : before) killed += run.info.at("status") == "KILLED" ? 1 : 0;
+  std::size_t killed = 0, unfinished = 0;
+  for (const auto& [id, run] : before) {
+    killed += run.info.at("status") == "KILLED" ? 1 : 0;
+    if (!run.tags.contains("troupe.trial")) continue;
+    const auto& trial = interrupted.trials()[std::stoul(run.tags.at("troupe.trial"))].trial;
+    CHECK(run.tags.at("troupe.status") == ending_of(trial));
+    unfinished += trial.is_unfinished() ? 1 : 0;
+  }
   CHECK(killed == 2);  // the search and the trial that was under way
+  CHECK(unfinished == 1);
   wanted.resume = true;
   const auto results = tune::run<train>(wanted);
   REQUIRE(results.folder() == interrupted.folder());
   for (const auto& [id, run] : before) CHECK(server.runs().contains(id));
   check_told(server, results);
+}
+
+TEST_CASE("a trial that never began is killed in MLflow, and is called unstarted",
+          "[tune][mlflow]") {
+  const Objective loss{"loss", Min};
+  Experiment experiment({.objective = loss}, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1),
+                        fifo()(loss, 1));
+  const MlflowStub server;
+  MlflowTracker tracker({.url = server.url(), .experiment = "digits", .deadline = kGuard},
+                        {.name = "sweep", .objective = loss});
+  const auto now = std::chrono::system_clock::now();
+  experiment.observe([&](const Event& event, const Trial* trial) {
+    if (trial) tracker.see(event, *trial, now);
+  });
+  experiment.next(Seconds(0));
+  experiment.close("enough", Seconds(1));
+  experiment.failed(0, "it was ended", Fault::System, Seconds(1));
+  CHECK(tracker.conclude(experiment, now, {}) == Tracker::Notices{});
+  const auto run = server.run_with("troupe.trial", "0");
+  CHECK(run.info.at("status") == "KILLED");
+  CHECK(run.tags.at("troupe.status") == "unstarted");
 }
 
 TEST_CASE("a search that breaks off has failed in MLflow", "[tune][mlflow]") {

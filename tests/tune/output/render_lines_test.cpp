@@ -72,7 +72,10 @@ TEST_CASE("a trial that was under way when its run was killed has a line of its 
   trial.reason = "the run ended: ended by the user (SIGINT)";
   trial.ended_with_run = true;
   CHECK(line_about(Event::Kind::Ended, trial, nullptr) ==
-        "[  3.2 s] trial 3 ended with the run: ended by the user (SIGINT). No best yet.\n");
+        "[  3.2 s] trial 3 unstarted: the run ended: ended by the user (SIGINT). No best yet.\n");
+  trial.has_started = true;
+  CHECK(line_about(Event::Kind::Ended, trial, nullptr) ==
+        "[  3.2 s] trial 3 unfinished: the run ended: ended by the user (SIGINT). No best yet.\n");
 }
 
 TEST_CASE("a trial whose metric was never finite says so", "[tune][render]") {

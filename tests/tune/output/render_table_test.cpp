@@ -282,17 +282,17 @@ TEST_CASE("a table of a run that nobody runs calls no trial running", "[tune][re
 
 TEST_CASE("a summary without a winner, cut short, of several brackets", "[tune][render]") {
   Overview overview{.objective = {"loss", Min}, .elapsed = Seconds(3725)};
-  overview.by_status = {0, 0, 0, 1, 7};
+  overview.by_status = {0, 0, 0, 0, 7};
   overview.errored.resize(5);
   overview.rungs = {{.bracket = 0, .rung = 0, .t = 1, .reached = 1, .stopped = 1, .cutoff = 2},
                     {.bracket = 1, .rung = 0, .t = 3}};
   overview.ended_early = "ended by the user (SIGINT)";
-  overview.ended_with_run = 1;
+  overview.unfinished = 1;
   CHECK(render_summary(overview, {}) ==
         "tune: 8 trials in 1 h 2 min\n"
         "  ended early: ended by the user (SIGINT)\n"
         "  best: none; no trial reported a finite 'loss'\n"
-        "  0 terminated, 1 stopped (1 as the run ended), 7 errored\n"
+        "  0 terminated, 0 stopped, 7 errored, 1 unfinished\n"
         "    bracket 0 rung 0 (t=1): 1 judged, 1 stopped: 1 above the cutoff; the cutoff is 2 now\n"
         "    bracket 1 rung 0 (t=3): 0 judged, 0 stopped\n"
         "    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: \n    trial 0 errored: "

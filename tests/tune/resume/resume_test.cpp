@@ -360,7 +360,7 @@ TEMPLATE_TEST_CASE("troupe tune shows the run of a program by its folder alone",
   CHECK(killed.exit_code == 0);
   CHECK_THAT(killed.output,
              Catch::Contains("it is not over: the same program with .resume = true") &&
-                 Catch::Contains("(unfinished: "));
+                 Catch::Contains("(were under way: "));
   REQUIRE(drive_once(folder, scheduler, 0, snapshot_after).exit_code == 0);
   const auto shown = show(folder.path(), {"--json"});
   INFO(shown.output);

@@ -41,6 +41,11 @@ std::string_view to_string(Status status) {
   return names[static_cast<std::size_t>(status)];
 }
 
+std::string_view ending_of(const Trial& trial) {
+  if (trial.is_unfinished()) return "unfinished";
+  return trial.is_unstarted() ? "unstarted" : to_string(trial.status);
+}
+
 Experiment::Experiment(ExperimentOptions options, std::unique_ptr<Searcher> searcher,
                        std::unique_ptr<TrialScheduler> scheduler)
     : options_{std::move(options)},

@@ -26,11 +26,13 @@ std::vector<std::string> values_of(const Configuration& config,
 
 Overview::Row row_of(const Trial& trial, const Objective& objective,
                      const std::vector<std::string>& fields) {
-  Overview::Row row{.trial = trial.id,
-                    .status = trial.status,
-                    .t = trial.t,
-                    .best = trial.best,
-                    .best_t = trial.best_t};
+  Overview::Row row{
+      .trial = trial.id,
+      .status = trial.status,
+      .ended_with_run = trial.is_unfinished() || trial.is_unstarted() ? ending_of(trial) : "",
+      .t = trial.t,
+      .best = trial.best,
+      .best_t = trial.best_t};
   row.last = objective.value_in(trial.last);
   row.values = values_of(trial.config, fields);
   row.note = trial.status == Status::Errored ? trial.error : trial.reason;
@@ -119,6 +121,14 @@ std::string_view status_text(Status status, bool is_abandoned) {
   return is_abandoned && status == Status::Running ? "interrupted" : to_string(status);
 }
 
+std::string_view status_text(const Trial& trial, bool is_abandoned) {
+  return is_abandoned && trial.status == Status::Running ? "interrupted" : ending_of(trial);
+}
+
+std::string_view status_text(const Overview::Row& row, bool is_abandoned) {
+  return row.ended_with_run.empty() ? status_text(row.status, is_abandoned) : row.ended_with_run;
+}
+
 std::string_view ending_of_best(Status status) {
   return status == Status::Errored ? " (which errored later)" : "";
 }
@@ -131,7 +141,7 @@ std::string cause_of(const std::string& error) {
 }
 
 std::size_t Overview::trials() const {
-  return std::accumulate(by_status.begin(), by_status.end(), std::size_t{0});
+  return std::accumulate(by_status.begin(), by_status.end(), unfinished + unstarted);
 }
 
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows, int ranks) {
@@ -143,13 +153,14 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     }
   }
   for (const auto& trial : experiment.trials()) {
-    ++overview.by_status[static_cast<std::size_t>(trial.status)];
+    ++(trial.is_unfinished()  ? overview.unfinished
+       : trial.is_unstarted() ? overview.unstarted
+                              : overview.by_status[static_cast<std::size_t>(trial.status)]);
     if (trial.status == Status::Errored) note_error(overview, trial);
     const auto is_other = [&](const Takeover& takeover) { return takeover.donor != trial.id; };
     overview.takeovers +=
         static_cast<std::size_t>(std::ranges::count_if(trial.takeovers, is_other));
     overview.pauses += static_cast<std::size_t>(trial.pauses);
-    if (trial.ended_with_run) ++overview.ended_with_run;
     if (trial.restarts == 0) continue;
     overview.restarts += static_cast<std::size_t>(trial.restarts);
     overview.restarted = {trial.id, trial.restart_reason};

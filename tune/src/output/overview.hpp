@@ -19,6 +19,8 @@ struct Overview {
   struct Row {
     TrialId trial = 0;
     Status status = Status::Pending;
+    /// "unfinished" or "unstarted" of a trial that the end of the run stopped; else empty.
+    std::string_view ended_with_run = {};
     std::int64_t t = 0;
     std::optional<double> last = {};
     std::optional<double> best = {};
@@ -33,16 +35,18 @@ struct Overview {
   std::size_t front_size = 0;           ///< of a run with several objectives
   std::vector<std::string> front = {};  ///< its first kMostOfFront members, as text
   Seconds elapsed{0};
-  std::array<std::size_t, kStatuses> by_status{};  ///< trials, by Status
-  std::vector<std::string> fields = {};            ///< the searched ones
+  /// Trials, by Status, without those that the end of the run stopped.
+  std::array<std::size_t, kStatuses> by_status{};
+  std::size_t unfinished = 0;            ///< trials, by Trial::is_unfinished()
+  std::size_t unstarted = 0;             ///< trials, by Trial::is_unstarted()
+  std::vector<std::string> fields = {};  ///< the searched ones
   std::optional<Row> best = {};
   std::string best_checkpoint = {};  ///< Trial::best_checkpoint of the best one; empty: it has none
   std::int64_t best_checkpoint_t = 0;
   std::vector<Row> rows = {};
   /// The first trial of each cause, of at most kMostErrors causes.
   std::vector<Row> errored = {};
-  std::size_t ended_with_run = 0;  ///< trials that were stopped since the run was
-  std::size_t restarts = 0;        ///< of trials, after failures of the cluster
+  std::size_t restarts = 0;  ///< of trials, after failures of the cluster
   struct Restarted {
     TrialId trial = 0;
     std::string why = {};
@@ -75,6 +79,9 @@ struct Overview {
 /// A trial's status, for people and for other programs. `is_abandoned`: nobody runs the run any
 /// more, so that a trial which runs by its files was interrupted.
 std::string_view status_text(Status status, bool is_abandoned);
+/// ending_of() the trial, and "interrupted" as above.
+std::string_view status_text(const Trial& trial, bool is_abandoned);
+std::string_view status_text(const Overview::Row& row, bool is_abandoned);
 /// " (which errored later)" of a trial with the best value that ended so; else empty.
 std::string_view ending_of_best(Status status);
 /// Of a trial's error what does not depend on where it happened: "no memory" of "no memory (in fit,

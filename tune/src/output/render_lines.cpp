@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "experiment/stopping.hpp"
 #include "output/render.hpp"
 #include "text/format.hpp"
 
@@ -19,7 +18,8 @@ std::string best_so_far(const Trial* best, const Objective& objective) {
 std::string how_it_ended(const Trial& trial, const Objective& objective) {
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
-  if (trial.ended_with_run) text = "ended with the run: " + trial.reason.substr(kRunEnded.size());
+  if (trial.is_unfinished() || trial.is_unstarted())
+    text = fmt::format("{}: {}", ending_of(trial), trial.reason);
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
     text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best),
@@ -126,6 +126,15 @@ std::string best_text(const Overview& overview) {
   return text;
 }
 
+std::string counts_text(const Overview& overview) {
+  auto text =
+      fmt::format("  {} terminated, {} stopped, {} errored", overview.count(Status::Terminated),
+                  overview.count(Status::Stopped), overview.count(Status::Errored));
+  if (overview.unfinished > 0) text += fmt::format(", {} unfinished", overview.unfinished);
+  if (overview.unstarted > 0) text += fmt::format(", {} unstarted", overview.unstarted);
+  return text + '\n';
+}
+
 std::string front_text(const Overview& overview) {
   auto text = fmt::format("  Pareto front: {} of {}\n", overview.front_size,
                           counted(overview.trials(), "trial"));
@@ -187,12 +196,7 @@ std::string render_summary(const Overview& overview, const Look& look) {
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
   if (overview.front_size > 0) text += front_text(overview);
-  const auto with_run = overview.ended_with_run == 0
-                            ? std::string()
-                            : fmt::format(" ({} as the run ended)", overview.ended_with_run);
-  text +=
-      fmt::format("  {} terminated, {} stopped{}, {} errored\n", overview.count(Status::Terminated),
-                  overview.count(Status::Stopped), with_run, overview.count(Status::Errored));
+  text += counts_text(overview);
   if (overview.restarts > 0) {
     text += fmt::format("  {} after failures of the cluster; the last of trial {}: {}\n",
                         counted(overview.restarts, "restart"), overview.restarted.trial,

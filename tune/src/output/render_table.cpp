@@ -52,7 +52,7 @@ std::vector<Column> columns_of(const Overview& overview) {
   for (const auto& field : overview.fields) columns.push_back({field, {}, true});
   for (const auto& row : overview.rows) {
     std::vector<std::string> cells{
-        std::to_string(row.trial), std::string(status_text(row.status, overview.is_abandoned)),
+        std::to_string(row.trial), std::string(status_text(row, overview.is_abandoned)),
         std::to_string(row.t), number_or_dash(row.last), number_or_dash(row.best)};
     cells.insert(cells.end(), row.values.begin(), row.values.end());
     for (std::size_t i = 0; i < columns.size(); ++i)
@@ -110,12 +110,14 @@ std::string head_line(const Overview& overview) {
       "tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
       overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
   std::string counts;
+  const auto add = [&](std::size_t count, std::string_view what) {
+    if (count > 0) counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", count, what);
+  };
   for (auto status : {Status::Running, Status::Pending, Status::Paused, Status::Terminated,
-                      Status::Stopped, Status::Errored}) {
-    if (overview.count(status) == 0) continue;
-    counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", overview.count(status),
-                          status_text(status, overview.is_abandoned));
-  }
+                      Status::Stopped, Status::Errored})
+    add(overview.count(status), status_text(status, overview.is_abandoned));
+  add(overview.unfinished, "unfinished");
+  add(overview.unstarted, "unstarted");
   return line + counts;
 }
 

@@ -192,7 +192,7 @@ void ReportFiles::write_report(const Event& event) {
 std::string summary_text(const Experiment& experiment, Seconds now, bool is_abandoned) {
   const auto trial_json = [is_abandoned](const Trial& trial) {
     auto json = to_json(trial);
-    json["status"] = status_text(trial.status, is_abandoned);
+    json["status"] = status_text(trial, is_abandoned);
     return json;
   };
   auto trials = Json::array();

@@ -95,8 +95,8 @@ std::string describe(const Trial& trial, const Objective& objective) {
   const auto& values = config_of_best(trial);
   const auto config = values.empty() ? "" : " with " + short_text(values);
   if (!trial.best)
-    return fmt::format("trial {}: {}, no finite {}{}", trial.id, to_string(trial.status),
-                       objective.metric, config);
+    return fmt::format("trial {}: {}, no finite {}{}", trial.id, ending_of(trial), objective.metric,
+                       config);
   return fmt::format("trial {}: {} {} at t={}{}", trial.id, objective.metric,
                      short_number(*trial.best), trial.best_t, config);
 }
@@ -124,7 +124,7 @@ void refuse_best(const Outcome& outcome) {
       reason = fmt::format("its last report of it, at t={}, has {}", trial.history.back().t,
                            to_string(trial.history.back().value));
     }
-    why = fmt::format("trial {} is {}: {}", trial.id, to_string(trial.status), reason);
+    why = fmt::format("trial {} is {}: {}", trial.id, ending_of(trial), reason);
     if (trial.status == Status::Errored) break;
   }
   throw std::runtime_error(
@@ -133,7 +133,7 @@ void refuse_best(const Outcome& outcome) {
 
 void refuse_value(const Trial& trial) {
   throw std::runtime_error(
-      fmt::format("trial {} has no value: it is {}: {}", trial.id, to_string(trial.status),
+      fmt::format("trial {} has no value: it is {}: {}", trial.id, ending_of(trial),
                   trial.error.empty() ? "it reported none that is finite" : trial.error));
 }
 

@@ -108,6 +108,16 @@ struct Trial {
   bool over() const {
     return status == Status::Terminated || status == Status::Stopped || status == Status::Errored;
   }
+  /// The end of the run stopped the trial after it had started; no scheduler did.
+  bool is_unfinished() const { return status == Status::Stopped && ended_with_run && has_started; }
+  /// The run ended before the trial had started.
+  bool is_unstarted() const { return status == Status::Stopped && ended_with_run && !has_started; }
 };
+
+/// The word for how a trial ended, or for what it is now. Summaries, tables, files, MLflow and the
+/// HTML report show and count trials by it. "unfinished": Trial::is_unfinished(); "unstarted":
+/// Trial::is_unstarted(); else the word of the trial's status, so that "stopped" is a trial that the
+/// scheduler stopped.
+std::string_view ending_of(const Trial& trial);
 
 }  // namespace troupe::tune

@@ -67,7 +67,7 @@ Json values_json(const Trial& trial) {
 Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points,
                 bool is_abandoned) {
   return {{"id", trial.id},
-          {"status", status_text(trial.status, is_abandoned)},
+          {"status", status_text(trial, is_abandoned)},
           {"config", to_json(config_of_best(trial))},
           {"best", number(trial.best)},
           {"best_t", trial.best_t},
@@ -80,14 +80,18 @@ Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_po
           {"takeovers", takeovers_json(trial)}};
 }
 
-Json attempts_json(const RunRecord& record, Seconds now, bool is_abandoned) {
+Json attempts_json(const RunRecord& record, const std::vector<Trial>& trials, Seconds now,
+                   bool is_abandoned) {
   Json all = Json::array();
   for (const auto& each : record.attempts(now)) {
+    // The attempt in which its trial was stopped, by the scheduler or by the end of the run.
+    const bool is_last = each.status == Status::Stopped;
     all.push_back({{"trial", each.trial},
                    {"attempt", each.attempt},
                    {"begin", each.begin.count()},
                    {"end", each.end.count()},
-                   {"status", status_text(each.status, is_abandoned)},
+                   {"status", is_last ? status_text(trials[each.trial], is_abandoned)
+                                      : status_text(each.status, is_abandoned)},
                    {"places", to_json(each.places)}});
   }
   return all;
@@ -142,7 +146,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"best_checkpoint", best ? best->best_checkpoint : ""},
             {"fields", Json::array()},
             {"trials", Json::array()},
-            {"attempts", attempts_json(record, now, is_abandoned)},
+            {"attempts", attempts_json(record, trials, now, is_abandoned)},
             {"rungs", rungs_json(experiment)},
             {"importance", importance(space, objective, trials)},
             {"objectives", Json::array()},

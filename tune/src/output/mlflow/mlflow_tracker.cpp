@@ -151,7 +151,7 @@ void MlflowTracker::see(const Event& event, const Trial& trial, WallTime wall) {
 
 void MlflowTracker::end(const Trial& trial, WallTime wall) {
   if (!ended_.insert(trial.id).second) return;
-  Texts tags{{"troupe.status", std::string(to_string(trial.status))}};
+  Texts tags{{"troupe.status", std::string(ending_of(trial))}};
   if (!trial.reason.empty()) tags.emplace_back("troupe.reason", trial.reason);
   if (!trial.error.empty()) tags.emplace_back("troupe.error", trial.error);
   outbox_.set_status(trial.id, status_of(trial), wall, std::move(tags));
