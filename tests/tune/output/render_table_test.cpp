@@ -70,13 +70,13 @@ TEST_CASE("the table of a run", "[tune][render]") {
         "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
 }
 
-TEST_CASE("a best trial that errored later is told to have", "[tune][render]") {
+TEST_CASE("where each trial with a value failed, the summary says so", "[tune][render]") {
   auto overview = sweep();
-  overview.best->status = Status::Errored;
-  CHECK_THAT(render_table(overview, {.width = 100}),
-             Catch::Contains("\nbest: trial 7 (which errored later), accuracy 0.9812 at t=26: "));
-  CHECK_THAT(render_summary(overview, {}),
-             Catch::Contains("  best: trial 7 (which errored later), accuracy 0.9812 at t=26\n"));
+  overview.best.reset();
+  overview.have_all_failed = true;
+  CHECK_THAT(
+      render_summary(overview, {}),
+      Catch::Contains("  best: none; each trial that reported a finite 'accuracy' failed\n"));
 }
 
 TEST_CASE("the table says what is under way, what each rung stopped, and what is left",

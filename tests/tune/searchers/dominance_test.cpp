@@ -1,5 +1,6 @@
 #include "objectives/dominance.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include <catch2/catch.hpp>
@@ -18,7 +19,11 @@ constexpr auto kInfinity = std::numeric_limits<double>::infinity();
 using Fronts = std::vector<std::vector<std::size_t>>;
 
 Trial trial_with(TrialId id, std::vector<double> values, Status status = Status::Terminated) {
-  return {.id = id, .status = status, .values = std::move(values)};
+  const bool has_value = !values.empty() && std::isfinite(values.front());
+  return {.id = id,
+          .status = status,
+          .best = has_value ? std::optional(values.front()) : std::nullopt,
+          .values = std::move(values)};
 }
 
 }  // namespace

@@ -51,7 +51,11 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   trial.stopping = false;
   trial.ended = now;
   trial.earlier.clear();
-  if (status != Status::Errored && !closed_) ++progress_.no_better;
+  if (status != Status::Errored && !closed_) {
+    ++progress_.no_better;
+    ++progress_.ended;
+  }
+  if (status == Status::Errored && best_ == trial.id) replace_best();
   scheduler_->on_end(trial.id, population());
   const auto last =
       trial.history.empty() ? std::nullopt : std::optional(trial.history.back().value);

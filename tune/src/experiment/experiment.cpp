@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "experiment/stopping.hpp"
+#include "objectives/best.hpp"
 #include "objectives/front.hpp"
 #include "text/format.hpp"
 
@@ -240,13 +241,21 @@ void Experiment::note(Trial& trial, const Event& report) {
     return;
   trial.best = value;
   trial.best_t = report.t;
+  trial.ended_before_best = progress_.ended;
   trial.best_takeovers = trial.takeovers.size();
   trial.best_checkpoint = trial.checkpoint;
   trial.best_checkpoint_t = trial.checkpoint_t;
   const auto* leader = best();
-  if (leader && leader != &trial && !options_.objective.better(*value, *leader->best)) return;
-  best_ = trial.id;
-  progress_.no_better = 0;
+  const bool is_better =
+      !leader || leader == &trial || options_.objective.better(*value, *leader->best);
+  if (is_better) progress_.no_better = 0;
+  if (is_better || (*value == *leader->best && trial.id < leader->id)) best_ = trial.id;
+}
+
+/// After the best trial failed.
+void Experiment::replace_best() {
+  best_ = best_of(trials_, options_.objective);
+  progress_.no_better = progress_.ended - (best_ ? trials_[*best_].ended_before_best : 0);
 }
 
 bool Experiment::end_as_asked(TrialId id, Seconds now) {

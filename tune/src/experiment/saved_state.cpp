@@ -6,6 +6,7 @@
 #include <troupe/tune/experiment.hpp>
 
 #include "experiment/trial_json.hpp"
+#include "objectives/best.hpp"
 #include "searchers/saved_search.hpp"
 
 // The whole state of an experiment as JSON.
@@ -23,7 +24,8 @@ std::string Experiment::save() const {
                {"exhausted", exhausted_},
                {"closed", closed_ ? Json(why_closed_) : Json()},
                {"ended_as_asked", ended_as_asked_},
-               {"progress", {progress_.reports, to_json(progress_.cost), progress_.no_better}},
+               {"progress",
+                {progress_.reports, to_json(progress_.cost), progress_.no_better, progress_.ended}},
                {"searcher", parse(searcher_->save(), "a searcher's state")},
                {"scheduler", parse(scheduler_->save(), "a scheduler's state")}});
 }
@@ -48,11 +50,11 @@ void Experiment::take_up(std::string_view saved) {
   auto notices = json.at("notices").get<std::vector<std::string>>();
   const auto in_flight = json.at("in_flight").get<std::size_t>();
   const auto launches = json.at("launches").get<std::uint64_t>();
-  const auto& best = json.at("best");
   const auto& closed = json.at("closed");
   const auto& progress = json.at("progress");
   const RunProgress known{progress.at(0).get<std::int64_t>(), number_from(progress.at(1)),
-                          progress.at(2).get<std::size_t>()};
+                          progress.at(2).get<std::size_t>(),
+                          progress.at(progress.size() > 3 ? 3 : 2).get<std::size_t>()};
   const bool exhausted = json.at("exhausted").get<bool>();
   const bool ended_as_asked = json.at("ended_as_asked").get<bool>();
   auto before = json.at("searcher"), own = parse(searcher_->save(), "a searcher's state");
@@ -64,7 +66,8 @@ void Experiment::take_up(std::string_view saved) {
   notices_ = std::move(notices);
   in_flight_ = in_flight;
   launches_ = launches;
-  best_ = best.is_null() ? std::nullopt : std::optional(best.get<TrialId>());
+  // Some states, of before failed trials were left out, name one of these.
+  best_ = best_of(trials_, options_.objective);
   progress_ = known;
   exhausted_ = exhausted && !has_more;
   closed_ = !closed.is_null();

@@ -91,6 +91,7 @@ Json state_of(const Trial& trial) {
   json["retried"] = trial.retried;
   json["repeating"] = trial.repeating;
   json["best_takeovers"] = trial.best_takeovers;
+  json["ended_before_best"] = trial.ended_before_best;
   if (!trial.earlier.empty()) {
     auto earlier = Json::array();
     for (const auto& [checkpoint, t, takeovers] : trial.earlier)
@@ -127,6 +128,7 @@ Trial trial_from(const Json& state) {
               .t = state.at("t").get<std::int64_t>(),
               .last = metrics_from(state.at("last")),
               .best_t = state.at("best_t").get<std::int64_t>(),
+              .ended_before_best = state.value("ended_before_best", std::size_t{0}),
               .best_takeovers = state.at("best_takeovers").get<std::size_t>(),
               .best_checkpoint = state.at("best_checkpoint").get<std::string>(),
               .best_checkpoint_t = state.at("best_checkpoint_t").get<std::int64_t>(),

@@ -16,8 +16,8 @@ struct FrontMember {
 /// Of a trial that may be in the front; else empty.
 Scores scores_of(const Trial& trial, const Objective& only,
                  const std::vector<Objective>& objectives) {
-  if (objectives.empty()) return trial.best ? Scores{only.score(*trial.best)} : Scores{};
-  if (trial.status == Status::Errored) return {};
+  if (!is_candidate(trial)) return {};
+  if (objectives.empty()) return {only.score(*trial.best)};
   auto scores = scores_of(objectives, trial.values);
   return std::isfinite(scores.front()) ? scores : Scores{};
 }

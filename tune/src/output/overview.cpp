@@ -129,10 +129,6 @@ std::string_view status_text(const Overview::Row& row, bool is_abandoned) {
   return row.ended_with_run.empty() ? status_text(row.status, is_abandoned) : row.ended_with_run;
 }
 
-std::string_view ending_of_best(Status status) {
-  return status == Status::Errored ? " (which errored later)" : "";
-}
-
 std::string cause_of(const std::string& error) {
   const auto place = error.rfind(" (");
   const bool has_place = place != std::string::npos && error.ends_with(')') &&
@@ -176,6 +172,10 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
     overview.best->values = values_of(config_of_best(*best), overview.fields);
     if (takeovers > 0) overview.schedule = schedule_to_best(experiment.trials(), best->id);
   }
+  overview.have_all_failed =
+      !overview.best && std::ranges::any_of(experiment.trials(), [](const Trial& trial) {
+        return trial.best.has_value();
+      });
   add_progress(overview, experiment, ranks);
   if (most_rows == 0) show_front(overview, experiment);  // a table, drawn again and again, has none
   overview.notices = experiment.notices();

@@ -41,6 +41,7 @@ struct Overview {
   std::size_t unstarted = 0;             ///< trials, by Trial::is_unstarted()
   std::vector<std::string> fields = {};  ///< the searched ones
   std::optional<Row> best = {};
+  bool have_all_failed = false;      ///< the trials that reported a finite value
   std::string best_checkpoint = {};  ///< Trial::best_checkpoint of the best one; empty: it has none
   std::int64_t best_checkpoint_t = 0;
   std::vector<Row> rows = {};
@@ -82,8 +83,6 @@ std::string_view status_text(Status status, bool is_abandoned);
 /// ending_of() the trial, and "interrupted" as above.
 std::string_view status_text(const Trial& trial, bool is_abandoned);
 std::string_view status_text(const Overview::Row& row, bool is_abandoned);
-/// " (which errored later)" of a trial with the best value that ended so; else empty.
-std::string_view ending_of_best(Status status);
 /// Of a trial's error what does not depend on where it happened: "no memory" of "no memory (in fit,
 /// rank 0 of 1, pid 7 on node 1)".
 std::string cause_of(const std::string& error);

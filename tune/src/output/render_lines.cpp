@@ -11,8 +11,8 @@ namespace {
 
 std::string best_so_far(const Trial* best, const Objective& objective) {
   if (!best) return "No best yet.";
-  return fmt::format("Best: trial {}{} with {} {}.", best->id, ending_of_best(best->status),
-                     objective.metric, short_number(*best->best));
+  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric,
+                     short_number(*best->best));
 }
 
 std::string how_it_ended(const Trial& trial, const Objective& objective) {
@@ -107,12 +107,12 @@ std::string rung_line(const RungSummary& rung, const Objective& objective, bool 
 
 std::string best_text(const Overview& overview) {
   if (!overview.best)
-    return fmt::format("  best: none; no trial reported a finite '{}'\n",
-                       overview.objective.metric);
+    return fmt::format("  best: none; {} a finite '{}'{}\n",
+                       overview.have_all_failed ? "each trial that reported" : "no trial reported",
+                       overview.objective.metric, overview.have_all_failed ? " failed" : "");
   const auto& best = *overview.best;
-  std::string text =
-      fmt::format("  best: trial {}{}, {} {} at t={}\n", best.trial, ending_of_best(best.status),
-                  overview.objective.metric, short_number(*best.best), best.best_t);
+  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial,
+                                 overview.objective.metric, short_number(*best.best), best.best_t);
   for (std::size_t i = 0; i < overview.fields.size(); ++i) {
     if (best.values[i] != "-")
       text += fmt::format("    {} = {}\n", overview.fields[i], best.values[i]);

@@ -171,9 +171,8 @@ std::string progress_line(const Overview& overview) {
 std::string best_line(const Overview& overview) {
   if (!overview.best) return "best: none yet";
   const auto& best = *overview.best;
-  auto line =
-      fmt::format("best: trial {}{}, {} {} at t={}", best.trial, ending_of_best(best.status),
-                  overview.objective.metric, number_or_dash(best.best), best.best_t);
+  auto line = fmt::format("best: trial {}, {} {} at t={}", best.trial, overview.objective.metric,
+                          number_or_dash(best.best), best.best_t);
   const auto* gap = ": ";
   for (std::size_t i = 0; i < overview.fields.size() && i < best.values.size(); ++i) {
     if (best.values[i] == "-") continue;  // it runs without

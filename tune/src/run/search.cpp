@@ -11,6 +11,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "objectives/best.hpp"
 #include "run/drive.hpp"
 #include "run/interrupt.hpp"
 #include "run/launch/gang_launcher.hpp"
@@ -116,7 +117,10 @@ bool tells(const Trial& trial, const std::vector<Objective>& objectives) {
   return objectives.empty() ? !trial.history.empty() : !trial.values.empty();
 }
 
-void refuse_best(const Outcome& outcome) {
+namespace {
+
+/// For the trials that have no value.
+[[noreturn]] void refuse_without_value(const Outcome& outcome) {
   std::string why = outcome.trials.empty() ? "there were no trials" : "";
   for (const auto& trial : outcome.trials) {
     auto reason = trial.error.empty() ? trial.reason : trial.error;
@@ -129,6 +133,37 @@ void refuse_best(const Outcome& outcome) {
   }
   throw std::runtime_error(
       fmt::format("no best trial: none reported a finite '{}'; {}", outcome.objective.metric, why));
+}
+
+/// For the trials that have values, where these do not count.
+[[noreturn]] void refuse_best(const Outcome& outcome, BestOf which) {
+  const auto& metric = outcome.objective.metric;
+  const bool is_last = which.scope == Scope::Last;
+  which.including_failed = true;
+  if (const auto failed = tune::best_of(outcome.trials, outcome.objective, which)) {
+    throw std::runtime_error(fmt::format(
+        "no best trial: each trial {} failed; trial {} is errored: {}. Ask best({{.{}"
+        "including_failed = true}}) for the best of these",
+        is_last ? fmt::format("whose last '{}' is finite", metric)
+                : fmt::format("that reported a finite '{}'", metric),
+        *failed, outcome.trials[*failed].error, is_last ? "scope = tune::Scope::Last, ." : ""));
+  }
+  if (is_last && tune::best_of(outcome.trials, outcome.objective, {.including_failed = true})) {
+    throw std::runtime_error(
+        fmt::format("no best trial: the last '{}' of no trial is finite; best() goes by the best "
+                    "report of each",
+                    metric));
+  }
+  refuse_without_value(outcome);
+}
+
+}  // namespace
+
+TrialId best_of(const Outcome& outcome, const BestOf& which) {
+  const auto best =
+      which == BestOf{} ? outcome.best : tune::best_of(outcome.trials, outcome.objective, which);
+  if (!best) refuse_best(outcome, which);
+  return *best;
 }
 
 void refuse_value(const Trial& trial) {

@@ -36,7 +36,7 @@ struct StopWhen {
   std::optional<double> reaches = {};  ///< as soon as a trial's metric is this good
   std::int64_t all_reports = 0;        ///< once its trials have made this many reports together
   /// Once this many trials have ended since the best one reported its best; errored trials do not
-  /// count.
+  /// count. If the best trial fails, the best of the others takes its place.
   std::size_t no_better_trials = 0;
   double cost = 0;               ///< once the sum of `cost_metric` over all reports is this high
   std::string cost_metric = {};  ///< the metric with the cost of a step: seconds, money
@@ -47,6 +47,7 @@ struct RunProgress {
   std::int64_t reports = 0;
   double cost = 0;
   std::size_t no_better = 0;  ///< trials that ended since there is a best one, or since the begin
+  std::size_t ended = 0;      ///< trials that ended before the run did, without those that failed
 };
 
 /// What caused the failure of an attempt.
@@ -193,7 +194,8 @@ class Experiment {
 
   const ExperimentOptions& options() const { return options_; }
   const std::vector<Trial>& trials() const { return trials_; }  ///< by id
-  /// With the best value so far, the first of equals; nullptr if none has one.
+  /// The candidate (is_candidate()) with the best value so far, the one with the lowest id of
+  /// equals; nullptr if there is none.
   const Trial* best() const;
   /// Checkpoints that an attempt goes on from or may have to: of trials that are not over, of
   /// donors that were decided on and of those that the scheduler may still name. Whoever deletes
@@ -238,6 +240,7 @@ class Experiment {
   Decision go_on_without_checkpoint(Trial& trial);
   void undo_takeover_of(const std::string& gone, Trial& trial);
   void go_back(Trial& trial);
+  void replace_best();
   void add_notice(std::string notice);
   Fault count(Trial& trial, const std::string& why, Fault fault, Seconds now);
   void take_back(Trial& trial);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -14,13 +16,27 @@
 
 namespace troupe::tune {
 
+/// By which of its reports Results::best() compares a trial. The names are those of Ray Tune.
+enum class Scope : std::uint8_t {
+  All,   ///< the best of all
+  Last,  ///< the last one with the metric; where its value is not finite, the trial is left out
+};
+
+/// Which trial is the best one: results.best({.scope = tune::Scope::Last}).
+struct BestOf {
+  Scope scope = Scope::All;
+  /// Trials that failed (Status::Errored) count too, with what they had reported before.
+  bool including_failed = false;
+  friend bool operator==(const BestOf&, const BestOf&) = default;
+};
+
 namespace detail {
 /// The results of a run, without the type of its configurations.
 struct Outcome {
   Objective objective = {};
   std::vector<Objective> objectives = {};  ///< all objectives if there are several, else empty
   std::vector<Trial> trials = {};
-  std::optional<TrialId> best = {};
+  std::optional<TrialId> best = {};  ///< of BestOf{}
   std::vector<TrialId> pareto = {};  ///< the front, in its order
   std::vector<RungSummary> rungs = {};
   std::string ended_early = {};    ///< why, for people
@@ -38,8 +54,8 @@ std::string describe_values(const Trial& trial, const std::vector<Objective>& ob
 /// Whether the trial says something to another search.
 bool tells(const Trial& trial, const std::vector<Objective>& objectives);
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
-/// Throws std::runtime_error, which says that no trial has a value, and why.
-[[noreturn]] void refuse_best(const Outcome& outcome);
+/// Throws std::runtime_error, which says why there is none.
+TrialId best_of(const Outcome& outcome, const BestOf& which);
 /// Throws std::runtime_error, which says why the trial has no value.
 [[noreturn]] void refuse_value(const Trial& trial);
 }  // namespace detail
@@ -85,11 +101,14 @@ class Results {
     }
   }
 
-  /// The trial with the best value of the metric in any of its reports, the first of equals. Throws
-  /// std::runtime_error, with the first trial's error, if no trial reported a finite one.
-  const TrialResult<Config>& best() const {
-    if (!outcome_.best) detail::refuse_best(outcome_);
-    return trials_[*outcome_.best];
+  /// The trial with the best value of the metric in any of its reports; of equals the one with the
+  /// lowest id. A trial that failed is not looked at, whatever it had reported, nor are values that
+  /// are not finite; a trial that was stopped, or whose last value is nan, may be the best one.
+  /// `which` asks otherwise: with Scope::Last the last report counts (`.trial.history.back()` has
+  /// it), with `.including_failed` failed trials count too. Throws std::runtime_error, which says
+  /// why, with a trial's error, if there is no such trial.
+  const TrialResult<Config>& best(const BestOf& which = {}) const {
+    return trials_[detail::best_of(outcome_, which)];
   }
   const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
   /// The trials that no other trial dominates: no other is at least as good in every objective and
@@ -103,8 +122,7 @@ class Results {
   /// including those of trials that it took over. A single one if it took over no trial. Throws
   /// like best().
   std::vector<Segment> schedule() const {
-    best();
-    return schedule_to_best(outcome_.trials, *outcome_.best);
+    return schedule_to_best(outcome_.trials, detail::best_of(outcome_, {}));
   }
   const std::vector<RungSummary>& rungs() const { return outcome_.rungs; }
   /// What another search can begin with, as its Options::known: the best value of each trial that has

@@ -75,6 +75,8 @@ struct Trial {
   /// Value of the metric among its reports; a value that is not finite is none.
   std::optional<double> best = {};
   std::int64_t best_t = 0;
+  /// How many trials had ended, without those that failed, when it made its best report.
+  std::size_t ended_before_best = 0;
   std::size_t best_takeovers = 0;  ///< how many of its takeovers came before its best report
   /// Of its best report; where that came without one, the last that the trial had before it: of an
   /// earlier report, or of a donor that it had taken over. Empty: it had none by then.
@@ -113,6 +115,12 @@ struct Trial {
   /// The run ended before the trial had started.
   bool is_unstarted() const { return status == Status::Stopped && ended_with_run && !has_started; }
 };
+
+/// Whether the trial may be the best one or in the Pareto front: it reported a finite value of the
+/// metric, and it did not fail. One whose later reports were not finite may.
+inline bool is_candidate(const Trial& trial) {
+  return trial.best && trial.status != Status::Errored;
+}
 
 /// The word for how a trial ended, or for what it is now. Summaries, tables, files, MLflow and the
 /// HTML report show and count trials by it. "unfinished": Trial::is_unfinished(); "unstarted":

@@ -132,6 +132,9 @@ function axes(svg, width, height, xs, ys, names, logs = [false, false], isWhole 
 // A field whose condition does not hold is not in the trial's configuration.
 function has(trial, field) { return field.name in trial.config; }
 
+// Whether it may be the best one.
+function isCandidate(trial) { return trial.best !== null && trial.status !== "errored"; }
+
 function about(trial) {
   const config = data.fields.filter((field) => has(trial, field)).map((field) => `${field.name}=${short(trial.config[field.name])}`).join(", ");
   return `trial ${trial.id}, ${trial.status}: ${data.metric} ${short(trial.best)} at t=${trial.best_t}; ${config}`;

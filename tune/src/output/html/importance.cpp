@@ -77,7 +77,7 @@ std::vector<std::pair<std::string, double>> importance(const SearchSpace& space,
                                                        const std::vector<Trial>& trials) {
   std::vector<const Trial*> best_first;
   for (const auto& trial : trials) {
-    if (trial.best) best_first.push_back(&trial);
+    if (is_candidate(trial)) best_first.push_back(&trial);
   }
   const auto score = [&](const Trial* trial) { return objective.score(*trial->best); };
   std::ranges::stable_sort(best_first, std::greater{}, score);

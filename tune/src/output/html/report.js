@@ -9,18 +9,19 @@ function drawHead() {
   document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}`;
   const best = data.trials.find((trial) => trial.id === data.best);
   const checkpoint = data.best_checkpoint ? `; checkpoint ${data.best_checkpoint}` : "";
-  document.getElementById("best").textContent = best ? "Best: " + about(best) + checkpoint : "No trial reported a finite value.";
+  document.getElementById("best").textContent = best ? "Best: " + about(best) + checkpoint : "No best trial: " + (data.trials.some((trial) => trial.best !== null) ? "each that reported a finite value failed." : "none reported a finite value.");
 }
 
 function drawHistory() {
   const ended = data.trials.filter((trial) => trial.best !== null).sort((a, b) => a.best_at - b.best_at);
-  const svg = plot(section("history", "History", "The best value of each trial, and the best so far, by the time at which it was reported."), 560, 300);
+  const svg = plot(section("history", "History", "The best value of each trial, and the best so far of those that did not fail, by the time at which it was reported."), 560, 300);
   const values = ended.map((trial) => trial.best);
   const [x, y] = axes(svg, 560, 300, [0, Math.max(data.seconds, 1e-9)], extent(values), ["seconds", data.metric], [false, wantsLog(values)]);
   let best = null;
   const line = [];
   for (const trial of ended) {
     shape(svg, "circle", { class: "dot", cx: x(trial.best_at), cy: y(trial.best), r: 3 }, about(trial));
+    if (!isCandidate(trial)) continue;
     const isBetter = best === null || (minimise ? trial.best < best : trial.best > best);
     if (isBetter && best !== null) line.push(`${x(trial.best_at)},${y(best)}`);
     if (isBetter) best = trial.best;
@@ -231,7 +232,7 @@ function drawPopulation() {
 function drawTrials() {
   const parent = section("trials", "Trials", data.trials.length > 200 ? "The best 200." : "", true);
   const worst = minimise ? Infinity : -Infinity;
-  const value = (trial) => (trial.best === null ? worst : trial.best);
+  const value = (trial) => (isCandidate(trial) ? trial.best : worst);
   const trials = [...data.trials].sort((a, b) => (minimise ? value(a) - value(b) : value(b) - value(a)) || a.id - b.id).slice(0, 200);
   table(parent, ["trial", "status", "t", "best", "at t", ...data.fields.map((field) => field.name), "why"],
     trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? trial.config[field.name] : "-")), trial.error || trial.reason]));
