@@ -334,6 +334,41 @@ TEST_CASE("check shows the commands of the trials that would run first", "[sweep
       commands("command = [\"true\", \"{x}\"]\nmetric = \"loss\"\ntrials = 2\n[stop]\nreaches = 1\n"
                "[space]\nx = { uniform = [0.0, 1.0] }\n")
           .size() == 2);
+  CHECK(commands(sweep_with("time_budget = 0.5")).size() == 3);
+}
+
+TEST_CASE("what is made up in a preview ends neither trials nor the sweep", "[sweep]") {
+  using namespace std::chrono_literals;
+  for (const auto* mode : {"mode = \"min\"\n", "mode = \"max\"\n"}) {
+    auto sweep = read_sweep(written(
+        sweep_with(mode + std::string("[scheduler]\ntype = \"asha\"\nmax_t = 9\neta = 3"))));
+    const auto plain = preview(sweep);
+    CHECK(plain.ignored.empty());
+    REQUIRE(plain.reached.front() == troupe::tune::detail::Reached{1, 3});
+    CHECK(plain.reached.back().t == 9);
+    CHECK(plain.reports_unstopped == 3 * 9);
+
+    auto& stop = sweep.plan.stop;
+    stop = {.plateau = {.reports = 1, .delta = 1e9},
+            .trial_time = 1ms,
+            .reaches = sweep.plan.objective.mode == troupe::tune::Min ? 1e9 : -1e9,
+            .no_better_trials = 1,
+            .cost = 1e-9,
+            .cost_metric = "loss"};
+    sweep.plan.time_budget = 1ms;
+    const auto stopped = preview(sweep);
+    CHECK(stopped.ignored == std::vector<std::string>{"stop.plateau", "stop.trial_time",
+                                                      "stop.reaches", "stop.no_better_trials",
+                                                      "stop.cost", "time_budget"});
+    CHECK(stopped.reached == plain.reached);
+    CHECK(stopped.reports == plain.reports);
+    CHECK(stopped.busy == plain.busy);
+
+    // Numbers of reports are not made up.
+    stop = {.reports = 2};
+    CHECK(preview(sweep).reached.back().t == 3);
+    CHECK(preview(sweep).reached.back().trials == 0);
+  }
 }
 
 namespace {

@@ -92,6 +92,30 @@ void note_unused_fields(const launch::SweepFile& sweep) {
       is_one ? "its value is" : "their values are");
 }
 
+/// Empty: the scheduler has no rungs, so that nothing was simulated.
+std::string text_of(const launch::SweepPreview& preview) {
+  if (preview.reached.empty()) return {};
+  std::string text =
+      "a preview: no trial has run; times are virtual, a second for each report, and values are "
+      "made up\n";
+  const auto of_all =
+      preview.trials < preview.asked ? fmt::format(" of the {}", preview.asked) : std::string();
+  text += fmt::format("  for {}{} {}, {} at a time\n", preview.trials, of_all,
+                      preview.asked == 1 ? "trial" : "trials", preview.places);
+  text += tune::detail::reached_text(preview.reached);
+  text += fmt::format("  {} {}{}\n", preview.reports, preview.reports == 1 ? "report" : "reports",
+                      tune::detail::unstopped_text(preview.reports, preview.reports_unstopped));
+  const auto places =
+      preview.places == 1 ? "one place was" : fmt::format("{} places were", preview.places);
+  text += fmt::format("  the {} busy {:.0f} % of the time\n", places, 100 * preview.busy);
+  text += "  which trial is the best, and when it is found, cannot be told from made-up values\n";
+  if (!preview.ignored.empty()) {
+    text +=
+        fmt::format("  without {}, as values and times are made up\n", in_words(preview.ignored));
+  }
+  return text;
+}
+
 int check_sweep(const TuneArguments& arguments, const launch::SweepFile& sweep) {
   const auto missing = launch::not_here(sweep);
   if (!missing.workdir.empty()) throw std::runtime_error(missing.workdir);
@@ -108,18 +132,7 @@ int check_sweep(const TuneArguments& arguments, const launch::SweepFile& sweep) 
   fmt::print(", {} {} each\nits results go to {}/run-N; trials would run, for example:\n",
              plan.workers, plan.workers == 1 ? "rank" : "ranks", plan.storage);
   for (const auto& command : launch::first_commands(sweep, 3)) fmt::print("  {}\n", command);
-  const auto preview = launch::preview(sweep);
-  if (!preview.rungs.empty()) {
-    fmt::print("with made-up learning curves{}:",
-               preview.trials < preview.asked
-                   ? fmt::format(", for {} of the {} trials", preview.trials, preview.asked)
-                   : "");
-    for (const auto& rung : preview.rungs)
-      fmt::print("{} {} of {} trials reach report {}", &rung == preview.rungs.data() ? "" : ",",
-                 rung.reached, preview.trials, rung.t);
-    fmt::print("; {} reports in all{}\n", preview.reports,
-               preview.trials < preview.asked ? " of these" : "");
-  }
+  fmt::print("{}", text_of(launch::preview(sweep)));
   if (!missing.program.empty())
     fmt::print("{}\n  so that no trial can run on this machine\n", missing.program);
   note_unused_fields(sweep);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -79,12 +80,32 @@ std::vector<tune::Configuration> first_configurations(const SweepFile& sweep, st
   plan.samples = 1;
   plan.scheduler = tune::fifo();
   plan.stop = {};
+  plan.time_budget = {};
   tune::detail::World world{.reports = 1, .gangs = 1};
   world.curve = [](const tune::Configuration&, std::int64_t) { return 0.0; };
   std::vector<tune::Configuration> configurations;
   for (auto& trial : tune::detail::simulate(plan, world).outcome.trials)
     configurations.push_back(std::move(trial.config));
   return configurations;
+}
+
+/// Takes out what ends trials or the run by values or by real time. -> the keys that the sweep has of
+/// it.
+std::vector<std::string> without_real_criteria(tune::detail::Plan& plan) {
+  std::vector<std::string> keys;
+  const auto take_out = [&keys](const char* key, auto& criterion) {
+    const std::remove_reference_t<decltype(criterion)> none{};
+    if (criterion == none) return;
+    criterion = none;
+    keys.emplace_back(key);
+  };
+  take_out("stop.plateau", plan.stop.plateau.reports);
+  take_out("stop.trial_time", plan.stop.trial_time);
+  take_out("stop.reaches", plan.stop.reaches);
+  take_out("stop.no_better_trials", plan.stop.no_better_trials);
+  take_out("stop.cost", plan.stop.cost);
+  take_out("time_budget", plan.time_budget);
+  return keys;
 }
 
 /// What the search's own files do not have of a sweep, in the folder of its run.
@@ -230,8 +251,18 @@ SweepPreview preview(const SweepFile& sweep) {
   plan.samples = 1;
   plan.searcher = {};  // what it learns from made-up curves is nothing, and may take minutes
   plan.first.resize(std::min<std::size_t>(plan.first.size(), plan.trials));
-  const auto simulated = tune::detail::simulate(plan, world);
-  return {simulated.outcome.rungs, simulated.outcome.trials.size(), asked, simulated.steps};
+  auto ignored = without_real_criteria(plan);
+  if (plan.max_concurrent > 0) world.gangs = std::min(world.gangs, plan.max_concurrent);
+  auto simulated = tune::detail::simulate(plan, world);
+  auto& numbers = simulated.numbers;
+  return {.reached = std::move(numbers.reached),
+          .trials = simulated.outcome.trials.size(),
+          .asked = asked,
+          .reports = numbers.steps,
+          .reports_unstopped = numbers.steps_unstopped,
+          .places = world.gangs,
+          .busy = numbers.busy,
+          .ignored = std::move(ignored)};
 }
 
 std::vector<std::string> first_commands(const SweepFile& sweep, std::size_t count) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <troupe/tune/detail/simulate.hpp>
 #include <troupe/tune/results.hpp>
 
 #include "sweep/sweep_file.hpp"
@@ -35,14 +36,21 @@ struct NotHere {
 NotHere not_here(const SweepFile& sweep);
 
 struct SweepPreview {
-  std::vector<tune::RungSummary> rungs;  ///< empty: its scheduler has none
-  std::size_t trials = 0;                ///< that were simulated
-  std::uint64_t asked = 0;               ///< trials of the sweep, which may be more
-  std::uint64_t reports = 0;             ///< of the trials that were simulated
+  /// How many trials reach each rung, and the end; empty: the scheduler has no rungs.
+  std::vector<tune::detail::Reached> reached;
+  std::size_t trials = 0;               ///< that were simulated
+  std::uint64_t asked = 0;              ///< trials of the sweep, which may be more
+  std::uint64_t reports = 0;            ///< of the trials that were simulated
+  std::uint64_t reports_unstopped = 0;  ///< if each trial came as far as the furthest
+  std::size_t places = 0;               ///< trials that run at a time
+  double busy = 0;                      ///< part of the places' time in which a trial ran, 0 to 1
+  /// Keys of the sweep that depend on values or on real time, and were not simulated.
+  std::vector<std::string> ignored;
 };
 /// What the sweep's scheduler would do, in virtual time, with learning curves that fall as 1/t to an
 /// end of each configuration's own. Simulates at most 1000 trials, with random configurations: the
-/// time that a preview takes depends neither on the size of the sweep nor on its searcher.
+/// time that a preview takes depends neither on the size of the sweep nor on its searcher. No
+/// criterion ends a trial or the run by a made-up value or time.
 SweepPreview preview(const SweepFile& sweep);
 
 }  // namespace troupe::launch

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <troupe/tune/detail/simulate.hpp>
 
@@ -32,11 +35,31 @@ void check(const World& world) {
     refuse(fmt::format(".launch is {} s, at least 0", world.launch.count()));
 }
 
-void note(Simulated& simulated, const Experiment& experiment, std::uint64_t steps, Seconds now) {
+void note(std::vector<Improvement>& so_far, const Experiment& experiment, std::uint64_t steps,
+          Seconds now) {
   const auto* best = experiment.best();
-  auto& so_far = simulated.improvements;
   if (best && (so_far.empty() || so_far.back().value != *best->best))
     so_far.push_back({now, steps, best->id, *best->best});
+}
+
+std::int64_t furthest(const std::vector<Trial>& trials) {
+  std::int64_t t = 0;
+  for (const auto& trial : trials) t = std::max(t, trial.t);
+  return t;
+}
+
+/// A rung of several brackets counts once.
+std::vector<Reached> reached_in(const Outcome& outcome) {
+  if (outcome.rungs.empty()) return {};
+  std::set<std::int64_t> times;
+  for (const auto& rung : outcome.rungs) times.insert(rung.t);
+  if (const auto end = furthest(outcome.trials); end > *times.rbegin()) times.insert(end);
+  std::vector<Reached> all;
+  for (const auto t : times) {
+    all.push_back({t, static_cast<std::size_t>(std::ranges::count_if(
+                          outcome.trials, [t](const Trial& trial) { return trial.t >= t; }))});
+  }
+  return all;
 }
 
 Simulated run(const Plan& wanted, const World& world) {
@@ -46,27 +69,56 @@ Simulated run(const Plan& wanted, const World& world) {
   Simulated simulated;
   experiment.observe([&](const Event& event, const Trial*) {
     if (event.kind == Event::Kind::Reported)
-      note(simulated, experiment, launcher.steps(), launcher.now());
+      note(simulated.numbers.improvements, experiment, launcher.steps(), launcher.now());
   });
   drive(experiment, launcher, {prepared.plan.max_concurrent, prepared.plan.time_budget, Seconds(0)},
         {});
   const auto now = launcher.now();
   simulated.outcome = outcome_of(experiment, now);
-  simulated.outcome.summary = render_summary(overview_of(experiment, now, 0), {});
-  simulated.steps = launcher.steps();
-  simulated.launches = launcher.launches();
+  auto overview = overview_of(experiment, now, 0);
+  overview.best_checkpoint.clear();  // of which only the name was simulated
+  simulated.outcome.summary = render_summary(overview, {});
+  const auto& trials = simulated.outcome.trials;
+  auto& numbers = simulated.numbers;
+  numbers.reached = reached_in(simulated.outcome);
+  numbers.steps = launcher.steps();
+  numbers.steps_unstopped = trials.size() * static_cast<std::uint64_t>(furthest(trials));
+  numbers.launches = launcher.launches();
   const auto offered = now.count() * static_cast<double>(world.gangs);
-  simulated.busy = offered > 0 ? launcher.trained().count() / offered : 0;
+  numbers.busy = offered > 0 ? launcher.trained().count() / offered : 0;
   simulated.notices = experiment.notices();
   return simulated;
 }
 
 }  // namespace
 
-std::string budget_text(std::uint64_t steps, std::uint64_t launches, double busy) {
-  return fmt::format("  trained {} in {}; the places were busy {:.0f} % of the time\n",
-                     counted(steps, "step"),
-                     launches == 1 ? "1 launch" : fmt::format("{} launches", launches), 100 * busy);
+std::string reached_text(const std::vector<Reached>& reached) {
+  if (reached.empty()) return {};
+  std::vector<std::string> each;
+  for (const auto& [t, trials] : reached) each.push_back(fmt::format("t={}: {}", t, trials));
+  return fmt::format("  trials that reach each rung, and the end: {}\n", fmt::join(each, ", "));
+}
+
+std::string unstopped_text(std::uint64_t steps, std::uint64_t steps_unstopped) {
+  if (steps_unstopped <= steps) return {};
+  return fmt::format(", {} if each trial came as far as the furthest", steps_unstopped);
+}
+
+std::string preview_text(const std::string& summary, const PreviewNumbers& numbers) {
+  const auto launches =
+      numbers.launches == 1 ? "1 launch" : fmt::format("{} launches", numbers.launches);
+  auto text =
+      "a preview: no trial has run; times are virtual, and values are those of the curves\n" +
+      summary + reached_text(numbers.reached);
+  text += fmt::format("  {} in {}{}\n", counted(numbers.steps, "step"), launches,
+                      unstopped_text(numbers.steps, numbers.steps_unstopped));
+  text += fmt::format("  the places were busy {:.0f} % of the time\n", 100 * numbers.busy);
+  if (numbers.improvements.empty()) return text;
+  const auto& best = numbers.improvements.back();
+  return text +
+         fmt::format("  the best value, {}, came from trial {} after {} and {} of all trials\n",
+                     short_number(best.value), best.trial, short_time(best.now),
+                     counted(best.steps, "step"));
 }
 
 Simulated simulate(const Plan& wanted, const World& given) {

@@ -29,23 +29,34 @@ struct Simulation {
 };
 
 using detail::Improvement;
+using detail::Reached;
 
 /// What a search would do.
 template <class Config>
 struct Preview {
-  Results<Config> results;     ///< of the run; its duration() is in the simulation's time
-  std::uint64_t steps = 0;     ///< trained by all trials: the budget that was used
+  Results<Config> results;  ///< of the run; its duration() is in the simulation's time
+  /// How many trials reach each rung, by t, and behind the last rung how many come furthest; empty if
+  /// the scheduler has no rungs.
+  std::vector<Reached> reached = {};
+  std::uint64_t steps = 0;  ///< trained by all trials: the budget that was used
+  /// The steps if each trial came as far as the furthest.
+  std::uint64_t steps_unstopped = 0;
   std::uint64_t launches = 0;  ///< of gangs, resumptions among them
   double busy = 0;             ///< part of the places' time in which a trial trained, 0 to 1
   std::vector<Improvement> improvements =
       {};                                 ///< in order; the last one is the best that was found
   std::vector<std::string> notices = {};  ///< the notices that the run would have shown
 
-  /// The best, how many trials reach each rung, and the budget: steps, launches, how busy the places
-  /// were.
+  /// That all times are virtual, the summary of the run, how many trials reach each rung, the budget
+  /// (steps, launches, how busy the places were), and when the best value was found.
   friend std::ostream& operator<<(std::ostream& out, const Preview& preview) {
-    return out << preview.results.summary()
-               << detail::budget_text(preview.steps, preview.launches, preview.busy);
+    return out << detail::preview_text(preview.results.summary(),
+                                       {.reached = preview.reached,
+                                        .steps = preview.steps,
+                                        .steps_unstopped = preview.steps_unstopped,
+                                        .launches = preview.launches,
+                                        .busy = preview.busy,
+                                        .improvements = preview.improvements});
   }
 };
 
@@ -55,7 +66,7 @@ struct Preview {
 /// Deterministic. Throws like run for invalid options.
 ///
 ///   const auto preview = tune::simulate(options, {.curve = guess, .gangs = 16});
-///   std::cout << preview;  // 243 trials reach t=1, 81 t=3, ...
+///   std::cout << preview;  // trials that reach each rung, and the end: t=1: 243, t=3: 81, ...
 template <class Config>
 Preview<Config> simulate(const Options<Config>& options, const Simulation<Config>& simulation) {
   const auto config_of = [&](const Configuration& values) {
@@ -76,12 +87,15 @@ Preview<Config> simulate(const Options<Config>& options, const Simulation<Config
   if (simulation.step)
     world.step = [&](const Configuration& values) { return simulation.step(config_of(values)); };
   auto simulated = detail::simulate(detail::plan_of(options), world);
-  return {Results<Config>(std::move(simulated.outcome), options.config),
-          simulated.steps,
-          simulated.launches,
-          simulated.busy,
-          std::move(simulated.improvements),
-          std::move(simulated.notices)};
+  auto& numbers = simulated.numbers;
+  return {.results = Results<Config>(std::move(simulated.outcome), options.config),
+          .reached = std::move(numbers.reached),
+          .steps = numbers.steps,
+          .steps_unstopped = numbers.steps_unstopped,
+          .launches = numbers.launches,
+          .busy = numbers.busy,
+          .improvements = std::move(numbers.improvements),
+          .notices = std::move(simulated.notices)};
 }
 
 }  // namespace troupe::tune
