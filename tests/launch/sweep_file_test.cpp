@@ -204,6 +204,64 @@ TEST_CASE("a domain that cannot be is refused where it stands", "[sweep]") {
              Catch::Contains("first has an entry without lr"));
 }
 
+TEST_CASE("a sweep ends early by what a C++ program can name", "[sweep]") {
+  using namespace std::chrono_literals;
+  const auto plan =
+      read_sweep(written(sweep_with("notice_silence = 90\n[stop]\nreports = 20\n"
+                                    "plateau = { reports = 5, delta = 0.01 }\ntrial_time = 1.5\n"
+                                    "reaches = 0.1\nall_reports = 1000\nno_better_trials = 7\n"
+                                    "cost = 3600\ncost_metric = \"seconds\"")))
+          .plan;
+  CHECK(plan.notice_silence == 90s);
+  CHECK(plan.stop.reports == 20);
+  CHECK(plan.stop.plateau.reports == 5);
+  CHECK(plan.stop.plateau.delta == 0.01);
+  CHECK(plan.stop.trial_time == 1500ms);
+  CHECK(plan.stop.reaches == 0.1);
+  CHECK(plan.stop.all_reports == 1000);
+  CHECK(plan.stop.no_better_trials == 7);
+  CHECK(plan.stop.cost == 3600);
+  CHECK(plan.stop.cost_metric == "seconds");
+  const auto none = read_sweep(written(sweep_with("[stop]\n[stop.plateau]\nreports = 3"))).plan;
+  CHECK(none.notice_silence == 0s);
+  CHECK(none.stop.plateau.reports == 3);
+  CHECK(none.stop.plateau.delta == 0);
+  CHECK(none.stop.trial_time == 0s);
+  CHECK(none.stop.cost == 0);
+}
+
+TEST_CASE("criteria of an early end that cannot be are refused where they stand", "[sweep]") {
+  const auto stop = [](const std::string& keys) { return refusal(sweep_with("[stop]\n" + keys)); };
+  CHECK_THAT(stop("trial_time = -1"),
+             Catch::Contains(":5:14: stop.trial_time is a number, at least 0"));
+  CHECK_THAT(stop("trial_time = \"1 h\""), Catch::Contains(":5:14: stop.trial_time is a number"));
+  CHECK_THAT(stop("trial_time = 1e300"), Catch::Contains("stop.trial_time is at most 1000000000"));
+  CHECK_THAT(stop("trialtime = 1"),
+             Catch::Contains(":5:1: there is no key stop.trialtime; did you mean 'trial_time'?"));
+  CHECK_THAT(stop("plateau = 5"), Catch::Contains(":5:11: stop.plateau is a table"));
+  CHECK_THAT(stop("plateau = { reports = 0 }"),
+             Catch::Contains("stop.plateau.reports is an integer, at least 1"));
+  CHECK_THAT(stop("plateau = { reports = 5, delta = -0.1 }"),
+             Catch::Contains("stop.plateau.delta is a number, at least 0"));
+  CHECK_THAT(stop("plateau = { delta = 0.1 }"),
+             Catch::Contains(":5:11: stop.plateau.reports is missing: after how many reports "
+                             "without a better one a trial ends, reports = 5"));
+  CHECK_THAT(stop("plateau = { report = 5 }"),
+             Catch::Contains("there is no key stop.plateau.report; did you mean 'reports'?"));
+  CHECK_THAT(stop("cost = -1\ncost_metric = \"seconds\""),
+             Catch::Contains(":5:8: stop.cost is a number, at least 0"));
+  CHECK_THAT(stop("cost = 1\ncost_metric = 2"), Catch::Contains("stop.cost_metric is text"));
+  CHECK_THAT(stop("cost = 3600"),
+             Catch::Contains(":5:8: stop.cost needs the metric that each report gives its cost as: "
+                             "cost_metric = \"seconds\""));
+  CHECK_THAT(stop("cost = 3600\ncost_metric = \"\""), Catch::Contains(":5:8: stop.cost needs"));
+  CHECK_THAT(stop("cost_metric = \"seconds\""),
+             Catch::Contains(":5:15: stop.cost_metric needs the cost at which the sweep ends: "
+                             "cost = 3600"));
+  CHECK_THAT(refusal(sweep_with("notice_silence = -1")),
+             Catch::Contains(":4:18: notice_silence is a number, at least 0"));
+}
+
 TEST_CASE("a file that is not there is said so", "[sweep]") {
   CHECK_THROWS_WITH(read_sweep("/no/such/sweep.toml"),
                     Catch::Contains("'/no/such/sweep.toml' cannot be read"));

@@ -139,6 +139,8 @@ TEST_CASE("check says which keys its made-up values leave out", "[sweep]") {
                     "trials = 9\ntime_budget = 2\nmax_concurrent = 1\n"
                     "[scheduler]\ntype = \"asha\"\nmax_t = 9\neta = 3\n"
                     "[stop]\nreaches = 1e6\nno_better_trials = 1\n"
+                    "plateau = { reports = 1, delta = 1e6 }\ntrial_time = 1\n"
+                    "cost = 1\ncost_metric = \"loss\"\n"
                     "[space]\nx = { uniform = [0.0, 1.0] }\n");
   const auto done = sweep.tune("check");
   INFO(done.output);
@@ -147,8 +149,9 @@ TEST_CASE("check says which keys its made-up values leave out", "[sweep]") {
              Catch::Contains("  for 9 trials, 1 at a time\n"
                              "  trials that reach each rung, and the end: t=1: 9, t=3: ") &&
                  Catch::Contains("  the one place was busy 100 % of the time\n") &&
-                 Catch::Contains("  without stop.reaches, stop.no_better_trials and time_budget, "
-                                 "as values and times are made up\n"));
+                 Catch::Contains("  without stop.plateau, stop.trial_time, stop.reaches, "
+                                 "stop.no_better_trials, stop.cost and time_budget, as values and "
+                                 "times are made up\n"));
 }
 
 TEST_CASE("check simulates at most a thousand trials, and says so", "[sweep]") {

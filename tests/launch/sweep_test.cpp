@@ -86,6 +86,42 @@ TEST_CASE("a program that never reports the metric is told what it reports inste
                              "output-rank-0.log"));
 }
 
+TEST_CASE("a program that stays silent is named, and ends when its time is over", "[sweep]") {
+  const Sweep sweep("echo \"troupe: {\\\"loss\\\": $1}\"; exec sleep 100\n",
+                    "notice_silence = 1\n[stop]\ntrial_time = 3\n[space]\nx = { grid = [3] }\n");
+  const auto done = sweep.tune("run");
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.output, Catch::Contains("trial 0 has not reported for ") &&
+                              Catch::Contains("and keeps its place; stop.trial_time ends it 3.0 s "
+                                              "after its first start: "));
+  const auto trial = sweep.summary().at("trials").at(0);
+  CHECK(trial.at("status") == "terminated");
+  CHECK_THAT(trial.at("reason").get<std::string>(), Catch::EndsWith("without another report"));
+
+  const Sweep without_limit("sleep 3; echo \"troupe: {\\\"loss\\\": $1}\"\n",
+                            "notice_silence = 1\n[space]\nx = { grid = [3] }\n");
+  CHECK_THAT(without_limit.tune("run").output,
+             Catch::Contains("and keeps its place; stop.trial_time would end it: "));
+}
+
+TEST_CASE("a sweep ends when it has cost as much as it may, and a trial on a plateau", "[sweep]") {
+  const std::string reports =
+      "for t in 1 2 3 4 5 6 7 8 9; do echo \"troupe: {\\\"loss\\\": 1, \\\"seconds\\\": 2}\"; "
+      "done\n";
+  const Sweep paid(reports, "max_concurrent = 1\n[stop]\ncost = 5\ncost_metric = \"seconds\"\n" +
+                                std::string(kGrid));
+  const auto done = paid.tune("run");
+  CHECK_THAT(done.output,
+             Catch::Contains("ended early: its trials cost 6 of seconds, as stop.cost says"));
+  const Sweep flat(reports, "[stop]\nplateau = { reports = 4 }\n" + std::string(kGrid));
+  CHECK(flat.tune("run").exit_code == 0);
+  for (const auto& trial : flat.summary().at("trials")) {
+    CHECK(trial.at("t") == 5);
+    CHECK(trial.at("reason") == "loss is no better than 4 reports ago");
+  }
+}
+
 TEST_CASE("what programs print is on the terminal above the table, with trial and rank",
           "[sweep]") {
   const Sweep sweep("echo \"hello of $1\"\necho \"troupe: {\\\"loss\\\": $1}\"\n",

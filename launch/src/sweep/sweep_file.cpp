@@ -222,18 +222,45 @@ void read_reports(TomlTable& file, SweepFile& sweep) {
   table->finish();
 }
 
+std::chrono::milliseconds seconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+void read_plateau(TomlTable& stop, tune::Plateau& plateau) {
+  auto table = stop.table("plateau");
+  if (!table) return;
+  set(plateau.reports, table->integer("reports", 1));
+  set(plateau.delta, table->number("delta", 0));
+  if (!table->has("reports"))
+    table->refuse_missing("reports",
+                          "is missing: after how many reports without a better one a trial ends, "
+                          "reports = 5");
+  table->finish();
+}
+
+void read_cost(TomlTable& stop, tune::StopWhen& when) {
+  set(when.cost, stop.number("cost", 0));
+  when.cost_metric = stop.text("cost_metric").value_or("");
+  if (stop.has("cost") && when.cost_metric.empty()) {
+    stop.refuse("cost",
+                "needs the metric that each report gives its cost as: cost_metric = \"seconds\"");
+  }
+  if (stop.has("cost_metric") && !stop.has("cost"))
+    stop.refuse("cost_metric", "needs the cost at which the sweep ends: cost = 3600");
+}
+
 void read_stop(TomlTable& file, tune::detail::Plan& plan) {
   auto table = file.table("stop");
   if (!table) return;
   set(plan.stop.reports, table->integer("reports", 1));
+  read_plateau(*table, plan.stop.plateau);
+  if (const auto limit = table->number("trial_time", 0, kMostSeconds))
+    plan.stop.trial_time = seconds(*limit);
   if (const auto reaches = table->number("reaches")) plan.stop.reaches = *reaches;
   set(plan.stop.all_reports, table->integer("all_reports", 1));
   set(plan.stop.no_better_trials, table->integer("no_better_trials", 1));
+  read_cost(*table, plan.stop);
   table->finish();
-}
-
-std::chrono::milliseconds seconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
 }
 
 void read_run(TomlTable& file, SweepFile& sweep) {
@@ -260,6 +287,8 @@ void read_run(TomlTable& file, SweepFile& sweep) {
   }
   if (const auto budget = file.number("time_budget", 0, kMostSeconds))
     plan.time_budget = seconds(*budget);
+  if (const auto silence = file.number("notice_silence", 0, kMostSeconds))
+    plan.notice_silence = seconds(*silence);
   set(sweep.grace_s, file.number("grace", 0, kMostSeconds));
   if (const auto folder = file.text("workdir")) {
     sweep.workdir = (std::filesystem::path(sweep.directory) / *folder).string();
