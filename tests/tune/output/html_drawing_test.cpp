@@ -121,19 +121,27 @@ void check_rungs(const tune::Results<Config>& results, const std::string& drawn)
 void check_importance(const nlohmann::json& importance, const std::string& drawn) {
   const auto section = section_of(drawn, "importance");
   const auto bars = shapes_in(section, "rect", "bar");
+  const auto beside = shapes_in(section, "rect", "bar-beside");
   const auto labels = shapes_in(section, "text");
-  REQUIRE(importance.size() == 3);
+  const auto& fields = importance.at("fields");
+  REQUIRE(fields.size() == 3);
   REQUIRE(bars.size() == 3);
-  CHECK(importance.at(0).at(0) == "lr");
+  REQUIRE(beside.size() == 3);
+  CHECK(fields.at(0).at("name") == "lr");
   double sum = 0;
   for (std::size_t i = 0; i < bars.size(); ++i) {
-    const double part = importance.at(i).at(1);
-    sum += part;
-    CHECK(bars[i].number("width") == Approx(330 * part).margin(0.01));
-    CHECK(has_text(labels, importance.at(i).at(0)));
-    CHECK(has_text(labels, percent(part)));
+    const double fanova = fields.at(i).at("fanova"), ped_anova = fields.at(i).at("ped_anova");
+    sum += ped_anova;
+    CHECK(bars[i].number("width") == Approx(330 * fanova).margin(0.01));
+    CHECK(beside[i].number("width") == Approx(330 * ped_anova).margin(0.01));
+    CHECK(has_text(labels, fields.at(i).at("name")));
+    CHECK(has_text(labels, percent(fanova)));
+    CHECK(has_text(labels, percent(ped_anova)));
   }
   CHECK(sum == Approx(1));
+  // Of 40 trials they are shown with a warning.
+  CHECK_THAT(section, Catch::Contains(importance.at("warning").get<std::string>()));
+  CHECK_THAT(section, Catch::Contains("class=\"warning\""));
 }
 
 }  // namespace

@@ -103,7 +103,28 @@ TEST_CASE("the report holds what the run came to", "[tune][report]") {
   }
   CHECK(failed > 0);
   CHECK(not_finite > 0);
-  CHECK_FALSE(data.at("importance").empty());
+  const auto& importance = data.at("importance");
+  CHECK_FALSE(importance.at("fields").empty());
+  CHECK_THAT(importance.at("warning").get<std::string>(), Catch::Contains("Below 100"));
+}
+
+TEST_CASE("the report of four trials says why it shows no importance", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  const auto results = tune::run<train>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
+                                         .trials = 4,
+                                         .metric = "loss",
+                                         .mode = tune::Min,
+                                         .storage = folder.path().string(),
+                                         .seed = 2,
+                                         .show = tune::Show::None,
+                                         .in_process = true});
+  const auto importance = data_of(page_of(results)).at("importance");
+  CHECK(importance.at("trials") == 4);
+  CHECK(importance.at("fields").empty());
+  if (!has_browser()) return;
+  const auto drawn = drawn_by_browser(folder, results);
+  CHECK_THAT(drawn, Catch::Contains("Trials with a value: 4. Below 10 no importance"));
+  CHECK(count(drawn, "class=\"bar\"") == 0);
 }
 
 TEST_CASE("a browser draws the report", "[tune][report]") {

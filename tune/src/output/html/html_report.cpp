@@ -10,8 +10,8 @@
 
 #include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
+#include "importance/importance.hpp"
 #include "objectives/front.hpp"
-#include "output/html/importance.hpp"
 #include "output/html/parts.hpp"
 #include "output/overview.hpp"
 #include "text/names.hpp"
@@ -111,6 +111,16 @@ Json rungs_json(const Experiment& experiment) {
   return all;
 }
 
+Json importance_json(const Importance& importance) {
+  Json fields = Json::array();
+  for (const auto& [name, fanova, ped_anova] : importance.fields)
+    fields.push_back(
+        {{"name", name}, {"fanova", number(fanova)}, {"ped_anova", number(ped_anova)}});
+  return {{"trials", importance.trials},
+          {"warning", importance.warning},
+          {"fields", std::move(fields)}};
+}
+
 void put(std::string& page, std::string_view place, const std::string& text) {
   page.replace(page.find(place), place.size(), text);
 }
@@ -148,7 +158,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"trials", Json::array()},
             {"attempts", attempts_json(record, trials, now, is_abandoned)},
             {"rungs", rungs_json(experiment)},
-            {"importance", importance(space, objective, trials)},
+            {"importance", importance_json(importance(space, objective, trials))},
             {"objectives", Json::array()},
             {"pareto", Json::array()},
             {"schedule", Json::array()}};

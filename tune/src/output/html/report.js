@@ -126,15 +126,23 @@ function drawSlices() {
 }
 
 function drawImportance() {
-  const parent = section("importance", "Importance", "How much the best tenth of the trials differ from all of them in each field (PED-ANOVA).");
-  const rows = data.importance, width = 560, row = 24;
-  if (rows.length === 0) return parent.appendChild(element("p", {}, "Too few trials have a value."));
-  const svg = plot(parent, width, rows.length * row + 10);
-  rows.forEach(([name, part], index) => {
+  const parent = section("importance", "Importance", "fANOVA: what part of the metric's variance each field alone explains; the rest is decided by several together. " +
+    "PED-ANOVA: how much the best tenth of the trials differ from all of them in each field.");
+  const { warning, fields } = data.importance, width = 560, row = 40;
+  if (warning) parent.appendChild(element("p", { class: "warning", role: "note" }, warning));
+  if (fields.length === 0) return;
+  legend(parent, [["bar", "fANOVA"], ["bar-beside", "PED-ANOVA"]]);
+  const svg = plot(parent, width, fields.length * row + 10);
+  const bar = (kind, y, part, without) => {
+    const length = (part ?? 0) * (width - 230);
+    shape(svg, "rect", { class: kind, x: 158, y, width: length, height: 14 });
+    label(svg, 164 + length, y + 11, part === null ? without : `${Math.round(part * 100)} %`, "start");
+  };
+  fields.forEach((field, index) => {
     const y = index * row + 6;
-    label(svg, 150, y + 13, clipped(name, 24), "end", name);
-    shape(svg, "rect", { class: "bar", x: 158, y, width: Math.max(part, 0) * (width - 230), height: row - 8 });
-    label(svg, 164 + part * (width - 230), y + 13, `${Math.round(part * 100)} %`, "start");
+    label(svg, 150, y + 19, clipped(field.name, 24), "end", field.name);
+    bar("bar", y, field.fanova, "not in every trial");
+    bar("bar-beside", y + 15, field.ped_anova, "in too few trials");
   });
 }
 

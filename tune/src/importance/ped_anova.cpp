@@ -1,4 +1,4 @@
-#include "output/html/importance.hpp"
+#include "importance/ped_anova.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,12 +8,9 @@
 
 #include <troupe/tune/lineage.hpp>
 
-#include "searchers/axis.hpp"
-
 namespace troupe::tune {
 namespace {
 
-constexpr std::size_t kLeastTrials = 10;
 constexpr std::size_t kSteps = 50;
 constexpr double kBest = 0.1;  // part of the trials
 
@@ -72,30 +69,26 @@ std::vector<double> points_of(const Axis& axis, const std::vector<const Trial*>&
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> importance(const SearchSpace& space,
-                                                       const Objective& objective,
-                                                       const std::vector<Trial>& trials) {
-  std::vector<const Trial*> best_first;
-  for (const auto& trial : trials) {
-    if (is_candidate(trial)) best_first.push_back(&trial);
-  }
+std::vector<std::optional<double>> ped_anova(const Axes& axes, const Objective& objective,
+                                             std::vector<const Trial*> trials, std::size_t least) {
   const auto score = [&](const Trial* trial) { return objective.score(*trial->best); };
-  std::ranges::stable_sort(best_first, std::greater{}, score);
-  std::vector<std::pair<std::string, double>> parts;
+  std::ranges::stable_sort(trials, std::greater{}, score);
+  std::vector<std::optional<double>> parts;
   double sum = 0;
-  const Axes axes(space);
   for (const auto& axis : axes) {
-    const auto points = points_of(axis, best_first);
-    if (points.size() < kLeastTrials) continue;
+    auto& part = parts.emplace_back();
+    const auto points = points_of(axis, trials);
+    if (points.empty() || points.size() < least) continue;
     const auto best =
         static_cast<std::size_t>(std::ceil(kBest * static_cast<double>(points.size())));
     const auto of_all = density(axis, points);
     const auto of_best = density(axis, std::span(points).first(best));
-    parts.emplace_back(axis.name(), divergence(of_best, of_all));
-    sum += parts.back().second;
+    part = divergence(of_best, of_all);
+    sum += *part;
   }
-  for (auto& [name, part] : parts) part = sum > 0 ? part / sum : 0;
-  std::ranges::stable_sort(parts, std::greater{}, &std::pair<std::string, double>::second);
+  for (auto& part : parts) {
+    if (part) part = sum > 0 ? *part / sum : 0;
+  }
   return parts;
 }
 
