@@ -28,10 +28,7 @@ def install(folder):
 
 
 def output_of(command, given=None):
-    run = subprocess.run([str(part) for part in command], input=given, stdout=subprocess.PIPE, text=True)
-    if run.returncode != 0:
-        raise NoPeer(f"{command[0]} ended with {run.returncode}")
-    return run.stdout
+    return subprocess.run([str(part) for part in command], input=given, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def figures_of(output):
@@ -68,13 +65,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the trials")
     arguments = parser.parse_args()
     program = [arguments.program, "--seed", arguments.seed]
+    ours, trials = figures_of(output_of([*program, "--json"])), output_of([*program, "--trials"])
     try:
         venv = cached("peer-optuna-importance", PINS, install)
-        ours = figures_of(output_of([*program, "--json"]))
-        peer = figures_of(output_of([venv / "bin/python", SOURCE], output_of([*program, "--trials"])))
     except NoPeer as why:
         print(f"skipped: no comparison with Optuna: {why}")
         return 0
+    peer = figures_of(output_of([venv / "bin/python", SOURCE], trials))
     gaps = {kind: max(gaps_of(ours, peer, kind)) for kind in KINDS}
     if arguments.json:
         for name, value in ours.items():

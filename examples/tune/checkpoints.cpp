@@ -9,6 +9,7 @@
 //   the best one ended after step 9
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -40,7 +41,7 @@ Descent restored(const std::string& checkpoint) {  // empty: there is none, begi
 std::string saved(const Descent& descent, const std::string& storage) {
   const auto folder = storage + "/step-" + std::to_string(descent.step);  // new with each report
   std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/descent") << descent.x << ' ' << descent.step;
+  std::ofstream(folder + "/descent") << std::setprecision(17) << descent.x << ' ' << descent.step;
   return folder;
 }
 

@@ -88,18 +88,18 @@ TEST_CASE("a program that never reports the metric is told what it reports inste
 
 TEST_CASE("a program that stays silent is named, and ends when its time is over", "[sweep]") {
   const Sweep sweep("echo \"troupe: {\\\"loss\\\": $1}\"; exec sleep 100\n",
-                    "notice_silence = 1\n[stop]\ntrial_time = 3\n[space]\nx = { grid = [3] }\n");
+                    "notice_silence = 1\n[stop]\ntrial_time = 10\n[space]\nx = { grid = [3] }\n");
   const auto done = sweep.tune("run");
   INFO(done.output);
   CHECK(done.exit_code == 0);
   CHECK_THAT(done.output, Catch::Contains("trial 0 has not reported for ") &&
-                              Catch::Contains("and keeps its place; stop.trial_time ends it 3.0 s "
+                              Catch::Contains("and keeps its place; stop.trial_time ends it 10.0 s "
                                               "after its first start: "));
   const auto trial = sweep.summary().at("trials").at(0);
   CHECK(trial.at("status") == "terminated");
   CHECK_THAT(trial.at("reason").get<std::string>(), Catch::EndsWith("without another report"));
 
-  const Sweep without_limit("sleep 3; echo \"troupe: {\\\"loss\\\": $1}\"\n",
+  const Sweep without_limit("sleep 8; echo \"troupe: {\\\"loss\\\": $1}\"\n",
                             "notice_silence = 1\n[space]\nx = { grid = [3] }\n");
   CHECK_THAT(without_limit.tune("run").output,
              Catch::Contains("and keeps its place; stop.trial_time would end it: "));

@@ -252,7 +252,7 @@ SweepPreview preview(const SweepFile& sweep) {
   plan.searcher = {};  // what it learns from made-up curves is nothing, and may take minutes
   plan.first.resize(std::min<std::size_t>(plan.first.size(), plan.trials));
   auto ignored = without_real_criteria(plan);
-  if (plan.max_concurrent > 0) world.gangs = std::min(world.gangs, plan.max_concurrent);
+  if (plan.max_concurrent > 0) world.gangs = plan.max_concurrent;
   auto simulated = tune::detail::simulate(plan, world);
   auto& numbers = simulated.numbers;
   return {.reached = std::move(numbers.reached),

@@ -36,7 +36,7 @@ class Metrics : public std::vector<Metric> {
   using std::vector<Metric>::operator[];
   using std::vector<Metric>::at;
 
-  /// The value of `name`, which is appended with 0 where it is not there. Cost: linear.
+  /// The value of `name`, which is appended with 0 where it is not there. Valid until the next is.
   double& operator[](std::string_view name) {
     for (auto metric = rbegin(); metric != rend(); ++metric)
       if (metric->name == name) return metric->value;

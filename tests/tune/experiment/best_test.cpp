@@ -144,6 +144,47 @@ TEST_CASE("once the best trial fails, the trials count that ended since the next
   }
 }
 
+TEST_CASE("of equal best trials one that fails takes its report with it, whichever it was",
+          "[tune][best][stop]") {
+  auto experiment = search({.no_better_trials = 3});
+  const auto later = launched(experiment), first = launched(experiment);
+  report(experiment, first, 1, 0.1);
+  const auto end_one = [&] {
+    const auto worse = launched(experiment);
+    report(experiment, worse, 1, 0.7);
+    experiment.ended(worse, Seconds(1));
+  };
+  end_one();
+  end_one();
+  report(experiment, later, 1, 0.1);
+  CHECK(experiment.best()->id == later);
+  fail(experiment, first);  // two had ended since its report, none since that of the other
+  end_one();
+  end_one();
+  CHECK_FALSE(experiment.closed());
+  end_one();
+  CHECK(experiment.closed());
+}
+
+TEST_CASE("of the next best trials the first report counts", "[tune][best][stop]") {
+  auto experiment = search({.no_better_trials = 3});
+  const auto later = launched(experiment), first = launched(experiment);
+  const auto best = launched(experiment);
+  report(experiment, first, 1, 0.5);
+  for (int i = 0; i < 2; ++i) {
+    const auto worse = launched(experiment);
+    report(experiment, worse, 1, 0.7);
+    experiment.ended(worse, Seconds(1));
+  }
+  report(experiment, later, 1, 0.5);
+  report(experiment, best, 1, 0.1);
+  fail(experiment, best);
+  CHECK(experiment.best()->id == later);
+  CHECK_FALSE(experiment.closed());
+  experiment.ended(later, Seconds(1));
+  CHECK(experiment.closed());
+}
+
 TEST_CASE("a saved state that names a failed trial as the best one is taken up without it",
           "[tune][best]") {
   auto experiment = search(), loaded = search();

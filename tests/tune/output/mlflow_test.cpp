@@ -168,20 +168,45 @@ void on_20th_report(
 
 TEST_CASE("the run of a search says which searcher and scheduler it has, with their options",
           "[tune][mlflow]") {
-  MlflowStub server;
-  const TemporaryFolder folder;
-  auto wanted = options(server.url(), folder.path());
-  wanted.searcher = tune::repeated(tune::tpe({.startup_trials = 3}), 2);
-  wanted.first = {{.lr = 0.5, .kind = "plain", .size = kLarge}};
-  wanted.scheduler = tune::median_stopping({.grace = 2});
-  tune::run<train>(wanted);
-  const auto params = server.run_with("mlflow.runName", folder.path().filename() / "run-1").params;
-  CHECK(params.at("searcher") == "repeated");
-  CHECK(params.at("searcher/times") == "2");
-  CHECK(params.at("searcher/search") == "tpe");
-  CHECK(params.at("searcher/search/startup_trials") == "3");
-  CHECK(params.at("scheduler") == "median stopping");
-  CHECK(params.at("scheduler/grace") == "2");
+  using Params = std::map<std::string, std::string>;
+  const auto params_of = [](const tune::SearcherFactory& searcher,
+                            const tune::SchedulerFactory& scheduler) {
+    MlflowStub server;
+    const TemporaryFolder folder;
+    auto wanted = options(server.url(), folder.path());
+    wanted.searcher = searcher;
+    wanted.scheduler = scheduler;
+    wanted.first = {{.lr = 0.5, .kind = "plain", .size = kLarge}};
+    tune::run<train>(wanted);
+    Params found;
+    const auto run = server.run_with("mlflow.runName", folder.path().filename() / "run-1");
+    for (const auto& [name, value] : run.params) {
+      if (name.starts_with("searcher") || name.starts_with("scheduler")) found[name] = value;
+    }
+    return found;
+  };
+  const auto names_of = [](const Params& params) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : params) names.push_back(name);
+    return names;
+  };
+  const auto nested = params_of(tune::repeated(tune::tpe({.startup_trials = 3}), 2),
+                                tune::median_stopping({.grace = 2}));
+  CHECK(nested.at("searcher") == "repeated");
+  CHECK(nested.at("searcher/times") == "2");
+  CHECK(nested.at("searcher/search") == "tpe");
+  CHECK(nested.at("searcher/search/startup_trials") == "3");
+  CHECK(nested.at("scheduler") == "median stopping");
+  CHECK(nested.at("scheduler/grace") == "2");
+  // Only what was asked for, nothing of what a search comes to know.
+  const auto plain = params_of(tune::cmaes({.population = 4, .random_choices = true}),
+                               tune::asha({.max_t = 9, .eta = 3, .brackets = 2}));
+  CHECK(plain.at("scheduler/brackets") == "2");
+  CHECK(names_of(plain) ==
+        std::vector<std::string>{"scheduler", "scheduler/brackets", "scheduler/eta",
+                                 "scheduler/grace", "scheduler/max_t", "searcher",
+                                 "searcher/population", "searcher/random_choices",
+                                 "searcher/restart", "searcher/sigma"});
 }
 
 TEST_CASE("an MLflow server is told of a search and of each trial", "[tune][mlflow]") {

@@ -64,7 +64,7 @@ tune: 27 trials in 24.0 s
   trials that reach each rung, and the end: t=1: 27, t=3: 10, t=9: 6
   83 steps in 27 launches, 243 if each trial came as far as the furthest
   the places were busy 86 % of the time
-  the best value, 0.02695, came from trial 22 after 24.0 s and 83 steps of all trials
+  the best value, 0.02695, was first reached by trial 22 after 24.0 s and 83 steps of all trials
 )");
 }
 
@@ -94,12 +94,12 @@ TEST_CASE("a preview without rungs and without early stopping says nothing of th
           "[tune][simulate]") {
   const auto all = of_five(tune::fifo(), 3);
   CHECK(all.reached.empty());
-  CHECK_THAT(
-      text_of(all),
-      Catch::EndsWith("  15 steps in 5 launches\n"
-                      "  the places were busy 83 % of the time\n"
-                      "  the best value, 1, came from trial 2 after 4.0 s and 7 steps of all "
-                      "trials\n"));
+  CHECK_THAT(text_of(all),
+             Catch::EndsWith(
+                 "  15 steps in 5 launches\n"
+                 "  the places were busy 83 % of the time\n"
+                 "  the best value, 1, was first reached by trial 2 after 4.0 s and 7 steps of all "
+                 "trials\n"));
 }
 
 }  // namespace simulate_test

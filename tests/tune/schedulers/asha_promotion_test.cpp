@@ -81,11 +81,12 @@ TEST_CASE("a preview prints the rungs and the budget", "[tune][asha][promotion][
   // Each of the four at the second rung and the one at the last was launched once more.
   CHECK_THAT(
       text.str(),
-      Catch::EndsWith("\n  trials that reach each rung, and the end: t=1: 12, t=3: 4, t=9: 1\n"
-                      "  26 steps in 17 launches, 108 if each trial came as far as the furthest\n"
-                      "  the places were busy 100 % of the time\n"
-                      "  the best value, 0.01, came from trial 0 after 1.0 s and 1 step of all "
-                      "trials\n"));
+      Catch::EndsWith(
+          "\n  trials that reach each rung, and the end: t=1: 12, t=3: 4, t=9: 1\n"
+          "  26 steps in 17 launches, 108 if each trial came as far as the furthest\n"
+          "  the places were busy 100 % of the time\n"
+          "  the best value, 0.01, was first reached by trial 0 after 1.0 s and 1 step of all "
+          "trials\n"));
 }
 
 // The same vector with the lengths that it was published with.

@@ -47,6 +47,7 @@ void Experiment::take_back(Trial& trial) {
 }
 
 void Experiment::finish(Trial& trial, Status status, Seconds now) {
+  const bool is_best = trial.best && best() && *trial.best == *best()->best;  // or one of equals
   trial.status = status;
   trial.stopping = false;
   trial.ended = now;
@@ -55,7 +56,7 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
     ++progress_.no_better;
     ++progress_.ended;
   }
-  if (status == Status::Errored && best_ == trial.id) replace_best();
+  if (status == Status::Errored && is_best) replace_best();
   scheduler_->on_end(trial.id, population());
   const auto last =
       trial.history.empty() ? std::nullopt : std::optional(trial.history.back().value);

@@ -252,10 +252,17 @@ void Experiment::note(Trial& trial, const Event& report) {
   if (is_better || (*value == *leader->best && trial.id < leader->id)) best_ = trial.id;
 }
 
-/// After the best trial failed.
+/// After a trial with the best value failed. What ended counts from the first report of the value that
+/// is the best one now, by whichever trial.
 void Experiment::replace_best() {
   best_ = best_of(trials_, options_.objective);
-  progress_.no_better = progress_.ended - (best_ ? trials_[*best_].ended_before_best : 0);
+  const auto* leader = best();
+  auto before = leader ? leader->ended_before_best : 0;
+  for (const auto& trial : trials_) {
+    if (leader && is_candidate(trial) && *trial.best == *leader->best)
+      before = std::min(before, trial.ended_before_best);
+  }
+  progress_.no_better = progress_.ended - before;
 }
 
 bool Experiment::end_as_asked(TrialId id, Seconds now) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -11,6 +12,17 @@
 
 // The whole state of an experiment as JSON.
 namespace troupe::tune {
+
+namespace {
+
+/// RunProgress::ended, for states that do not have it.
+std::size_t ended_of(const std::vector<Trial>& trials) {
+  return static_cast<std::size_t>(std::ranges::count_if(trials, [](const Trial& trial) {
+    return trial.over() && trial.status != Status::Errored && !trial.ended_with_run;
+  }));
+}
+
+}  // namespace
 
 std::string Experiment::save() const {
   auto trials = Json::array();
@@ -52,9 +64,10 @@ void Experiment::take_up(std::string_view saved) {
   const auto launches = json.at("launches").get<std::uint64_t>();
   const auto& closed = json.at("closed");
   const auto& progress = json.at("progress");
-  const RunProgress known{progress.at(0).get<std::int64_t>(), number_from(progress.at(1)),
-                          progress.at(2).get<std::size_t>(),
-                          progress.at(progress.size() > 3 ? 3 : 2).get<std::size_t>()};
+  const RunProgress known{
+      progress.at(0).get<std::int64_t>(), number_from(progress.at(1)),
+      progress.at(2).get<std::size_t>(),
+      progress.size() > 3 ? progress.at(3).get<std::size_t>() : ended_of(trials)};
   const bool exhausted = json.at("exhausted").get<bool>();
   const bool ended_as_asked = json.at("ended_as_asked").get<bool>();
   auto before = json.at("searcher"), own = parse(searcher_->save(), "a searcher's state");

@@ -56,9 +56,11 @@ std::optional<std::vector<std::optional<double>>> point_of(const Axes& axes, con
   return point;
 }
 
-/// By axis; none for one that a trial does not have.
+/// By axis; none for one that a trial does not have. `inside`: how many trials it is of, whose values
+/// are all in the space.
 std::vector<std::optional<double>> fanova_of(const Axes& axes,
-                                             const std::vector<const Trial*>& trials) {
+                                             const std::vector<const Trial*>& trials,
+                                             std::size_t& inside) {
   std::vector<std::vector<std::optional<double>>> points;
   std::vector<double> values;
   for (const auto* trial : trials) {
@@ -67,6 +69,7 @@ std::vector<std::optional<double>> fanova_of(const Axes& axes,
     points.push_back(std::move(*point));
     values.push_back(*trial->best);
   }
+  inside = points.size();
   std::vector<std::optional<double>> parts(axes.size());
   if (points.size() < kLeastTrialsForImportance) return parts;
   std::vector<std::size_t> complete;  // axes
@@ -101,7 +104,14 @@ Importance importance(const SearchSpace& space, const Objective& objective,
   }
   result.warning = warning_for(counted.size());
   if (counted.size() < kLeastTrialsForImportance) return result;
-  const auto variance = fanova_of(axes, counted);
+  std::size_t inside = 0;
+  const auto variance = fanova_of(axes, counted, inside);
+  if (inside < counted.size()) {
+    result.warning += fmt::format(
+        "{}Of these trials {} have values outside of the space: fANOVA is of the other {}{}.",
+        result.warning.empty() ? "" : " ", counted.size() - inside, inside,
+        inside < kLeastTrialsForImportance ? ", which are too few for it" : "");
+  }
   const auto best = ped_anova(axes, objective, counted, kLeastTrialsForImportance);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (variance[i] || best[i]) result.fields.push_back({axes[i].name(), variance[i], best[i]});

@@ -116,9 +116,10 @@ std::string preview_text(const std::string& summary, const PreviewNumbers& numbe
   if (numbers.improvements.empty()) return text;
   const auto& best = numbers.improvements.back();
   return text +
-         fmt::format("  the best value, {}, came from trial {} after {} and {} of all trials\n",
-                     short_number(best.value), best.trial, short_time(best.now),
-                     counted(best.steps, "step"));
+         fmt::format(
+             "  the best value, {}, was first reached by trial {} after {} and {} of all trials\n",
+             short_number(best.value), best.trial, short_time(best.now),
+             counted(best.steps, "step"));
 }
 
 Simulated simulate(const Plan& wanted, const World& given) {

@@ -51,7 +51,7 @@ struct Outcome {
 std::string describe(const Trial& trial, const Objective& objective);
 /// For a trial of the front: "trial 7: loss 0.0813, latency 3.5 at t=27 with lr=0.03, batch=64".
 std::string describe_values(const Trial& trial, const std::vector<Objective>& objectives);
-/// Whether the trial says something to another search.
+/// Whether Results::known() has the trial.
 bool tells(const Trial& trial, const std::vector<Objective>& objectives);
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 /// Throws std::runtime_error, which says why there is none.

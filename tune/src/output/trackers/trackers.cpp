@@ -46,12 +46,25 @@ void add_algorithm(Texts& params, const std::string& prefix, const char* role, c
     return add_algorithm(params, prefix, role, saved.at("search"));
   params.emplace_back(prefix, name);
   // Stand by themselves, or count what has happened.
-  const std::set<std::string> no_options{role,     "metric", "mode", "seed",
-                                         "trials", "given",  "begun"};
+  const std::set<std::string> no_options{role,
+                                         "metric",
+                                         "mode",
+                                         "seed",
+                                         "trials",
+                                         "given",
+                                         "begun",
+                                         "restarts",
+                                         "has_drawn",
+                                         "sync_t",
+                                         "draws",
+                                         "has_trained",
+                                         "told_checkpoint_is_missing",
+                                         "told_of_checkpoints"};
   for (const auto& [key, value] : saved.items()) {
     if (no_options.contains(key) || value.is_null()) continue;
     const auto own = prefix + "/" + key;
     if (key == "search") add_algorithm(params, own, role, value);
+    if (name == "asha" && key == "brackets") params.emplace_back(own, std::to_string(value.size()));
     if (value.is_primitive())
       params.emplace_back(own, value.is_string() ? value.get<std::string>() : dump(value));
   }
