@@ -116,7 +116,8 @@ TEST_CASE("a sweep ends when it has cost as much as it may, and a trial on a pla
              Catch::Contains("ended early: its trials cost 6 of seconds, as stop.cost says"));
   const Sweep flat(reports, "[stop]\nplateau = { reports = 4 }\n" + std::string(kGrid));
   CHECK(flat.tune("run").exit_code == 0);
-  for (const auto& trial : flat.summary().at("trials")) {
+  const auto summary = flat.summary();
+  for (const auto& trial : summary.at("trials")) {
     CHECK(trial.at("t") == 5);
     CHECK(trial.at("reason") == "loss is no better than 4 reports ago");
   }
