@@ -49,6 +49,17 @@ void write_data_set(const std::string& folder, const std::string& name, std::uin
 
 }  // namespace
 
+TEST_CASE("mnist with ZeRO prints what it prints without", "[examples][train]") {
+  const auto printed = [](const std::string& stage) {
+    return run_privately({.name = "train/mnist", .arguments = {"--zero", stage}});
+  };
+  const auto plain = printed("0");
+  INFO(plain);
+  REQUIRE(accuracies(plain).size() == 3);
+  CHECK(accuracies(plain).back() > 0.9);
+  CHECK(printed("1") == plain);
+}
+
 TEST_CASE("mnist learns a data set that it makes up, privately and on a cluster",
           "[examples][train]") {
   const Example mnist{.name = "train/mnist"};

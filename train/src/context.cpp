@@ -4,8 +4,12 @@
 #include <exception>
 #include <filesystem>
 #include <stdexcept>
+#include <typeinfo>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <ATen/Parallel.h>
+#include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
@@ -19,6 +23,8 @@
 #include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
+#include "zero/optimizer_kind.hpp"
+#include "zero/optimizer_parts.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
@@ -74,6 +80,66 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
   return found;
 }
 
+/// Throws std::invalid_argument for a stage that there is not.
+void check_stage(const ZeroOptions& options) {
+  if (options.stage == 0 || options.stage == 1) return;
+  throw std::invalid_argument(fmt::format(
+      "ContextOptions::zero.stage is {}; it can be 0 (every rank has the whole state of "
+      "the optimizers) or 1 (every rank has a part of it)",
+      options.stage));
+}
+
+/// The optimizer's parameters with the names that prepared models have for them. Throws
+/// std::invalid_argument for one that the optimizer has twice, that no prepared model has, which may
+/// differ between the ranks, or that is not on `device`.
+std::vector<std::vector<NamedTensor>> groups_of(
+    const torch::optim::Optimizer& optimizer,
+    const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device) {
+  std::unordered_map<const void*, std::string> names;
+  for (const auto& model : models) {
+    for (const auto& item : model->named_parameters())
+      names.emplace(item.value().unsafeGetTensorImpl(), item.key());
+  }
+  std::vector<std::vector<NamedTensor>> groups;
+  std::unordered_set<const void*> seen;
+  for (const auto& group : optimizer.param_groups()) {
+    auto& named = groups.emplace_back();
+    for (const auto& tensor : group.params()) {
+      const auto name = names.find(tensor.unsafeGetTensorImpl());
+      if (name == names.end() || tensor.device() != device) {
+        throw std::invalid_argument(fmt::format(
+            "parameter {} of the optimizer is {}: with ContextOptions::zero.stage 1 prepare the "
+            "model "
+            "first, and make the optimizer with the parameters that it has then",
+            seen.size(),
+            name == names.end()
+                ? "of no model that was prepared"
+                : fmt::format("on {}, not on {}", tensor.device().str(), device.str())));
+      }
+      named.push_back({name->second, tensor});
+      if (!seen.insert(tensor.unsafeGetTensorImpl()).second) {
+        throw std::invalid_argument(
+            fmt::format("the optimizer has parameter {} twice; give it each parameter once",
+                        named.back().name));
+      }
+    }
+  }
+  return groups;
+}
+
+/// nullptr: the optimizer has its whole state.
+OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ContextOptions& options) {
+  if (options.zero.stage == 0) return nullptr;
+  const auto* prepared = dynamic_cast<const detail::ShardedOptimizer*>(&optimizer);
+  if (prepared == nullptr) {
+    throw std::logic_error(
+        "checkpoint: with ContextOptions::zero.stage 1 an optimizer must be what prepare() "
+        "returned; "
+        "keep that as `auto optimizer = ctx.prepare(...)`");
+  }
+  return static_cast<OptimizerParts*>(prepared->shards());
+}
+
 /// 0: as it was. A worker process has been given its threads as it started.
 int threads_of(const ContextOptions& options) {
   if (options.threads >= 0) return options.threads;
@@ -101,6 +167,7 @@ Context::Context(Member& member) : Context(member, options_from(member.settings(
 Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
           member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}}) {
+  check_stage(impl_->options.zero);
   impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
@@ -182,7 +249,31 @@ void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module
   prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
 }
 
-void Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
+std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
+    torch::optim::Optimizer& optimizer) {
+  const bool is_cut = impl_->options.zero.stage > 0;
+  const auto* kind = OptimizerKind::of(optimizer);
+  if (is_cut && kind == nullptr) {
+    throw std::invalid_argument(fmt::format(
+        "ZeRO cannot cut the state of a {}: ContextOptions::zero.stage 1 is for {}; use "
+        "one of those, or stage 0",
+        c10::demangle(typeid(optimizer).name()), OptimizerKind::known()));
+  }
+  restore_optimizer(optimizer);
+  if (!is_cut) return nullptr;
+  std::vector<std::shared_ptr<torch::nn::Module>> models;
+  for (const auto& model : impl_->models) {
+    if (auto module = model.module.lock()) models.push_back(std::move(module));
+  }
+  auto groups = groups_of(optimizer, models, device());
+  if (world_size() == 1) return nullptr;
+  auto& comm = communicator();
+  check_optimizers_agree(comm, kind->name(), groups, device());
+  return std::make_shared<OptimizerParts>(*kind, std::move(groups), comm,
+                                          impl_->control ? *impl_->control : comm);
+}
+
+void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
   const int number = impl_->optimizers++;
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
@@ -238,12 +329,19 @@ Checkpoint Context::write_checkpoint(
     const std::vector<std::shared_ptr<torch::nn::Module>>& models,
     const std::vector<const torch::optim::Optimizer*>& optimizers) {
   const auto& storage = impl_->member.storage();
-  if (storage.empty() || rank() != 0) return {};
+  if (storage.empty()) return {};
+  std::vector<std::unique_ptr<torch::optim::Optimizer>> whole(optimizers.size());
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    if (auto* parts = parts_of(*optimizers[i], impl_->options))
+      whole[i] = parts->whole(*optimizers[i]);
+  }
+  if (rank() != 0) return {};
   PendingCheckpoint pending(storage);
   for (std::size_t i = 0; i < models.size(); ++i)
     save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
   for (std::size_t i = 0; i < optimizers.size(); ++i)
-    save_optimizer(*optimizers[i], pending.file(fmt::format("optimizer{}.pt", i)));
+    save_optimizer(whole[i] ? *whole[i] : *optimizers[i],
+                   pending.file(fmt::format("optimizer{}.pt", i)));
   write_info({.epoch = impl_->epoch,
               .models = static_cast<int>(models.size()),
               .optimizers = static_cast<int>(optimizers.size()),

@@ -66,7 +66,7 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
 }
 
 std::string first_difference(const std::string& theirs, const std::string& mine) {
-  for (const auto* kind : {"parameter", "buffer", "gradient", "option"}) {
+  for (const auto* kind : {"type", "parameter", "buffer", "gradient", "option"}) {
     if (auto difference = first_difference(theirs, mine, kind); !difference.empty())
       return difference;
   }
@@ -97,6 +97,19 @@ std::vector<std::string> gather_bytes(Communicator& communicator, std::string by
   return parts;
 }
 
+/// `what`: whose descriptions these are, for the error.
+void check_same(Communicator& communicator, const std::string& what, const std::string& mine,
+                c10::Device device) {
+  const auto theirs = broadcast_bytes(communicator, mine, device, 0);
+  const auto differences =
+      gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
+  for (std::size_t rank = 0; rank < differences.size(); ++rank) {
+    if (differences[rank].front() == '\0') continue;
+    throw std::invalid_argument(fmt::format("the ranks prepared different {}: on rank {} {}", what,
+                                            rank, differences[rank].c_str()));
+  }
+}
+
 }  // namespace
 
 std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device,
@@ -117,15 +130,23 @@ std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
                         const DataParallelOptions& options, c10::Device device) {
   if (communicator.size() == 1) return;
-  const auto mine = describe(model, options);
-  const auto theirs = broadcast_bytes(communicator, mine, device, 0);
-  const auto differences =
-      gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
-  for (std::size_t rank = 0; rank < differences.size(); ++rank) {
-    if (differences[rank].front() == '\0') continue;
-    throw std::invalid_argument(fmt::format("the ranks prepared different models: on rank {} {}",
-                                            rank, differences[rank].c_str()));
+  check_same(communicator, "models", describe(model, options), device);
+}
+
+void check_optimizers_agree(Communicator& communicator, const std::string& type,
+                            const std::vector<std::vector<NamedTensor>>& groups,
+                            c10::Device device) {
+  if (communicator.size() == 1) return;
+  auto text = fmt::format("type\t{}\n", type);
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const auto& parameter : groups[group]) {
+      std::ostringstream strides;
+      strides << parameter.tensor.strides();
+      text += fmt::format("parameter\t{} with strides {} in group {}\n", describe(parameter, true),
+                          strides.str(), group);
+    }
   }
+  check_same(communicator, "optimizers", text, device);
 }
 
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,

@@ -27,6 +27,11 @@ struct ModelLayout {
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
                         const DataParallelOptions& options, c10::Device device);
 
+/// The same for the parameters of an optimizer, group by group, and its type.
+void check_optimizers_agree(Communicator& communicator, const std::string& type,
+                            const std::vector<std::vector<NamedTensor>>& groups,
+                            c10::Device device);
+
 /// Afterwards every rank has root's values.
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                        c10::Device device, int root);

@@ -13,6 +13,7 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context_options.hpp>
 #include <troupe/train/loader.hpp>
+#include <troupe/train/prepared_optimizer.hpp>
 #include <troupe/train/sampler.hpp>
 #include <troupe/trainable.hpp>
 
@@ -45,8 +46,8 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// One rank's view of its training run, and its collective operations: the first argument of a
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
-/// prepare(), checkpoint(), report() and backward() of a prepared model are collective: every rank
-/// calls them, in the same order. They throw GangBroken when another rank died or failed, and
+/// prepare(), checkpoint(), report(), backward() of a prepared model, and with ZeRO step() of a
+/// prepared optimizer, are collective: every rank calls them, in the same order. They throw GangBroken when another rank died or failed, and
 /// TimedOut, naming the missing ranks. If a trainable throws, or returns (`host`) while others wait
 /// for it, their collectives end with an error that names its rank.
 ///
@@ -100,10 +101,18 @@ class Context {
   /// gets only the state and keeps the options that it was made with. Its step() need not wait,
   /// because gradients are averages once backward() has returned. Make the optimizer after the
   /// model was prepared, because moving a model to a GPU gives it new parameters.
+  ///
+  /// With ZeroOptions::stage 1 this is a collective that moves the values of the parameters into
+  /// buffers, the parameters stay the same tensors, and step() is a collective. Throws
+  /// std::invalid_argument for an optimizer that is not Adam, AdamW or SGD, that has a parameter
+  /// twice, or one that no prepared model has, and if the ranks' optimizers differ, also in the
+  /// strides of a parameter, naming the first difference.
   template <detail::OptimizerLike O>
-  O prepare(O optimizer) {
-    prepare_optimizer(optimizer);
-    return optimizer;
+  PreparedOptimizer<O> prepare(O optimizer) {
+    static_assert(!std::is_base_of_v<detail::ShardedOptimizer, O>,
+                  "this optimizer was prepared before; prepare each optimizer once");
+    auto shards = prepare_optimizer(optimizer);
+    return {std::move(optimizer), std::move(shards)};
   }
 
   /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
@@ -141,8 +150,11 @@ class Context {
 
   /// Writes models and optimizers, in the order given, and the epoch, into
   /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Other ranks,
-  /// and runs without storage, write nothing and do not wait. A run that continues from the
-  /// checkpoint prepares models and optimizers in the same order, with any number of ranks.
+  /// and runs without storage, write nothing and do not wait; with ZeRO they send rank 0 their
+  /// parts of the optimizers' state, for which rank 0 needs memory. A run that continues from the
+  /// checkpoint prepares models and optimizers in the same order, with any number of ranks and any
+  /// stage of ZeRO. Throws std::logic_error, with ZeRO, for an optimizer that is not what prepare()
+  /// returned.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
     std::vector<std::shared_ptr<torch::nn::Module>> models;
@@ -162,7 +174,8 @@ class Context {
   struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
   void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
-  void prepare_optimizer(torch::optim::Optimizer& optimizer);
+  std::shared_ptr<detail::OptimizerShards> prepare_optimizer(torch::optim::Optimizer& optimizer);
+  void restore_optimizer(torch::optim::Optimizer& optimizer);
   void count_unsynchronized(int guards);
   Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
                               const std::vector<const torch::optim::Optimizer*>& optimizers);

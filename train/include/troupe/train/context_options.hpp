@@ -5,6 +5,7 @@
 
 #include <troupe/detail/archive.hpp>
 #include <troupe/train/data_parallel.hpp>
+#include <troupe/train/zero.hpp>
 #include <troupe/trainable.hpp>
 
 namespace troupe::train {
@@ -22,6 +23,7 @@ struct ContextOptions {
   /// HostOptions::warn_after.
   std::chrono::milliseconds warn_after = std::chrono::seconds(30);
   DataParallelOptions data_parallel = {};
+  ZeroOptions zero = {};
   /// Threads of LibTorch's operations in this process. -1: in a rank as many as its CPUs, at least
   /// one, and one in a run in the driver's process; 0: unchanged.
   int threads = -1;

@@ -1,0 +1,449 @@
+// ZeRO, stage 1: the ranks cut an optimizer's state, and train as they would without.
+#include <troupe/train/context.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/schedulers/step_lr.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+#include <torch/serialize/output-archive.h>
+#include <torch/utils.h>
+
+#include "checkpoint/directory.hpp"
+#include "support/catch.hpp"
+#include "support/forked_gang.hpp"
+#include "support/net.hpp"
+#include "support/scratch.hpp"
+#include "support/small_training.hpp"
+#include "support/test_member.hpp"
+#include "zero/partition.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+using Catch::Contains;
+namespace optim = torch::optim;
+
+namespace {
+
+ContextOptions options_with(int stage, bool find_unused = false) {
+  auto options = small_buckets(find_unused);
+  options.zero.stage = stage;
+  return options;
+}
+
+optim::Adam adam(Net& net, bool amsgrad = false) {
+  return optim::Adam(net->parameters(),
+                     optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(amsgrad));
+}
+optim::AdamW adamw(Net& net) { return optim::AdamW(net->parameters(), optim::AdamWOptions(0.01)); }
+optim::SGD sgd(Net& net, bool nesterov = false) {
+  return optim::SGD(net->parameters(),
+                    optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
+}
+/// Weights and biases in groups with options of their own.
+optim::Adam adam_of_two_groups(Net& net) {
+  std::vector<torch::Tensor> weights, biases;
+  for (auto& item : net->named_parameters())
+    (item.key().ends_with("bias") ? biases : weights).push_back(item.value());
+  std::vector<optim::OptimizerParamGroup> groups;
+  groups.emplace_back(weights, std::make_unique<optim::AdamOptions>(0.01));
+  groups.emplace_back(biases, std::make_unique<optim::AdamOptions>(0.05));
+  return optim::Adam(groups);
+}
+
+std::vector<torch::Tensor> values_of(Net& net) {
+  std::vector<torch::Tensor> values;
+  for (const auto& parameter : net->parameters()) values.push_back(parameter.detach().clone());
+  return values;
+}
+
+void expect_same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b,
+                 double tolerance, const std::string& what) {
+  expect(a.size() == b.size(), what + ": as many parameters");
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    expect(torch::allclose(a[i], b[i], tolerance, tolerance), [&] {
+      return fmt::format("{}: parameter {} differs by {}", what, i,
+                         (a[i] - b[i]).abs().max().item<double>());
+    });
+  }
+}
+
+/// One step of a function that knows nothing of ZeRO.
+void step(Context& ctx, Net& net, optim::Optimizer& optimizer, std::uint64_t number) {
+  optimizer.zero_grad();
+  loss_of(net, ctx.rank(), ctx.world_size(), number).backward();
+  optimizer.step();
+}
+
+/// With a weight whose elements are not in the order of its rows.
+Net strided_net() {
+  Net made(kWidths, 5);
+  auto& weight = made->layers[0]->weight;
+  weight.set_data(weight.detach().t().contiguous().t());
+  return made;
+}
+
+/// What a rank does, and the parameters that it then has.
+using Training = std::function<std::vector<torch::Tensor>(Context&)>;
+
+/// Trains with an optimizer, whose learning rate falls, for six steps.
+template <class MakeOptimizer>
+Training training_with(MakeOptimizer make) {
+  return [make](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(make(net));
+    optim::StepLR schedule(optimizer, 2, 0.5);
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      step(ctx, net, optimizer, i);
+      schedule.step();
+    }
+    return values_of(net);
+  };
+}
+
+/// Runs it without ZeRO and with, and compares the parameters of each rank with those that rank 0
+/// has without.
+std::string difference(const Training& train, const ForkedGang& gang, bool find_unused = false) {
+  const Scratch scratch;
+  const auto file = (scratch.path() / "values.pt").string();
+  auto failed = failures(gang.run([&](GangContext& ranks) {
+    TestMember member(ranks);
+    Context ctx(member, options_with(0, find_unused));
+    const auto values = train(ctx);
+    if (ctx.rank() == 0) torch::save(values, file);
+  }));
+  if (!failed.empty()) return "without ZeRO: " + failed;
+  return failures(gang.run([&](GangContext& ranks) {
+    TestMember member(ranks);
+    Context ctx(member, options_with(1, find_unused));
+    std::vector<torch::Tensor> expected;
+    torch::load(expected, file);
+    expect_same(train(ctx), expected, 0, "with ZeRO");
+  }));
+}
+
+/// The error that every rank of a gang gets.
+std::string error_of(const std::function<void(Context&)>& rank, int stage = 1, int ranks = 2) {
+  const auto outcomes = ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
+    TestMember member(gang);
+    Context ctx(member, options_with(stage));
+    rank(ctx);
+  });
+  for (const auto& outcome : outcomes) {
+    if (outcome.message != outcomes.front().message) return "the ranks' errors differ";
+  }
+  return outcomes.front().type + ": " + outcomes.front().message;
+}
+
+std::int64_t elements_of_state(const optim::Adam& optimizer) {
+  std::int64_t elements = 0;
+  for (const auto& [key, state] : optimizer.state()) {
+    const auto& adam = static_cast<const optim::AdamParamState&>(*state);
+    elements += adam.exp_avg().numel() + adam.exp_avg_sq().numel();
+  }
+  return elements;
+}
+
+}  // namespace
+
+TEST_CASE("each element of each parameter is in the part of exactly one rank (1)",
+          "[train][zero][partition]") {
+  const auto ranks = GENERATE(1, 2, 3, 7);
+  const std::vector<std::int64_t> sizes =
+      GENERATE(std::vector<std::int64_t>{1}, std::vector<std::int64_t>{40, 0, 3, 1000, 17},
+               std::vector<std::int64_t>{5, 5, 5}, std::vector<std::int64_t>{0});
+  const auto cut = partition(sizes, ranks);
+  std::vector<std::vector<int>> owners(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    owners[i].assign(static_cast<std::size_t>(sizes[i]), 0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::int64_t elements = 0;
+    for (const auto& piece : cut.pieces_of(rank)) {
+      elements += piece.count;
+      for (auto at = piece.first; at < piece.first + piece.count; ++at)
+        ++owners[piece.parameter].at(static_cast<std::size_t>(at));
+    }
+    CHECK(elements <= cut.part);
+  }
+  for (const auto& parameter : owners) {
+    for (const auto count : parameter) REQUIRE(count == 1);
+  }
+  for (const auto offset : cut.offsets) CHECK(offset % Partition::kAlignment == 0);  // (2)
+  CHECK(cut.part % Partition::kAlignment == 0);
+}
+
+TEST_CASE("with ZeRO the ranks train as they do without", "[train][zero]") {
+  const auto ranks = GENERATE(2, 3);
+  const auto gang = ForkedGang::on_one_node(ranks);
+  CHECK(difference(training_with([](Net& net) { return adam(net); }), gang) == "");
+  CHECK(difference(training_with([](Net& net) { return adam(net, true); }), gang) == "");
+  CHECK(difference(training_with(adamw), gang) == "");
+  CHECK(difference(training_with([](Net& net) { return sgd(net); }), gang) == "");
+  CHECK(difference(training_with([](Net& net) { return sgd(net, true); }), gang) == "");
+  CHECK(difference(training_with(adam_of_two_groups), gang) == "");
+}
+
+TEST_CASE("with ZeRO ranks of two nodes train as they do without", "[train][zero]") {
+  CHECK(difference(training_with([](Net& net) { return adam(net); }), ForkedGang::on_nodes(4, 2)) ==
+        "");
+}
+
+TEST_CASE("a rank keeps its part of an optimizer's state alone", "[train][zero]") {
+  constexpr int kRanks = 3;
+  CHECK(failures(ForkedGang::on_one_node(kRanks).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, options_with(1));
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(adam(net));
+          std::int64_t whole = 0;
+          for (const auto& parameter : net->parameters()) whole += 2 * parameter.numel();
+          step(ctx, net, optimizer, 0);
+          auto kept = elements_of_state(optimizer);
+          // The parts are equal but for the gaps between parameters.
+          expect(kept <= whole / kRanks + 2 * 16 * static_cast<int>(net->parameters().size()),
+                 [&] { return fmt::format("{} of {} elements", kept, whole); });
+          ctx.communicator().all_reduce(std::span(&kept, 1));
+          expect(kept == whole, "all parts together are the whole state");
+          expect(optimizer.param_groups()[0].params()[0].is_same(net->parameters().front()),
+                 "the optimizer has the model's parameters between steps");
+        })) == "");
+}
+
+TEST_CASE("ZeRO trains what is frozen or unused as without it", "[train][zero]") {
+  const auto gang = ForkedGang::on_one_node(2);
+  const auto frozen = [](Context& ctx) {
+    Net made(kWidths, 5);
+    made->layers[0]->weight.set_requires_grad(false);
+    auto net = ctx.prepare(made);
+    auto optimizer = ctx.prepare(adam(net));
+    for (std::uint64_t i = 0; i < 3; ++i) step(ctx, net, optimizer, i);
+    return values_of(net);
+  };
+  CHECK(difference(frozen, gang) == "");
+
+  const auto unused = [](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(adam(net));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      net->layers[0]->forward(rows(4, kWidths.front(), i)).pow(2).mean().backward();
+      optimizer.step();
+    }
+    return values_of(net);
+  };
+  CHECK(difference(unused, gang, true) == "");
+}
+
+TEST_CASE("ZeRO trains what is of float32, strided or accumulated as without it", "[train][zero]") {
+  const auto gang = ForkedGang::on_one_node(2);
+  const auto of_float32 = [](Context& ctx) {
+    Net made(kWidths, 5);
+    made->to(torch::kFloat32);
+    auto net = ctx.prepare(made);
+    auto optimizer = ctx.prepare(adam(net, true));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      const auto seed = 10 * i + static_cast<std::uint64_t>(ctx.rank());
+      net->forward(rows(4, kWidths.front(), seed).to(torch::kFloat32)).pow(2).mean().backward();
+      optimizer.step();
+    }
+    return values_of(net);
+  };
+  CHECK(difference(of_float32, gang) == "");
+
+  const auto strided = [](Context& ctx) {
+    auto net = ctx.prepare(strided_net());
+    auto optimizer = ctx.prepare(adam(net));
+    for (std::uint64_t i = 0; i < 3; ++i) step(ctx, net, optimizer, i);
+    expect(net->layers[0]->weight.stride(0) == 1, "the weight keeps its strides");
+    return values_of(net);
+  };
+  CHECK(difference(strided, gang) == "");
+
+  const auto accumulated = [](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(sgd(net));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      {
+        const auto guard = ctx.no_sync();
+        loss_of(net, ctx.rank(), ctx.world_size(), 2 * i).backward();
+      }
+      optimizer.step([&] {
+        auto loss = loss_of(net, ctx.rank(), ctx.world_size(), 2 * i + 1);
+        loss.backward();
+        return loss;
+      });
+    }
+    return values_of(net);
+  };
+  CHECK(difference(accumulated, gang) == "");
+}
+
+TEST_CASE("with ZeRO a model that was loaded between two steps is trained on", "[train][zero]") {
+  const auto loaded = [](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(adam(net));
+    step(ctx, net, optimizer, 0);
+    for (auto& parameter : net->parameters())
+      parameter.set_data(torch::full_like(parameter, 0.125).detach());
+    step(ctx, net, optimizer, 1);
+    step(ctx, net, optimizer, 2);
+    return values_of(net);
+  };
+  CHECK(difference(loaded, ForkedGang::on_one_node(2)) == "");
+}
+
+TEST_CASE("checkpoints go between any stages of ZeRO and any numbers of ranks",
+          "[train][zero][checkpoint]") {
+  struct Run {
+    int ranks, stage;
+  };
+  const auto before = GENERATE(Run{3, 1}, Run{2, 0});
+  const auto after = GENERATE(Run{2, 1}, Run{1, 0}, Run{2, 0});
+  const Scratch scratch;
+  const auto storage = (scratch.path() / "run").string();
+  const auto last = (scratch.path() / "values.pt").string();
+  const auto makes_sgd = GENERATE(false, true);
+  const auto train = [&](Context& ctx, int epochs) {
+    auto made = strided_net();
+    auto net = ctx.prepare(made);
+    const auto go_on = [&](auto optimizer) {
+      // A run that goes on writes what it has loaded before its first step.
+      ctx.checkpoint(net, optimizer);
+      for (int epoch : ctx.epochs(epochs)) {
+        step(ctx, net, optimizer, static_cast<std::uint64_t>(epoch));
+        if (epoch == 1) ctx.checkpoint(net, optimizer);
+      }
+    };
+    if (makes_sgd)
+      go_on(ctx.prepare(sgd(net)));
+    else
+      go_on(ctx.prepare(adam(net, true)));
+    return values_of(net);
+  };
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, options_with(0));
+          const auto values = train(ctx, 5);
+          if (ctx.rank() == 0) torch::save(values, last);
+        })) == "");
+  CHECK(failures(ForkedGang::on_one_node(before.ranks).run([&](GangContext& gang) {
+          TestMember member(gang, storage);
+          Context ctx(member, options_with(before.stage));
+          train(ctx, 2);
+        })) == "");
+  const auto goes_on = [&](const std::string& from, const std::string& to) {
+    return failures(ForkedGang::on_one_node(after.ranks).run([&](GangContext& gang) {
+      TestMember member(gang, to, latest_checkpoint(from).string());
+      Context ctx(member, options_with(after.stage));
+      std::vector<torch::Tensor> expected;
+      torch::load(expected, last);
+      expect_same(train(ctx, 5), expected, 1e-9, "the run that went on");
+    }));
+  };
+  CHECK(goes_on(storage, storage + "-later") == "");
+  CHECK(goes_on(storage + "-later", storage + "-last") == "");
+}
+
+TEST_CASE("what ZeRO cannot do is refused with what to do", "[train][zero]") {
+  CHECK_THAT(error_of([](Context&) {}, 2),
+             Contains("invalid_argument: ContextOptions::zero.stage is 2; it can be 0"));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               ctx.prepare(optim::RMSprop(net->parameters()));
+             }),
+             Contains("ZeRO cannot cut the state of a torch::optim::RMSprop: "
+                      "ContextOptions::zero.stage 1 is for Adam, AdamW and SGD"));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               auto twice = net->parameters();
+               twice.push_back(twice.front());
+               ctx.prepare(optim::SGD(twice, optim::SGDOptions(0.1)));
+             }),
+             Contains("the optimizer has parameter layer0.weight twice"));
+  CHECK_THAT(
+      error_of([](Context& ctx) {
+        auto net = ctx.prepare(Net(kWidths, 5));
+        auto some = net->parameters();
+        if (ctx.rank() == 1) some.pop_back();
+        ctx.prepare(optim::SGD(some, optim::SGDOptions(0.1)));
+      }),
+      Contains(
+          "the ranks prepared different optimizers: on rank 1 parameter 5 is "
+          "\"nothing\", on rank 0 it is \"layer2.bias [4] Double with strides [1] in group 0\""));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(ctx.rank() == 0 ? Net(kWidths, 5) : strided_net());
+               ctx.prepare(adam(net));
+             }),
+             Contains("the ranks prepared different optimizers: on rank 1 parameter 0 is "
+                      "\"layer0.weight [40, 6] Double with strides [1, 40] in group 0\""));
+  CHECK_THAT(error_of([](Context& ctx) {
+               Net other(kWidths, 5);
+               ctx.prepare(Net(kWidths, 5));
+               ctx.prepare(adam(other));
+             }),
+             Contains("parameter 0 of the optimizer is of no model that was prepared"));
+}
+
+TEST_CASE("what would leave ZeRO's parts of an optimizer is refused", "[train][zero]") {
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               auto optimizer = ctx.prepare(adam(net));
+               auto more = ctx.prepare(Net(kWidths, 6));
+               optimizer.add_param_group(optim::OptimizerParamGroup(more->parameters()));
+               step(ctx, net, optimizer, 0);
+             }),
+             Contains("the number of its groups was changed after the optimizer was prepared"));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               auto optimizer = ctx.prepare(adam(net));
+               torch::serialize::OutputArchive archive;
+               optimizer.save(archive);
+             }),
+             Contains("use ctx.checkpoint(model, optimizer), which collects the whole state"));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               auto optimizer = ctx.prepare(adam(net));
+               step(ctx, net, optimizer, 0);
+               auto loss = loss_of(net, ctx.rank(), ctx.world_size());
+               optimizer.step();
+               loss.backward();
+             }),
+             Contains("modified by an inplace operation"));
+  CHECK_THAT(error_of([](Context& ctx) {
+               auto net = ctx.prepare(Net(kWidths, 5));
+               auto optimizer = ctx.prepare(adam(net));
+               step(ctx, net, optimizer, 0);
+               net->to(torch::kFloat32);
+               optimizer.step();
+             }),
+             Contains("other: parameter layer0.weight was given another size, type or device "
+                      "after its optimizer was prepared"));
+}
+
+TEST_CASE("a checkpoint of an optimizer that was moved out of the prepared one is refused",
+          "[train][zero][checkpoint]") {
+  const Scratch scratch;
+  const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+    TestMember member(gang, scratch.path().string());
+    Context ctx(member, options_with(1));
+    auto net = ctx.prepare(Net(kWidths, 5));
+    optim::Adam optimizer = ctx.prepare(adam(net));
+    step(ctx, net, optimizer, 0);
+    ctx.checkpoint(net, optimizer);
+  });
+  for (const auto& outcome : outcomes)
+    CHECK_THAT(outcome.message, Contains("keep that as `auto optimizer = ctx.prepare(...)`"));
+}

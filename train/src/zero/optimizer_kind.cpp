@@ -1,0 +1,75 @@
+#include "zero/optimizer_kind.hpp"
+
+#include <typeinfo>
+
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+namespace troupe::train {
+namespace {
+
+namespace optim = torch::optim;
+
+ElementState read_state(const optim::SGDParamState& state) {
+  return {.steps = 0, .tensors = {state.momentum_buffer()}};
+}
+void write_state(optim::SGDParamState& to, const ElementState& from) {
+  to.momentum_buffer(from.tensors[0]);
+}
+
+/// Of Adam and of AdamW, which have the same fields in unrelated types.
+template <class State>
+ElementState read_state(const State& state) {
+  return {.steps = state.step(),
+          .tensors = {state.exp_avg(), state.exp_avg_sq(), state.max_exp_avg_sq()}};
+}
+template <class State>
+void write_state(State& to, const ElementState& from) {
+  to.step(from.steps);
+  to.exp_avg(from.tensors[0]);
+  to.exp_avg_sq(from.tensors[1]);
+  to.max_exp_avg_sq(from.tensors[2]);
+}
+
+template <class Optimizer, class Options, class State>
+class Kind final : public OptimizerKind {
+ public:
+  explicit Kind(const char* name) : name_(name), tensors_(read_state(State()).tensors.size()) {}
+
+  std::string name() const override { return name_; }
+  std::size_t tensors() const override { return tensors_; }
+  ElementState read(const optim::OptimizerParamState& state) const override {
+    return read_state(static_cast<const State&>(state));
+  }
+  std::unique_ptr<optim::OptimizerParamState> make(const ElementState& state) const override {
+    auto made = std::make_unique<State>();
+    write_state(*made, state);
+    return made;
+  }
+  std::unique_ptr<optim::Optimizer> without_state(const optim::Optimizer& like) const override {
+    return std::make_unique<Optimizer>(like.param_groups(),
+                                       static_cast<const Options&>(like.defaults()));
+  }
+
+ private:
+  const char* name_;
+  std::size_t tensors_;
+};
+
+}  // namespace
+
+const OptimizerKind* OptimizerKind::of(const optim::Optimizer& optimizer) {
+  static const Kind<optim::Adam, optim::AdamOptions, optim::AdamParamState> adam("Adam");
+  static const Kind<optim::AdamW, optim::AdamWOptions, optim::AdamWParamState> adamw("AdamW");
+  static const Kind<optim::SGD, optim::SGDOptions, optim::SGDParamState> sgd("SGD");
+  const auto& type = typeid(optimizer);
+  if (type == typeid(optim::Adam)) return &adam;
+  if (type == typeid(optim::AdamW)) return &adamw;
+  if (type == typeid(optim::SGD)) return &sgd;
+  return nullptr;
+}
+
+std::string OptimizerKind::known() { return "Adam, AdamW and SGD"; }
+
+}  // namespace troupe::train

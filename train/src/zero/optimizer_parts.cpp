@@ -1,0 +1,299 @@
+#include "zero/optimizer_parts.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+#include <torch/optim/optimizer.h>
+
+#include "parallel/tensor_type.hpp"
+
+namespace troupe::train {
+namespace detail {
+
+void refuse_to_save_part() {
+  throw std::logic_error(
+      "torch::save of an optimizer whose state is cut among the ranks (ContextOptions::zero): use "
+      "ctx.checkpoint(model, optimizer), which collects the whole state");
+}
+
+at::Tensor loss_of(const std::function<at::Tensor()>& closure) {
+  if (!closure) return {};
+  const c10::AutoGradMode with_gradients(true);
+  return closure();
+}
+
+}  // namespace detail
+
+namespace {
+
+using torch::optim::Optimizer;
+
+/// The tensors of a group of parameters that fit into one buffer.
+std::vector<std::vector<NamedTensor>> by_type(const std::vector<NamedTensor>& group) {
+  std::vector<std::vector<NamedTensor>> sorted;
+  for (const auto& parameter : group) {
+    const auto same = std::find_if(sorted.begin(), sorted.end(), [&](auto& flat) {
+      return flat.front().tensor.options().type_equal(parameter.tensor.options()) &&
+             flat.front().tensor.device() == parameter.tensor.device();
+    });
+    if (same == sorted.end())
+      sorted.push_back({parameter});
+    else
+      same->push_back(parameter);
+  }
+  return sorted;
+}
+
+/// Until what the program's stream writes to the tensor is there.
+void finish_writes(const at::Tensor& tensor) {
+  if (!tensor.is_cuda()) return;
+  const c10::impl::VirtualGuardImpl device(tensor.device().type());
+  device.synchronizeStream(device.getStream(tensor.device()));
+}
+
+const torch::optim::OptimizerParamState* state_of(const Optimizer& optimizer,
+                                                  const at::Tensor& tensor) {
+  const auto& states = optimizer.state();
+  const auto found = states.find(tensor.unsafeGetTensorImpl());
+  return found == states.end() ? nullptr : found->second.get();
+}
+
+}  // namespace
+
+/// While this lives, the optimizer has the pieces of this rank's part, with their gradients, in
+/// place of the model's parameters.
+class OptimizerParts::PiecesInPlace {
+ public:
+  PiecesInPlace(Optimizer& optimizer, std::vector<Part>& parts)
+      : optimizer_(optimizer), parts_(parts), pieces_(optimizer.param_groups().size()) {
+    for (auto& [group, flat] : parts_) {
+      flat.lend_gradients();
+      const auto& own = flat.piece_tensors();
+      pieces_[group].insert(pieces_[group].end(), own.begin(), own.end());
+    }
+    exchange();
+  }
+  ~PiecesInPlace() {
+    exchange();
+    for (auto& part : parts_) part.flat.drop_gradients();
+  }
+  PiecesInPlace(const PiecesInPlace&) = delete;
+  PiecesInPlace& operator=(const PiecesInPlace&) = delete;
+
+ private:
+  void exchange() {
+    for (std::size_t group = 0; group < pieces_.size(); ++group)
+      optimizer_.param_groups()[group].params().swap(pieces_[group]);
+  }
+
+  Optimizer& optimizer_;
+  std::vector<Part>& parts_;
+  std::vector<std::vector<at::Tensor>> pieces_;
+};
+
+/// What the ranks keep for each parameter of a buffer: one row for each of them.
+struct OptimizerParts::Kept {
+  std::size_t width;                // 1 + the kind's tensors
+  std::vector<std::int64_t> table;  // steps + 1, or 0 without state; 1 for each tensor there is
+
+  std::int64_t* row(std::size_t parameter) { return table.data() + parameter * width; }
+  bool has(std::size_t parameter, std::size_t tensor) const {
+    return table[parameter * width + 1 + tensor] != 0;
+  }
+  bool has(std::size_t tensor) const {
+    for (std::size_t at = 1 + tensor; at < table.size(); at += width)
+      if (table[at] != 0) return true;
+    return false;
+  }
+};
+
+OptimizerParts::OptimizerParts(const OptimizerKind& kind,
+                               std::vector<std::vector<NamedTensor>> groups,
+                               Communicator& communicator, Communicator& control)
+    : kind_(kind), groups_(std::move(groups)), communicator_(communicator), control_(control) {
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    for (auto& parameters : by_type(groups_[group]))
+      parts_.push_back({group, Flat(std::move(parameters), control.rank(), control.size())});
+  }
+}
+
+void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
+  const auto refuse = [](const std::string& what) {
+    throw std::logic_error(
+        fmt::format("{} after the optimizer was prepared: make and prepare an optimizer with all "
+                    "parameters, or "
+                    "one more for those that are new",
+                    what));
+  };
+  const auto& groups = optimizer.param_groups();
+  if (groups.size() != groups_.size()) refuse("the number of its groups was changed");
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    const auto& own = groups_[group];
+    const auto& params = groups[group].params();
+    if (params.size() != own.size())
+      refuse(fmt::format("the number of parameters of group {} was changed", group));
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (!params[i].is_same(own[i].tensor))
+        refuse(fmt::format("parameter {} was replaced by another tensor", own[i].name));
+    }
+  }
+}
+
+void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& update) {
+  check_parameters(optimizer);
+  for (auto& part : parts_) part.flat.move_back();
+  cut_state(optimizer);
+  {
+    const PiecesInPlace pieces(optimizer, parts_);
+    update();
+  }
+  gather_values();
+}
+
+void OptimizerParts::cut_state(Optimizer& optimizer) {
+  const at::NoGradGuard no_grad;
+  for (auto& [group, flat] : parts_) {
+    for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
+      if (state_of(optimizer, flat.parameters()[i].tensor) != nullptr)
+        cut_state(optimizer, flat, i);
+    }
+  }
+}
+
+void OptimizerParts::cut_state(Optimizer& optimizer, Flat& flat, std::size_t parameter) {
+  const auto& [name, tensor] = flat.parameters()[parameter];
+  const auto whole = kind_.read(*state_of(optimizer, tensor));
+  for (const auto& values : whole.tensors) {
+    if (values.defined() && values.sizes() != tensor.sizes()) {
+      throw std::logic_error(fmt::format(
+          "the optimizer's state of parameter {} has another size than the parameter", name));
+    }
+  }
+  for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
+    const auto& piece = flat.pieces()[i];
+    if (piece.parameter != parameter) continue;
+    ElementState own{.steps = whole.steps, .tensors = {}};
+    for (const auto& values : whole.tensors) {
+      own.tensors.push_back(
+          values.defined()
+              ? flat.in_order(parameter, values).narrow(0, piece.first, piece.count).clone()
+              : at::Tensor());
+    }
+    optimizer.state()[flat.piece_tensors()[i].unsafeGetTensorImpl()] = kind_.make(own);
+  }
+  optimizer.state().erase(tensor.unsafeGetTensorImpl());
+}
+
+void OptimizerParts::gather_values() {
+  const at::NoGradGuard no_grad;
+  for (auto& part : parts_) {
+    const auto& values = part.flat.values();
+    if (values.numel() == 0) continue;
+    const auto own = part.flat.own_part().clone();
+    finish_writes(own);
+    communicator_.all_gather(own.const_data_ptr(), values.data_ptr(),
+                             static_cast<std::size_t>(own.numel()), data_type_of(own));
+    // A graph that was made before the step must not be gone back through with the new values.
+    for (const auto& [name, tensor] : part.flat.parameters()) {
+      if (tensor.grad().defined()) tensor.unsafeGetTensorImpl()->bump_version();
+    }
+  }
+}
+
+OptimizerParts::Kept OptimizerParts::kept_anywhere(const Optimizer& optimizer, const Flat& flat) {
+  Kept kept{.width = 1 + kind_.tensors(), .table = {}};
+  kept.table.assign(flat.parameters().size() * kept.width, 0);
+  for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
+    const auto* state = state_of(optimizer, flat.piece_tensors()[i]);
+    if (state == nullptr) continue;
+    const auto read = kind_.read(*state);
+    auto* row = kept.row(flat.pieces()[i].parameter);
+    row[0] = read.steps + 1;
+    for (std::size_t t = 0; t < read.tensors.size(); ++t) row[1 + t] = read.tensors[t].defined();
+  }
+  control_.all_reduce(std::span(kept.table), ReduceOp::Max);
+  return kept;
+}
+
+at::Tensor OptimizerParts::part_of_state(const Optimizer& optimizer, const Flat& flat,
+                                         std::size_t tensor) const {
+  const auto& partition = flat.partition();
+  auto part = at::zeros({partition.part}, flat.values().options());
+  const auto from = control_.rank() * partition.part;
+  for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
+    const auto& piece = flat.pieces()[i];
+    const auto* state = state_of(optimizer, flat.piece_tensors()[i]);
+    if (state == nullptr) continue;
+    const auto values = kind_.read(*state).tensors[tensor];
+    if (!values.defined()) continue;
+    part.narrow(0, partition.offsets[piece.parameter] + piece.first - from, piece.count)
+        .copy_(values);
+  }
+  return part;
+}
+
+at::Tensor OptimizerParts::collect(const at::Tensor& part) {
+  const auto count = static_cast<std::size_t>(part.numel());
+  const auto type = data_type_of(part);
+  finish_writes(part);
+  if (control_.rank() != 0) {
+    communicator_.send(part.const_data_ptr(), count, type, 0);
+    return {};
+  }
+  auto all = at::empty({control_.size(), part.numel()}, part.options().device(at::kCPU));
+  all[0].copy_(part);
+  for (int rank = 1; rank < control_.size(); ++rank) {
+    auto received = at::empty_like(part);
+    communicator_.recv(received.data_ptr(), count, type, rank);
+    all[rank].copy_(received);
+  }
+  return all.view({-1});
+}
+
+std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
+  const at::NoGradGuard no_grad;
+  check_parameters(optimizer);
+  auto whole = control_.rank() == 0 ? kind_.without_state(optimizer) : nullptr;
+  for (auto& [group, flat] : parts_) {
+    const auto& parameters = flat.parameters();
+    auto kept = kept_anywhere(optimizer, flat);
+    std::vector<ElementState> states(parameters.size());
+    for (auto& state : states) state.tensors.resize(kind_.tensors());
+    for (std::size_t t = 0; t < kind_.tensors(); ++t) {
+      if (!kept.has(t)) continue;
+      const auto all = collect(part_of_state(optimizer, flat, t));
+      for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
+        if (!kept.has(i, t)) continue;
+        const auto& place = flat.place(i);
+        // A tensor of its own: LibTorch writes all of the memory that a view looks at.
+        states[i].tensors[t] = all.narrow(0, flat.partition().offsets[i], place.numel())
+                                   .clone()
+                                   .as_strided(place.sizes(), place.strides());
+      }
+    }
+    for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
+      auto& state = whole->state()[parameters[i].tensor.unsafeGetTensorImpl()];
+      if (const auto* loaded = state_of(optimizer, parameters[i].tensor)) {
+        state = kind_.make(kind_.read(*loaded));  // which no step has cut yet
+      } else if (kept.row(i)[0] != 0) {
+        states[i].steps = kept.row(i)[0] - 1;
+        state = kind_.make(states[i]);
+      } else {
+        whole->state().erase(parameters[i].tensor.unsafeGetTensorImpl());
+      }
+    }
+  }
+  return whole;
+}
+
+}  // namespace troupe::train
