@@ -32,6 +32,11 @@ struct Optimizer {
   double momentum = 0.9;
 };
 
+struct Layer {
+  int width = 64;
+  double dropout = 0.1;
+};
+
 /// What nobody searches, beside what somebody does.
 struct Whole {
   std::size_t width = 3;
@@ -43,6 +48,7 @@ struct Whole {
   std::optional<double> none = {};
   std::vector<std::size_t> layers = {1, 2};
   std::map<std::string, int> table = {};
+  std::vector<Layer> stack = {{128, 0.2}};  // which has no operator==
   char letter = 'x';
   wchar_t wide = L'x';
   Optimizer optimizer = {};
@@ -122,6 +128,7 @@ TEST_CASE("fields of other kinds are left as the options have them", "[tune][spa
     CHECK(config.folder == "data");
     CHECK_FALSE(config.limit);
     CHECK(config.layers == std::vector<std::size_t>{1, 2});
+    CHECK(config.stack.front().width == 128);
     CHECK(config.letter == 'x');
     CHECK(config.optimizer.momentum == 0.9);
   }
@@ -130,6 +137,8 @@ TEST_CASE("fields of other kinds are left as the options have them", "[tune][spa
   CHECK_THROWS_WITH(searched<Whole>({{&Whole::folder, choice({"a", "b"})}}),
                     Catch::Contains("folder"));
   CHECK_THROWS_WITH(searched<Whole>({{&Whole::layers, choice({1, 2})}}), Catch::Contains("layers"));
+  CHECK_THROWS_WITH(searched<Whole>({{&Whole::stack, integer(1, 3)}}),
+                    Catch::Contains("field 'stack' can not be searched"));
 }
 
 }  // namespace fields_test

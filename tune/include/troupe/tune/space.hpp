@@ -214,30 +214,35 @@ std::string text_of(const Field& field) {
 /// Throws std::invalid_argument, naming the field, where the domain has none like it.
 template <class Field>
 Scalar value_in(std::string_view name, const Domain& domain, const Field& field) {
-  const auto holds = [&](const Scalar& value) {
-    Field probe{};
-    assign_field(name, probe, value);
-    return probe == field;
-  };
-  if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
-  if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
-    // Not by way of a double, which has not all of them.
-    if (fits_64_bits(field)) {
-      const Scalar whole(static_cast<std::int64_t>(field));
-      if (domain.contains(whole)) return whole;
+  // Fields of other types are only copied, and need neither an operator== nor a default.
+  if constexpr (taken_by<Field>().empty()) {
+    refuse_field(name);
+  } else {
+    const auto holds = [&](const Scalar& value) {
+      Field probe{};
+      assign_field(name, probe, value);
+      return probe == field;
+    };
+    if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
+    if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
+      // Not by way of a double, which has not all of them.
+      if (fits_64_bits(field)) {
+        const Scalar whole(static_cast<std::int64_t>(field));
+        if (domain.contains(whole)) return whole;
+      }
     }
-  }
-  if constexpr (std::is_arithmetic_v<Field>) {
-    if (domain.range()) {
-      const auto nearest = domain.nearest(static_cast<double>(field));
-      if (holds(nearest)) return nearest;
-      refuse_outside(name, text_of(field), domain);
+    if constexpr (std::is_arithmetic_v<Field>) {
+      if (domain.range()) {
+        const auto nearest = domain.nearest(static_cast<double>(field));
+        if (holds(nearest)) return nearest;
+        refuse_outside(name, text_of(field), domain);
+      }
     }
+    for (const auto& value : domain.values()) {
+      if (holds(value)) return value;
+    }
+    refuse_outside(name, text_of(field), domain);
   }
-  for (const auto& value : domain.values()) {
-    if (holds(value)) return value;
-  }
-  refuse_outside(name, text_of(field), domain);
 }
 
 /// Throws std::invalid_argument, naming field and configuration, where the function throws or returns
