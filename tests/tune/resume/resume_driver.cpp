@@ -48,9 +48,33 @@ void sums(tune::Context& ctx, const Config& config) {
   }
 }
 
+/// Goes from the best learning rate half-way to a drawn one.
+class Halfway final : public tune::OwnSearch {
+ public:
+  explicit Halfway(const tune::SearchSetup& setup) : setup_{setup} {}
+  tune::Suggestion ask(tune::Random& random) override {
+    const auto& [name, domain] = setup_.space.front();
+    const auto drawn = domain.sample(random);
+    if (!best_) return tune::Configuration{{name, drawn}};
+    const auto x = std::get<double>(drawn.value());
+    return tune::Configuration{{name, tune::Scalar((x + best_lr_) / 2)}};
+  }
+  void tell(const tune::Configuration& configuration, const tune::TrialEnd& end) override {
+    if (!end.best || (best_ && !setup_.objective.better(*end.best, *best_))) return;
+    best_ = end.best;
+    best_lr_ = std::get<double>(configuration.front().second.value());
+  }
+
+ private:
+  tune::SearchSetup setup_;
+  std::optional<double> best_;
+  double best_lr_ = 0;
+};
+
 tune::SchedulerFactory scheduler_of(const std::string& name) {
   if (name == "asha" || name == "tpe") return tune::asha({.max_t = 9, .eta = 3});
-  if (name == "promotion") return tune::asha({.max_t = 9, .eta = 3, .promote = true});
+  if (name == "promotion" || name == "own")
+    return tune::asha({.max_t = 9, .eta = 3, .promote = true});
   if (name == "hyperband" || name == "bohb") return tune::hyperband({.max_t = 9, .eta = 3});
   if (name == "given") return tune::median_stopping({.grace = 2});
   if (name == "nsga2") return tune::asha({.max_t = 9, .eta = 3});
@@ -68,6 +92,7 @@ tune::SearcherFactory searcher_of(const std::string& name) {
   if (name == "tpe") return tune::tpe({.startup_trials = 3});
   if (name == "nsga2") return tune::nsga2({.population = 4});
   if (name == "bohb") return tune::bohb_model();
+  if (name == "own") return tune::own_searcher<Halfway>("halfway");
   if (name == "given") return tune::repeated(tune::cmaes({.population = 2}), 2);
   return {};
 }

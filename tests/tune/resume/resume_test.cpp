@@ -51,6 +51,9 @@ struct Bohb {
 struct Given {
   static constexpr auto* name = "given";
 };
+struct Own {
+  static constexpr auto* name = "own";
+};
 struct Growing {
   static constexpr auto* name = "growing";
 };
@@ -105,7 +108,7 @@ std::size_t reports_of(const TemporaryFolder& folder) {
 
 TEMPLATE_TEST_CASE("a run whose driver is killed at any report decides as one that never was",
                    "[tune][resume]", Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given,
-                   Growing) {
+                   Own, Growing) {
   const std::string scheduler = TestType::name;
   const TemporaryFolder undisturbed;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -126,7 +129,7 @@ TEMPLATE_TEST_CASE("a run whose driver is killed at any report decides as one th
 }
 
 TEMPLATE_TEST_CASE("a run whose driver is killed time and again comes to its end", "[tune][resume]",
-                   Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given, Growing) {
+                   Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given, Own, Growing) {
   const std::string scheduler = TestType::name;
   const TemporaryFolder undisturbed, folder;
   REQUIRE(drive_once(undisturbed, scheduler, 0).exit_code == 0);
@@ -138,7 +141,7 @@ TEMPLATE_TEST_CASE("a run whose driver is killed time and again comes to its end
 
 TEMPLATE_TEST_CASE("a run that goes on from a snapshot decides as one that never was interrupted",
                    "[tune][resume]", Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given,
-                   Growing) {
+                   Own, Growing) {
   const std::string scheduler = TestType::name;
   const int snapshot_after = GENERATE(1, 2000, 4000);
   CAPTURE(snapshot_after);
@@ -349,7 +352,7 @@ test::Finished show(const std::filesystem::path& folder,
 }  // namespace
 
 TEMPLATE_TEST_CASE("troupe tune shows the run of a program by its folder alone", "[tune][resume]",
-                   Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given, Growing) {
+                   Asha, Promotion, Pbt, Pb2, Tpe, Nsga2, Hyperband, Bohb, Given, Own, Growing) {
   const std::string scheduler = TestType::name;
   const int snapshot_after = GENERATE(0, 2000);
   CAPTURE(snapshot_after);

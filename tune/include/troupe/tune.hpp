@@ -19,6 +19,7 @@
 #include <troupe/tune/searchers/cmaes.hpp>
 #include <troupe/tune/searchers/gaussian_process.hpp>
 #include <troupe/tune/searchers/nsga2.hpp>
+#include <troupe/tune/searchers/own.hpp>
 #include <troupe/tune/searchers/quasi_random.hpp>
 #include <troupe/tune/searchers/repeated.hpp>
 #include <troupe/tune/searchers/tpe.hpp>

@@ -120,8 +120,12 @@ std::optional<TrialId> Experiment::chosen(Decision& resumed) {
     resumed = GoOn{.why = "nothing else runs; " + why_furthest_behind(*behind)};
     return behind->id;
   }
-  if (is_idle && !exhausted_)
-    throw std::logic_error("the searcher suggests nothing for now, and nothing is under way");
+  if (is_idle && !exhausted_) {
+    throw std::logic_error(
+        fmt::format("tune: the searcher answers Later for trial {}, and no trial runs or is paused "
+                    "for whose end it could wait; it has to suggest a configuration, or NoMore",
+                    trials_.size()));
+  }
   return std::nullopt;
 }
 

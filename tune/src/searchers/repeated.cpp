@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "searchers/saved_search.hpp"
+#include "searchers/trial_end_json.hpp"
 
 namespace troupe::tune {
 namespace {
@@ -18,34 +19,6 @@ namespace {
 std::unique_ptr<Searcher> made(const SearcherFactory& searcher, const SearchSetup& setup) {
   if (searcher) return searcher(setup);
   return std::make_unique<RandomSearcher>(setup.space, setup.seed, setup.trials);
-}
-
-Json to_json(const TrialEnd& end) {
-  const auto number = [](const std::optional<double>& value) {
-    return value ? tune::to_json(*value) : Json();
-  };
-  Json json{{"best", number(end.best)},
-            {"last", number(end.last)},
-            {"t", end.t},
-            {"errored", end.errored},
-            {"stopped", end.stopped}};
-  for (const double value : end.values) json["values"].push_back(tune::to_json(value));
-  return json;
-}
-
-TrialEnd end_from(const Json& json) {
-  const auto number = [](const Json& value) {
-    return value.is_null() ? std::nullopt : std::optional(number_from(value));
-  };
-  std::vector<double> values;
-  for (const auto& value : json.value("values", Json::array()))
-    values.push_back(number_from(value));
-  return {.best = number(json.at("best")),
-          .last = number(json.at("last")),
-          .t = json.at("t").get<std::int64_t>(),
-          .errored = json.at("errored").get<bool>(),
-          .stopped = json.at("stopped").get<bool>(),
-          .values = std::move(values)};
 }
 
 /// Of those that are finite; none: there is none.
@@ -199,7 +172,7 @@ void RepeatedSearcher::load(std::string_view saved) {
                                               scalar_from(field.at(1)));
                   group.wanted = from.at("wanted").get<std::size_t>();
                   group.begun = from.at("begun").get<std::size_t>();
-                  for (const auto& end : from.at("ends")) group.ends.push_back(end_from(end));
+                  for (const auto& end : from.at("ends")) group.ends.push_back(trial_end_from(end));
                 }
                 std::map<TrialId, TrialId> group_of;
                 for (const auto& each : json.at("running"))
