@@ -74,6 +74,18 @@ TEST_CASE("a run ends when its budget of reports or of cost is used", "[tune][st
   CHECK(paid.results.ended_early() == "its trials cost 120 of loss, as stop.cost says");
 }
 
+TEST_CASE("a budget of a metric that no trial reports is told", "[tune][stop]") {
+  const auto half = [](double, double) { return 0.5; };
+  const auto misspelt = search({.reports = 3, .cost = 2, .cost_metric = "lss"}, half);
+  REQUIRE(misspelt.notices.size() == 1);
+  CHECK(misspelt.notices[0] ==
+        "stop.cost is 2, and 'lss' has added nothing to it yet; the last report of a trial that "
+        "ended "
+        "has loss");
+  CHECK(misspelt.results.trials().size() == 10);
+  CHECK(search({.reports = 3, .cost = 2, .cost_metric = "loss"}, half).notices.empty());
+}
+
 TEST_CASE("a run ends when its trials get no better", "[tune][stop]") {
   const auto third_is_best = [](double row, double) { return (row - 2) * (row - 2); };
   const auto preview = search({.reports = 1, .no_better_trials = 4}, third_is_best);

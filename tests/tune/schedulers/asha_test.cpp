@@ -65,6 +65,9 @@ TEST_CASE("options that make no rungs to judge in are refused with their values"
       "asha: max_t 100, eta 1, grace 1, brackets 1: eta is at least 2, the others at least 1");
   CHECK_THROWS_AS(asha({.max_t = 0}), std::invalid_argument);
   CHECK_THROWS_AS(asha({.grace = 0}), std::invalid_argument);
+  CHECK_THROWS_WITH(asha({.max_t = 4, .grace = 9}),
+                    Catch::Contains("grace 9 is more than max_t 4, so that no trial would make"));
+  CHECK_NOTHROW(asha({.max_t = 4, .grace = 4}));
   CHECK_THROWS_AS(asha({.brackets = 0}), std::invalid_argument);
   CHECK_THROWS_WITH(asha({.max_t = 10, .eta = 2, .brackets = 5}),
                     "asha: 5 brackets, but max_t 10, eta 2 and grace 1 make 4 rungs only");

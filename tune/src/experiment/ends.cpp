@@ -136,6 +136,14 @@ void Experiment::judge_end(Trial& trial) {
   const bool lacks_objectives = !options_.objectives.empty() && trial.values.empty();
   if (trial.outcome == Status::Terminated && lacks_objectives)
     add_notice(never_whole(trial, options_.objectives, options_.of_programs));
+  const bool has_cost =
+      Objective{.metric = options_.stop.cost_metric}.value_in(trial.last).has_value();
+  if (options_.stop.cost > 0 && progress_.cost == 0 && !has_cost && trial.t > 0) {
+    add_notice(
+        fmt::format("stop.cost is {}, and '{}' has added nothing to it yet; the last report of a "
+                    "trial that ended has {}",
+                    options_.stop.cost, options_.stop.cost_metric, names_of(trial.last)));
+  }
   const auto first = needs_.first_judged_t;
   if (trial.outcome == Status::Terminated && trial.t < first) {
     add_notice(fmt::format(

@@ -13,6 +13,12 @@ void check(const AshaOptions& options) {
         "asha: max_t {}, eta {}, grace {}, brackets {}: eta is at least 2, the others at least 1",
         options.max_t, options.eta, options.grace, options.brackets));
   }
+  if (options.grace > options.max_t) {
+    throw std::invalid_argument(fmt::format(
+        "asha: grace {} is more than max_t {}, so that no trial would make the reports after which "
+        "it is first judged",
+        options.grace, options.max_t));
+  }
 }
 
 std::vector<std::int64_t> rung_times(const AshaOptions& options) {

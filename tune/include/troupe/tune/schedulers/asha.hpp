@@ -40,8 +40,8 @@ struct AshaOptions {
 /// each rung.
 class Asha final : public TrialScheduler {
  public:
-  /// Throws std::invalid_argument, naming the values, unless max_t >= 1, eta >= 2, grace >= 1, and
-  /// every bracket has a rung (with one bracket there may be none: max_t <= grace).
+  /// Throws std::invalid_argument, naming the values, unless eta >= 2, 1 <= grace <= max_t, and
+  /// every bracket has a rung (with one bracket there may be none: max_t == grace).
   Asha(AshaOptions options, Objective objective, std::uint64_t seed);
 
   Decision on_report(const Trial& trial, const Population& population) override;
