@@ -1,6 +1,10 @@
 // Sweeps that end before their trials do: by their user, with their cluster, with its head.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
+
+#include <sys/wait.h>
 
 #include <catch2/catch.hpp>
 
@@ -52,6 +56,35 @@ TEST_CASE("a sweep that its user ends says so, and blames no trial", "[tune][clu
   auto driver = waiting_sweep(cluster, folder);
   driver.signal(SIGINT);
   check_end(driver, folder, "ended by the user (SIGINT)");
+}
+
+TEST_CASE("a program with three searches ends where Ctrl-C ends the first, and begins no other",
+          "[tune][cluster][interrupt]") {
+  TestCluster cluster(1);
+  const TemporaryFolder folder;
+  auto driver = cluster.driver(folder.path(), {"three"});
+  REQUIRE(eventually([&] { return std::filesystem::exists(folder.path() + "/rank-0/waits"); }));
+  driver.signal(SIGINT);
+  const auto status = driver.wait();
+  INFO(driver.output());
+  REQUIRE(status);
+  CHECK((WIFEXITED(*status) && WEXITSTATUS(*status) == 1));
+  CHECK_THAT(driver.output(), Contains("search 1: best trial 0: accuracy 3") &&
+                                  Contains("to go on with it: the same program with .resume") &&
+                                  Contains("driver: tune: this search does not begin, since "
+                                           "Ctrl-C (SIGINT) had ended a search before it"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/2"));
+
+  std::ofstream(folder.path() + "/ends") << "yes";
+  auto again = cluster.driver(folder.path(), {"three"});
+  const auto ended = again.wait();
+  INFO(again.output());
+  REQUIRE(ended);
+  CHECK(*ended == 0);
+  CHECK_THAT(again.output(), Contains("goes on with " + folder.path() + "/1/run-1") &&
+                                 Contains("search 1: best trial 0: accuracy 5") &&
+                                 Contains("search 3: best trial 0: accuracy 5"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/1/run-2"));
 }
 
 TEST_CASE("a sweep whose cluster is stopped says so and returns what it has",

@@ -214,6 +214,7 @@ TEST_CASE("Ctrl-C in the midst of takeovers ends the population and keeps its re
        .storage = folder.path().string(),
        .config = {.steps = 1'000'000, .folder = folder.path().string()}});
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   for (const auto& result : results.trials()) {
     CHECK(result.trial.status == tune::Status::Stopped);
     CHECK(result.trial.reason == "the run ended: ended by the user (SIGINT)");

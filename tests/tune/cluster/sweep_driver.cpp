@@ -2,7 +2,9 @@
 // FOLDER [MODE]. Without a mode: one trial, whose first attempt reports and then waits for its end.
 // "on two nodes": its ranks must be on two nodes. "with checkpoints": one trial of five reports with
 // checkpoints, whose first attempt waits for its end after the third. "many": eight trials, as many at once as fit,
-// each of which reports once and then waits for its end.
+// each of which reports once and then waits for its end. "three": three searches one after another, in
+// FOLDER/1 to FOLDER/3, each of one trial whose first attempt waits as that of "with checkpoints" does,
+// unless there is a file FOLDER/ends; a search whose run is there already goes on with it.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -43,7 +45,7 @@ void counts_to_five(troupe::tune::Context& ctx, const Config& config) {
       std::ofstream(checkpoint) << step;
     }
     ctx.report({{"accuracy", step}, {"from", from}}, checkpoint);
-    if (from > 0 || step < 3) continue;
+    if (from > 0 || step < 3 || std::filesystem::exists(config.folder + "/ends")) continue;
     std::filesystem::create_directories(config.folder + "/rank-" + std::to_string(ctx.rank()) +
                                         "/waits");
     for (;;) pause();
@@ -71,6 +73,19 @@ void sweep_with_checkpoints(const std::string& folder) {
                                          .config = {.folder = folder},
                                          .show = troupe::tune::Show::Lines});
   say_end_of(results.trials()[0].trial);
+}
+
+void three_sweeps(const std::string& folder) {
+  for (const auto* number : {"1", "2", "3"}) {
+    const auto results = troupe::tune::run<counts_to_five>({.trials = 1,
+                                                            .metric = "accuracy",
+                                                            .mode = troupe::tune::Max,
+                                                            .storage = folder + "/" + number,
+                                                            .resume = true,
+                                                            .config = {.folder = folder},
+                                                            .show = troupe::tune::Show::Lines});
+    std::cout << "search " << number << ": best " << results.best() << std::endl;
+  }
 }
 
 void sweep_one(const std::string& folder, troupe::Strategy strategy) {
@@ -102,13 +117,20 @@ void sweep_many(const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto cluster = troupe::init(argc, argv);
-  const std::string mode = argc > 2 ? argv[2] : "";
-  if (mode == "many") {
-    sweep_many(argv[1]);
-  } else if (mode == "with checkpoints") {
-    sweep_with_checkpoints(argv[1]);
-  } else {
-    sweep_one(argv[1], mode.empty() ? troupe::Spread : troupe::StrictSpread);
+  try {
+    const auto cluster = troupe::init(argc, argv);
+    const std::string mode = argc > 2 ? argv[2] : "";
+    if (mode == "many") {
+      sweep_many(argv[1]);
+    } else if (mode == "three") {
+      three_sweeps(argv[1]);
+    } else if (mode == "with checkpoints") {
+      sweep_with_checkpoints(argv[1]);
+    } else {
+      sweep_one(argv[1], mode.empty() ? troupe::Spread : troupe::StrictSpread);
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "driver: " << error.what() << std::endl;
+    return 1;
   }
 }

@@ -308,6 +308,7 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
                                                    .stop_grace = 10min});
 
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   CHECK(results.best().value() == 0.5);
   CHECK(results.best().trial.reason == "the run ended: ended by the user (SIGINT)");
   CHECK(results.duration() < kGuard);

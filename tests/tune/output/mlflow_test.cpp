@@ -474,6 +474,7 @@ TEST_CASE("a run that was interrupted goes on in the same MLflow runs", "[tune][
   wanted.snapshot_after = snapshot_after;
   const auto interrupted = tune::run<train>(wanted);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   const auto before = server.runs();
   REQUIRE(before.size() > 2);
   std::size_t killed = 0, unfinished = 0;
@@ -665,6 +666,7 @@ TEST_CASE("a real MLflow server has what a search reported, over an interruption
   wanted.mlflow.deadline = kGuard;
   const auto interrupted = tune::run<train>(wanted);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   wanted.resume = true;
   const auto results = tune::run<train>(wanted);
   INFO(results.summary());

@@ -185,6 +185,7 @@ TEST_CASE("TensorBoard reads each step once of a run that was interrupted and ta
   reports_to_interrupt = 15;
   const auto interrupted = sweep(folder.path(), false, snapshot_after);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   const auto first = interrupted.folder() / "tensorboard" / "trial-0";
   const auto copy = folder.path() / "before";
   fs::copy(first, copy);

@@ -165,6 +165,7 @@ TEST_CASE("the checkpoint of the best report survives a resume and snapshots",
   options.mode = tune::Min;  // the first report is the best
   const auto interrupted = tune::run<learns>(options);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   REQUIRE(interrupted.trials()[0].trial.t == 5);
   options.config.interrupted_at = 0;
   options.resume = true;
@@ -245,6 +246,7 @@ TEST_CASE("a run that was interrupted goes on from the checkpoints that it kept"
   options.config.interrupted_at = 5;
   const auto interrupted = tune::run<learns>(options);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   REQUIRE(interrupted.trials()[0].trial.t == 5);
   options.config.interrupted_at = 0;
   options.resume = true;

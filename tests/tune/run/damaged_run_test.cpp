@@ -126,6 +126,7 @@ fs::path interrupted(const TemporaryFolder& folder, std::size_t snapshot_after =
   wanted.snapshot_after = snapshot_after;
   const auto results = run(wanted, 9);
   REQUIRE(results.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   return results.folder();
 }
 

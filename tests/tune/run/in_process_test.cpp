@@ -200,6 +200,8 @@ TEST_CASE("Ctrl-C keeps the results so far", "[tune][run]") {
                                                      .show = tune::Show::None,
                                                      .in_process = true});
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
+  CHECK(results.signal() == SIGINT);
   CHECK(results.best().trial.status == tune::Status::Stopped);
   CHECK(results.best().trial.reason == "the run ended: ended by the user (SIGINT)");
   CHECK(results.summary().find("ended early: ended by the user (SIGINT)") != std::string::npos);
@@ -221,6 +223,7 @@ TEST_CASE("an outcome has the signal that ended its run", "[tune][run]") {
     tune::detail::run_here<interrupts_itself>(config_of, work, attempt);
   });
   CHECK(interrupted.signal == SIGINT);
+  tune::clear_interrupt();
   CHECK_FALSE(interrupted.has_cluster_ended);
   const auto whole = with([&](const auto& work, auto& attempt) {
     tune::detail::run_here<train>(config_of, work, attempt);

@@ -70,7 +70,9 @@ Results<Config> run(const Options<Config>& options, int stop_at = 0) {
   steps_made = 0;
   interrupt_at = stop_at;
   restored.clear();
-  return tune::run<sums>(options);
+  auto results = tune::run<sums>(options);
+  clear_interrupt();
+  return results;
 }
 
 Results<Config> go_on(Options<Config> options) {

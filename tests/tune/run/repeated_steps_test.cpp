@@ -104,6 +104,7 @@ TEST_CASE("each step of a trial that is tried again has its own value, once, whe
   attempts = 0;
   const auto interrupted = run(folder.path(), server.url(), true);
   REQUIRE(interrupted.ended_early() == "ended by the user (SIGINT)");
+  tune::clear_interrupt();
   CHECK(attempts == 2);
   check_steps(interrupted, server, 5);
   CHECK(interrupted.trials()[0].trial.status == Status::Stopped);

@@ -2,12 +2,18 @@
 
 #include <atomic>
 
+#include <fmt/format.h>
+
+#include <troupe/tune/results.hpp>
+
 namespace troupe::tune {
 namespace {
 
 // A handler can reach no other state. Lock-free, so that it may touch them.
 std::atomic<bool> watched{false};
 std::atomic<int> noted_signal{0};
+/// Of the watches that have ended; 0: none.
+std::atomic<int> signal_before{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
@@ -41,6 +47,7 @@ InterruptWatch::~InterruptWatch() {
   sigaction(SIGINT, &before_int_, nullptr);
   sigaction(SIGTERM, &before_term_, nullptr);
   if (takes_hangup_) sigaction(SIGHUP, &before_hangup_, nullptr);
+  if (const auto number = signal()) signal_before = *number;
   watched = false;
 }
 
@@ -53,6 +60,20 @@ std::optional<std::string> InterruptWatch::noted() const {
   const auto noted = signal();
   if (!noted) return std::nullopt;
   return *noted == SIGTERM ? "ended by the user (SIGTERM)" : "ended by the user (SIGINT)";
+}
+
+Interrupted::Interrupted(int signal)
+    : std::runtime_error(fmt::format(
+          "tune: this search does not begin, since {} had ended a search before it in this "
+          "program, whose results were returned. Start the program again; one that is to go on "
+          "with other searches calls tune::clear_interrupt() first",
+          signal == SIGTERM ? "SIGTERM" : "Ctrl-C (SIGINT)")),
+      signal_{signal} {}
+
+void clear_interrupt() { signal_before = 0; }
+
+void refuse_after_interrupt() {
+  if (const int number = signal_before) throw Interrupted(number);
 }
 
 }  // namespace troupe::tune

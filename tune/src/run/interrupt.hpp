@@ -9,7 +9,7 @@ namespace troupe::tune {
 
 /// While one lives, SIGINT and SIGTERM are noted instead of ending the program; a second one ends
 /// it. One at a time in a process: a second watch notes nothing. The handlers from before come back
-/// with its end.
+/// with its end, and refuse_after_interrupt() knows then what was noted.
 class InterruptWatch {
  public:
   /// `hangup`: a terminal that is closed counts as a first SIGTERM, and never as a second one: shells,
@@ -32,5 +32,8 @@ class InterruptWatch {
   struct sigaction before_term_ = {};
   struct sigaction before_hangup_ = {};
 };
+
+/// Throws Interrupted where a watch that has ended had noted a signal, until clear_interrupt().
+void refuse_after_interrupt();
 
 }  // namespace troupe::tune

@@ -203,6 +203,7 @@ DriveLimits limits_of(const Plan& plan) {
 /// `require` is called once the options are known to be good, before anything is made.
 Outcome search_with(const Plan& wanted, const std::function<void()>& require,
                     const MakeLauncher& make_launcher) {
+  refuse_after_interrupt();
   const auto prepared = prepare(wanted, !wanted.storage.empty() || !wanted.resume_folder.empty());
   require();
   const auto& plan = prepared.plan;

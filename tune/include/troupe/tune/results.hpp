@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,6 +145,8 @@ class Results {
   }
   /// Why the run ended early; empty: every trial was run.
   const std::string& ended_early() const { return outcome_.ended_early; }
+  /// SIGINT or SIGTERM, where that ended the run early: `if (results.signal()) return 130;`.
+  std::optional<int> signal() const { return outcome_.signal; }
   /// What was shown at the end, without colour.
   const std::string& summary() const { return outcome_.summary; }
   /// The folder with this run's files; empty: none.
@@ -155,5 +158,21 @@ class Results {
   std::vector<TrialResult<Config>> trials_;
   std::vector<TrialResult<Config>> front_;
 };
+
+/// What tune::run and tune::resume throw, before anything is begun, where a signal has ended an
+/// earlier search of this process: whoever presses Ctrl-C wants the program to end, not its next
+/// search to begin. The results of the search that the signal ended were returned as usual, so the
+/// program may write them first.
+struct Interrupted : std::runtime_error {
+  explicit Interrupted(int signal);
+  int signal() const { return signal_; }  ///< SIGINT or SIGTERM
+
+ private:
+  int signal_ = 0;
+};
+
+/// Forgets the signal that ended an earlier search, so that the next tune::run begins: for a program
+/// that asks its user how to go on. No effect while a search is active, or where no signal came.
+void clear_interrupt();
 
 }  // namespace troupe::tune
