@@ -19,7 +19,7 @@ BELOW = {
 
 # Libraries that a user of the public headers does not meet.
 PRIVATE_LIBRARIES = ("boost/asio", "asio", "boost/beast", "nlohmann", "spdlog", "fmt", "capnp", "kj", "sqlite3.h",
-                     "openssl", "CLI", "toml++")
+                     "openssl", "curl", "CLI", "toml++")
 # Only train may know them.
 NUMERIC_LIBRARIES = ("torch", "ATen", "c10", "nccl.h", "cuda", "cuda_runtime.h", "cuda_runtime_api.h")
 

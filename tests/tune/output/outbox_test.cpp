@@ -217,7 +217,9 @@ TEST_CASE("a server's URL is taken apart, or refused with what is wrong", "[tune
   CHECK(ServerUrl::parse("http://tracking").authority() == "tracking:80");
   CHECK(ServerUrl::parse("http://[::1]:5000").host == "::1");
   CHECK(ServerUrl::parse("http://[::1]:5000").authority() == "[::1]:5000");
-  CHECK_THROWS_WITH(ServerUrl::parse("https://tracking"), Catch::Contains("TLS is not spoken"));
+  CHECK(ServerUrl::parse("https://tracking").authority() == "tracking:443");
+  CHECK(ServerUrl::parse("https://tracking/a/").url_of("/b") == "https://tracking:443/a/b");
+  CHECK_THROWS_WITH(ServerUrl::parse("https://tracking?a"), Catch::Contains("no query"));
   CHECK_THROWS_WITH(ServerUrl::parse("tracking:5000"), Catch::Contains("begin with http://"));
   CHECK_THROWS_WITH(ServerUrl::parse("http://:5000"), Catch::Contains("names no host"));
   CHECK_THROWS_WITH(ServerUrl::parse("http://tracking:50x"), Catch::Contains("'50x' is no port"));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 
@@ -43,6 +45,20 @@ class MlflowStub {
     acceptor_.bind({boost::asio::ip::address_v4::loopback(), 0});
     if (when == Listens::AtOnce) listen();
   }
+  enum class Clients { Any, Certified };
+
+  /// Over TLS, with this certificate, which a client is to have too where it has to be certified.
+  explicit MlflowStub(const std::filesystem::path& certificate, Clients clients = Clients::Any)
+      : MlflowStub(Listens::Later) {
+    namespace ssl = boost::asio::ssl;
+    tls_.emplace(ssl::context::tls_server);
+    tls_->use_certificate_chain_file(certificate.string());
+    tls_->use_private_key_file(certificate.string(), ssl::context::pem);
+    tls_->load_verify_file(certificate.string());
+    if (clients == Clients::Certified)
+      tls_->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert);
+    listen();
+  }
   ~MlflowStub() {
     hold(false);
     ::shutdown(acceptor_.native_handle(), SHUT_RDWR);
@@ -57,7 +73,9 @@ class MlflowStub {
     acceptor_thread_ = std::thread([this] { accept(); });
   }
   unsigned short port() const { return acceptor_.local_endpoint().port(); }
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
+  std::string url() const {
+    return (tls_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port());
+  }
 
   /// Each request whose path ends so is answered with this status from now on; 0: none is.
   /// `location`: to which the answers point; empty: to none.
@@ -123,6 +141,11 @@ class MlflowStub {
     return authorizations_;
   }
   std::size_t requests() const { return requests_; }
+  /// That were ever made.
+  std::size_t connections() const {
+    const std::lock_guard lock(connections_mutex_);
+    return connections_.size();
+  }
 
  private:
   using Socket = boost::asio::ip::tcp::socket;
@@ -149,11 +172,21 @@ class MlflowStub {
       if (error) return;
       const std::lock_guard lock(connections_mutex_);
       auto& connection = connections_.emplace_back(Connection{std::move(socket)});
-      connection.thread = std::thread([this, &connection] { serve(connection.socket); });
+      connection.thread = std::thread([this, &connection] { greet(connection.socket); });
     }
   }
 
-  void serve(Socket& socket) {
+  void greet(Socket& socket) {
+    if (!tls_) return serve(socket);
+    boost::system::error_code error;
+    boost::asio::ssl::stream<Socket&> stream(socket, *tls_);
+    stream.handshake(boost::asio::ssl::stream_base::server, error);
+    if (!error) return serve(stream);
+    socket.shutdown(Socket::shutdown_both, error);
+  }
+
+  template <class Stream>
+  void serve(Stream& socket) {
     namespace http = boost::beast::http;
     boost::beast::flat_buffer buffer;
     while (true) {
@@ -308,7 +341,8 @@ class MlflowStub {
 
   boost::asio::io_context io_;
   boost::asio::ip::tcp::acceptor acceptor_{io_};
-  std::mutex connections_mutex_;  // of the list
+  std::optional<boost::asio::ssl::context> tls_;
+  mutable std::mutex connections_mutex_;  // of the list
   std::list<Connection> connections_;
   std::thread acceptor_thread_;
   std::atomic<std::size_t> requests_{0};

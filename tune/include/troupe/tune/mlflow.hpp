@@ -11,9 +11,13 @@ namespace troupe::tune {
 ///   .mlflow = {.url = "http://127.0.0.1:5000", .experiment = "digits"}
 ///
 /// Credentials are read from the environment, as by MLflow's own client:
-/// MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD, or else MLFLOW_TRACKING_TOKEN.
+/// MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD, or else MLFLOW_TRACKING_TOKEN. With https
+/// the server's certificate is verified against the system's authorities, or those of
+/// MLFLOW_TRACKING_SERVER_CERT_PATH, unless MLFLOW_TRACKING_INSECURE_TLS is true;
+/// MLFLOW_TRACKING_CLIENT_CERT_PATH names a certificate of the driver. The driver needs libcurl
+/// 7.87, Debian's libcurl4, without which a search with a URL throws std::runtime_error.
 struct Mlflow {
-  std::string url = {};  ///< "http://HOST:PORT/PREFIX", without TLS; empty: none is told
+  std::string url = {};  ///< "http://HOST:PORT/PREFIX", or with https://; empty: none is told
   std::string experiment = "Default";  ///< is made where there is none of this name
   std::string run_name = {};           ///< of the search; empty: its folder's
   /// How long the end of the search waits for what the server has not received yet. Nothing waits

@@ -178,7 +178,7 @@ Results<troupe::detail::trainable_config<fn>> run_in(
 /// as ended_early() and signal() say. A later run of the same program then throws Interrupted. A
 /// second Ctrl-C ends the program. Signals are handled while a run is active only, and the handlers
 /// before it come back. A cluster that is stopped or lost ends the run in the same way. No thread is made, whatever the number of gangs; with `in_process` one, and
-/// asio's own where `mlflow.url` has the name of a host, not its number.
+/// libcurl's own where `mlflow.url` has the name of a host, not its number.
 /// Throws std::invalid_argument for options that can not be, before anything is launched,
 /// Impossible where the cluster can never hold one of the gangs, and std::runtime_error where the
 /// results can not be written.

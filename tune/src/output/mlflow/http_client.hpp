@@ -1,68 +1,66 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
-#include <optional>
+#include <list>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
-
+#include "output/mlflow/mlflow_access.hpp"
 #include "output/mlflow/server_url.hpp"
 
 namespace troupe::tune {
+
+struct Libcurl;
 
 struct HttpAnswer {
   unsigned status = 0;        ///< 0: there is no answer
   std::string body = {};      ///< 1 MiB at most
   std::string location = {};  ///< to which the answer points; empty: to none
-  std::string error = {};     ///< why there is no answer
+  std::string error = {};     ///< why there is no answer, and what can be done where that is known
 };
 
-/// One connection to an HTTP server, kept between requests, with one request at a time. Belongs to
-/// the loop of `io`, which its owner polls: nothing here waits. A host that is named by its number
-/// needs no thread; a name is looked up on the one thread that asio makes for that.
+/// Requests to one HTTP server by libcurl, over connections that are kept between requests.
+/// Belongs to one thread, on which all of it happens: nothing here waits but wait(). libcurl makes a
+/// thread to look up a host that is given by name, and leaves a thread behind that still looks it up
+/// when nobody waits for it any more; such a thread ends when the machine's resolver is done.
+///
+/// Redirects are not followed. A proxy is used as the environment says (https_proxy, http_proxy,
+/// all_proxy, no_proxy), but not to a server on this machine.
 class HttpClient {
  public:
   using Answered = std::function<void(const HttpAnswer& answer)>;
 
-  /// `authorization`: the field of that name in each request; empty: none. `io` outlives the client
-  /// and is not polled after it.
-  HttpClient(boost::asio::io_context& io, const ServerUrl& server, std::string authorization);
+  /// Throws std::runtime_error where libcurl cannot be loaded.
+  HttpClient(ServerUrl server, MlflowAccess access);
+  /// Gives up what is on its way.
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
 
-  bool is_busy() const { return static_cast<bool>(answered_); }
-  /// A GET without a body, a POST of JSON with one. Not while it is busy. Has `time` for all from
-  /// the connection to the end of the answer. `answered` may send the next request.
-  void send(const std::string& path, const std::string& body, std::chrono::milliseconds time,
+  /// Requests that are not answered.
+  std::size_t in_flight() const { return requests_.size(); }
+  /// A GET without a body, a POST of JSON with one. Has `time` for all from the connection to the
+  /// end of the answer. advance() calls `answered`, which may send the next request.
+  void send(const std::string& path, std::string body, std::chrono::milliseconds time,
             Answered answered);
+  /// Takes the requests as far as they go without waiting.
+  void advance();
+  /// Until one of them can go on, for `time` at most.
+  void wait(std::chrono::milliseconds time);
 
  private:
-  using Error = boost::beast::error_code;
-  using Endpoints = boost::asio::ip::tcp::resolver::results_type;
+  struct Request;
 
-  void begin();
-  void look_up();
-  void connect(const Endpoints& endpoints);
-  void write();
-  void read();
-  void finish();
-  void fail(Error error);
+  void set_options(Request& request, std::chrono::milliseconds time) const;
+  void set_tls_options(const Request& request) const;
+  void set_credentials(const Request& request) const;
 
-  const ServerUrl& server_;
-  const std::string authorization_;
-  boost::asio::ip::tcp::resolver resolver_;
-  boost::beast::tcp_stream stream_;
-  boost::beast::flat_buffer buffer_;
-  boost::beast::http::request<boost::beast::http::string_body> request_;
-  std::optional<boost::beast::http::response_parser<boost::beast::http::string_body>> parser_;
-  std::chrono::steady_clock::time_point deadline_;
-  bool is_kept_ = false;  // the connection, from the request before
-  Answered answered_;     // while it is busy
+  const Libcurl& curl_;
+  const ServerUrl server_;
+  const MlflowAccess access_;
+  void* const multi_;  // libcurl's, of all requests and connections
+  std::list<Request> requests_;
 };
 
 }  // namespace troupe::tune

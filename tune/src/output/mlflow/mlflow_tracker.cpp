@@ -13,7 +13,7 @@
 namespace troupe::tune {
 namespace {
 
-constexpr std::size_t kConnections = 4;
+constexpr std::size_t kMostRequests = 4;
 constexpr std::chrono::milliseconds kFirstPause{500};
 constexpr std::chrono::seconds kMostPause{30};
 constexpr std::chrono::seconds kMostPauseAtEnd{1};
@@ -45,16 +45,18 @@ bool may_pass(unsigned status) {
   return status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
 }
 
+/// It lies with who asks: the server, or a proxy before it (407), wants to know.
+bool is_of_asker(unsigned status) { return status == 401 || status == 403 || status == 407; }
+
 /// What is refused there can be taken with another URL, or of somebody else.
 bool is_misdirected(unsigned status, const std::string& code) {
   const bool is_of_run = code == "RESOURCE_DOES_NOT_EXIST";
-  return (status >= 300 && status < 400) || status == 401 || status == 403 ||
-         (status == 404 && !is_of_run);
+  return (status >= 300 && status < 400) || is_of_asker(status) || (status == 404 && !is_of_run);
 }
 
 /// So a proxy answers for a moment whose server is just starting, and so do other servers.
-bool may_be_of_proxy(unsigned status, const std::string& code) {
-  return is_misdirected(status, code) && status != 401 && status != 403;
+bool may_be_starting_up(unsigned status, const std::string& code) {
+  return is_misdirected(status, code) && !is_of_asker(status);
 }
 
 std::string text_of(const std::set<EntityName>& names) {
@@ -87,6 +89,10 @@ std::string text_of(const HttpAnswer& http, const Json& content) {
     text +=
         " (MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say "
         "who asks)";
+  } else if (http.status == 407) {
+    text +=
+        " (the proxy wants to know who asks: http_proxy or https_proxy says so, as "
+        "http://USER:PASSWORD@HOST:PORT)";
   } else if (!http.location.empty()) {
     text += fmt::format(" and points to {}: give the URL of the server itself",
                         clipped(http.location, 300));
@@ -106,11 +112,11 @@ Json content_of(const HttpAnswer& http) {
 
 MlflowTracker::MlflowTracker(const Mlflow& options, Run run)
     : options_{options},
-      server_{ServerUrl::parse(options.url)},
       run_{std::move(run)},
       name_{"MLflow at " + options.url},
       outbox_{options.experiment, options.most_waiting},
-      most_pause_{kMostPause} {
+      most_pause_{kMostPause},
+      http_{ServerUrl::parse(options.url), MlflowAccess::from_environment()} {
   if (!run_.folder.empty())
     delivered_ = DeliveredFile(run_.folder, options.url, options.experiment);
   for (const auto& line : delivered_.lines()) {
@@ -121,8 +127,6 @@ MlflowTracker::MlflowTracker(const Mlflow& options, Run run)
                        dump(line)));
     }
   }
-  for (std::size_t i = 0; i < kConnections; ++i)
-    clients_.push_back(std::make_unique<HttpClient>(io_, server_, mlflow_authorization()));
 }
 
 MlflowTracker::~MlflowTracker() {
@@ -249,21 +253,22 @@ void MlflowTracker::sum_up() {
 /// Takes requests as far as they go without waiting, and begins new ones. -> there were some to
 /// begin.
 bool MlflowTracker::move_on() {
-  const auto is_busy = [](const auto& client) { return client->is_busy(); };
-  io_.restart();
-  io_.poll();
+  http_.advance();
   if (Clock::now() < retry_at_) return false;
   bool has_begun = false;
-  for (auto& client : clients_) {
-    const bool is_probe_out = pause_.count() > 0 && std::ranges::any_of(clients_, is_busy);
-    if (client->is_busy() || is_probe_out) continue;
+  // After trouble one alone shows whether the server is back.
+  const std::size_t most = pause_.count() > 0 ? 1 : kMostRequests;
+  while (http_.in_flight() < most) {
     auto request = outbox_.next();
     if (!request) break;
-    const auto path = request->path, body = request->body;
-    client->send(path, body, kRequestTime,
-                 [this, request = *std::move(request)](const HttpAnswer& answer) {
-                   on_answer(request, answer);
-                 });
+    try {
+      http_.send(
+          request->path, request->body, kRequestTime,
+          [this, request = *request](const HttpAnswer& answer) { on_answer(request, answer); });
+    } catch (const std::exception& error) {  // no memory: no reason to end the search
+      on_answer(*std::move(request), {.error = error.what()});
+      return false;
+    }
     has_begun = true;
   }
   return has_begun;
@@ -272,16 +277,12 @@ bool MlflowTracker::move_on() {
 void MlflowTracker::deliver_until(Clock::time_point end) {
   most_pause_ = kMostPauseAtEnd;
   retry_at_ = std::min(retry_at_, Clock::now());
-  boost::asio::steady_timer timer(io_);
   while (Clock::now() < end) {
     if (move_on()) continue;  // an answer may have come
     if (outbox_.is_empty()) break;
-    const bool is_paused = Clock::now() < retry_at_;
-    timer.expires_at(is_paused ? std::min(retry_at_, end) : end);
-    timer.async_wait([](const auto&) {});
-    io_.restart();
-    io_.run_one();
-    timer.cancel();
+    const auto now = Clock::now();
+    const auto until = now < retry_at_ ? std::min(retry_at_, end) : end;
+    http_.wait(std::chrono::ceil<std::chrono::milliseconds>(std::max(until - now, {})));
   }
   most_pause_ = kMostPause;
 }
@@ -322,7 +323,7 @@ bool MlflowTracker::may_be_starting(const Outbox::Request& request, unsigned sta
                                     const std::string& code) {
   using Kind = Outbox::Request::Kind;
   const bool ends_all = !request.run && request.kind != Kind::Log && request.kind != Kind::Update;
-  if (!may_be_of_proxy(status, code) || (has_taken_ && !ends_all)) return false;
+  if (!may_be_starting_up(status, code) || (has_taken_ && !ends_all)) return false;
   const auto now = Clock::now();
   if (!misdirected_since_) misdirected_since_ = now;
   return now - *misdirected_since_ < options_.patience;

@@ -5,14 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include <troupe/tune/mlflow.hpp>
 
@@ -44,8 +40,8 @@ class MlflowTracker final : public Tracker {
     std::string sweep_file = {};         ///< of `troupe tune`; empty: it is a program's own search
     std::filesystem::path storage = {};  ///< of the runs of that sweep
   };
-  /// Throws std::invalid_argument for a URL that can not be, and std::runtime_error where the
-  /// folder cannot be written.
+  /// Throws std::invalid_argument for a URL or a variable that cannot be, and std::runtime_error
+  /// where the folder cannot be written or libcurl is missing.
   MlflowTracker(const Mlflow& options, Run run);
   /// A run that was not concluded has failed: the server is told, if it takes that within 2 s.
   ~MlflowTracker() override;
@@ -74,7 +70,6 @@ class MlflowTracker final : public Tracker {
   void sum_up();
 
   const Mlflow options_;
-  const ServerUrl server_;
   const Run run_;
   const std::string name_;  // "MLflow at http://..."
   Outbox outbox_;
@@ -94,8 +89,7 @@ class MlflowTracker final : public Tracker {
   Clock::duration pause_{};  // before the next try; 0: there is no trouble
   Clock::duration most_pause_;
   Notices notices_;  // for the next tick
-  boost::asio::io_context io_{1};
-  std::vector<std::unique_ptr<HttpClient>> clients_;
+  HttpClient http_;
 };
 
 }  // namespace troupe::tune

@@ -1,30 +1,14 @@
 #include "output/mlflow/server_url.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 namespace troupe::tune {
 namespace {
 
-constexpr std::string_view kScheme = "http://";
-
-std::string environment(const char* name) {
-  const auto* value = std::getenv(name);
-  return value ? value : "";
-}
-
-std::string base64(const std::string& text) {
-  std::string encoded((text.size() + 2) / 3 * 4 + 1, '\0');
-  const auto size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                                    reinterpret_cast<const unsigned char*>(text.data()),
-                                    static_cast<int>(text.size()));
-  encoded.resize(static_cast<std::size_t>(size));
-  return encoded;
-}
+constexpr std::string_view kPlain = "http://", kTls = "https://";
 
 }  // namespace
 
@@ -32,13 +16,14 @@ ServerUrl ServerUrl::parse(std::string_view url) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("tune: .mlflow.url is '{}': {}", url, why));
   };
-  if (url.starts_with("https://"))
-    refuse("TLS is not spoken; name a server, or a proxy on this machine, by http://");
-  if (!url.starts_with(kScheme)) refuse("it has to begin with http://");
-  const auto rest = url.substr(kScheme.size());
+  const bool is_tls = url.starts_with(kTls);
+  if (!is_tls && !url.starts_with(kPlain)) refuse("it has to begin with http:// or https://");
+  if (url.find_first_of("?# ") != std::string_view::npos)
+    refuse("it ends with a path; no query, fragment or space can be in it");
+  const auto rest = url.substr(is_tls ? kTls.size() : kPlain.size());
   const auto slash = std::min(rest.find('/'), rest.size());
   auto authority = rest.substr(0, slash);
-  ServerUrl server{.prefix = std::string(rest.substr(slash))};
+  ServerUrl server{.is_tls = is_tls, .prefix = std::string(rest.substr(slash))};
   while (server.prefix.ends_with('/')) server.prefix.pop_back();
   if (authority.find('@') != std::string_view::npos)
     refuse(
@@ -47,7 +32,8 @@ ServerUrl ServerUrl::parse(std::string_view url) {
   const auto bracket = authority.starts_with('[') ? authority.find(']') : std::string_view::npos;
   const auto colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
   server.host = authority.substr(0, std::min(colon, authority.size()));
-  server.port = colon == std::string_view::npos ? "80" : authority.substr(colon + 1);
+  server.port =
+      colon == std::string_view::npos ? (is_tls ? "443" : "80") : authority.substr(colon + 1);
   if (bracket != std::string_view::npos) server.host = authority.substr(1, bracket - 1);
   if (server.host.empty()) refuse("it names no host");
   const bool is_port =
@@ -63,12 +49,12 @@ std::string ServerUrl::authority() const {
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-std::string mlflow_authorization() {
-  const auto user = environment("MLFLOW_TRACKING_USERNAME");
-  const auto password = environment("MLFLOW_TRACKING_PASSWORD");
-  if (!user.empty() && !password.empty()) return "Basic " + base64(user + ":" + password);
-  const auto token = environment("MLFLOW_TRACKING_TOKEN");
-  return token.empty() ? "" : "Bearer " + token;
+std::string ServerUrl::url_of(const std::string& path) const {
+  return fmt::format("{}{}{}{}", is_tls ? kTls : kPlain, authority(), prefix, path);
+}
+
+bool ServerUrl::is_local() const {
+  return host == "localhost" || host.starts_with("127.") || host == "::1";
 }
 
 }  // namespace troupe::tune

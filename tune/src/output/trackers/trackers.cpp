@@ -9,6 +9,7 @@
 
 #include <troupe/tune/detail/checks.hpp>
 
+#include "output/mlflow/libcurl.hpp"
 #include "output/mlflow/mlflow_tracker.hpp"
 #include "output/tensorboard/event_files.hpp"
 #include "output/trackers/earlier_reports.hpp"
@@ -19,6 +20,7 @@ namespace troupe::tune {
 void detail::check(const Mlflow& mlflow) {
   if (mlflow.url.empty()) return;
   ServerUrl::parse(mlflow.url);
+  MlflowAccess::from_environment();
   if (mlflow.experiment.empty())
     throw std::invalid_argument("tune: .mlflow.experiment is empty; name one");
   constexpr std::chrono::hours most{24};
@@ -42,7 +44,7 @@ namespace {
 void add_algorithm(Texts& params, const std::string& prefix, const char* role, const Json& saved) {
   if (!saved.is_object() || !saved.contains(role) || !saved.at(role).is_string()) return;
   const auto name = saved.at(role).get<std::string>();
-  if (name == "given" || name == "completed")
+  if ((name == "given" || name == "completed") && saved.contains("search"))  // not a user's own
     return add_algorithm(params, prefix, role, saved.at("search"));
   params.emplace_back(prefix, name);
   // Stand by themselves, or count what has happened.
@@ -88,6 +90,7 @@ Texts params_of(const detail::Plan& plan, const std::string& header) {
 Trackers::Trackers(const detail::Plan& plan, const std::string& header)
     : plan_{plan}, header_{header} {
   detail::check(plan.mlflow);
+  if (!plan.mlflow.url.empty()) libcurl();  // which may be missing: said before anything is made
   if (plan.tensorboard && plan.storage.empty() && plan.resume_folder.empty()) {
     throw std::invalid_argument(
         "tune: .tensorboard writes into the run's folder, and without .storage there is none; "
