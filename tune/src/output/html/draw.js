@@ -44,11 +44,19 @@ function legend(parent, entries) {
   parent.appendChild(made);
 }
 
-function short(value) {
+function short(value, digits = 4) {
   if (typeof value !== "number") return value === null || value === undefined ? "-" : String(value);
   if (!Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
+}
+
+// The texts of an axis: with as many digits as it takes for them to differ.
+function tickTexts(ticks) {
+  const texts = (digits) => ticks.map((tick) => short(tick, digits));
+  for (let digits = 4; digits < 17; ++digits)
+    if (new Set(texts(digits)).size === ticks.length) return texts(digits);
+  return texts(17);
 }
 
 function seconds(value) {
@@ -63,36 +71,48 @@ function extent(values) {
   let low = Infinity, high = -Infinity;
   for (const value of finite(values)) { low = Math.min(low, value); high = Math.max(high, value); }
   if (low > high) return [0, 1];
-  if (low === high) return [low - 0.5, high + 0.5];
   return [low, high];
 }
 
-// Round values between both ends, some five to seven of them.
-function roundTicks(low, high, isWhole) {
-  const rough = (high - low) / 7, power = 10 ** Math.floor(Math.log10(rough));
+// Round values between both ends, in steps of 1, 2 or 5 times a power of ten: two, and not many
+// more than `most`.
+function roundTicks(low, high, isWhole, most = 7) {
+  const rough = high / most - low / most, power = 10 ** Math.floor(Math.log10(rough));
   let step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   if (isWhole) step = Math.max(1, Math.round(step));
-  const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) ticks.push(Number((i * step).toPrecision(12)));
-  return ticks;
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  const ticks = new Set();  // numbers that nearly are equal have fewer than that between them
+  for (let i = 0; i <= last - first; ++i) ticks.add(Number(((first + i) * step).toPrecision(15)));
+  return ticks.size < 2 && most < 12 ? roundTicks(low, high, isWhole, most + 1) : [...ticks];
 }
 
-// Powers of ten where there are enough of them.
-function logTicks(low, high) {
-  const powers = [];
-  for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * (1 + 1e-9); ++power) powers.push(Number((10 ** power).toPrecision(12)));
-  if (powers.length > 1) return powers.filter((_, index) => index % Math.ceil(powers.length / 6) === 0);
-  return [low, Math.sqrt(low * high), high];
+// Powers of ten where there are enough of them, else 1, 2 and 5 times such powers.
+function logTicks(low, high, most) {
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const between = (factors) => {
+    const ticks = [];
+    for (let power = first; power <= last; ++power)
+      ticks.push(...factors.map((factor) => Number(`${factor}e${power}`)));
+    return ticks.filter((tick) => tick > 0 && tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9));
+  };
+  const powers = between([1]);
+  const every = Math.ceil(powers.length / most);
+  if (powers.length > 1) return powers.filter((tick) => Math.round(Math.log10(tick)) % every === 0);
+  const finer = between([1, 2, 5]);
+  return finer.length > 1 ? finer : roundTicks(low, high, false, most);
 }
 
-// From values to pixels. Logarithmic where that is asked for and possible.
-function scale([low, high], [from, to], isLog = false, isWhole = false) {
-  const log = isLog && low > 0;
-  const place = log ? Math.log : (x) => x;
+// From values to pixels. Logarithmic where that is asked for and possible. A single value stands in
+// the middle, and is the only tick.
+function scale([low, high], [from, to], isLog = false, isWhole = false, most = 7) {
+  const log = isLog && low > 0, isOne = low === high;
+  const place = log ? Math.log : (x) => x / 4;  // no difference of two numbers overflows
   const span = place(high) - place(low) || 1;
-  const at = (value) => from + ((place(value) - place(low)) / span) * (to - from);
-  at.ticks = log ? logTicks(low, high) : roundTicks(low, high, isWhole);
-  at.ends = [low, high];
+  const at = (value) => (isOne ? (from + to) / 2 : from + ((place(value) - place(low)) / span) * (to - from));
+  if (isOne) at.ticks = [low];
+  else at.ticks = log ? logTicks(low, high, most) : roundTicks(low, high, isWhole, most);
+  const texts = tickTexts(at.ticks);
+  at.labels = at.ticks.map((tick, index) => [texts[index], at(tick)]);
   return at;
 }
 
@@ -119,11 +139,11 @@ const FRAME = { left: 62, right: 14, top: 26, bottom: 34 };
 function axes(svg, width, height, xs, ys, names, logs = [false, false], isWhole = false) {
   const x = scale(xs, [FRAME.left, width - FRAME.right], logs[0], isWhole);
   const y = scale(ys, [height - FRAME.bottom, FRAME.top], logs[1]);
-  for (const tick of y.ticks) {
-    shape(svg, "line", { class: "grid", x1: FRAME.left, x2: width - FRAME.right, y1: y(tick), y2: y(tick) });
-    label(svg, FRAME.left - 6, y(tick) + 4, short(tick), "end");
+  for (const [text, at] of y.labels) {
+    shape(svg, "line", { class: "grid", x1: FRAME.left, x2: width - FRAME.right, y1: at, y2: at });
+    label(svg, FRAME.left - 6, at + 4, text, "end");
   }
-  for (const tick of x.ticks) label(svg, x(tick), height - FRAME.bottom + 15, short(tick));
+  for (const [text, at] of x.labels) label(svg, at, height - FRAME.bottom + 15, text);
   label(svg, (FRAME.left + width - FRAME.right) / 2, height - 4, names[0]);
   label(svg, 4, 11, names[1], "start");
   return [x, y];
@@ -143,7 +163,9 @@ function about(trial) {
 // How strong the colour of a trial is: from the worst (pale) to the best.
 function metricStrength() {
   const [low, high] = extent(data.trials.map((trial) => trial.best));
-  return (trial) => 0.25 + 0.75 * (minimise ? (high - trial.best) / (high - low) : (trial.best - low) / (high - low)) ** 2;
+  if (low === high) return () => 1;
+  const [worst, best] = minimise ? [high, low] : [low, high];
+  return (trial) => 0.25 + 0.75 * ((trial.best / 4 - worst / 4) / (best / 4 - worst / 4)) ** 2;
 }
 
 function table(parent, heads, rows) {

@@ -57,48 +57,82 @@ function drawCurves() {
   for (const trial of order) {
     const line = trial.curve.filter((point) => Number.isFinite(point[1])).map((point) => `${x(point[0])},${y(point[1])}`);
     const isBest = trial.id === data.best ? " is-best" : "";
+    if (line.length === 1) {  // a line of one point would not be seen
+      const [cx, cy] = line[0].split(",");
+      shape(svg, "circle", { class: `curve-dot ${trial.status}${isBest}`, cx, cy, r: isBest ? 5 : 3 }, about(trial));
+      continue;
+    }
     shape(svg, "polyline", { class: `curve ${trial.status}${isBest}`, points: line.join(" ") }, about(trial));
   }
 }
 
+// The fields of the space, and after them those that only the trials have: computed ones and
+// constants. Values that trials have and a field's choice has not stand behind those of the choice.
+function completeFields() {
+  const had = new Map();
+  for (const trial of data.trials) {
+    for (const [name, value] of Object.entries(trial.config))
+      had.set(name, (had.get(name) || new Set()).add(value));
+  }
+  for (const field of data.fields) {
+    field.hasAxis = true;
+    if (field.values) field.values = [...new Set([...field.values, ...(had.get(field.name) || [])])];
+    had.delete(field.name);
+  }
+  for (const [name, values] of had) {
+    const all = [...values], isNumber = finite(all).length === all.length, [low, high] = extent(all);
+    const field = { name, log: isNumber && low > 0 && high / low >= 1000 };
+    if (!isNumber) field.values = all;
+    // A constant would be one more place that all trials share, and names of files hide each other.
+    field.hasAxis = all.length > 1 && (isNumber || all.length <= 30);
+    data.fields.push(field);
+  }
+}
+
+// Says of a field under a condition how many trials use it; empty: all do.
+function usage(field) {
+  const using = data.trials.filter((trial) => has(trial, field)).length;
+  return using === data.trials.length ? "" : `in ${using} of ${data.trials.length} trials`;
+}
+
 // A field as an axis: numbers by their value, others by their place among the values.
-function fieldScale(field, range) {
+function fieldScale(field, range, most = 7) {
   if (field.values) {
     const at = scale([-0.5, field.values.length - 0.5], range);
     const place = (value) => at(field.values.indexOf(value));
-    place.ticks = field.values.map((value, index) => [short(value), at(index)]);
+    place.labels = tickTexts(field.values).map((text, index) => [text, at(index)]);
     return place;
   }
-  const at = scale(extent(data.trials.map((trial) => trial.config[field.name])), range, field.log);
-  const place = (value) => at(value);
-  place.ticks = at.ticks.map((tick) => [short(tick), at(tick)]);
-  place.ends = at.ends.map((end) => [short(end), at(end)]);
-  return place;
+  return scale(extent(data.trials.map((trial) => trial.config[field.name])), range, field.log, false, most);
 }
 
 function drawParallel() {
   const width = 1120, height = 330, top = 30, bottom = 300;
-  const svg = plot(section("parallel", "Parallel coordinates", "Each line is a trial; the stronger its colour, the better it did.", true), width, height);
-  const names = [...data.fields.map((field) => field.name), data.metric];
-  const step = (width - 160) / Math.max(names.length - 1, 1);
-  const scales = data.fields.map((field) => fieldScale(field, [bottom, top]));
+  const svg = plot(section("parallel", "Parallel coordinates", "Each line is a trial; the stronger its colour, the better it did. A line is broken at a field that its trial does not use.", true), width, height);
+  const fields = data.fields.filter((field) => field.hasAxis);
+  const step = (width - 160) / Math.max(fields.length, 1), x = (index) => 80 + index * step;
+  const scales = fields.map((field) => fieldScale(field, [bottom, top]));
   const metric = scale(extent(data.trials.map((trial) => trial.best)), [bottom, top]);
-  const last = (value) => metric(value);
-  last.ticks = metric.ticks.map((tick) => [short(tick), metric(tick)]);
-  scales.push(last);
   const strength = metricStrength();
   const trials = data.trials.filter((trial) => trial.best !== null);
   trials.sort((a, b) => (minimise ? b.best - a.best : a.best - b.best));
   for (const trial of trials) {
-    const at = (name, index) => `${80 + index * step},${scales[index](index < data.fields.length ? trial.config[name] : trial.best)}`;
-    const passed = names.map((name, index) => (index === data.fields.length || has(trial, data.fields[index]) ? at(name, index) : ""));
-    shape(svg, "polyline", { class: "line", points: passed.filter((point) => point).join(" "), "stroke-opacity": strength(trial) }, about(trial));
+    const pieces = [[]];
+    fields.forEach((field, index) => {
+      if (has(trial, field)) pieces[pieces.length - 1].push(`${x(index)} ${scales[index](trial.config[field.name])}`);
+      else pieces.push([]);
+    });
+    pieces[pieces.length - 1].push(`${x(fields.length)} ${metric(trial.best)}`);
+    // A place between two fields that the trial does not use is a dash: a line of one point is none.
+    const d = pieces.filter((piece) => piece.length > 0).map((piece) => `M ${piece.join(" L ")}${piece.length > 1 ? "" : " h 10"}`);
+    shape(svg, "path", { class: "line", d: d.join(" "), "stroke-opacity": strength(trial) }, about(trial));
   }
-  names.forEach((name, index) => {
-    const x = 80 + index * step;
-    shape(svg, "line", { class: "axis", x1: x, x2: x, y1: top, y2: bottom });
-    label(svg, x, top - 12, name);
-    for (const [text, y] of scales[index].ticks) label(svg, x - 5, y + 4, clipped(text, 22), "end", text);
+  [...fields, { name: data.metric }].forEach(({ name }, index) => {
+    shape(svg, "line", { class: "axis", x1: x(index), x2: x(index), y1: top, y2: bottom });
+    label(svg, x(index), top - 12, name);
+    if (index < fields.length && usage(fields[index])) label(svg, x(index), bottom + 18, usage(fields[index]));
+    const { labels } = index < fields.length ? scales[index] : metric;
+    for (const [text, y] of labels) label(svg, x(index) - 5, y + 4, clipped(text, 22), "end", text);
   });
 }
 
@@ -106,18 +140,19 @@ function drawSlices() {
   const parent = section("slices", "Slices", "The best value of each trial over each field.", true);
   const values = data.trials.map((trial) => trial.best);
   const strength = metricStrength();
-  const columns = Math.min(data.fields.length, 4) || 1, width = 1120 / columns, height = 220;
-  const rows = Math.ceil(data.fields.length / columns);
+  const fields = data.fields.filter((field) => field.hasAxis);
+  const columns = Math.min(fields.length, 4) || 1, width = 1120 / columns, height = 220;
+  const rows = Math.ceil(fields.length / columns);
   const svg = plot(parent, columns * width, rows * height);
-  data.fields.forEach((field, index) => {
+  fields.forEach((field, index) => {
     const left = (index % columns) * width, top = Math.floor(index / columns) * height;
-    const x = fieldScale(field, [left + 58, left + width - 12]);
+    const x = fieldScale(field, [left + 58, left + width - 12], 4);
     const y = scale(extent(values), [top + height - 40, top + 14], wantsLog(values));
     shape(svg, "rect", { class: "axis", x: left + 54, y: top + 8, width: width - 62, height: height - 44 });
-    for (const tick of y.ticks) label(svg, left + 50, y(tick) + 4, short(tick), "end");
+    for (const [text, at] of y.labels) label(svg, left + 50, at + 4, text, "end");
     const room = field.values ? Math.floor((width - 70) / field.values.length / 6.5) : 12;
-    for (const [text, at] of field.values ? x.ticks : x.ends) label(svg, at, top + height - 22, clipped(text, Math.max(room, 2)), "middle", text);
-    label(svg, left + width / 2 + 20, top + height - 6, field.name);
+    for (const [text, at] of x.labels) label(svg, at, top + height - 22, clipped(text, Math.max(room, 2)), "middle", text);
+    label(svg, left + width / 2 + 20, top + height - 6, [field.name, usage(field)].filter((text) => text).join(", "));
     for (const trial of data.trials) {
       if (trial.best === null || !has(trial, field)) continue;
       shape(svg, "circle", { class: "slice-dot", cx: x(trial.config[field.name]), cy: y(trial.best), r: 3, "fill-opacity": strength(trial) }, about(trial));
@@ -231,7 +266,7 @@ function drawPopulation() {
       `trial ${takeover.trial} at t=${takeover.t} goes on from trial ${takeover.donor} at t=${takeover.donor_t}`);
     shape(svg, "circle", { class: "dot", cx: to[0], cy: to[1], r: 3 });
   }
-  for (const tick of x.ticks) label(svg, x(tick), height - 8, `t=${short(tick)}`);
+  for (const [text, at] of x.labels) label(svg, at, height - 8, `t=${text}`);
   if (data.schedule.length > 0)
     table(parent, ["after t", "trial", "configuration on the way to the best value"],
       data.schedule.map((part) => [part.after_t, part.trial, Object.entries(part.config).map(([name, value]) => `${name}=${short(value)}`).join(", ")]));
@@ -246,5 +281,6 @@ function drawTrials() {
     trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? trial.config[field.name] : "-")), trial.error || trial.reason]));
 }
 
+completeFields();
 for (const draw of [drawHead, drawHistory, drawPareto, drawCurves, drawImportance, drawRungs, drawParallel, drawSlices, drawTimeline, drawPopulation, drawTrials]) draw();
 document.body.dataset.drawn = "true";
