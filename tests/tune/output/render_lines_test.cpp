@@ -43,7 +43,7 @@ Trial trial_five() {
 std::string line_about_decision(Event::Kind kind, const Trial& trial, Decision decision) {
   Event event{.kind = kind, .trial = trial.id, .attempt = trial.attempt, .now = Seconds(3.21)};
   event.decision = std::move(decision);
-  return render_event(event, &trial, nullptr, {"accuracy", Max}).value_or("(nothing)\n");
+  return render_event(event, &trial, {nullptr, {"accuracy", Max}}).value_or("(nothing)\n");
 }
 
 std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, int attempt = 1,
@@ -54,7 +54,7 @@ std::string line_about(Event::Kind kind, const Trial& trial, const Trial* best, 
               .text = std::move(text),
               .now = Seconds(3.21)};
   event.fault = fault;
-  return render_event(event, &trial, best, {"accuracy", Max}).value_or("(nothing)\n");
+  return render_event(event, &trial, {best, {"accuracy", Max}}).value_or("(nothing)\n");
 }
 
 }  // namespace
@@ -76,6 +76,18 @@ TEST_CASE("a trial that was under way when its run was killed has a line of its 
   trial.has_started = true;
   CHECK(line_about(Event::Kind::Ended, trial, nullptr) ==
         "[  3.2 s] trial 3 unfinished: the run ended: ended by the user (SIGINT). No best yet.\n");
+}
+
+TEST_CASE("a trial of a run with several objectives ends without the word best", "[tune][render]") {
+  Trial trial{.id = 7};
+  trial.status = Status::Terminated;
+  trial.best = 0.5;
+  trial.best_t = 3;
+  const Event ended{.kind = Event::Kind::Ended, .trial = 7, .attempt = 1, .now = Seconds(3.21)};
+  CHECK(render_event(ended, &trial, {&trial, {"loss", Min}, true}) ==
+        "[  3.2 s] trial 7 finished; lowest loss 0.5 at t=3. Lowest loss: 0.5 of trial 7.\n");
+  CHECK(render_event(ended, &trial, {nullptr, {"loss", Min}, true}) ==
+        "[  3.2 s] trial 7 finished; lowest loss 0.5 at t=3. No loss yet.\n");
 }
 
 TEST_CASE("a trial whose metric was never finite says so", "[tune][render]") {
@@ -124,7 +136,7 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
   trial.status = Status::Errored;
   trial.error = "std::runtime_error: no data";
   const Event failed{.kind = Event::Kind::Failed, .trial = 7, .attempt = 1, .now = Seconds(3.21)};
-  CHECK(render_event(failed, &trial, nullptr, {"accuracy", Max}, TrialId{2}) ==
+  CHECK(render_event(failed, &trial, {nullptr, {"accuracy", Max}}, TrialId{2}) ==
         "[  3.2 s] trial 7 errored as trial 2 did. No best yet.\n");
   CHECK(line_about(Kind::Failed, trial, nullptr, 2, trial.error) ==
         "[  3.2 s] trial 7 errored: std::runtime_error: no data. No best yet.\n");
@@ -196,11 +208,11 @@ TEST_CASE("what people should know is a line, and so is a checkpoint that is gon
              .now = Seconds(3.21)};
   gone.fault = Fault::Checkpoint;
   gone.decision = GoOn{.why = "it goes on from its own t=6"};
-  CHECK(render_event(gone, &trial, nullptr, {}) ==
+  CHECK(render_event(gone, &trial, {}) ==
         "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); it goes on from its own "
         "t=6\n");
   gone.decision = Exploit{.donor = 2};
-  CHECK(render_event(gone, &trial, nullptr, {}) ==
+  CHECK(render_event(gone, &trial, {}) ==
         "[  3.2 s] trial 5 lost its checkpoint (rank 0 does not find x); trial 5 takes over trial "
         "2 at t=8: lr 0.031 -> 0.037, momentum kept\n");
 }

@@ -70,6 +70,27 @@ TEST_CASE("the table of a run", "[tune][render]") {
         "    4  errored  0         -     -    0.9     64  std::runtime_error: no data\n");
 }
 
+TEST_CASE("a run of several objectives leads with its front, and calls no trial the best",
+          "[tune][render]") {
+  auto overview = sweep();
+  overview.objectives = {{"accuracy", Max}, {"latency", Min}};
+  overview.front_size = 1;
+  overview.front = {"trial 7: accuracy 0.9813, latency 3"};
+  const auto table = render_table(overview, {.width = 100});
+  CHECK_THAT(table, Catch::StartsWith("tune: max accuracy and min latency, 41.3 s, 24 trials") &&
+                        Catch::Contains("\nhighest accuracy: trial 7, accuracy 0.9812 at t=26: "
+                                        "lr=0.0312, batch=64\n"));
+  const auto summary = render_summary(overview, {});
+  CHECK_THAT(summary, Catch::StartsWith("tune: 24 trials in 41.3 s\n"
+                                        "  Pareto front: 1 of 24 trials\n"
+                                        "    trial 7: accuracy 0.9813, latency 3\n"
+                                        "  highest accuracy: trial 7, accuracy 0.9812 at t=26\n"));
+  overview.best.reset();
+  CHECK_THAT(render_table(overview, {}), Catch::Contains("\nhighest accuracy: none yet\n"));
+  CHECK_THAT(render_summary(overview, {}),
+             Catch::Contains("  highest accuracy: none; no trial reported a finite 'accuracy'\n"));
+}
+
 TEST_CASE("where each trial with a value failed, the summary says so", "[tune][render]") {
   auto overview = sweep();
   overview.best.reset();

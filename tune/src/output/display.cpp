@@ -67,8 +67,10 @@ void Display::show(const Event& event, const Trial* trial, const Experiment& exp
   if (kind_ != Kind::Lines) return;
   const bool has_failed =
       event.kind == Event::Kind::Failed && trial != nullptr && trial->status == Status::Errored;
-  const auto line = render_event(event, trial, experiment.best(), experiment.options().objective,
-                                 has_failed ? first_with_error_of(*trial) : std::nullopt);
+  const auto& options = experiment.options();
+  const auto line = render_event(
+      event, trial, {experiment.best(), options.objective, !options.objectives.empty()},
+      has_failed ? first_with_error_of(*trial) : std::nullopt);
   if (line) write(*line);
 }
 

@@ -142,7 +142,8 @@ std::size_t Overview::trials() const {
 
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows, int ranks) {
   const auto& objective = experiment.options().objective;
-  Overview overview{.objective = objective, .elapsed = now};
+  Overview overview{
+      .objective = objective, .objectives = experiment.options().objectives, .elapsed = now};
   for (const auto& trial : experiment.trials()) {
     for (const auto& [name, value] : trial.config) {
       if (std::ranges::count(overview.fields, name) == 0) overview.fields.push_back(name);

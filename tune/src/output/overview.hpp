@@ -32,8 +32,9 @@ struct Overview {
   };
 
   Objective objective = {};
-  std::size_t front_size = 0;           ///< of a run with several objectives
-  std::vector<std::string> front = {};  ///< its first kMostOfFront members, as text
+  std::vector<Objective> objectives = {};  ///< where there are several; else empty
+  std::size_t front_size = 0;              ///< of a run with several objectives
+  std::vector<std::string> front = {};     ///< its first kMostOfFront members, as text
   Seconds elapsed{0};
   /// Trials, by Status, without those that the end of the run stopped.
   std::array<std::size_t, kStatuses> by_status{};
@@ -75,6 +76,7 @@ struct Overview {
   static constexpr std::size_t kMostOfFront = 10;
   std::size_t count(Status status) const { return by_status[static_cast<std::size_t>(status)]; }
   std::size_t trials() const;
+  bool has_several_objectives() const { return !objectives.empty(); }
 };
 
 /// A trial's status, for people and for other programs. `is_abandoned`: nobody runs the run any

@@ -19,11 +19,20 @@ struct Look {
 /// row.
 std::string render_table(const Overview& overview, const Look& look);
 
-/// One line about an event where there is no terminal; none for an event of no note. `best` is the
-/// experiment's so far. `same_error`: the trial whose error was shown before, where this one's is
-/// the same.
-std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
-                                        const Objective& objective,
+/// The best trial so far, and by what.
+struct BestSoFar {
+  const Trial* trial = nullptr;  ///< none yet
+  Objective objective = {};
+  bool is_one_of_several = false;  ///< the objective, so that no trial is the best one
+};
+
+/// "best"; of one of several objectives "lowest loss".
+std::string word_for_best(const Objective& objective, bool is_one_of_several);
+
+/// One line about an event where there is no terminal; none for an event of no note. `same_error`:
+/// the trial whose error was shown before, where this one's is the same.
+std::optional<std::string> render_event(const Event& event, const Trial* trial,
+                                        const BestSoFar& best,
                                         std::optional<TrialId> same_error = {});
 
 /// The end of a run: the best configuration, how many trials ended how, what stopped how many at

@@ -9,28 +9,35 @@
 namespace troupe::tune {
 namespace {
 
-std::string best_so_far(const Trial* best, const Objective& objective) {
-  if (!best) return "No best yet.";
-  return fmt::format("Best: trial {} with {} {}.", best->id, objective.metric,
-                     short_number(*best->best));
+std::string best_so_far(const BestSoFar& best) {
+  const auto& metric = best.objective.metric;
+  if (!best.trial) return best.is_one_of_several ? "No " + metric + " yet." : "No best yet.";
+  auto word = word_for_best(best.objective, best.is_one_of_several);
+  word.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(word.front())));
+  const auto value = short_number(*best.trial->best);
+  return best.is_one_of_several
+             ? fmt::format("{}: {} of trial {}.", word, value, best.trial->id)
+             : fmt::format("{}: trial {} with {} {}.", word, best.trial->id, metric, value);
 }
 
-std::string how_it_ended(const Trial& trial, const Objective& objective) {
+std::string how_it_ended(const Trial& trial, const BestSoFar& best) {
+  const auto& objective = best.objective;
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
   if (trial.is_unfinished() || trial.is_unstarted())
     text = fmt::format("{}: {}", ending_of(trial), trial.reason);
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
-    text += fmt::format("; best {} {} at t={}", objective.metric, short_number(*trial.best),
-                        trial.best_t);
+    text += fmt::format(
+        "; {} {} at t={}",
+        best.is_one_of_several ? word_for_best(objective, true) : "best " + objective.metric,
+        short_number(*trial.best), trial.best_t);
   else if (!trial.history.empty())
     text += fmt::format("; its {} was never finite", objective.metric);
   return text;
 }
 
-std::string text_of(const Event& event, const Trial& trial, const Trial* best,
-                    const Objective& objective) {
+std::string text_of(const Event& event, const Trial& trial, const BestSoFar& best) {
   using Kind = Event::Kind;
   if (event.kind == Kind::Started) {
     const auto attempt = event.attempt > 1 ? fmt::format(" (attempt {})", event.attempt) : "";
@@ -58,7 +65,7 @@ std::string text_of(const Event& event, const Trial& trial, const Trial* best,
     return fmt::format("failed (attempt {}), will be tried again: {}", event.attempt,
                        clipped(event.text, 500));
   }
-  return how_it_ended(trial, objective) + ". " + best_so_far(best, objective);
+  return how_it_ended(trial, best) + ". " + best_so_far(best);
 }
 
 /// A line about a report or a launch, of those that people are shown.
@@ -106,12 +113,13 @@ std::string rung_line(const RungSummary& rung, const Objective& objective, bool 
 }
 
 std::string best_text(const Overview& overview) {
+  const auto word = word_for_best(overview.objective, overview.has_several_objectives());
   if (!overview.best)
-    return fmt::format("  best: none; {} a finite '{}'{}\n",
+    return fmt::format("  {}: none; {} a finite '{}'{}\n", word,
                        overview.have_all_failed ? "each trial that reported" : "no trial reported",
                        overview.objective.metric, overview.have_all_failed ? " failed" : "");
   const auto& best = *overview.best;
-  std::string text = fmt::format("  best: trial {}, {} {} at t={}\n", best.trial,
+  std::string text = fmt::format("  {}: trial {}, {} {} at t={}\n", word, best.trial,
                                  overview.objective.metric, short_number(*best.best), best.best_t);
   for (std::size_t i = 0; i < overview.fields.size(); ++i) {
     if (best.values[i] != "-")
@@ -166,9 +174,13 @@ std::string errors_text(const Overview& overview, const Look& look) {
 
 }  // namespace
 
-std::optional<std::string> render_event(const Event& event, const Trial* trial, const Trial* best,
-                                        const Objective& objective,
-                                        std::optional<TrialId> same_error) {
+std::string word_for_best(const Objective& objective, bool is_one_of_several) {
+  if (!is_one_of_several) return "best";
+  return (objective.mode == Mode::Min ? "lowest " : "highest ") + objective.metric;
+}
+
+std::optional<std::string> render_event(const Event& event, const Trial* trial,
+                                        const BestSoFar& best, std::optional<TrialId> same_error) {
   using Kind = Event::Kind;
   const auto time = fmt::format("[{:>7}] ", short_time(event.now));
   if (event.kind == Kind::Closed) return fmt::format("{}the run ends: {}\n", time, event.text);
@@ -181,9 +193,9 @@ std::optional<std::string> render_event(const Event& event, const Trial* trial, 
   if (is_routine(event, *trial)) return std::nullopt;
   if (same_error) {
     return fmt::format("{}trial {} errored as trial {} did. {}\n", time, event.trial, *same_error,
-                       best_so_far(best, objective));
+                       best_so_far(best));
   }
-  return fmt::format("{}trial {} {}\n", time, event.trial, text_of(event, *trial, best, objective));
+  return fmt::format("{}trial {} {}\n", time, event.trial, text_of(event, *trial, best));
 }
 
 std::string render_summary(const Overview& overview, const Look& look) {
@@ -193,9 +205,9 @@ std::string render_summary(const Overview& overview, const Look& look) {
               '\n';
   if (!overview.ended_early.empty())
     text += fmt::format("  ended early: {}\n", overview.ended_early);
+  if (overview.has_several_objectives()) text += front_text(overview);
   text += coloured(best_text(overview), Colour::Green, look.colour && overview.best);
   if (!overview.schedule.empty()) text += "    its schedule:\n" + schedule_text(overview.schedule);
-  if (overview.front_size > 0) text += front_text(overview);
   text += counts_text(overview);
   if (overview.restarts > 0) {
     text += fmt::format("  {} after failures of the cluster; the last of trial {}: {}\n",

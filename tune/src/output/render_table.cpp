@@ -105,10 +105,20 @@ std::string line_of(const std::vector<Column>& columns, CellOf cell_of, ToneOf t
   return line + '\n';
 }
 
+/// "max accuracy"; of several objectives "max accuracy and min latency".
+std::string goal_of(const Overview& overview) {
+  const auto text_of = [](const Objective& objective) {
+    return fmt::format("{} {}", objective.mode == Mode::Max ? "max" : "min", objective.metric);
+  };
+  if (!overview.has_several_objectives()) return text_of(overview.objective);
+  std::vector<std::string> texts;
+  for (const auto& objective : overview.objectives) texts.push_back(text_of(objective));
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
 std::string head_line(const Overview& overview) {
-  auto line = fmt::format(
-      "tune: {} {}, {}, {}", overview.objective.mode == Mode::Max ? "max" : "min",
-      overview.objective.metric, short_time(overview.elapsed), counted(overview.trials(), "trial"));
+  auto line = fmt::format("tune: {}, {}, {}", goal_of(overview), short_time(overview.elapsed),
+                          counted(overview.trials(), "trial"));
   std::string counts;
   const auto add = [&](std::size_t count, std::string_view what) {
     if (count > 0) counts += fmt::format("{}{} {}", counts.empty() ? ": " : ", ", count, what);
@@ -169,10 +179,11 @@ std::string progress_line(const Overview& overview) {
 }
 
 std::string best_line(const Overview& overview) {
-  if (!overview.best) return "best: none yet";
+  const auto word = word_for_best(overview.objective, overview.has_several_objectives());
+  if (!overview.best) return word + ": none yet";
   const auto& best = *overview.best;
-  auto line = fmt::format("best: trial {}, {} {} at t={}", best.trial, overview.objective.metric,
-                          number_or_dash(best.best), best.best_t);
+  auto line = fmt::format("{}: trial {}, {} {} at t={}", word, best.trial,
+                          overview.objective.metric, number_or_dash(best.best), best.best_t);
   const auto* gap = ": ";
   for (std::size_t i = 0; i < overview.fields.size() && i < best.values.size(); ++i) {
     if (best.values[i] == "-") continue;  // it runs without
