@@ -91,6 +91,7 @@ int sweep(const std::string& data, std::uint64_t trials, const std::string& stor
                                .seed = 7,
                                .config = {.data = data}});
   // [/sweep]
+  if (const int code = results.exit_code()) return code;  // the summary says why
   const auto& best = results.best();
   const auto again = train::run<train_digits>(best.config, {.workers = kRanks});
   const double held_out = again.value.value_or(0);

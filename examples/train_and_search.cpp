@@ -58,7 +58,7 @@ double fit(train::Context& ctx, const Config& config) {  // runs on every rank
 }
 // [/fit]
 
-void train_and_search() {
+int train_and_search() {
   // [run]
   auto result = train::run<fit>(Config{.lr = 0.5}, {.workers = 2});
   // [/run]
@@ -72,8 +72,10 @@ void train_and_search() {
                                  .scheduler = tune::asha({.max_t = 20, .eta = 3}),
                                  .each = {.workers = 2}});
   // [/sweep]
+  if (const int code = results.exit_code()) return code;
   std::cout << "the best of " << results.trials().size() << " learning rates: the loss is "
             << results.best().value() << '\n';
+  return 0;
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ void train_and_search() {
 int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
-    train_and_search();
+    return train_and_search();
   } catch (const std::exception& error) {
     std::cerr << "train_and_search: " << error.what() << '\n';
     return 1;

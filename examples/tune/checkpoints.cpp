@@ -58,7 +58,7 @@ void descend(tune::Context& ctx, const Config& config) {
 }
 // [/trial]
 
-void search(const std::filesystem::path& storage) {
+int search(const std::filesystem::path& storage) {
   // [search]
   const auto results = tune::run<descend>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
                                            .trials = 4,
@@ -67,12 +67,14 @@ void search(const std::filesystem::path& storage) {
                                            .storage = storage.string(),
                                            .max_failures = 1});
   // [/search]
+  if (const int code = results.exit_code()) return code;
   int resumed = 0;
   for (const auto& [config, trial, text] : results.trials())
     resumed += trial.failures == 1 && trial.launched_from.ends_with("step-5");
   const auto& best = results.best();
   std::cout << resumed << " trials failed after step 5, and each went on from there\n"
             << "the best one ended after step " << restored(best.checkpoint()).step << '\n';
+  return 0;
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ int main(int argc, char** argv) {
   int code = 0;
   try {
     auto cluster = troupe::init(argc, argv);
-    search(storage);
+    code = search(storage);
   } catch (const std::exception& error) {
     std::cerr << "checkpoints: " << error.what() << '\n';
     code = 1;

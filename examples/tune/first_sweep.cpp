@@ -27,7 +27,7 @@ void descend(tune::Context& ctx, const Config& config) {  // along the parabola 
 }
 // [/trial]
 
-void search() {
+int search() {
   // [sweep]
   auto results = tune::run<descend>({.space = {{"lr", tune::loguniform(1e-3, 2.0)}},
                                      .trials = 20,
@@ -35,8 +35,10 @@ void search() {
                                      .mode = tune::Min,
                                      .scheduler = tune::asha({.max_t = 9, .eta = 3})});
   // [/sweep]
+  if (const int code = results.exit_code()) return code;
   std::cout << "the best of " << results.trials().size() << " learning rates is "
             << std::setprecision(2) << results.best().config.lr << '\n';
+  return 0;
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ void search() {
 int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
-    search();
+    return search();
   } catch (const std::exception& error) {
     std::cerr << "first_sweep: " << error.what() << '\n';
     return 1;

@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
          .searcher = tune::own_searcher<EvolutionStrategy>("evolution strategy"),
          .max_concurrent = 1});
     // [/search]
+    if (const int code = results.exit_code()) return code;
     std::cout << results.trials().size() << " trials, lowest loss below 0.02: "
               << (results.best().value() < 0.02 ? "yes" : "no") << '\n';
   } catch (const std::exception& error) {

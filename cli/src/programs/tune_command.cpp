@@ -213,13 +213,6 @@ void note_unfinished(const launch::SweepFile& sweep) {
   }
 }
 
-/// Of a run that has left its summary. One that was cut short has no other, whatever it found.
-int exit_code(const tune::detail::Outcome& outcome) {
-  if (outcome.signal) return 128 + *outcome.signal;
-  if (outcome.has_cluster_ended) return 125;
-  return outcome.best ? 0 : 1;
-}
-
 /// On a cluster of this machine alone, each trial would fail with the same words.
 void refuse_what_is_not_here(const TuneArguments& arguments, const launch::SweepFile& sweep) {
   const bool is_each_trials = sweep.command.front().find('{') == std::string::npos;
@@ -243,9 +236,9 @@ int run_tune(const TuneArguments& arguments) {
   init.worker_output = sweep.prints;
   init.worker_names = false;
   auto cluster = troupe::init(init);
-  if (arguments.what == "resume") return exit_code(launch::resume_sweep(sweep, arguments.run));
+  if (arguments.what == "resume") return launch::resume_sweep(sweep, arguments.run).exit_code();
   note_unfinished(sweep);
-  return exit_code(launch::run_sweep(sweep));
+  return launch::run_sweep(sweep).exit_code();
 }
 
 }  // namespace troupe::cli

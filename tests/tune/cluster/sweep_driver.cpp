@@ -98,7 +98,7 @@ void sweep_one(const std::string& folder, troupe::Strategy strategy) {
   say_end_of(results.trials()[0].trial);
 }
 
-void sweep_many(const std::string& folder) {
+int sweep_many(const std::string& folder) {
   const auto results = troupe::tune::run<waits>({.trials = 8,
                                                  .metric = "accuracy",
                                                  .mode = troupe::tune::Max,
@@ -112,6 +112,7 @@ void sweep_many(const std::string& folder) {
               << trial.failures << ", restarts " << trial.restarts << ", " << trial.reason
               << std::endl;
   }
+  return results.exit_code();
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ int main(int argc, char** argv) {
     const auto cluster = troupe::init(argc, argv);
     const std::string mode = argc > 2 ? argv[2] : "";
     if (mode == "many") {
-      sweep_many(argv[1]);
+      return sweep_many(argv[1]);
     } else if (mode == "three") {
       three_sweeps(argv[1]);
     } else if (mode == "with checkpoints") {

@@ -37,7 +37,8 @@ TEST_CASE("a signal is noted while a watch lives, and the handler before it come
   CHECK(own_handler_ran == 1);
   std::signal(SIGTERM, before);
   CHECK_FALSE(InterruptWatch().noted());
-  CHECK_THROWS_WITH(refuse_after_interrupt(), Catch::Contains("since SIGTERM had ended a search"));
+  CHECK_THROWS_WITH(refuse_after_interrupt(),
+                    Catch::Contains("since SIGTERM came during a search"));
   CHECK_THROWS_AS(refuse_after_interrupt(), Interrupted);  // each later search is refused
   clear_interrupt();
   CHECK_NOTHROW(refuse_after_interrupt());

@@ -64,9 +64,9 @@ std::optional<std::string> InterruptWatch::noted() const {
 
 Interrupted::Interrupted(int signal)
     : std::runtime_error(fmt::format(
-          "tune: this search does not begin, since {} had ended a search before it in this "
-          "program, whose results were returned. Start the program again; one that is to go on "
-          "with other searches calls tune::clear_interrupt() first",
+          "tune: this search does not begin, since {} came during a search before it in this "
+          "program. Start the program again; one that is to go on with other searches calls "
+          "tune::clear_interrupt() first",
           signal == SIGTERM ? "SIGTERM" : "Ctrl-C (SIGINT)")),
       signal_{signal} {}
 

@@ -214,7 +214,7 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
 
   const InterruptWatch interrupt(!plan.sweep_file.empty());
   Launcher* launches = nullptr;
-  const auto launcher = make_launcher(
+  auto launcher = make_launcher(
       [&](const Launch& launch) {
         return work_of(launch, witness.folder_of_trials(launches->now()), witness, plan);
       },
@@ -222,17 +222,11 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
   launches = launcher.get();
   witness.show_in_use([&] { return launcher->in_use(); });
   witness.delete_copies([&] { return launcher->take_spare_copies(); });
-  std::optional<int> signal;  // that closes the experiment
   bool has_cluster_ended = false;
   const DriveHooks hooks{
       .keep = [&] { witness.keep(); },
       .tick = [&](Seconds now) { witness.tick(now); },
-      .interrupted =
-          [&] {
-            auto why = interrupt.noted();
-            if (why && !experiment.closed()) signal = interrupt.signal();
-            return why;
-          },
+      .interrupted = [&] { return interrupt.noted(); },
       .notice = [&](const std::string& notice) { witness.note(notice, launcher->now()); },
       .name_of_checkpoint = [&](const std::string& path) { return witness.names().name_of(path); },
       .waits =
@@ -245,7 +239,8 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
     throw;
   }
   auto outcome = witness.conclude(launcher->now());
-  outcome.signal = signal;
+  launcher.reset();
+  outcome.signal = interrupt.signal();  // also of one that came while a tracker was waited for
   outcome.has_cluster_ended = has_cluster_ended;
   return outcome;
 }

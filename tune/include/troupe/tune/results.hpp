@@ -41,11 +41,17 @@ struct Outcome {
   std::vector<TrialId> pareto = {};  ///< the front, in its order
   std::vector<RungSummary> rungs = {};
   std::string ended_early = {};    ///< why, for people
-  std::optional<int> signal = {};  ///< that ended the run early; none: no signal did
+  std::optional<int> signal = {};  ///< that came while the run was active
   bool has_cluster_ended = false;  ///< before the run was over
   std::string summary = {};
   std::filesystem::path folder = {};
   Seconds duration{0};
+
+  int exit_code() const {
+    if (signal) return 128 + *signal;
+    if (has_cluster_ended) return 125;
+    return best ? 0 : 1;
+  }
 };
 
 /// "trial 7: accuracy 0.9813 at t=27 with lr=0.03, batch=64".
@@ -145,8 +151,12 @@ class Results {
   }
   /// Why the run ended early; empty: every trial was run.
   const std::string& ended_early() const { return outcome_.ended_early; }
-  /// SIGINT or SIGTERM, where that ended the run early: `if (results.signal()) return 130;`.
+  /// SIGINT or SIGTERM, where one came while the run was active. It has ended the run early, as
+  /// ended_early() says, unless that was over or ending already.
   std::optional<int> signal() const { return outcome_.signal; }
+  /// With which a program can end as `troupe tune` does: 128 + signal() where a signal came (130:
+  /// Ctrl-C), else 125 where the cluster ended before the run did, 1 without a best trial, 0.
+  int exit_code() const { return outcome_.exit_code(); }
   /// What was shown at the end, without colour.
   const std::string& summary() const { return outcome_.summary; }
   /// The folder with this run's files; empty: none.
@@ -159,10 +169,9 @@ class Results {
   std::vector<TrialResult<Config>> front_;
 };
 
-/// What tune::run and tune::resume throw, before anything is begun, where a signal has ended an
+/// What tune::run and tune::resume throw, before anything is begun, where a signal came during an
 /// earlier search of this process: whoever presses Ctrl-C wants the program to end, not its next
-/// search to begin. The results of the search that the signal ended were returned as usual, so the
-/// program may write them first.
+/// search to begin. That search returned its results as usual, so the program may write them first.
 struct Interrupted : std::runtime_error {
   explicit Interrupted(int signal);
   int signal() const { return signal_; }  ///< SIGINT or SIGTERM
@@ -171,7 +180,7 @@ struct Interrupted : std::runtime_error {
   int signal_ = 0;
 };
 
-/// Forgets the signal that ended an earlier search, so that the next tune::run begins: for a program
+/// Forgets the signal that came during an earlier search, so that the next tune::run begins: for a program
 /// that asks its user how to go on. No effect while a search is active, or where no signal came.
 void clear_interrupt();
 
