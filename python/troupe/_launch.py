@@ -40,8 +40,9 @@ def _sources(module) -> list[tuple[str, Path]]:
     return [(f"{folder.name}/{file.name}", file) for file in sorted(folder.glob("*.py"))]
 
 
-def _attachment(content: bytes, *, file=None, arguments=(), options: RunOptions) -> dict:
+def _attachment(content: bytes, *, file=None, arguments=(), deepspeed: dict | None = None, options: RunOptions) -> dict:
     order = {
+        "deepspeed": deepspeed,
         "file": file,
         "arguments": list(arguments),
         "version": list(sys.version_info[:2]),
@@ -62,7 +63,7 @@ def _write_attachment(target: Path, attachment: dict) -> None:
                 archive.writestr(name, source.read_bytes())
 
 
-def of_function(function, arguments: tuple, named: dict, options: RunOptions) -> dict:
+def of_function(function, arguments: tuple, named: dict, options: RunOptions, deepspeed: dict | None = None) -> dict:
     import cloudpickle
 
     try:
@@ -70,16 +71,16 @@ def of_function(function, arguments: tuple, named: dict, options: RunOptions) ->
     except Exception as error:
         raise TypeError(f"{getattr(function, '__name__', function)!r} and its arguments cannot be pickled ({error}): make what "
                         "cannot travel, such as locks, files and connections, inside the function") from error
-    return _attachment(content, options=options)
+    return _attachment(content, deepspeed=deepspeed, options=options)
 
 
-def of_file(file, arguments: tuple, options: RunOptions) -> dict:
+def of_file(file, arguments: tuple, options: RunOptions, deepspeed: dict | None = None) -> dict:
     path = os.path.abspath(file)
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise FileNotFoundError(f"the program '{file}' cannot be read ({error.strerror}): give the path of a Python file") from error
-    return _attachment(content, file=path, arguments=map(str, arguments), options=options)
+    return _attachment(content, file=path, arguments=map(str, arguments), deepspeed=deepspeed, options=options)
 
 
 # --- What appears
@@ -229,7 +230,7 @@ def run(attachment: dict, *, ranks, local: bool, gpus: int = 0, isolate_gpus: bo
     with _scratch.folder() as folder:
         attached, result, summary = (Path(folder, name) for name in ("attached", "result", "summary"))
         _write_attachment(attached, attachment)
-        command = [_binary.find(), "run", "-n", str(ranks), "--gpus", str(gpus), "--attach", str(attached), "--summary", str(summary)]
+        command = [_binary.find(), "run", "-n", options.ranks(ranks), "--gpus", str(gpus), "--attach", str(attached), "--summary", str(summary)]
         command += ["--isolate-gpus"] if isolate_gpus else []
         command += ["--result", str(result)] if is_function else []
         command += [*options.arguments(), "--", options.interpreter(), "-c", _rank.PROGRAM]

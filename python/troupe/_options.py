@@ -17,18 +17,36 @@ class RunOptions:
     log_dir: str | os.PathLike | None = None  # a folder for a file of each rank with what it prints
     max_restarts: int = 0  # how often all ranks are started anew after one has failed
     cpus: float | None = None  # cores of each rank; None: 1, or this machine's shared out
+    per_node: int | None = None  # ranks on each node; None: as they fit
+    memory_gb: float | None = None  # of each rank, for its placement
+    labels: dict[str, str] = field(default_factory=dict)  # only on nodes that have all of these
+    strategy: str | None = None  # pack, spread, strict-pack or strict-spread; None: pack
+    min_ranks: int | None = None  # as many ranks as fit, at least these; None: all of them
+    grace: float | None = None  # seconds between SIGTERM and SIGKILL, where ranks are ended; None: 1.5
 
     def interpreter(self) -> str:
         """A relative path is one from this process's folder, or, where a folder is sent, from that one."""
         given = self.python or sys.executable
         return os.path.abspath(given) if os.sep in given and self.workdir is None else given
 
+    def ranks(self, most: int) -> str:
+        """As `troupe run -n` has them."""
+        if self.min_ranks is None:
+            return str(most)
+        if not 1 <= self.min_ranks <= most:
+            raise ValueError(f"RunOptions(min_ranks={self.min_ranks}): the run has at most {most} ranks, and at least 1")
+        return f"{self.min_ranks}:{most}"
+
     def arguments(self) -> list[str]:
         """As `troupe run` has them."""
         given = []
-        for name, value in (("--address", self.address), ("--timeout", self.timeout), ("--cpus", self.cpus)):
+        for name, value in (("--address", self.address), ("--timeout", self.timeout), ("--cpus", self.cpus),
+                            ("--per-node", self.per_node), ("--memory-gb", self.memory_gb), ("--strategy", self.strategy),
+                            ("--grace", self.grace)):
             if value is not None:
                 given += [name, str(value)]
+        for name, value in self.labels.items():
+            given += ["--label", f"{name}={value}"]
         if self.workdir is not None:
             given += ["--workdir", os.path.abspath(self.workdir)]
         if self.log_dir is not None:

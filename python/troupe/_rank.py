@@ -82,6 +82,24 @@ def _enter(order: dict) -> None:
         sys.path += [folder for folder in order["path"] if folder not in sys.path and os.path.isdir(folder)]
 
 
+def _own_folder() -> str:
+    folder = os.path.join(os.path.dirname(os.environ["TROUPE_ATTACHED_FILE"]), f"rank-{os.environ['RANK']}")
+    os.makedirs(folder, exist_ok=True)
+    return folder
+
+
+def _deepspeed_arguments(deepspeed: dict | None) -> list:
+    """Those that DeepSpeed's own launcher adds. The configuration is a file of this rank's, with what was sent."""
+    if deepspeed is None:
+        return []
+    if deepspeed["config"] is None:
+        return ["--deepspeed"]
+    file = os.path.join(_own_folder(), "deepspeed.json")
+    with open(file, "w", encoding="utf-8") as opened:
+        opened.write(deepspeed["config"])
+    return ["--deepspeed", "--deepspeed_config", file]
+
+
 def _run_file(order: dict, content: bytes) -> None:
     """Becomes `python FILE ARGUMENTS`. The file at its own path goes first, for what it imports from beside it."""
     file = order["file"]
@@ -91,12 +109,10 @@ def _run_file(order: dict, content: bytes) -> None:
     except OSError:
         is_here = False
     if not is_here:
-        folder = os.path.join(os.path.dirname(os.environ["TROUPE_ATTACHED_FILE"]), f"rank-{os.environ['RANK']}")
-        os.makedirs(folder, exist_ok=True)
-        file = os.path.join(folder, os.path.basename(file))
+        file = os.path.join(_own_folder(), os.path.basename(file))
         with open(file, "wb") as opened:
             opened.write(content)
-    os.execv(sys.executable, [sys.executable, file, *order["arguments"]])
+    os.execv(sys.executable, [sys.executable, file, *order["arguments"], *_deepspeed_arguments(order["deepspeed"])])
 
 
 def _leave_result(value) -> None:
@@ -130,6 +146,7 @@ def main() -> None:
     if order["file"] is not None:
         return _run_file(order, content)
     _check_version(order)
+    sys.argv += _deepspeed_arguments(order["deepspeed"])
     try:
         function, arguments, named = pickle.loads(content)
     except Exception as error:

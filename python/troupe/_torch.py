@@ -9,6 +9,12 @@ from ._errors import TroupeError
 from ._options import RunOptions
 
 
+def positive(name: str, value: int) -> None:
+    """Throws where it is no number of ranks or nodes."""
+    if not hasattr(value, "__index__") or value <= 0:
+        raise ValueError(f"{name} is {value!r}, and has to be a positive integer")
+
+
 class TorchDistributor:
     """As pyspark.ml.torch.distributor.TorchDistributor.
 
@@ -17,9 +23,11 @@ class TorchDistributor:
     use_gpu: each rank is given a GPU; more ranks than this machine has GPUs become as many as it has, with a warning.
     """
 
+    _deepspeed = None  # what ranks are given of DeepSpeed
+    _ranks_named = "num_processes is {}"  # for errors
+
     def __init__(self, num_processes: int = 1, local_mode: bool = True, use_gpu: bool = True, *, options: RunOptions | None = None):
-        if num_processes <= 0:
-            raise ValueError(f"num_processes is {num_processes}, and has to be a positive number")
+        positive("num_processes", num_processes)
         self.num_processes = num_processes
         self.local_mode = local_mode
         self.use_gpu = use_gpu
@@ -33,7 +41,8 @@ class TorchDistributor:
             raise TroupeError("use_gpu is True, which is its default, and this machine has no GPU that CUDA_VISIBLE_DEVICES shows: say "
                               "use_gpu=False, or local_mode=False to use those of a cluster")
         if self.num_processes > there:
-            warnings.warn(f"num_processes is {self.num_processes} and this machine has {there} GPUs: it is {there} now", stacklevel=3)
+            warnings.warn(f"{self._ranks_named.format(self.num_processes)} and this machine has {there} GPUs: there are {there} ranks now",
+                          stacklevel=3 if self._deepspeed is None else 4)
             self.num_processes = there
 
     def run(self, train_object: Callable | str, *args: Any, **kwargs: Any) -> Any:
@@ -42,9 +51,9 @@ class TorchDistributor:
         if isinstance(train_object, (str, os.PathLike)):
             if kwargs:
                 raise ValueError(f"a file has no keyword arguments ({', '.join(kwargs)}): give its command line, such as '--lr', '0.1'")
-            attachment = _launch.of_file(train_object, args, self._options)
+            attachment = _launch.of_file(train_object, args, self._options, self._deepspeed)
         elif callable(train_object):
-            attachment = _launch.of_function(train_object, args, kwargs, self._options)
+            attachment = _launch.of_function(train_object, args, kwargs, self._options, self._deepspeed)
         else:
             raise TypeError(f"run() takes a function or the path of a Python file, and not a {type(train_object).__name__}")
         return _launch.run(attachment, ranks=self.num_processes, local=self.local_mode, gpus=1 if self.use_gpu else 0,

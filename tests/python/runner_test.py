@@ -83,7 +83,10 @@ class GpuTest(unittest.TestCase):
         with mock.patch.object(_gpus, "count_here", return_value=2), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.assertEqual(troupe.TorchDistributor(5).num_processes, 2)
-        self.assertIn("this machine has 2 GPUs: it is 2 now", str(caught[0].message))
+            self.assertEqual(troupe.DeepspeedTorchDistributor(5).num_processes, 2)
+        self.assertIn("num_processes is 5 and this machine has 2 GPUs: there are 2 ranks now", str(caught[0].message))
+        self.assertIn("numGpus * nnodes is 5 and this machine has 2 GPUs", str(caught[1].message))
+        self.assertEqual([each.filename for each in caught], [__file__, __file__])
 
     def test_visible_devices_are_counted_as_cuda_does(self):
         for visible, count in (("0,1", 2), ("3,-1,2", 1), ("", 0), ("GPU-1a", 1)):
