@@ -1,20 +1,27 @@
 // The page that a run leaves behind, read as data and by a real browser.
+#include <chrono>
 #include <cmath>
+#include <fstream>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <troupe/tune.hpp>
 
+#include "output/html/metric_curves.hpp"
 #include "support/browser.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace html_report_test {
 
 using namespace troupe;
+using namespace std::chrono_literals;
 using tune::count;
 using tune::data_of;
 using tune::has_browser;
@@ -35,6 +42,24 @@ void train(tune::Context& ctx, const Config& config) {
     const double loss = config.kind == "nan" ? std::numeric_limits<double>::quiet_NaN()
                                              : std::abs(config.lr - 0.2) + 1.0 / t;
     if (ctx.report({{"loss", loss}}, "checkpoint-" + std::to_string(t)) == Verdict::Stop) return;
+  }
+}
+
+void train_with_more(tune::Context& ctx, const Config& config) {
+  for (int t = 1; t <= 3; ++t) {
+    Metrics metrics{{"loss", config.lr + 1.0 / t}, {"accuracy", t == 2 ? std::nan("") : 0.5 * t}};
+    if (t == 2) metrics["speed, now & then"] = 7;
+    ctx.report(metrics);
+  }
+}
+
+std::function<void()> on_report;
+
+void train_slowly(tune::Context& ctx, const Config& config) {
+  for (int t = 1; t <= config.steps; ++t) {
+    std::this_thread::sleep_for(2ms);
+    on_report();
+    if (ctx.report({{"loss", config.lr + 1.0 / t}}) == Verdict::Stop) return;
   }
 }
 
@@ -149,6 +174,89 @@ TEST_CASE("a browser draws the report", "[tune][report]") {
   // A text of the user's is a text.
   CHECK(count(drawn, "<b>not markup</b>") == 0);
   CHECK(count(drawn, "&lt;b&gt;not markup&lt;/b&gt;") > 0);
+}
+
+TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  const auto results = tune::run<train_with_more>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
+                                                   .trials = 3,
+                                                   .metric = "loss",
+                                                   .storage = folder.path().string(),
+                                                   .seed = 2,
+                                                   .show = tune::Show::None,
+                                                   .in_process = true});
+  const auto data = data_of(page_of(results));
+  REQUIRE(data.at("metrics").size() == 2);
+  const auto& accuracy = data.at("metrics").at(0);
+  CHECK(accuracy.at("name") == "accuracy");
+  CHECK(accuracy.at("curves").at("1").dump() == "[[1,0.5],[2,null],[3,1.5]]");
+  CHECK(data.at("metrics").at(1).at("name") == "speed, now & then");
+  CHECK(data.at("metrics").at(1).at("curves").at("2").dump() == "[[2,7.0]]");
+  if (!has_browser()) return;
+  const auto page = results.folder() / "report.html";
+  const auto drawn = tune::drawn_by_browser(folder.path(), page);
+  CHECK_THAT(drawn, Catch::Contains("<option selected=\"\">loss</option>") &&
+                        Catch::Contains("<option>accuracy</option>") &&
+                        Catch::Contains("<option>speed, now &amp; then</option>"));
+  CHECK(count(drawn, "class=\"curve ") == 3);
+  const auto other =
+      tune::drawn_by_browser(folder.path(), page.string() + "#metric=speed,%20now%20%26%20then");
+  CHECK_THAT(other, Catch::Contains("<option selected=\"\">speed, now &amp; then</option>"));
+  CHECK(count(other, "class=\"curve-dot ") == 3);
+}
+
+TEST_CASE("long curves are thinned, and keep their last report", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  const auto path = folder.path() / "reports.jsonl";
+  {
+    std::ofstream file(path);
+    for (int t = 1; t <= 10'001; ++t)
+      file << R"({"trial":4,"t":)" << t << R"(,"metrics":{"loss":1,"speed":)" << t << "}}\n";
+    file << "cut off {\n";
+  }
+  const auto found = tune::metric_curves(path, "loss", 100);
+  REQUIRE(found.metrics.size() == 1);
+  const auto& curve = found.metrics.at(0).at("curves").at("4");
+  CHECK(curve.size() > 50);
+  CHECK(curve.size() < 150);
+  CHECK(curve.front() == tune::Json{1, 1});
+  CHECK(curve.back() == tune::Json{10'001, 10'001});
+  CHECK(tune::metric_curves(folder.path() / "none", "loss", 100).metrics.empty());
+}
+
+TEST_CASE("the report is there while the run goes on, and says so", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  tune::Options<Config> options{.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
+                                .trials = 8,
+                                .metric = "loss",
+                                .storage = folder.path().string(),
+                                .report_every = 1ms,
+                                .seed = 2,
+                                .show = tune::Show::None,
+                                .in_process = true};
+  std::vector<nlohmann::json> seen;
+  on_report = [&] {
+    const auto page = folder.path() / "run-1" / "report.html";
+    if (seen.empty() && std::filesystem::exists(page))
+      seen.push_back(data_of(tune::content_of(page)));
+  };
+  const auto results = tune::run<train_slowly>(options);
+  on_report = {};
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].at("under_way") == true);
+  CHECK(seen[0].at("importance").at("fields").empty());
+  CHECK_THAT(seen[0].at("importance").at("warning").get<std::string>(),
+             Catch::Contains("once the run is over"));
+  CHECK(data_of(page_of(results)).at("under_way") == false);
+  options.report_every = 0ms;
+  options.storage = (folder.path() / "none").string();
+  bool was_there = false;
+  on_report = [&] {
+    was_there = was_there || std::filesystem::exists(folder.path() / "none/run-1/report.html");
+  };
+  tune::run<train_slowly>(options);
+  on_report = {};
+  CHECK_FALSE(was_there);
 }
 
 TEST_CASE("a browser draws the Pareto front of a run with several objectives", "[tune][report]") {

@@ -84,8 +84,11 @@ class Replayed {
                  .summary = summary_text(experiment_, now_, overview.is_abandoned),
                  .report = {}};
     if (with_report == WithReport::Yes) {
-      seen.report =
-          html_report(experiment_, space, record_, title.string(), now_, overview.is_abandoned);
+      const auto state = holder.empty() ? RunState::Abandoned
+                         : seen.is_over ? RunState::Over
+                                        : RunState::UnderWay;
+      seen.report = html_report(experiment_, space, record_, title.string(), now_, state,
+                                curves_of_reports(folder, experiment_));
     }
     seen.outcome.summary = render_summary(overview, {});
     seen.outcome.folder = folder;

@@ -1,6 +1,7 @@
 #include "run/witness.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <stdexcept>
 
@@ -23,6 +24,7 @@ namespace {
 /// At the files, where event follows event: one write has the lines of many reports.
 constexpr Seconds kBetweenLooks{0.01};
 constexpr auto* kMarker = ".seen-";
+constexpr double kReportShare = 100;  // of the time in which none is written
 
 Json params_of(const Plan& plan, const Experiment& experiment) {
   auto params = parse(header_of(experiment), "a header");
@@ -67,6 +69,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       storage_{plan.storage},
       snapshot_after_{plan.snapshot_after},
       snapshot_at_{snapshot_after_},
+      report_every_{plan.report_every},
       trackers_{plan, header_} {
   if (!plan.is_sized) display_.set_ranks(plan.workers);
   if (are_alike(plan)) {
@@ -89,6 +92,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     trackers_.open({});
     return;
   }
+  report_at_ = already_ + report_every_;
   remove_markers(folder());
   marker_ =
       folder() / fmt::format("{}{:016x}", kMarker, std::random_device()() * 0x9e3779b97f4a7c15u);
@@ -243,6 +247,7 @@ void Witness::tick(Seconds now) {
   if (is_long) take_snapshot(now);
   if (keeper_ && trouble_.empty()) tidying_.tick(*keeper_, experiment_, now);
   trackers_.tick([&](const std::string& notice) { note(notice, now); });
+  if (report_every_ > Seconds(0) && now >= report_at_) show_under_way(now);
   display_.tick(experiment_, now);
 }
 
@@ -272,12 +277,23 @@ void Witness::note(const std::string& notice, Seconds now) {
   display_.note(notice, now);
 }
 
-void Witness::write_report(Seconds now) {
+/// The search waits meanwhile, so the longer a report takes, the rarer it is.
+void Witness::show_under_way(Seconds now) {
+  const auto start = std::chrono::steady_clock::now();
+  write_report(now, RunState::UnderWay);
+  const Seconds took = std::chrono::steady_clock::now() - start;
+  report_at_ = now + std::max(report_every_, kReportShare * took);
+}
+
+void Witness::write_report(Seconds now, RunState state) {
   if (!files_ || !trouble_.empty()) return;
   const auto title = folder().parent_path().filename() / folder().filename();
   try {
-    replace_file(folder() / "report.html",
-                 html_report(experiment_, space_, record_, title.string(), now));
+    replace_file(
+        folder() / "report.html",
+        html_report(experiment_, space_, record_, title.string(), now, state,
+                    state == RunState::UnderWay ? MetricCurves{}
+                                                : curves_of_reports(folder(), experiment_)));
   } catch (const std::runtime_error& failed) {
     note(failed.what(), now);
   }
@@ -287,7 +303,7 @@ Outcome Witness::conclude(Seconds now) {
   write_summary(now);
   const auto tell = [&](const std::string& what) { say(what, now); };
   if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});
-  write_report(now);
+  write_report(now, RunState::Over);
   trackers_.conclude(
       experiment_, now, [&](const std::string& notice) { note(notice, now); }, tell);
   auto overview = overview_of(experiment_, now, 0);

@@ -11,6 +11,7 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include "output/display.hpp"
+#include "output/html/html_report.hpp"
 #include "output/html/run_record.hpp"
 #include "output/report_files.hpp"
 #include "output/run_folder.hpp"
@@ -70,7 +71,8 @@ class Witness {
   void look_at_folder(Seconds now);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
-  void write_report(Seconds now);
+  void write_report(Seconds now, RunState state);
+  void show_under_way(Seconds now);
 
   const Experiment& experiment_;
   const SearchSpace space_;
@@ -89,6 +91,8 @@ class Witness {
   std::uint64_t events_ = 0;  // of the run, seen so far
   const std::uintmax_t snapshot_after_;
   std::uintmax_t snapshot_at_;  // bytes of the journal
+  const Seconds report_every_;
+  Seconds report_at_{0};  // the next one of a run that is under way
   Trackers trackers_;
   Seconds already_{0};
   Seconds looked_at_{-1};

@@ -121,6 +121,11 @@ Json importance_json(const Importance& importance) {
           {"fields", std::move(fields)}};
 }
 
+/// A forest of a thousand trials takes a second, in which the search would wait.
+Importance later() {
+  return {.warning = "The importance of fields is in the report once the run is over."};
+}
+
 void put(std::string& page, std::string_view place, const std::string& text) {
   page.replace(page.find(place), place.size(), text);
 }
@@ -142,8 +147,16 @@ std::string as_text(std::string text) {
 
 }  // namespace
 
+MetricCurves curves_of_reports(const std::filesystem::path& folder, const Experiment& experiment) {
+  return metric_curves(folder / "reports.jsonl",
+                       name_in_utf8(experiment.options().objective.metric), kMostPoints);
+}
+
 Json report_data(const Experiment& experiment, const SearchSpace& space, const RunRecord& record,
-                 const std::string& title, Seconds now, bool is_abandoned) {
+                 const std::string& title, Seconds now, RunState state,
+                 const MetricCurves& metrics) {
+  const bool is_abandoned = state == RunState::Abandoned,
+             is_under_way = state == RunState::UnderWay;
   const auto& objective = experiment.options().objective;
   const auto& trials = experiment.trials();
   const auto* best = experiment.best();
@@ -158,7 +171,11 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"trials", Json::array()},
             {"attempts", attempts_json(record, trials, now, is_abandoned)},
             {"rungs", rungs_json(experiment)},
-            {"importance", importance_json(importance(space, objective, trials))},
+            {"under_way", is_under_way},
+            {"metrics", metrics.metrics},
+            {"metrics_left_out", metrics.left_out},
+            {"importance",
+             importance_json(is_under_way ? later() : importance(space, objective, trials))},
             {"objectives", Json::array()},
             {"pareto", Json::array()},
             {"schedule", Json::array()}};
@@ -180,13 +197,13 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
 
 std::string html_report(const Experiment& experiment, const SearchSpace& space,
                         const RunRecord& record, const std::string& title, Seconds now,
-                        bool is_abandoned) {
+                        RunState state, const MetricCurves& metrics) {
   std::string page = html::kPage;
   put(page, "@TITLE@", as_text(title));
   put(page, "@STYLE@", html::kStyle);
   put(page, "@SCRIPT@", html::kScript);
   put(page, "@DATA@",
-      without_markup(dump(report_data(experiment, space, record, title, now, is_abandoned))));
+      without_markup(dump(report_data(experiment, space, record, title, now, state, metrics))));
   return page;
 }
 

@@ -6,7 +6,9 @@ function drawHead() {
   for (const trial of data.trials) counts[trial.status] = (counts[trial.status] || 0) + 1;
   const parts = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
   const early = data.ended_early ? `; ended early: ${data.ended_early}` : "";
-  document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}`;
+  const progress = data.under_way ? `; the run was under way at ${document.lastModified}, and this page loads itself anew` : "";
+  document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}${progress}`;
+  if (data.under_way) setTimeout(() => location.reload(), 15000);
   const best = data.trials.find((trial) => trial.id === data.best);
   const checkpoint = data.best_checkpoint ? `; checkpoint ${data.best_checkpoint}` : "";
   document.getElementById("best").textContent = best ? "Best: " + about(best) + checkpoint : "No best trial: " + (data.trials.some((trial) => trial.best !== null) ? "each that reported a finite value failed." : "none reported a finite value.");
@@ -48,14 +50,21 @@ function drawPareto() {
   }
 }
 
-function drawCurves() {
-  const svg = plot(section("curves", "Learning curves", "What each trial reported, coloured by how it ended; the best one is thick."), 560, 300);
-  const points = data.trials.flatMap((trial) => trial.curve);
+// The curve of a metric that is not the searched one comes apart from the trial.
+function curveOf(trial, metric) {
+  if (metric === data.metric) return trial.curve;
+  return data.metrics.find(({ name }) => name === metric).curves[trial.id] || [];
+}
+
+function drawCurvesOf(parent, metric) {
+  const svg = plot(parent, 560, 300);
+  const curves = new Map(data.trials.map((trial) => [trial.id, curveOf(trial, metric)]));
+  const points = [...curves.values()].flat();
   const values = points.map((point) => point[1]);
-  const [x, y] = axes(svg, 560, 300, extent(points.map((point) => point[0])), extent(values), ["t (reports)", data.metric], [false, wantsLog(values)], true);
+  const [x, y] = axes(svg, 560, 300, extent(points.map((point) => point[0])), extent(values), ["t (reports)", metric], [false, wantsLog(values)], true);
   const order = [...data.trials].sort((a, b) => (a.id === data.best) - (b.id === data.best));
   for (const trial of order) {
-    const line = trial.curve.filter((point) => Number.isFinite(point[1])).map((point) => `${x(point[0])},${y(point[1])}`);
+    const line = curves.get(trial.id).filter((point) => Number.isFinite(point[1])).map((point) => `${x(point[0])},${y(point[1])}`);
     const isBest = trial.id === data.best ? " is-best" : "";
     if (line.length === 1) {  // a line of one point would not be seen
       const [cx, cy] = line[0].split(",");
@@ -64,6 +73,25 @@ function drawCurves() {
     }
     shape(svg, "polyline", { class: `curve ${trial.status}${isBest}`, points: line.join(" ") }, about(trial));
   }
+  return svg;
+}
+
+// With several metrics one of them is chosen; report.html#metric=NAME begins with that one.
+function drawCurves() {
+  const parent = section("curves", "Learning curves", "What each trial reported, coloured by how it ended; the best one is thick.");
+  const names = [data.metric, ...data.metrics.map(({ name }) => name)];
+  const asked = decodeURIComponent(location.hash.replace(/^#metric=/, ""));
+  const first = names.includes(asked) ? asked : data.metric;
+  if (data.metrics_left_out) parent.appendChild(element("p", { class: "warning", role: "note" }, data.metrics_left_out));
+  if (names.length === 1) return void drawCurvesOf(parent, first);
+  const choice = parent.appendChild(element("p")).appendChild(element("label", {}, "Metric: ")).appendChild(element("select", { id: "metric" }));
+  for (const name of names) choice.appendChild(element("option", name === first ? { selected: "" } : {}, name));
+  let drawn = drawCurvesOf(parent, first);
+  choice.addEventListener("change", () => {
+    drawn.remove();
+    drawn = drawCurvesOf(parent, choice.value);
+    history.replaceState(null, "", `#metric=${encodeURIComponent(choice.value)}`);
+  });
 }
 
 // The fields of the space, and after them those that only the trials have: computed ones and

@@ -130,6 +130,7 @@ struct Plan {
   std::string storage = {};
   std::size_t keep_checkpoints = 0;
   std::size_t snapshot_after = std::size_t{16} << 20;
+  std::chrono::milliseconds report_every{10'000};
   bool tensorboard = false;
   Mlflow mlflow = {};
   bool resume = false;
@@ -201,6 +202,7 @@ Plan plan_of(const Options<Config>& options) {
           .storage = options.storage,
           .keep_checkpoints = options.keep_checkpoints,
           .snapshot_after = options.snapshot_after,
+          .report_every = options.report_every,
           .tensorboard = options.tensorboard,
           .mlflow = options.mlflow,
           .resume = options.resume,
