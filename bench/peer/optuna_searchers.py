@@ -16,7 +16,6 @@ import optuna
 
 REGRETS_AT = (25, 50, 100, 200)
 FRONTS_AT = (200, 500, 1000)
-REFERENCE = (1.1, 1.1)
 
 # The algorithms of bench/tune/algorithms.cpp: how a sampler is made, and the trials after which it is timed.
 SAMPLERS = {
@@ -74,16 +73,38 @@ def zdt(convex):
     return values
 
 
-# With the hypervolume of the best front below the reference.
-FRONTS = {"zdt1": (zdt(True), 0.21 + 2 / 3), "zdt2": (zdt(False), 0.21 + 1 / 3)}
+def constr(x):
+    a, b = 0.1 + 0.9 * x[0], 5 * x[1]
+    return (a, (1 + b) / a), ((6 - b - 9 * a) / 6, 1 - 9 * a + b)
+
+
+def tnk(x):
+    a, b = math.pi * x[0], math.pi * x[1]
+    wave = 0.1 * math.cos(16 * math.atan2(a, b))
+    return (a, b), (1 + wave - a * a - b * b, ((a - 0.5) ** 2 + (b - 0.5) ** 2 - 0.5) / 0.5)
+
+
+def free(values):
+    return lambda x: (values(x), ())
+
+
+# The values and constraints (kept to where at most 0), the number of fields, the reference, and the hypervolume of the best front
+# below it: those of bench/tune/searchers_bench.cpp.
+CONSTR_BEST = 19 * (2 / 3 - 7 / 18) - 7 * math.log(12 / 7) + 10 / 3 - math.log(1.5) + 0.9
+FRONTS = {
+    "zdt1": (free(zdt(True)), 5, (1.1, 1.1), 0.21 + 2 / 3),
+    "zdt2": (free(zdt(False)), 5, (1.1, 1.1), 0.21 + 1 / 3),
+    "constr": (constr, 2, (1.1, 10), CONSTR_BEST),
+    "tnk": (tnk, 2, (1.2, 1.2), 0.655),
+}
 FIND_FRONTS = ("random", "nsga2")
 
 
-def hypervolume(points):
-    area, lowest = 0, REFERENCE[1]
+def hypervolume(points, reference):
+    area, lowest = 0, reference[1]
     for first, second in sorted(points):
-        if first < REFERENCE[0] and second < lowest:
-            area += (REFERENCE[0] - first) * (lowest - second)
+        if first < reference[0] and second < lowest:
+            area += (reference[0] - first) * (lowest - second)
             lowest = second
     return area
 
@@ -119,13 +140,20 @@ def search(algorithm, name, seed):
 
 
 def search_front(algorithm, name, seed):
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=SAMPLERS[algorithm][0](seed))
-    values = []
+    """The values of each trial; None of one that does not keep to the constraints."""
+    problem, fields, _, _ = FRONTS[name]
+    sampler = SAMPLERS[algorithm][0](seed)
+    if name in ("constr", "tnk") and algorithm == "nsga2":
+        sampler = optuna.samplers.NSGAIISampler(seed=seed, constraints_func=lambda trial: trial.user_attrs["constraints"])
+    study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    found = []
     for _ in range(FRONTS_AT[-1]):
         trial = study.ask()
-        values.append(FRONTS[name][0]([trial.suggest_float(f"x{i}", 0, 1) for i in range(5)]))
-        study.tell(trial, values[-1])
-    return values
+        values, constraints = problem([trial.suggest_float(f"x{i}", 0, 1) for i in range(fields)])
+        trial.set_user_attr("constraints", constraints)
+        study.tell(trial, values)
+        found.append(values if all(each <= 0 for each in constraints) else None)
+    return found
 
 
 def error_of_median(ordered):
@@ -136,11 +164,12 @@ def error_of_median(ordered):
 
 
 def measure_fronts(algorithm, seeds, pool):
-    for name, (_, best) in FRONTS.items():
+    for name, (_, _, reference, best) in FRONTS.items():
         print(f"== Optuna: {algorithm} on {name}", file=sys.stderr)
         searches = list(pool.map(search_front, [algorithm] * seeds, [name] * seeds, range(seeds)))
         for at in FRONTS_AT:
-            lacking = statistics.median(best - hypervolume(values[:at]) for values in searches)
+            lacking = statistics.median(
+                best - hypervolume([each for each in values[:at] if each], reference) for values in searches)
             say(f"{name}/{algorithm}@{at}", lacking, "hypervolume")
 
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <iostream>
 #include <span>
 #include <string>
@@ -14,7 +16,7 @@
 
 /// How near to the optimum each searcher comes, one trial after the other: the median regret, over
 /// seeds, on five functions, with its standard error; of those for several objectives, what part of the best front's hypervolume
-/// they lack on two; and how long it takes for a suggestion and the end of its trial.
+/// they lack on two functions and on two with constraints; and how long it takes for a suggestion and the end of its trial.
 ///
 ///   searchers_bench [--json] [--smoke] [--seeds N] [--only ALGORITHM,...]
 namespace {
@@ -37,33 +39,59 @@ void regrets(const Report& report, const Algorithm& algorithm, std::uint64_t see
   }
 }
 
-/// What the hypervolume below (1.1, 1.1) lacks of the best front's, on ZDT1 and ZDT2 with five fields.
-void fronts(const Report& report, const Algorithm& algorithm, std::uint64_t seeds) {
-  struct Problem {
-    std::string name;
-    tune::TwoValues (*values)(const std::vector<double>& x);
-    double best;
+constexpr std::array<std::size_t, 3> kFrontsAt{200, 500, 1000};
+
+/// A problem with two objectives: the values of the trials of one search, nan where they are beyond
+/// the limits.
+struct FrontProblem {
+  std::string name;
+  std::function<std::vector<tune::TwoValues>(const tune::SearcherFactory& searcher,
+                                             std::uint64_t trials, std::uint64_t seed)>
+      search;
+  tune::TwoValues reference;
+  double best;  ///< the hypervolume of the best front below the reference
+};
+
+/// ZDT1 and ZDT2 with five fields; CONSTR and TNK, which have constraints. The best front of TNK has no
+/// closed form: its hypervolume is that of a grid of 4,000 by 4,000 points.
+std::vector<FrontProblem> front_problems() {
+  const auto free = [](tune::TwoValues (*values)(const std::vector<double>& x)) {
+    return [values](const auto& searcher, std::uint64_t trials, std::uint64_t seed) {
+      return tune::searched(
+          searcher, tune::cube(5, 0, 1),
+          [values](const auto& each) { return values(tune::numbers_of(each)); }, trials, seed);
+    };
   };
-  constexpr tune::TwoValues reference{1.1, 1.1};
-  constexpr std::array<std::size_t, 3> kFrontsAt{200, 500, 1000};
-  for (const auto& [name, values, best] :
-       {Problem{"zdt1", tune::zdt1, 0.21 + 2.0 / 3}, {"zdt2", tune::zdt2, 0.21 + 1.0 / 3}}) {
+  const auto constrained = [](tune::Constrained (*problem)(const std::vector<double>& x)) {
+    return [problem](const auto& searcher, std::uint64_t trials, std::uint64_t seed) {
+      return tune::searched_constrained(searcher, problem, trials, seed);
+    };
+  };
+  const double constr =
+      19 * (2.0 / 3 - 7.0 / 18) - 7 * std::log(12.0 / 7) + 10.0 / 3 - std::log(1.5) + 0.9;
+  return {{"zdt1", free(tune::zdt1), {1.1, 1.1}, 0.21 + 2.0 / 3},
+          {"zdt2", free(tune::zdt2), {1.1, 1.1}, 0.21 + 1.0 / 3},
+          {"constr", constrained(tune::constr), {1.1, 10}, constr},
+          {"tnk", constrained(tune::tnk), {1.2, 1.2}, 0.655}};
+}
+
+/// What the hypervolume below the reference lacks of the best front's.
+void fronts(const Report& report, const Algorithm& algorithm, std::uint64_t seeds) {
+  for (const auto& problem : front_problems()) {
     std::array<std::vector<double>, kFrontsAt.size()> lacking;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
-      const auto all = tune::searched(
-          algorithm.factory, tune::cube(5, 0, 1),
-          [&](const auto& each) { return values(tune::numbers_of(each)); },
-          report.smoke() ? kFrontsAt.front() : kFrontsAt.back(), seed);
+      const auto all = problem.search(algorithm.factory,
+                                      report.smoke() ? kFrontsAt.front() : kFrontsAt.back(), seed);
       for (std::size_t i = 0; i < kFrontsAt.size(); ++i) {
         const auto count = std::min(kFrontsAt[i], all.size());
         const std::vector first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-        lacking[i].push_back(best - tune::hypervolume(first, reference));
+        lacking[i].push_back(problem.best - tune::hypervolume(first, problem.reference));
       }
     }
     for (std::size_t i = 0; i < kFrontsAt.size(); ++i)
-      report.print(fmt::format("{}/{}@{}", name, algorithm.name, kFrontsAt[i]),
+      report.print(fmt::format("{}/{}@{}", problem.name, algorithm.name, kFrontsAt[i]),
                    tune::median(lacking[i]), "hypervolume",
-                   i + 1 == kFrontsAt.size() ? fmt::format("lacking of {:.3f}", best) : "");
+                   i + 1 == kFrontsAt.size() ? fmt::format("lacking of {:.3f}", problem.best) : "");
   }
 }
 

@@ -206,6 +206,90 @@ TEST_CASE("the files of a run hold its objectives and its front", "[tune][pareto
   }
 }
 
+TEST_CASE("a run with constraints has in its front what keeps to them",
+          "[tune][pareto][constraints]") {
+  const TemporaryFolder folder;
+  auto with = options();
+  with.constraints = {{"latency", AtMost, 5}, {"error", AtMost, 4}};
+  with.searcher = nsga2({.population = 10});
+  with.storage = folder.path().string();
+  const auto results = tune::run<train>(with);
+  std::size_t kept = 0;
+  for (const auto& [config, trial, text] : results.trials()) {
+    const auto [error, latency] = values_of({config, trial, text});
+    const double violation = std::max(0.0, latency - 5) / 5 + std::max(0.0, error - 4) / 4;
+    CHECK(trial.violation == Approx(violation));
+    if (violation == 0) ++kept;
+  }
+  REQUIRE(kept > 3);
+  REQUIRE(kept < results.trials().size());
+  for (const auto& each : results.pareto_front()) CHECK(each.trial.violation == 0);
+  CHECK_THAT(results.summary(), Catch::Contains("beyond the limits of .constraints: " +
+                                                std::to_string(40 - kept) + " trial") &&
+                                    Catch::Contains("; the nearest to them is trial "));
+  const auto summary = Json::parse(content_of(results.folder() / "summary.json"));
+  CHECK(summary.at("constraints").dump() ==
+        R"([{"metric":"latency","bound":"at most","limit":5.0},)"
+        R"({"metric":"error","bound":"at most","limit":4.0}])");
+
+  // What another search begins with.
+  const auto known = tune::load<Config>(results.folder()).known();
+  REQUIRE(known.size() == 40);
+  for (std::size_t i = 0; i < known.size(); ++i)
+    CHECK(known[i].violation == results.trials()[i].trial.violation);
+  with.constraints[1].limit = 3;
+  CHECK_THROWS_WITH(tune::resume<train>(results.folder(), with),
+                    Catch::Contains("constraints is [{"));
+}
+
+TEST_CASE("a run whose trials all break a constraint has no front, and says who is nearest",
+          "[tune][pareto][constraints]") {
+  auto with = options();
+  with.constraints = {{"latency", AtLeast, 20}};  // the widest has 10
+  const auto results = tune::run<train>(with);
+  CHECK(results.pareto_front().empty());
+  CHECK_THAT(results.summary(),
+             Catch::Contains("Pareto front: 0 of 40 trials\n    beyond the limits of .constraints: "
+                             "40 trials; the nearest to them is trial ") &&
+                 Catch::Contains("; violation 0.5"));
+}
+
+TEST_CASE("a report that lacks the metric of a constraint is in no front",
+          "[tune][pareto][constraints]") {
+  auto with = options();
+  with.constraints = {{"memory", AtMost, 8}};
+  with.trials = 2;
+  const auto results = tune::run<train>(with);
+  CHECK(results.pareto_front().empty());
+  CHECK_THAT(results.summary(),
+             Catch::Contains("none of its reports had all of 'error', 'latency', 'memory'"));
+}
+
+TEST_CASE("constraints that can not be are refused", "[tune][pareto][constraints]") {
+  const auto refused = [](std::vector<Constraint> constraints, bool has_one_objective = false) {
+    auto with = options();
+    with.constraints = std::move(constraints);
+    if (has_one_objective) with.objectives.pop_back();
+    try {
+      tune::run<train>(with);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  CHECK_THAT(refused({{"latency", AtMost, 5}}, true),
+             Catch::Contains(".constraints are those of a run with several objectives"));
+  CHECK_THAT(refused({{"", AtMost, 5}}), Catch::Contains("one of .constraints has no metric"));
+  CHECK_THAT(refused({{"latency", AtMost, std::nan("")}}),
+             Catch::Contains("the limit of 'latency' in .constraints is nan; give a finite one"));
+  CHECK_THAT(refused({{"latency", AtMost, 5}, {"latency", AtMost, 4}}),
+             Catch::Contains("'latency' has two limits of one kind in .constraints"));
+  CHECK(refused({{"latency", AtMost, 5}, {"latency", AtLeast, 1}}) == "taken");
+  auto with = options();
+  with.known = {{{}, 0, {1, 2}, -1}};
+  CHECK_THROWS_WITH(tune::run<train>(with), Catch::Contains(".known has the violation -1"));
+}
+
 TEST_CASE("a run is gone on with by its own objectives alone", "[tune][pareto]") {
   const TemporaryFolder folder;
   auto with = options();

@@ -103,6 +103,11 @@ std::vector<tune::Objective> objectives_of(const std::string& name) {
   return {{"sum", tune::Max}, {"step", tune::Min}};
 }
 
+std::vector<tune::Constraint> constraints_of(const std::string& name) {
+  if (name != "nsga2") return {};
+  return {{"sum", tune::AtMost, 4}};
+}
+
 std::vector<Config> first_of(const std::string& name) {
   return name == "given" ? std::vector<Config>{{.lr = 0.75}} : std::vector<Config>();
 }
@@ -132,6 +137,7 @@ int main(int argc, char** argv) {
         .metric = objectives.empty() ? "sum" : "",
         .mode = objectives.empty() ? tune::Max : tune::Min,
         .objectives = objectives,
+        .constraints = constraints_of(scheduler),
         .scheduler = scheduler_of(scheduler),
         .storage = storage,
         .resume = true,

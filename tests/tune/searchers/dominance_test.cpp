@@ -72,6 +72,32 @@ TEST_CASE("of many random points each front is dominated by none but those befor
   CHECK(count == all.size());
 }
 
+TEST_CASE("who violates constraints less is in a lower front, whatever its scores",
+          "[tune][pareto][constraints]") {
+  const std::vector<Scores> all{{9, 9}, {1, 1}, {2, 0}, {8, 8}, {7, 7}, {0, 0}};
+  const std::vector<double> violations{0.5, 0, 0, 0.25, 0.25, kInfinity};
+  CHECK(non_dominated_fronts(all, violations) ==
+        std::vector<std::vector<std::size_t>>{{1, 2}, {3}, {4}, {0}, {5}});
+  CHECK(non_dominated_fronts(all, std::vector<double>(all.size())) == non_dominated_fronts(all));
+}
+
+TEST_CASE("a violation is how far a metric is beyond its limits", "[tune][constraints]") {
+  CHECK(Constraint{"memory", AtMost, 8}.violation_of(8) == 0);
+  CHECK(Constraint{"memory", AtMost, 8}.violation_of(12) == 0.5);
+  CHECK(Constraint{"memory", AtMost, -8}.violation_of(-4) == 0.5);
+  CHECK(Constraint{"accuracy", AtLeast, 0.5}.violation_of(0.25) == 0.5);
+  CHECK(Constraint{"accuracy", AtLeast, 0.5}.violation_of(0.75) == 0);
+  CHECK(Constraint{"gap", AtMost, 0}.violation_of(3) == 3);
+  CHECK(Constraint{"gap", AtMost, 0}.violation_of(kInfinity) == kInfinity);
+  CHECK(Constraint{"gap", AtLeast, 0}.violation_of(kInfinity) == 0);
+  CHECK(Constraint{"gap", AtMost, 0}.violation_of(std::nan("")) == kInfinity);
+  const std::vector<Constraint> both{{"memory", AtMost, 8}, {"accuracy", AtLeast, 0.5}};
+  CHECK(violation_in(both, {{"memory", 12}, {"accuracy", 0.25}}) == 1.0);
+  CHECK(violation_in(both, {{"memory", 4}, {"accuracy", 1}}) == 0.0);
+  CHECK_FALSE(violation_in(both, {{"memory", 4}}));
+  CHECK(violation_in({}, {{"memory", 4}}) == 0.0);
+}
+
 TEST_CASE("the crowding distance is the sum of the neighbours' distances", "[tune][pareto]") {
   // Extents 10 and 100: the second point has (4 - 0) / 10 + (100 - 20) / 100.
   const auto distances = crowding_distances({{0, 100}, {1, 90}, {4, 20}, {10, 0}});
@@ -98,6 +124,16 @@ TEST_CASE("the front of a run leaves out what failed and what is not finite", "[
                                   trial_with(6, {}),       trial_with(7, {1, 0.5}, Status::Stopped),
                                   trial_with(8, {1, 0.4})};
   CHECK(pareto_front(trials, objectives[0], objectives) == std::vector<TrialId>{1, 7, 0});
+}
+
+TEST_CASE("the front of a run leaves out what does not keep to its constraints",
+          "[tune][pareto][constraints]") {
+  const std::vector<Objective> objectives{{"loss", Min}, {"accuracy", Max}};
+  std::vector<Trial> trials{trial_with(0, {3, 0.9}), trial_with(1, {1, 0.5})};
+  trials[1].violation = 1e-9;
+  CHECK(pareto_front(trials, objectives[0], objectives) == std::vector<TrialId>{0});
+  trials[0].violation = 1;
+  CHECK(pareto_front(trials, objectives[0], objectives).empty());
 }
 
 TEST_CASE("the front of a run with one objective are its best trials", "[tune][pareto]") {

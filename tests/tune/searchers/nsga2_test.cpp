@@ -81,6 +81,72 @@ TEST_CASE("NSGA-II finds a larger front than random search over fields of every 
   CHECK(wins == 15);
 }
 
+TEST_CASE("NSGA-II finds the fronts of CONSTR and TNK by their constraints",
+          "[tune][nsga2][constraints]") {
+  const bool is_constr = GENERATE(true, false);
+  CAPTURE(is_constr);
+  auto* const problem = is_constr ? constr : tnk;
+  const TwoValues reference = is_constr ? TwoValues{1.1, 10} : TwoValues{1.2, 1.2};
+  const auto area = [&](const SearcherFactory& searcher, bool is_told) {
+    std::vector<double> areas;
+    for (std::uint64_t seed = 0; seed < 11; ++seed)
+      areas.push_back(
+          hypervolume(searched_constrained(searcher, problem, 400, seed, is_told), reference));
+    return median(areas);
+  };
+  const auto found = area(nsga2({.population = 20}), true);
+  const auto untold = area(nsga2({.population = 20}), false);
+  const auto random = area(random_search(), true);
+  CAPTURE(found, untold, random);
+  CHECK(found > 1.05 * random);
+  CHECK(found > 1.05 * untold);
+}
+
+TEST_CASE("where no trial keeps to its constraints, NSGA-II comes nearer to them",
+          "[tune][nsga2][constraints]") {
+  auto setup = two_objectives(cube(3, 0, 1), 400, 5);
+  setup.constraints = {{"c", AtMost, 0}};
+  const auto searcher = nsga2({.population = 20})(setup);
+  double first = 0, last = 0;
+  for (TrialId trial = 0; trial < 400; ++trial) {
+    const auto x = numbers_of(suggested(*searcher, trial));
+    const double violation = 0.1 + x[0] + x[1] + x[2];
+    (trial < 200 ? first : last) += violation;
+    searcher->on_end(
+        trial,
+        {.best = -x[0], .last = -x[0], .t = 1, .values = {-x[0], -x[1]}, .violation = violation});
+  }
+  CHECK(last < 0.5 * first);
+}
+
+TEST_CASE(
+    "NSGA-II goes on from a saved state with its violations, under the same constraints alone",
+    "[tune][nsga2][constraints]") {
+  auto setup = two_objectives(cube(2, 0, 1), 100, 5);
+  setup.constraints = {{"c", AtMost, 0}};
+  const auto make = nsga2({.population = 8});
+  const auto end = [](Searcher& searcher, TrialId trial, const Configuration& configuration) {
+    const auto [values, violation] = constr(numbers_of(configuration));
+    searcher.on_end(trial, {.best = values.first,
+                            .last = values.first,
+                            .t = 1,
+                            .errored = trial % 7 == 0,
+                            .values = {values.first, values.second},
+                            .violation = violation});
+  };
+  const auto searcher = make(setup), loaded = make(setup);
+  for (TrialId trial = 0; trial < 30; ++trial) end(*searcher, trial, suggested(*searcher, trial));
+  loaded->load(searcher->save());
+  CHECK(loaded->save() == searcher->save());
+  for (TrialId trial = 30; trial < 60; ++trial) {
+    const auto suggestion = suggested(*searcher, trial);
+    REQUIRE(suggested(*loaded, trial) == suggestion);
+    for (auto* each : {searcher.get(), loaded.get()}) end(*each, trial, suggestion);
+  }
+  setup.constraints[0].limit = 1;
+  CHECK_THROWS_WITH(make(setup)->load(searcher->save()), Catch::Contains("constraints is [{"));
+}
+
 TEST_CASE("NSGA-II with one objective is a genetic algorithm", "[tune][nsga2]") {
   const auto value = [](const Configuration& each) { return sphere(numbers_of(each)); };
   std::vector<double> found, random;

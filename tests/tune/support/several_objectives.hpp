@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,26 @@ inline TwoValues zdt2(const std::vector<double>& x) {
   return {x[0], g * (1 - x[0] / g * (x[0] / g))};
 }
 
+/// Two objectives with constraints over two numbers in [0, 1], and how far beyond the limits they are
+/// (0: not): CONSTR and TNK of Deb et al. (2002), table V, whose ranges are taken from [0, 1].
+struct Constrained {
+  TwoValues values = {};
+  double violation = 0;
+};
+inline double beyond(double limit, double value) {  // has to be at least the limit
+  return std::max(0.0, limit - value) / (limit == 0 ? 1 : std::abs(limit));
+}
+inline Constrained constr(const std::vector<double>& x) {
+  const double a = 0.1 + 0.9 * x[0], b = 5 * x[1];
+  return {{a, (1 + b) / a}, beyond(6, b + 9 * a) + beyond(1, 9 * a - b)};
+}
+inline Constrained tnk(const std::vector<double>& x) {
+  const double a = std::numbers::pi * x[0], b = std::numbers::pi * x[1];
+  const double wave = 0.1 * std::cos(16 * std::atan2(a, b));
+  const double off = (a - 0.5) * (a - 0.5) + (b - 0.5) * (b - 0.5);
+  return {{a, b}, beyond(1, a * a + b * b - wave) + beyond(-0.5, -off)};
+}
+
 /// The area that the points dominate below the reference; what is not finite dominates nothing.
 inline double hypervolume(std::vector<TwoValues> points, const TwoValues& reference) {
   std::ranges::sort(points);
@@ -57,6 +78,28 @@ inline void end_with(Searcher& searcher, TrialId trial, const TwoValues& values)
   TrialEnd end{.last = values.first, .t = 1, .values = {values.first, values.second}};
   if (std::isfinite(values.first)) end.best = values.first;
   searcher.on_end(trial, end);
+}
+
+/// The values of the trials that keep to the constraints, nan of the others, of a search one trial
+/// after the other. Without `is_told` the searcher knows nothing of them.
+inline std::vector<TwoValues> searched_constrained(
+    const SearcherFactory& factory, Constrained (*problem)(const std::vector<double>& x),
+    std::uint64_t trials, std::uint64_t seed, bool is_told = true) {
+  auto setup = two_objectives(cube(2, 0, 1), trials, seed);
+  if (is_told) setup.constraints = {{"c", AtMost, 0}};
+  const auto searcher = factory(setup);
+  std::vector<TwoValues> kept;
+  for (TrialId trial = 0; trial < trials; ++trial) {
+    const auto [values, violation] = problem(numbers_of(suggested(*searcher, trial)));
+    searcher->on_end(trial, {.best = values.first,
+                             .last = values.first,
+                             .t = 1,
+                             .values = {values.first, values.second},
+                             .violation = is_told ? violation : 0});
+    const double nan = std::nan("");
+    kept.push_back(violation == 0 ? values : TwoValues{nan, nan});
+  }
+  return kept;
 }
 
 /// The values of each trial of a search from its beginning, `at_once` trials under way, which end in

@@ -13,18 +13,22 @@
 namespace troupe::tune {
 namespace {
 
-std::string never_whole(const Trial& trial, const std::vector<Objective>& objectives,
-                        bool of_programs) {
+std::string never_whole(const Trial& trial, const ExperimentOptions& options) {
+  std::vector<std::string> metrics;
+  for (const auto& objective : options.objectives) metrics.push_back(objective.metric);
+  for (const auto& constraint : options.constraints) {
+    if (std::ranges::count(metrics, constraint.metric) == 0) metrics.push_back(constraint.metric);
+  }
   std::string names, pairs;
-  for (const auto& objective : objectives) {
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", objective.metric);
-    pairs += fmt::format(R"({}"{}": 0.5)", pairs.empty() ? "" : ", ", objective.metric);
+  for (const auto& metric : metrics) {
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", metric);
+    pairs += fmt::format(R"({}"{}": 0.5)", pairs.empty() ? "" : ", ", metric);
   }
   return fmt::format(
       "a trial ended, and none of its reports had all of {}; its last one has {}: it is in no "
       "Pareto front. Report them in one {}",
       names, names_of(trial.last),
-      of_programs ? fmt::format("line `troupe: {{{}}}`", pairs) : "ctx.report");
+      options.of_programs ? fmt::format("line `troupe: {{{}}}`", pairs) : "ctx.report");
 }
 
 std::string never_reported(const Trial& trial, const std::string& metric, bool of_programs) {
@@ -65,7 +69,8 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
                                .t = trial.t,
                                .errored = status == Status::Errored,
                                .stopped = status == Status::Stopped,
-                               .values = trial.values});
+                               .values = trial.values,
+                               .violation = trial.violation});
 }
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {
@@ -135,7 +140,7 @@ void Experiment::judge_end(Trial& trial) {
   }
   const bool lacks_objectives = !options_.objectives.empty() && trial.values.empty();
   if (trial.outcome == Status::Terminated && lacks_objectives)
-    add_notice(never_whole(trial, options_.objectives, options_.of_programs));
+    add_notice(never_whole(trial, options_));
   const bool has_cost =
       Objective{.metric = options_.stop.cost_metric}.value_in(trial.last).has_value();
   if (options_.stop.cost > 0 && progress_.cost == 0 && !has_cost && trial.t > 0) {

@@ -230,8 +230,10 @@ void Experiment::note(Trial& trial, const Event& report) {
   trial.repeating = false;
   trial.last = report.metrics;
   note_checkpoint(trial, report);
-  if (auto values = values_in(options_.objectives, report.metrics); !values.empty()) {
+  const auto violation = violation_in(options_.constraints, report.metrics);
+  if (auto values = values_in(options_.objectives, report.metrics); violation && !values.empty()) {
     trial.values = std::move(values);
+    trial.violation = *violation;
     trial.values_t = report.t;
     trial.values_takeovers = trial.takeovers.size();
   }

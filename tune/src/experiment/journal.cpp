@@ -126,6 +126,7 @@ std::string journal_header(const ExperimentOptions& options, const Searcher& sea
             {"metric", name_in_utf8(options.objective.metric)},
             {"mode", options.objective.mode == Mode::Max ? "max" : "min"}};
   if (!options.objectives.empty()) json["objectives"] = to_json(options.objectives);
+  if (!options.constraints.empty()) json["constraints"] = to_json(options.constraints);
   json.update(Json{{"seed", options.seed},
                    {"max_failures", options.max_failures},
                    {"system_retries", options.system_retries},

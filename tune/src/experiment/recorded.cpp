@@ -80,6 +80,12 @@ Objective objective_from(const Json& json) {
           json.at("mode") == "max" ? Mode::Max : Mode::Min};
 }
 
+Constraint constraint_from(const Json& json) {
+  return {name_from_utf8(json.at("metric").get<std::string>()),
+          json.at("bound") == "at most" ? Bound::AtMost : Bound::AtLeast,
+          json.at("limit").get<double>()};
+}
+
 /// As journal_header() writes it.
 StopWhen stop_from(const Json& json) {
   StopWhen stop;
@@ -108,6 +114,8 @@ ExperimentOptions options_from(const Json& header) {
                             .stop = stop_from(header.at("stop"))};
   for (const auto& each : header.value("objectives", Json::array()))
     options.objectives.push_back(objective_from(each));
+  for (const auto& each : header.value("constraints", Json::array()))
+    options.constraints.push_back(constraint_from(each));
   return options;
 }
 

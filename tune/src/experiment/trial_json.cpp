@@ -67,6 +67,7 @@ Json to_json(const Trial& trial) {
     for (const double value : trial.values) values.push_back(to_json(value));
     json["values"] = std::move(values);
     json["values_t"] = trial.values_t;
+    if (trial.violation != 0) json["violation"] = to_json(trial.violation);
   }
   if (!trial.takeovers.empty()) json["best_config"] = to_json(config_of_best(trial));
   for (const auto& takeover : trial.takeovers) json["takeovers"].push_back(to_json(takeover));
@@ -146,6 +147,7 @@ Trial trial_from(const Json& state) {
   if (state.contains("values")) {
     for (const auto& value : state.at("values")) trial.values.push_back(number_from(value));
     trial.values_t = state.at("values_t").get<std::int64_t>();
+    if (state.contains("violation")) trial.violation = number_from(state.at("violation"));
     trial.values_takeovers = state.at("values_takeovers").get<std::size_t>();
   }
   for (const auto& each : state.at("history"))

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -43,6 +44,23 @@ std::vector<std::vector<std::size_t>> non_dominated_fronts(const std::vector<Sco
     }
     std::ranges::sort(next);
     fronts.push_back(std::exchange(front, std::move(next)));
+  }
+  return fronts;
+}
+
+std::vector<std::vector<std::size_t>> non_dominated_fronts(const std::vector<Scores>& all,
+                                                           const std::vector<double>& violations) {
+  assert(all.size() == violations.size());
+  std::map<double, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < all.size(); ++i) alike[violations[i]].push_back(i);
+  std::vector<std::vector<std::size_t>> fronts;
+  for (const auto& [violation, places] : alike) {
+    std::vector<Scores> scores;
+    for (const auto place : places) scores.push_back(all[place]);
+    for (auto& front : non_dominated_fronts(scores)) {
+      for (auto& place : front) place = places[place];
+      fronts.push_back(std::move(front));
+    }
   }
   return fronts;
 }

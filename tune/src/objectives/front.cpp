@@ -16,7 +16,7 @@ struct FrontMember {
 /// Of a trial that may be in the front; else empty.
 Scores scores_of(const Trial& trial, const Objective& only,
                  const std::vector<Objective>& objectives) {
-  if (!is_candidate(trial)) return {};
+  if (!is_candidate(trial) || trial.violation > 0) return {};
   if (objectives.empty()) return {only.score(*trial.best)};
   auto scores = scores_of(objectives, trial.values);
   return std::isfinite(scores.front()) ? scores : Scores{};
@@ -32,6 +32,17 @@ std::vector<double> values_in(const std::vector<Objective>& objectives, const Me
     values.push_back(*value);
   }
   return values;
+}
+
+std::optional<double> violation_in(const std::vector<Constraint>& constraints,
+                                   const Metrics& metrics) {
+  double sum = 0;
+  for (const auto& constraint : constraints) {
+    const auto value = Objective{.metric = constraint.metric}.value_in(metrics);
+    if (!value) return std::nullopt;
+    sum += constraint.violation_of(*value);
+  }
+  return sum;
 }
 
 Scores scores_of(const std::vector<Objective>& objectives, const std::vector<double>& values) {

@@ -102,6 +102,16 @@ void show_front(Overview& overview, const Experiment& experiment) {
   overview.front_size = front.size();
   for (std::size_t i = 0; i < std::min(front.size(), Overview::kMostOfFront); ++i)
     overview.front.push_back(detail::describe_values(experiment.trials()[front[i]], objectives));
+  const Trial* nearest = nullptr;
+  for (const auto& trial : experiment.trials()) {
+    if (trial.values.empty() || trial.violation == 0 || trial.status == Status::Errored) continue;
+    ++overview.beyond_limits;
+    if (!nearest || trial.violation < nearest->violation) nearest = &trial;
+  }
+  if (nearest)
+    overview.nearest =
+        fmt::format("{}; violation {}", detail::describe_values(*nearest, objectives),
+                    short_number(nearest->violation));
 }
 
 void note_error(Overview& overview, const Trial& trial) {

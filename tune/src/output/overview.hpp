@@ -35,6 +35,9 @@ struct Overview {
   std::vector<Objective> objectives = {};  ///< where there are several; else empty
   std::size_t front_size = 0;              ///< of a run with several objectives
   std::vector<std::string> front = {};     ///< its first kMostOfFront members, as text
+  std::size_t beyond_limits = 0;  ///< trials with values that do not keep to the constraints
+  std::string nearest =
+      {};  ///< of these the one with the lowest violation, as text, and how far it is
   Seconds elapsed{0};
   /// Trials, by Status, without those that the end of the run stopped.
   std::array<std::size_t, kStatuses> by_status{};

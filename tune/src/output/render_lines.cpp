@@ -149,6 +149,9 @@ std::string front_text(const Overview& overview) {
   for (const auto& member : overview.front) text += fmt::format("    {}\n", member);
   if (overview.front_size > overview.front.size())
     text += fmt::format("    and {} more\n", overview.front_size - overview.front.size());
+  if (overview.beyond_limits > 0)
+    text += fmt::format("    beyond the limits of .constraints: {}; the nearest to them is {}\n",
+                        counted(overview.beyond_limits, "trial"), overview.nearest);
   return text;
 }
 

@@ -222,6 +222,8 @@ std::string summary_text(const Experiment& experiment, Seconds now, bool is_aban
       {"trials", trials}};
   if (const auto& objectives = experiment.options().objectives; !objectives.empty()) {
     summary["objectives"] = tune::to_json(objectives);
+    if (const auto& constraints = experiment.options().constraints; !constraints.empty())
+      summary["constraints"] = tune::to_json(constraints);
     summary["pareto"] = pareto_front(experiment.trials(), objective, objectives);
   }
   return summary.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -1,6 +1,7 @@
 #include "run/prepare.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -30,7 +31,8 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
                           .seed = plan.seed,
                           .trials = trials,
                           .samples = plan.samples,
-                          .objectives = plan.objectives});
+                          .objectives = plan.objectives,
+                          .constraints = plan.constraints});
   if (has_grid(plan.space))
     return std::make_unique<GridSearcher>(plan.space, plan.seed, plan.samples, trials);
   if (trials == 0)
@@ -41,7 +43,7 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
 
 /// `objectives`: how many, where there are several.
 GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives) {
-  const auto& [config, value, values] = known;
+  const auto& [config, value, values, violation] = known;
   if (values.size() != objectives) {
     throw std::invalid_argument(
         objectives == 0
@@ -53,7 +55,14 @@ GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives) {
                   "one for each",
                   counted(values.size(), "value"), objectives));
   }
-  return {config, values.empty() ? value : values.front(), values};
+  if (!(violation >= 0)) {
+    throw std::invalid_argument(
+        fmt::format("tune: a result of .known has the violation {}; it is 0 where the limits of "
+                    ".constraints are "
+                    "kept to, else how far they are exceeded",
+                    violation));
+  }
+  return {config, values.empty() ? value : values.front(), values, violation};
 }
 
 std::unique_ptr<Searcher> with_given(const Plan& plan) {
@@ -212,6 +221,26 @@ std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
   return objectives;
 }
 
+void check_constraints(const std::vector<Constraint>& constraints, std::size_t objectives) {
+  if (!constraints.empty() && objectives == 0) {
+    refuse_options(
+        ".constraints are those of a run with several objectives; name these in .objectives, and "
+        "search with tune::nsga2()");
+  }
+  for (auto each = constraints.begin(); each != constraints.end(); ++each) {
+    if (each->metric.empty()) refuse_options("one of .constraints has no metric");
+    if (!std::isfinite(each->limit)) {
+      refuse_options(fmt::format("the limit of '{}' in .constraints is {}; give a finite one",
+                                 each->metric, each->limit));
+    }
+    const auto is_same = [&](const Constraint& other) {
+      return other.metric == each->metric && other.bound == each->bound;
+    };
+    if (std::any_of(constraints.begin(), each, is_same))
+      refuse_options(fmt::format("'{}' has two limits of one kind in .constraints", each->metric));
+  }
+}
+
 void refuse_given(std::string_view option, std::size_t index, std::string_view why) {
   throw std::invalid_argument(
       fmt::format("tune: {}[{}]: {}; give it a value of its domain, or widen that in .space",
@@ -231,6 +260,7 @@ Prepared prepare(Plan plan, bool keeps_checkpoints) {
                                   .system_retries = plan.system_retries,
                                   .stop = plan.stop,
                                   .objectives = plan.objectives,
+                                  .constraints = plan.constraints,
                                   .of_programs = !plan.sweep_file.empty()};
   auto experiment =
       std::make_unique<Experiment>(options, std::move(searcher), std::move(scheduler));

@@ -127,6 +127,10 @@ Simulated simulate(const Plan& wanted, const World& given) {
   world.metrics = {wanted.objective.metric};
   if (!wanted.objectives.empty()) world.metrics.clear();
   for (const auto& objective : wanted.objectives) world.metrics.push_back(objective.metric);
+  for (const auto& constraint : wanted.constraints) {
+    if (std::ranges::count(world.metrics, constraint.metric) == 0)
+      world.metrics.push_back(constraint.metric);
+  }
   check(world);
   return with_words_of(wanted, [&] { return run(wanted, world); });
 }

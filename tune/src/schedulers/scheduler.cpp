@@ -1,5 +1,6 @@
 #include <troupe/tune/scheduler.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -20,6 +21,12 @@ std::optional<double> Objective::value_in(const Metrics& metrics) const {
 double Objective::score(double value) const {
   if (!std::isfinite(value)) return -std::numeric_limits<double>::infinity();
   return mode == Mode::Max ? value : -value;
+}
+
+double Constraint::violation_of(double value) const {
+  if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+  const double beyond = bound == Bound::AtMost ? value - limit : limit - value;
+  return std::max(0.0, beyond) / (limit == 0 ? 1 : std::abs(limit));
 }
 
 Turn TrialScheduler::on_place(const Population& population) {

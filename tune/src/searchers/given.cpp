@@ -15,9 +15,10 @@ Json given_json(const std::vector<Configuration>& first,
                 const std::vector<GivenSearcher::Known>& known) {
   Json json{{"first", Json::array()}, {"known", Json::array()}};
   for (const auto& config : first) json["first"].push_back(to_json(config));
-  for (const auto& [config, value, values] : known) {
+  for (const auto& [config, value, values, violation] : known) {
     Json result{to_json(config), to_json(value)};
     for (const double each : values) result.push_back(to_json(each));
+    if (violation != 0) result.push_back({{"violation", to_json(violation)}});
     json["known"].push_back(std::move(result));
   }
   return json;
@@ -32,9 +33,9 @@ GivenSearcher::GivenSearcher(std::unique_ptr<Searcher> search, std::vector<Confi
       known_{std::move(known)},
       trials_{trials} {
   for (TrialId at = 0; at < known_.size(); ++at) {
-    const auto& [config, value, values] = known_[at];
+    const auto& [config, value, values, violation] = known_[at];
     search_->give(at, config);
-    TrialEnd end{.last = value, .t = 1, .values = values};
+    TrialEnd end{.last = value, .t = 1, .values = values, .violation = violation};
     if (std::isfinite(value)) end.best = value;
     search_->on_end(at, end);
   }

@@ -16,6 +16,7 @@ class GivenSearcher final : public Searcher {
     Configuration config = {};
     double value = 0;
     std::vector<double> values = {};  ///< of a run with several objectives
+    double violation = 0;
   };
 
   /// `trials`: of the run in all; 0: as many as there are first ones, and those of `search`.

@@ -34,15 +34,28 @@ std::optional<double> mean_of(const std::vector<TrialEnd>& ends,
   return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
 }
 
+bool has_finite_values(const TrialEnd& end) {
+  return !end.errored && !end.values.empty() &&
+         std::ranges::all_of(end.values, [](double x) { return std::isfinite(x); });
+}
+
+/// Over the trials that mean_values() looks at.
+double mean_violation(const std::vector<TrialEnd>& ends) {
+  double sum = 0, count = 0;
+  for (const auto& end : ends) {
+    if (!has_finite_values(end)) continue;
+    sum += end.violation;
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 /// Of each objective, over the trials of which all are finite; empty: there is none.
 std::vector<double> mean_values(const std::vector<TrialEnd>& ends) {
   std::vector<double> sums;
   std::size_t count = 0;
   for (const auto& end : ends) {
-    const bool is_whole = !end.values.empty() && std::ranges::all_of(end.values, [](double x) {
-      return std::isfinite(x);
-    });
-    if (end.errored || !is_whole) continue;
+    if (!has_finite_values(end)) continue;
     sums.resize(end.values.size());
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += end.values[i];
     ++count;
@@ -57,7 +70,8 @@ TrialEnd mean_end(const std::vector<TrialEnd>& ends) {
           .t = std::ranges::max_element(ends, {}, &TrialEnd::t)->t,
           .errored = std::ranges::all_of(ends, &TrialEnd::errored),
           .stopped = std::ranges::any_of(ends, &TrialEnd::stopped),
-          .values = mean_values(ends)};
+          .values = mean_values(ends),
+          .violation = mean_violation(ends)};
 }
 
 class RepeatedSearcher final : public Searcher {

@@ -13,6 +13,7 @@ Json search_identity(std::string_view searcher, const SearchSetup& setup) {
             {"metric", setup.objective.metric},
             {"mode", setup.objective.mode == Mode::Max ? "max" : "min"}};
   if (!setup.objectives.empty()) json["objectives"] = to_json(setup.objectives);
+  if (!setup.constraints.empty()) json["constraints"] = to_json(setup.constraints);
   json["space"] = to_json(setup.space);
   return json;
 }

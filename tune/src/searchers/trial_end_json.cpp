@@ -16,6 +16,7 @@ Json to_json(const TrialEnd& end) {
             {"errored", end.errored},
             {"stopped", end.stopped}};
   for (const double value : end.values) json["values"].push_back(tune::to_json(value));
+  if (end.violation != 0) json["violation"] = tune::to_json(end.violation);
   return json;
 }
 
@@ -31,7 +32,8 @@ TrialEnd trial_end_from(const Json& json) {
           .t = json.at("t").get<std::int64_t>(),
           .errored = json.at("errored").get<bool>(),
           .stopped = json.at("stopped").get<bool>(),
-          .values = std::move(values)};
+          .values = std::move(values),
+          .violation = json.contains("violation") ? number_from(json.at("violation")) : 0};
 }
 
 }  // namespace troupe::tune

@@ -52,6 +52,15 @@ Json to_json(const std::vector<Objective>& objectives) {
   return json;
 }
 
+Json to_json(const std::vector<Constraint>& constraints) {
+  auto json = Json::array();
+  for (const auto& [metric, bound, limit] : constraints)
+    json.push_back(Json{{"metric", name_in_utf8(metric)},
+                        {"bound", bound == Bound::AtMost ? "at most" : "at least"},
+                        {"limit", limit}});
+  return json;
+}
+
 double number_from(const Json& json) {
   if (json.is_number()) return json.get<double>();
   if (json == "nan") return std::numeric_limits<double>::quiet_NaN();

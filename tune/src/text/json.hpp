@@ -20,6 +20,7 @@ Json to_json(const Metrics& metrics);
 Json to_json(const SearchSpace& space);
 /// [{"metric": "loss", "mode": "min"}, ...]
 Json to_json(const std::vector<Objective>& objectives);
+Json to_json(const std::vector<Constraint>& constraints);
 
 /// These throw std::invalid_argument, naming the text, where it is something else.
 double number_from(const Json& json);

@@ -78,6 +78,7 @@ struct ExperimentOptions {
   StopWhen stop = {};
   /// Of a run with several objectives all of them, `objective` first; else empty.
   std::vector<Objective> objectives = {};
+  std::vector<Constraint> constraints = {};  ///< of a run with several objectives
   /// Trials are programs, which report by lines that they print: for the words of errors.
   bool of_programs = false;
 };

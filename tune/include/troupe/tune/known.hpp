@@ -11,6 +11,7 @@ struct KnownResult {
   double value = 0;  ///< of the metric; a value that is not finite is the worst
   /// In place of `value`, in a run with several objectives: one for each, in their order.
   std::vector<double> values = {};
+  double violation = 0;  ///< of the constraints, as Trial::violation
 };
 
 }  // namespace troupe::tune

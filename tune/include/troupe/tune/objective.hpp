@@ -26,4 +26,21 @@ struct Objective {
   friend bool operator==(const Objective&, const Objective&) = default;
 };
 
+enum class Bound : std::uint8_t { AtMost, AtLeast };
+inline constexpr auto AtMost = Bound::AtMost;
+inline constexpr auto AtLeast = Bound::AtLeast;
+
+/// What a trial of a run with several objectives has to keep to: one reported metric is at most, or
+/// at least, its limit.
+struct Constraint {
+  std::string metric = {};
+  Bound bound = Bound::AtMost;
+  double limit = 0;
+
+  /// How far `value` is beyond the limit, as a part of the limit (of 1 where that is 0): 0 where it is
+  /// kept to, infinite where the value is nan.
+  double violation_of(double value) const;
+  friend bool operator==(const Constraint&, const Constraint&) = default;
+};
+
 }  // namespace troupe::tune

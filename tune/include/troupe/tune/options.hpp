@@ -57,6 +57,11 @@ struct Options {
   /// trial dominates, and nsga2() searches for those. Everything else (the scheduler, best(),
   /// `stop`, `keep_checkpoints`, the other searchers) uses the first objective.
   std::vector<Objective> objectives = {};
+  /// What trials of a run with several objectives keep to: {{"memory", tune::AtMost, 8}}. The function
+  /// reports these metrics with the objectives. A trial that does not keep to all of them is not in
+  /// the front, and nsga2() prefers those that do, then those that are less far from it. Everything
+  /// else pays no attention to them.
+  std::vector<Constraint> constraints = {};
   SchedulerFactory scheduler = fifo();
   Each each = {};
   /// In place of `each`, for trials of different size: the gang of a trial with this configuration.

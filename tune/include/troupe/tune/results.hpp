@@ -119,7 +119,8 @@ class Results {
   }
   const std::vector<TrialResult<Config>>& trials() const { return trials_; }  ///< all, by id
   /// The trials that no other trial dominates: no other is at least as good in every objective and
-  /// better in one. A trial counts with its last report that has all objectives (Trial::values),
+  /// better in one. Trials that do not keep to Options::constraints are no part of it. A trial counts
+  /// with its last report that has all objectives (Trial::values),
   /// and has the configuration of that report. A trial that failed, has no such report, or has a
   /// value in it that is not finite is not in the front; one that was stopped may be. Ordered by
   /// the first objective, the best first, then by the next ones, then by id. With one objective:
@@ -145,7 +146,8 @@ class Results {
       if (outcome_.objectives.empty())
         known.push_back({each.config, trial.best.value_or(detail::kNoValue)});
       else
-        known.push_back({configured(each.config, config_of_values(trial)), 0, trial.values});
+        known.push_back(
+            {configured(each.config, config_of_values(trial)), 0, trial.values, trial.violation});
     }
     return known;
   }

@@ -30,6 +30,7 @@ struct TrialEnd {
   /// Of a run with several objectives: the value of each in the trial's last report that has them
   /// all, in the order of SearchSetup::objectives, also where not finite; else empty.
   std::vector<double> values = {};
+  double violation = 0;  ///< of the constraints in that report, as Trial::violation
 };
 
 /// Proposes configurations. Pure: no clock, no file, no random source but its seed. Lives in the
@@ -118,6 +119,7 @@ struct SearchSetup {
   std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
   /// Of a run with several objectives all of them, `objective` first; else empty.
   std::vector<Objective> objectives = {};
+  std::vector<Constraint> constraints = {};  ///< of a run with several objectives
 };
 
 /// Makes the searcher of a run. Throws std::invalid_argument, naming the field, for a space that the

@@ -18,7 +18,8 @@ struct Simulation {
   /// The metric that a trial with this configuration reports as its report t, from 1; a function,
   /// or a table of learning curves. Has to be given where `curves` is not.
   std::function<double(const Config&, std::int64_t t)> curve = {};
-  /// In place of `curve`, in a run with several objectives: the value of each, in their order.
+  /// In place of `curve`, in a run with several objectives: the value of each, in their order, and
+  /// then of the metric of each constraint that is none of them.
   std::function<std::vector<double>(const Config&, std::int64_t t)> curves = {};
   /// How long a trial trains for one report; empty: a second.
   std::function<Seconds(const Config&)> step = {};

@@ -84,9 +84,10 @@ struct Trial {
   /// The report that came with `best_checkpoint`; where a later report of the trial names the same
   /// path, and so has written over it, that one.
   std::int64_t best_checkpoint_t = 0;
-  /// Of a run with several objectives: the value of each in its last report that has them all, which
-  /// may be not finite; empty: no report had.
+  /// Of a run with several objectives: the value of each in its last report that has them all (and
+  /// the metrics of all constraints), which may be not finite; empty: no report had.
   std::vector<double> values = {};
+  double violation = 0;  ///< of the constraints in that report: Constraint::violation_of, summed up
   std::int64_t values_t = 0;
   std::size_t values_takeovers = 0;  ///< how many of its takeovers came before that report
   std::string reason = {};           ///< why it was stopped, paused or finished by the scheduler

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -42,6 +43,7 @@ struct Individual {
   TrialId trial = 0;
   GenePoint point = {};
   Scores scores = {};
+  double violation = 0;  // of the constraints; infinite where it failed
 };
 
 /// One that children are bred from.
@@ -59,10 +61,14 @@ struct Parent {
 std::vector<Parent> selected(std::vector<Individual> all, std::size_t count) {
   std::ranges::sort(all, {}, &Individual::trial);
   std::vector<Scores> scores;
-  for (const auto& each : all) scores.push_back(each.scores);
+  std::vector<double> violations;
+  for (const auto& each : all) {
+    scores.push_back(each.scores);
+    violations.push_back(each.violation);
+  }
   std::vector<Parent> parents;
   std::size_t number = 0;
-  for (const auto& places : non_dominated_fronts(scores)) {
+  for (const auto& places : non_dominated_fronts(scores, violations)) {
     std::vector<Scores> of_front;
     for (const auto place : places) of_front.push_back(scores[place]);
     const auto distances = crowding_distances(of_front);
@@ -167,7 +173,11 @@ Suggestion Nsga2Search::suggest(TrialId trial) {
 void Nsga2Search::on_end(TrialId trial, const TrialEnd& end) {
   auto at = running_.extract(trial);
   if (!at) return;
-  ended_.push_back({trial, std::move(at.mapped()), scores_of_end(end)});
+  const bool has_failed = end.errored || (!setup_.objectives.empty() && end.values.empty());
+  const double violation = has_failed && !setup_.constraints.empty()
+                               ? std::numeric_limits<double>::infinity()
+                               : end.violation;
+  ended_.push_back({trial, std::move(at.mapped()), scores_of_end(end), violation});
   if (ended_.size() < options_.population) return;
   for (auto& parent : parents_) ended_.push_back(std::move(parent.individual));
   parents_ = selected(std::exchange(ended_, {}), options_.population);
@@ -186,7 +196,9 @@ Json Nsga2Search::identity() const {
 Json Nsga2Search::saved_individual(const Individual& individual) {
   auto scores = Json::array();
   for (const double score : individual.scores) scores.push_back(to_json(score));
-  return {{"trial", individual.trial}, {"x", individual.point}, {"scores", std::move(scores)}};
+  Json json{{"trial", individual.trial}, {"x", individual.point}, {"scores", std::move(scores)}};
+  if (individual.violation != 0) json["violation"] = to_json(individual.violation);
+  return json;
 }
 
 GenePoint Nsga2Search::point_from(const Json& json) const {
@@ -197,7 +209,8 @@ GenePoint Nsga2Search::point_from(const Json& json) const {
 }
 
 Individual Nsga2Search::individual_from(const Json& json) const {
-  Individual individual{json.at("trial").get<TrialId>(), point_from(json.at("x")), {}};
+  Individual individual{json.at("trial").get<TrialId>(), point_from(json.at("x")), {}, 0};
+  if (json.contains("violation")) individual.violation = number_from(json.at("violation"));
   for (const auto& score : json.at("scores")) individual.scores.push_back(number_from(score));
   if (individual.scores.size() != objectives())
     throw std::invalid_argument("a saved search has a result of another number of objectives");

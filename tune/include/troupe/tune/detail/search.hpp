@@ -99,6 +99,7 @@ struct KnownValue {
   Configuration config = {};
   double value = 0;
   std::vector<double> values = {};  ///< of a run with several objectives
+  double violation = 0;
 };
 
 /// Everything in Options that does not depend on Config.
@@ -109,6 +110,7 @@ struct Plan {
   std::uint64_t samples = 1;
   Objective objective = {};
   std::vector<Objective> objectives = {};  ///< all of them, where there are several; else empty
+  std::vector<Constraint> constraints = {};
   std::uint64_t seed = 0;
   SchedulerFactory scheduler = {};
   std::vector<Configuration> first = {};
@@ -153,6 +155,10 @@ struct Plan {
 std::vector<Objective> objectives_of(const std::string& metric, Mode mode,
                                      const std::vector<Objective>& objectives);
 
+/// `objectives`: how many, where there are several. Throws std::invalid_argument for constraints of a
+/// run with one objective, and for one that can not be kept to.
+void check_constraints(const std::vector<Constraint>& constraints, std::size_t objectives);
+
 /// Of an entry of `.first` or `.known`, the how manieth: throws std::invalid_argument.
 [[noreturn]] void refuse_given(std::string_view option, std::size_t index, std::string_view why);
 
@@ -176,17 +182,20 @@ Plan plan_of(const Options<Config>& options) {
   for (const auto& config : options.first)
     first.push_back(given_part(options.space, config, ".first", first.size()));
   std::vector<KnownValue> known;
-  for (const auto& [config, value, values] : options.known)
-    known.push_back({given_part(options.space, config, ".known", known.size()), value, values});
+  for (const auto& [config, value, values, violation] : options.known)
+    known.push_back(
+        {given_part(options.space, config, ".known", known.size()), value, values, violation});
   auto objectives = objectives_of(options.metric, options.mode, options.objectives);
   const auto first_objective = objectives.front();
   if (objectives.size() == 1) objectives.clear();
+  check_constraints(options.constraints, objectives.size());
   return {.space = std::move(space),
           .completion = completion_of(options.space, options.config),
           .trials = options.trials,
           .samples = options.samples,
           .objective = first_objective,
           .objectives = std::move(objectives),
+          .constraints = options.constraints,
           .seed = options.seed,
           .scheduler = options.scheduler,
           .first = std::move(first),

@@ -35,7 +35,9 @@ struct Nsga2Options {
 ///                middle of its interval; a choice and a grid have no order. Constants are passed on.
 ///   2 Value      of a trial are all objectives in its last report that has them, also where a scheduler stopped it; with
 ///                one objective it is the best of its reports. A trial that failed, has no such report, or has a value
-///                in it that is not finite, is dominated by every other one.
+///                in it that is not finite, is dominated by every other one. Of constraints (Options::constraints) it
+///                has the violation in the same report. Of two trials the one with the lower violation is in the lower
+///                front, whatever its objectives (Deb's rule, section VI-A); a trial that failed has an infinite one.
 ///   3 Begin      Until the first generation is whole, configurations are drawn as RandomSearcher draws them.
 ///   4 Generation are the results of `population` trials, in the order in which they end, whichever parents they had: a
 ///                trial that ends late counts in the generation in which it ends (Optuna counts it in its own, and
