@@ -182,7 +182,7 @@ TEST_CASE("a browser draws who took over whom in a population, and the schedule 
        .config = {.steps = 15},
        .show = tune::Show::None,
        .in_process = true});
-  const auto drawn = tune::drawn_by_browser(folder.path(), results.folder() / "report.html");
+  const auto drawn = tune::drawn_report(folder, results.folder());
   const auto section = section_of(drawn, "population");
   const auto arrows = shapes_in(section, "path", "arrow");
   std::size_t takeovers = 0;

@@ -65,7 +65,7 @@ std::string drawn(const tune::Space<Config>& space, std::size_t trials,
                                          .first = first,
                                          .show = tune::Show::None,
                                          .in_process = true});
-  return tune::drawn_by_browser(folder.path(), results.folder() / "report.html");
+  return tune::drawn_report(folder, results.folder());
 }
 
 tune::Space<Config> space_with_conditions() {
@@ -153,7 +153,7 @@ TEST_CASE("a browser gives a place to a value outside of its field's choice", "[
        .config = {.steps = 8},
        .show = tune::Show::None,
        .in_process = true});
-  const auto page = tune::drawn_by_browser(folder.path(), results.folder() / "report.html");
+  const auto page = tune::drawn_report(folder, results.folder());
   const auto slices = section_of(page, "slices");
   CHECK(has(texts_in(slices, "text"), "lion"));
   // Of three places in a chart that is 490 wide, the last one is the new value's.

@@ -88,11 +88,6 @@ std::string page_of(const tune::Results<Config>& results) {
   return tune::content_of(results.folder() / "report.html");
 }
 
-std::string drawn_by_browser(const tune::TemporaryFolder& folder,
-                             const tune::Results<Config>& results) {
-  return tune::drawn_by_browser(folder.path(), results.folder() / "report.html");
-}
-
 }  // namespace
 
 TEST_CASE("the report holds what the run came to", "[tune][report]") {
@@ -147,7 +142,7 @@ TEST_CASE("the report of four trials says why it shows no importance", "[tune][r
   CHECK(importance.at("trials") == 4);
   CHECK(importance.at("fields").empty());
   if (!has_browser()) return;
-  const auto drawn = drawn_by_browser(folder, results);
+  const auto drawn = tune::drawn_report(folder, results.folder());
   CHECK_THAT(drawn, Catch::Contains("Trials with a value: 4. Below 10 no importance"));
   CHECK(count(drawn, "class=\"bar\"") == 0);
 }
@@ -156,7 +151,7 @@ TEST_CASE("a browser draws the report", "[tune][report]") {
   if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results = run_in(folder);
-  const auto drawn = drawn_by_browser(folder, results);
+  const auto drawn = tune::drawn_report(folder, results.folder());
   for (const std::string section :
        {"history", "curves", "importance", "rungs", "parallel", "slices", "timeline", "trials"})
     CHECK_THAT(drawn, Catch::Contains("<section id=\"" + section + "\""));
@@ -273,7 +268,7 @@ TEST_CASE("a browser draws the Pareto front of a run with several objectives", "
   CHECK(data.at("pareto").size() == results.pareto_front().size());
   CHECK(data.at("objectives").at(1) == nlohmann::json({{"metric", "accuracy"}, {"mode", "max"}}));
   if (!has_browser()) return;
-  const auto drawn = drawn_by_browser(folder, results);
+  const auto drawn = tune::drawn_report(folder, results.folder());
   CHECK_THAT(drawn, Catch::Contains("<section id=\"pareto\""));
   std::size_t finite = 0;
   for (const auto& each : results.trials()) finite += each.config.kind == "plain" ? 1 : 0;

@@ -14,6 +14,7 @@
 #include <catch2/catch.hpp>
 
 #include "guard.hpp"
+#include "support/http_answer.hpp"
 #include "support/mlflow_stub.hpp"
 
 namespace http_client_test {
@@ -66,16 +67,6 @@ void write(tcp::socket& socket, const std::string& text) {
   boost::asio::write(socket, boost::asio::buffer(text), error);
 }
 
-HttpAnswer answer_to(HttpClient& client, std::chrono::milliseconds time = kGuard) {
-  HttpAnswer answer;
-  client.send("/", "{}", time, [&](const HttpAnswer& got) { answer = got; });
-  while (client.in_flight() > 0) {
-    client.wait(kGuard);
-    client.advance();
-  }
-  return answer;
-}
-
 }  // namespace
 
 TEST_CASE("an answer of more than 1 MiB is not kept, and the next one is read",
@@ -88,7 +79,7 @@ TEST_CASE("an answer of more than 1 MiB is not kept, and the next one is read",
                       "\r\nConnection: close\r\n\r\n" + body);
   });
   HttpClient client(ServerUrl::parse("http://" + server.address()), {});
-  const auto first = answer_to(client), second = answer_to(client);
+  const auto first = answer_to(client, "/", "{}"), second = answer_to(client, "/", "{}");
   CHECK(first.status == 0);
   CHECK(first.error == "its answer is longer than 1 MiB");
   CHECK(second.status == 200);
@@ -110,7 +101,7 @@ TEST_CASE("a connection that ends in an answer or in TLS's greeting is an error"
   const auto& address = protocol == "http" ? server.address() : silent.address();
   HttpClient client(ServerUrl::parse(protocol + "://" + address), {});
   for (int i = 0; i < 3; ++i) {
-    const auto answer = answer_to(client);
+    const auto answer = answer_to(client, "/", "{}");
     CHECK(answer.status == 0);
     CHECK(answer.body.empty());
     CHECK_FALSE(answer.error.empty());
@@ -125,7 +116,7 @@ TEST_CASE("a server that speaks no TLS is an error at https://", "[tune][mlflow]
     write(socket, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
   });
   HttpClient client(ServerUrl::parse("https://" + server.address()), {});
-  const auto answer = answer_to(client);
+  const auto answer = answer_to(client, "/", "{}");
   CHECK(answer.status == 0);
   CHECK_THAT(answer.error, Catch::Contains("wrong version number"));
 }
@@ -137,7 +128,7 @@ TEST_CASE("a request has its time, and one that waits goes with its client",
   const auto started = std::chrono::steady_clock::now();
   {
     HttpClient client(ServerUrl::parse(server.url()), {});
-    const auto answer = answer_to(client, 50ms);
+    const auto answer = answer_to(client, "/", "{}", 50ms);
     CHECK(answer.error == "it does not answer in time");
     bool is_answered = false;
     client.send("/", "{}", kGuard, [&](const HttpAnswer&) { is_answered = true; });
@@ -151,11 +142,11 @@ TEST_CASE("a connection that the server closed between two requests is made anew
           "[tune][mlflow][http]") {
   MlflowStub server;
   HttpClient client(ServerUrl::parse("http://localhost:" + std::to_string(server.port())), {});
-  CHECK(answer_to(client).status == 400);
-  CHECK(answer_to(client).status == 400);
+  CHECK(answer_to(client, "/", "{}").status == 400);
+  CHECK(answer_to(client, "/", "{}").status == 400);
   CHECK(server.connections() == 1);
   server.close_connections();
-  CHECK(answer_to(client).status == 400);
+  CHECK(answer_to(client, "/", "{}").status == 400);
   CHECK(server.requests() == 3);
   CHECK(server.connections() == 2);
 }

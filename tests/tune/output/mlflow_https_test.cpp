@@ -9,8 +9,8 @@
 #include <troupe/tune.hpp>
 
 #include "guard.hpp"
-#include "output/mlflow/http_client.hpp"
 #include "support/certificate.hpp"
+#include "support/http_answer.hpp"
 #include "support/mlflow_search.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/variables.hpp"
@@ -38,17 +38,6 @@ tune::Results<Config> search(const MlflowStub& server, const fs::path& storage,
   CHECK(results.trials().size() == 12);
   CHECK_FALSE(results.best().trial.history.empty());
   return results;
-}
-
-HttpAnswer answer_of(const std::string& url) {
-  HttpClient client(ServerUrl::parse(url), MlflowAccess::from_environment());
-  HttpAnswer answer;
-  client.send("/", "", kGuard, [&](const HttpAnswer& got) { answer = got; });
-  while (client.in_flight() > 0) {
-    client.wait(kGuard);
-    client.advance();
-  }
-  return answer;
 }
 
 }  // namespace
@@ -139,7 +128,8 @@ TEST_CASE("variables for TLS that cannot be are refused before anything is made"
   CHECK_FALSE(fs::exists(storage));
 }
 
-TEST_CASE("a file without certificates is named as what is wrong", "[tune][mlflow][https]") {
+TEST_CASE("a file of authorities that has no certificate is named in the error",
+          "[tune][mlflow][https]") {
   const TemporaryFolder folder;
   const auto certificate = Certificate::make(folder.path(), "IP:127.0.0.1");
   const MlflowStub server(certificate.file);

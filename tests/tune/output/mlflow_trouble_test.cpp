@@ -108,7 +108,7 @@ TEST_CASE("a run says after a while that it waits for its MLflow server", "[tune
   CHECK(server.run_with("mlflow.runName", "sweep").info.at("status") == "FINISHED");
 }
 
-TEST_CASE("what is sent to MLflow later is sent by a command that names the run",
+TEST_CASE("a run that MLflow has not all of names the command that sends the rest",
           "[tune][mlflow]") {
   const Objective loss{"loss", Min};
   const Experiment experiment(

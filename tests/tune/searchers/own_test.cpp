@@ -167,8 +167,9 @@ TEST_CASE("a searcher of the user's own is told of results that are known and of
   for (TrialId trial = 1; trial < 10; ++trial) CHECK(x_of(suggested(searcher, trial)) <= 0.5);
 }
 
-TEST_CASE("what a searcher of the user's own must not do is refused with what is wrong",
-          "[tune][own_searcher]") {
+TEST_CASE(
+    "a searcher of the user's own that breaks its contract is refused, and the error says how",
+    "[tune][own_searcher]") {
   const auto refused = [](const Configuration& answer) {
     const auto searcher = fixed(answer)(setup_of(3));
     CHECK_THROWS_AS(searcher->suggest(0), std::logic_error);

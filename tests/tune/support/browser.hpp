@@ -59,6 +59,11 @@ inline std::string drawn_by_browser(const std::filesystem::path& folder,
   return dom.substr(from, dom.find(R"(<script type="application/json")", from) - from);
 }
 
+/// The same, of the report in a run's folder.
+inline std::string drawn_report(const TemporaryFolder& folder, const std::filesystem::path& run) {
+  return drawn_by_browser(folder.path(), run / "report.html");
+}
+
 /// Of one section of the page.
 inline std::string section_of(const std::string& drawn, const std::string& id) {
   const auto from = drawn.find("<section id=\"" + id + "\"");

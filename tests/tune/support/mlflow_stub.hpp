@@ -47,7 +47,7 @@ class MlflowStub {
   }
   enum class Clients { Any, Certified };
 
-  /// Over TLS, with this certificate, which a client is to have too where it has to be certified.
+  /// Over TLS, with this certificate. `Clients::Certified`: a client has to show the same one.
   explicit MlflowStub(const std::filesystem::path& certificate, Clients clients = Clients::Any)
       : MlflowStub(Listens::Later) {
     namespace ssl = boost::asio::ssl;

@@ -36,7 +36,7 @@ std::size_t keep(char* data, std::size_t, std::size_t size, void* kept) {
 
 }  // namespace
 
-/// It stays where it is while it is on its way: libcurl has pointers to its parts.
+/// Not moved until it is answered: libcurl has pointers to its parts.
 struct HttpClient::Request {
   explicit Request(const Libcurl& library) : curl{library}, easy{library.easy_init()} {
     if (easy == nullptr) throw std::bad_alloc();

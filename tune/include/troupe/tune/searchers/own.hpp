@@ -18,8 +18,8 @@ class OwnSearch {
   virtual ~OwnSearch() = default;
 
   /// The configuration of the next trial: a value for each field of SearchSetup::space, in its order.
-  /// Or Later, where it waits for trials that run, or NoMore; these two may change nothing. `random`
-  /// is the trial's own, from the seed of the run. It is asked for no more than SearchSetup::trials.
+  /// Or Later, where it waits for trials that run, or NoMore; a call that answers one of these two leaves the search as
+  /// it was. `random` is the trial's own, from the seed of the run. It is asked for no more than SearchSetup::trials.
   virtual Suggestion ask(Random& random) = 0;
   /// A trial is over that ran with this configuration, which may be one that the user gave
   /// (Options::first, Options::known) and was not asked for. Trials may end in any order.
