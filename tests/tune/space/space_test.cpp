@@ -74,9 +74,8 @@ TEST_CASE("a value of the wrong kind is refused before anything runs, with the f
                     Equals("field 'optimizer' takes text, not the integer 3"));
   CHECK_THROWS_WITH(checked(only({"layers", integer(1, 300)})),
                     Equals("field 'layers' takes 0 to 255, not 300"));
-  CHECK_THROWS_WITH(
-      checked(only({"widths", 3})),
-      Equals("field 'widths' can not be searched: it is no number, truth value or std::string"));
+  CHECK_THROWS_WITH(checked(only({"widths", 3})),
+                    Equals("field 'widths' takes a list, written as [64, 32], not the integer 3"));
   CHECK_THROWS_WITH(checked<Config>({{"lr", 0.1}, {&Config::lr, 0.2}}),
                     Equals("field 'lr' stands twice in the search space"));
   CHECK_THROWS_WITH(configured(Config{}, {{"rl", 0.1}}),

@@ -18,7 +18,22 @@ void refuse_range(std::string_view field, std::string_view low, std::string_view
 
 void refuse_field(std::string_view field) {
   throw std::invalid_argument(fmt::format(
-      "field '{}' can not be searched: it is no number, truth value or std::string", field));
+      "field '{}' can not be searched: it is no number, truth value, text or enum, nor a "
+      "std::vector, std::array, std::optional or plain struct of these",
+      field));
+}
+
+void refuse_text(std::string_view field, std::string_view takes, const Scalar& text,
+                 std::string_view why) {
+  throw std::invalid_argument(
+      fmt::format("field '{}' takes {} not {}: {}", field, takes, to_string(text), why));
+}
+
+void refuse_inner(std::string_view inner, std::string_view outer) {
+  throw std::invalid_argument(fmt::format(
+      "field '{}' is a part of '{}', which stands in the search space too: leave one of "
+      "them out",
+      inner, outer));
 }
 
 void refuse_inexact(std::string_view field, const Scalar& integer) {

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <troupe/tune/detail/written.hpp>
 #include <troupe/tune/random.hpp>
 #include <troupe/tune/scalar.hpp>
 
@@ -44,9 +45,8 @@ class Domain {
     Ordinal
   };
 
-  template <class Constant>
-  requires std::constructible_from<Scalar, Constant> Domain(Constant constant)
-      : Domain{Kind::Constant, {Scalar(std::move(constant))}} {}
+  template <detail::Searchable Constant>
+  Domain(Constant constant) : Domain{Kind::Constant, {detail::as_scalar(constant)}} {}
 
   Kind kind() const { return kind_; }
   /// The values themselves of a constant, a choice, an ordinal or a grid; the lower and the upper
@@ -143,25 +143,57 @@ Domain ordinal(std::vector<Scalar> values);
 /// Every one of the values in turn; several grids make their cartesian product (GridSearcher).
 Domain grid(std::vector<Scalar> values);
 
-/// For any range of values from which a Scalar can be made, such as std::vector<double>.
-template <std::ranges::input_range Values>
-requires(!std::same_as<Values, std::vector<Scalar>> &&
-         !std::convertible_to<const Values&, std::string_view> &&
-         std::constructible_from<Scalar, std::ranges::range_reference_t<const Values>>) Domain
-    choice(const Values& values) {
-  return choice(std::vector<Scalar>(std::ranges::begin(values), std::ranges::end(values)));
+namespace detail {
+template <class Values>
+std::vector<Scalar> as_scalars(const Values& values) {
+  using Value = std::ranges::range_value_t<Values>;
+  static_assert(
+      Searchable<Value>,
+      "troupe: a value of a choice, an ordinal or a grid is a number, a truth value, text, "
+      "an enumerator, or a std::vector, std::array, std::optional or plain struct of these");
+  std::vector<Scalar> scalars;
+  if constexpr (Searchable<Value>) {
+    for (const Value& value : values) scalars.push_back(as_scalar(value));
+  }
+  return scalars;
+}
+
+/// Of values of one type, which are not written down one by one.
+template <class Values>
+concept ValueRange =
+    std::ranges::input_range<const Values> && !std::same_as<Values, std::vector<Scalar>> &&
+    !std::convertible_to<const Values&, std::string_view>;
+}  // namespace detail
+
+/// The three above for values of one type: numbers, truth values, text, enumerators, and
+/// std::vector, std::array, std::optional and plain structs of these. What is no number, truth value
+/// or text is searched, kept in files and shown as the text that it is written as: Relu, [64, 32],
+/// {lr: 0.1, name: "adam"}; an optional without a value as none. An enumerator whose value is below
+/// -128 or above 127 is written as its number. Braces in braces have no type of their own: name it, as in
+/// choice<std::vector<int>>({{64}, {128, 64}}).
+template <detail::ValueRange Values>
+Domain choice(const Values& values) {
+  return choice(detail::as_scalars(values));
+}
+template <detail::ValueRange Values>
+Domain ordinal(const Values& values) {
+  return ordinal(detail::as_scalars(values));
+}
+template <detail::ValueRange Values>
+Domain grid(const Values& values) {
+  return grid(detail::as_scalars(values));
 }
 template <class Value>
 Domain choice(std::initializer_list<Value> values) {
-  return choice(std::vector<Scalar>(values.begin(), values.end()));
+  return choice(detail::as_scalars(values));
 }
 template <class Value>
 Domain ordinal(std::initializer_list<Value> values) {
-  return ordinal(std::vector<Scalar>(values.begin(), values.end()));
+  return ordinal(detail::as_scalars(values));
 }
 template <class Value>
 Domain grid(std::initializer_list<Value> values) {
-  return grid(std::vector<Scalar>(values.begin(), values.end()));
+  return grid(detail::as_scalars(values));
 }
 
 /// "loguniform(0.001, 1)", "uniform(0, 1, 0.25)", "choice(32, 64)".

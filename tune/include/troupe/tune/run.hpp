@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -131,10 +132,8 @@ Each sized(const std::function<Each(const Config&)>& of, const Config& config) {
 }
 
 /// `resumed`: the folder of an earlier run; empty: a new one, or as the options say.
-template <auto fn>
-Results<troupe::detail::trainable_config<fn>> run_in(
-    Options<troupe::detail::trainable_config<fn>> options, const std::filesystem::path& resumed) {
-  using Config = troupe::detail::trainable_config<fn>;
+template <auto fn, class Config>
+Results<Config> run_in(Options<Config> options, const std::filesystem::path& resumed) {
   if (!options.in_process) check(options.each);
   if constexpr (std::is_same_v<troupe::detail::trainable_context<fn>, Context>)
     refuse_settings(options.each.context);
@@ -156,6 +155,17 @@ Results<troupe::detail::trainable_config<fn>> run_in(
                          return std::make_unique<Gang>(each, config_of, work);
                        });
   return {std::move(outcome), options.config};
+}
+
+template <auto fn>
+Results<troupe::detail::trainable_config<fn>> run_or_resume(
+    Options<troupe::detail::trainable_config<fn>> options, const std::filesystem::path& resumed) {
+  using Config = troupe::detail::trainable_config<fn>;
+  // What is none would be refused a second time, and less plainly, where it is sent.
+  if constexpr (!kIsConfiguration<Config>)
+    throw std::logic_error("it is no configuration");
+  else
+    return run_in<fn, Config>(std::move(options), resumed);
 }
 
 }  // namespace detail
@@ -185,7 +195,7 @@ Results<troupe::detail::trainable_config<fn>> run_in(
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> run(
     Options<troupe::detail::trainable_config<fn>> options) {
-  return detail::run_in<fn>(std::move(options), "");
+  return detail::run_or_resume<fn>(std::move(options), "");
 }
 
 /// Goes on with an earlier run from its folder (`storage`/run-N), whatever ended it: Ctrl-C, a time
@@ -201,7 +211,7 @@ Results<troupe::detail::trainable_config<fn>> run(
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> resume(
     const std::filesystem::path& folder, Options<troupe::detail::trainable_config<fn>> options) {
-  return detail::run_in<fn>(std::move(options), folder);
+  return detail::run_or_resume<fn>(std::move(options), folder);
 }
 
 }  // namespace troupe::tune

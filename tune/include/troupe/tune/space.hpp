@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/tune/detail/field_names.hpp>
+#include <troupe/tune/detail/configuration_type.hpp>
+#include <troupe/tune/detail/parts.hpp>
+#include <troupe/tune/detail/written.hpp>
 #include <troupe/tune/domain.hpp>
 
 namespace troupe::tune {
@@ -36,51 +38,76 @@ struct Completion {
 };
 
 namespace detail {
+/// What values a field takes; empty: it can not be searched.
+template <class Field>
+constexpr std::string_view taken_by() {
+  if constexpr (std::is_same_v<Field, bool>) return "a truth value";
+  if constexpr (std::is_integral_v<Field>) return "an integer";
+  if constexpr (std::is_floating_point_v<Field>) return "a number";
+  if constexpr (kIsText<Field>) return "text";
+  if constexpr (kIsOptional<Field>) return taken_by<typename Field::value_type>();
+  if constexpr (!is_written<Field>()) return "";
+  if constexpr (std::is_enum_v<Field>) return "the name of an enumerator";
+  if constexpr (is_nested<Field>()) return "a struct, written as {lr: 0.1, layers: 2},";
+  return "a list, written as [64, 32],";
+}
+template <class Field>
+struct IsTaken : std::bool_constant<!taken_by<Field>().empty()> {};
+
 /// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
 /// configuration.
 inline void the_configuration_has_no_field_of_this_name() {}
+
+inline void a_field_of_this_type_can_not_be_searched() {}
 
 /// Some value of the kind that a function with this result computes; none: only a call tells.
 template <class Result>
 std::optional<Scalar> example_of() {
   using Value = std::remove_cvref_t<Result>;
-  if constexpr (std::is_arithmetic_v<Value>) return Scalar(Value{});
   if constexpr (std::is_convertible_v<Value, std::string_view>) return Scalar("");
+  if constexpr (std::is_arithmetic_v<Value>) return Scalar(Value{});
+  if constexpr (is_written<Value>() && !kIsOptional<Value>) return as_scalar(Value{});
   return std::nullopt;
 }
 }  // namespace detail
 
 /// A field of Config, an aggregate without base classes, C arrays and bit-fields: `"lr"`, refused
 /// by the compiler where Config has no such field, or `&Config::lr`; of a struct in it
-/// `"optimizer.lr"`.
+/// `"optimizer.lr"`. Or such a struct as a whole: `"optimizer"`.
 template <class Config>
 class Key {
-  static_assert(std::is_aggregate_v<Config>,
-                "troupe: a configuration is an aggregate: a struct whose fields are all public, "
-                "without constructors and virtual functions; give the fields their values in place "
-                "(double lr = 0.1)");
-
  public:
   template <std::size_t length>
   consteval Key(const char (&name)[length]) {
-    constexpr auto names = detail::field_names<Config>();
-    while (index_ < names.size() && names[index_] != std::string_view(name, length - 1)) ++index_;
-    if (index_ == names.size()) detail::the_configuration_has_no_field_of_this_name();
+    if constexpr (detail::kIsConfiguration<Config>) {
+      constexpr auto names = detail::part_names<Config>();
+      constexpr auto searchable = detail::of_parts<Config, detail::IsTaken>();
+      while (index_ < names.size() && names[index_] != std::string_view(name, length - 1)) ++index_;
+      if (index_ == names.size())
+        detail::the_configuration_has_no_field_of_this_name();
+      else if (!searchable[index_])
+        detail::a_field_of_this_type_can_not_be_searched();
+    }
   }
 
   template <class Field>
   Key(Field Config::*member) {
-    static_assert(!detail::is_nested<Field>(),
-                  "this member has fields of its own; name one of those: \"optimizer.lr\"");
-    const Config probe{};
-    const void* wanted = &(probe.*member);
-    detail::for_each_field(probe, [&](const auto& field, std::size_t index) {
-      if (static_cast<const void*>(&field) == wanted) index_ = index;
-    });
+    static_assert(detail::IsTaken<Field>::value,
+                  "troupe: a field of this type can not be searched: it is no number, truth value, "
+                  "text or enum, nor "
+                  "a std::vector, std::array, std::optional or plain struct of these");
+    if constexpr (detail::kIsConfiguration<Config>) {
+      const Config probe{};
+      const void* wanted = &(probe.*member);
+      detail::for_each_part(probe, [&]<class Part>(const Part& part, std::size_t index) {
+        if (std::is_same_v<Part, Field> && static_cast<const void*>(&part) == wanted)
+          index_ = index;
+      });
+    }
   }
 
   std::size_t index() const { return index_; }
-  std::string_view name() const { return detail::field_names<Config>()[index_]; }
+  std::string_view name() const { return detail::part_names<Config>()[index_]; }
 
  private:
   std::size_t index_ = 0;
@@ -104,15 +131,25 @@ struct Dim {
   Dim(Key<Config> its_key, Domain its_domain, Condition condition = {})
       : key{its_key}, domain{std::move(its_domain)}, when{std::move(condition)} {}
   template <std::invocable<const Config&> Function>
-  requires std::constructible_from<Scalar, std::invoke_result_t<Function, const Config&>> Dim(
-      Key<Config> its_key, Function function, Condition condition = {})
+  requires detail::Searchable<std::remove_cvref_t<std::invoke_result_t<Function, const Config&>>>
+  Dim(Key<Config> its_key, Function function, Condition condition = {})
       : key{its_key},
         domain{0},
         when{std::move(condition)},
         computed{[function = std::move(function)](const Config& config) {
-          return Scalar(function(config));
+          return detail::as_scalar(function(config));
         }},
         returns{detail::example_of<std::invoke_result_t<Function, const Config&>>()} {}
+
+  /// The compiler's message for what a field can not hold.
+  template <class Other>
+  requires(!std::convertible_to<Other, Domain> && !std::invocable<Other, const Config&>)
+      Dim(Key<Config> its_key, const Other&, Condition = {})
+      : key{its_key}, domain{0} {
+    static_assert(std::is_void_v<Other>,
+                  "troupe: a field of a space holds a domain, such as tune::uniform(0, 1), a "
+                  "constant, or what a function of `const Config&` returns");
+  }
 
   bool is_searched() const { return !computed; }
 
@@ -136,14 +173,26 @@ namespace detail {
 [[noreturn]] void refuse_returned(std::string_view field, std::string_view takes,
                                   const Scalar& returned);
 
-/// What values a field takes; empty: it can not be searched.
+/// `why`: what stands where in the text.
+[[noreturn]] void refuse_text(std::string_view field, std::string_view takes, const Scalar& text,
+                              std::string_view why);
+/// Of two that are in the space, `inner` is a part of `outer`.
+[[noreturn]] void refuse_inner(std::string_view inner, std::string_view outer);
+
+/// Whether a field takes values of this one's kind.
 template <class Field>
-constexpr std::string_view taken_by() {
-  if constexpr (std::is_same_v<Field, bool>) return "a truth value";
-  if constexpr (std::is_integral_v<Field>) return "an integer";
-  if constexpr (std::is_floating_point_v<Field>) return "a number";
-  if constexpr (std::is_same_v<Field, std::string>) return "text";
-  return "";
+bool takes(const Scalar::Value& value) {
+  if constexpr (std::is_same_v<Field, bool>) {
+    return std::holds_alternative<bool>(value);
+  } else if constexpr (std::is_integral_v<Field>) {
+    return std::holds_alternative<std::int64_t>(value);
+  } else if constexpr (std::is_floating_point_v<Field>) {
+    return std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
+  } else if constexpr (kIsOptional<Field>) {
+    return std::holds_alternative<std::string>(value) || takes<typename Field::value_type>(value);
+  } else {
+    return std::holds_alternative<std::string>(value);
+  }
 }
 
 /// Stores `value`, or throws std::invalid_argument with the field's name. A real field takes
@@ -171,11 +220,26 @@ void assign_field(std::string_view name, Field& field, const Scalar& scalar) {
       field = static_cast<Field>(*whole);
     } else
       refuse_value(name, taken_by<Field>(), scalar);
-  } else if constexpr (std::is_same_v<Field, std::string>) {
+  } else if constexpr (kIsText<Field>) {
     if (auto* text = std::get_if<std::string>(&value))
       field = *text;
     else
       refuse_value(name, taken_by<Field>(), scalar);
+  } else if constexpr (kIsOptional<Field>) {
+    if (scalar == Scalar("none"))
+      field.reset();
+    else
+      assign_field(name, field.emplace(), scalar);
+  } else if constexpr (is_written<Field>()) {
+    auto* text = std::get_if<std::string>(&value);
+    if (!text) refuse_value(name, taken_by<Field>(), scalar);
+    try {
+      WrittenReader reader(*text);
+      read_written(reader, field);
+      reader.end();
+    } catch (const std::invalid_argument& refused) {
+      refuse_text(name, taken_by<Field>(), scalar, refused.what());
+    }
   } else {
     refuse_field(name);
   }
@@ -183,8 +247,8 @@ void assign_field(std::string_view name, Field& field, const Scalar& scalar) {
 
 template <class Config>
 void assign(Config& config, std::size_t index, const Scalar& value) {
-  detail::for_each_field(config, [&](auto& field, std::size_t at) {
-    if (at == index) assign_field(field_names<Config>()[index], field, value);
+  for_each_part(config, [&](auto& part, std::size_t at) {
+    if (at == index) assign_field(part_names<Config>()[index], part, value);
   });
 }
 
@@ -206,7 +270,7 @@ void assign_ends(Config& config, std::size_t index, const Domain& domain) {
 
 template <class Field>
 std::string text_of(const Field& field) {
-  if constexpr (std::constructible_from<Scalar, Field>) return to_string(Scalar(field));
+  if constexpr (Searchable<Field>) return to_string(as_scalar(field));
   return "a value";
 }
 
@@ -221,9 +285,17 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
     const auto holds = [&](const Scalar& value) {
       Field probe{};
       assign_field(name, probe, value);
-      return probe == field;
+      if constexpr (std::is_arithmetic_v<Field> || kIsText<Field>)
+        return probe == field;
+      else  // it needs no operator==
+        return written(probe) == written(field);
     };
     if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
+    if constexpr (kIsOptional<Field>) {
+      if (field) return value_in(name, domain, *field);
+      if (domain.contains(Scalar("none"))) return Scalar("none");
+      refuse_outside(name, "none", domain);
+    }
     if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
       // Not by way of a double, which has not all of them.
       if (fits_64_bits(field)) {
@@ -293,7 +365,7 @@ Configuration searched_part(const Space<Config>& space, const Config& config) {
                                     : dim.domain.values().front());
       continue;
     }
-    detail::for_each_field(config, [&](const auto& field, std::size_t at) {
+    detail::for_each_part(config, [&](const auto& field, std::size_t at) {
       if (at == dim.key.index()) part.emplace_back(name, detail::value_in(name, dim.domain, field));
     });
   }
@@ -305,23 +377,22 @@ namespace detail {
 template <class Config>
 void check_returned(const Dim<Config>& dim) {
   if (!dim.returns) return;
-  Config probe{};
-  for_each_field(probe, [&]<class Field>(Field&, std::size_t at) {
-    if (at != dim.key.index()) return;
-    const auto& value = dim.returns->value();
-    bool takes = false;
-    if constexpr (std::is_same_v<Field, bool>)
-      takes = std::holds_alternative<bool>(value);
-    else if constexpr (std::is_integral_v<Field>)
-      takes = std::holds_alternative<std::int64_t>(value);
-    else if constexpr (std::is_floating_point_v<Field>)
-      takes = std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
-    else if constexpr (std::is_same_v<Field, std::string>)
-      takes = std::holds_alternative<std::string>(value);
-    else
-      refuse_field(dim.key.name());
-    if (!takes) refuse_returned(dim.key.name(), taken_by<Field>(), *dim.returns);
+  const Config probe{};
+  for_each_part(probe, [&]<class Field>(const Field&, std::size_t at) {
+    if (at != dim.key.index() || takes<Field>(dim.returns->value())) return;
+    refuse_returned(dim.key.name(), taken_by<Field>(), *dim.returns);
   });
+}
+
+/// Throws where one of the two is a part of the other.
+template <class Config>
+void check_apart(const Dim<Config>& dim, const Dim<Config>& other) {
+  const auto refuse_part = [](std::string_view inner, std::string_view outer) {
+    if (inner.starts_with(outer) && inner.substr(outer.size()).starts_with('.'))
+      refuse_inner(inner, outer);
+  };
+  refuse_part(dim.key.name(), other.key.name());
+  refuse_part(other.key.name(), dim.key.name());
 }
 }  // namespace detail
 
@@ -333,8 +404,10 @@ SearchSpace checked(const Space<Config>& space) {
   SearchSpace named;
   Config probe{};
   for (auto dim = space.begin(); dim != space.end(); ++dim) {
-    const auto is_same = [&](const auto& other) { return other.key.index() == dim->key.index(); };
-    if (std::any_of(space.begin(), dim, is_same)) detail::refuse_twice(dim->key.name());
+    for (auto other = space.begin(); other != dim; ++other) {
+      if (other->key.index() == dim->key.index()) detail::refuse_twice(dim->key.name());
+      detail::check_apart(*other, *dim);
+    }
     detail::check_returned(*dim);
     if (!dim->is_searched()) continue;
     detail::assign_ends(probe, dim->key.index(), dim->domain);
@@ -376,7 +449,7 @@ Completion completion_of(const Space<Config>& space, const Config& base) {
 /// domain.
 template <class Config>
 void check_fields(const SearchSpace& fields) {
-  constexpr auto names = detail::field_names<Config>();
+  constexpr auto names = detail::part_names<Config>();
   Config probe{};
   for (const auto& [name, domain] : fields) {
     const auto at = std::ranges::find(names, name);
@@ -390,7 +463,7 @@ void check_fields(const SearchSpace& fields) {
 /// or a kind that is not Config's.
 template <class Config>
 Config configured(Config base, const Configuration& configuration) {
-  constexpr auto names = detail::field_names<Config>();
+  constexpr auto names = detail::part_names<Config>();
   for (const auto& [name, value] : configuration) {
     const auto at = std::ranges::find(names, name);
     if (at == names.end())
