@@ -186,12 +186,15 @@ constexpr std::size_t kMostRows = 1000;
 
 /// The run of a sweep, or one that is named by its folder, whoever began it.
 tune::detail::RunLook look_at(const TuneArguments& arguments) {
+  const auto with_report =
+      arguments.what == "report" ? tune::detail::WithReport::Yes : tune::detail::WithReport::No;
   std::error_code ignored;
   if (!std::filesystem::is_directory(arguments.file, ignored)) {
     return tune::detail::look_at_run(launch::read_sweep(arguments.file).plan, arguments.run,
-                                     kMostRows);
+                                     kMostRows, with_report);
   }
-  if (arguments.run.empty()) return tune::detail::look_at_folder(arguments.file, kMostRows);
+  if (arguments.run.empty())
+    return tune::detail::look_at_folder(arguments.file, kMostRows, with_report);
   throw std::runtime_error(
       fmt::format("'{}' is a folder already, so that --run '{}' names a second one: give one of "
                   "them, or the file of the sweep with --run",

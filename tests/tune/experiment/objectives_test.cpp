@@ -213,6 +213,7 @@ TEST_CASE("a run with constraints has in its front what keeps to them",
   with.constraints = {{"latency", AtMost, 5}, {"error", AtMost, 4}};
   with.searcher = nsga2({.population = 10});
   with.storage = folder.path().string();
+  with.snapshot_after = GENERATE(0, 1);
   const auto results = tune::run<train>(with);
   std::size_t kept = 0;
   for (const auto& [config, trial, text] : results.trials()) {
@@ -237,9 +238,45 @@ TEST_CASE("a run with constraints has in its front what keeps to them",
   REQUIRE(known.size() == 40);
   for (std::size_t i = 0; i < known.size(); ++i)
     CHECK(known[i].violation == results.trials()[i].trial.violation);
+  auto more = with;
+  more.trials = 50;
+  const auto resumed = tune::resume<train>(results.folder(), more);
+  REQUIRE(resumed.trials().size() == 50);
+  for (std::size_t i = 0; i < known.size(); ++i)
+    CHECK(resumed.trials()[i].trial.violation == results.trials()[i].trial.violation);
   with.constraints[1].limit = 3;
   CHECK_THROWS_WITH(tune::resume<train>(results.folder(), with),
                     Catch::Contains("constraints is [{"));
+}
+
+TEST_CASE("a run without constraints does not look at how far earlier trials exceeded some",
+          "[tune][pareto][constraints]") {
+  auto with = options();
+  with.searcher = nsga2({.population = 10});
+  for (int i = 0; i < 10; ++i)
+    with.known.push_back({{.width = 0.1 + 0.09 * i}, 0, {1.0 / (1 + i), 1.0 + i}, 0.5 * i});
+  const auto found = tune::run<train>(with);
+  for (auto& each : with.known) each.violation = 0;
+  const auto same = tune::run<train>(with);
+  for (std::size_t i = 0; i < found.trials().size(); ++i)
+    CHECK(found.trials()[i].trial.config == same.trials()[i].trial.config);
+}
+
+TEST_CASE("a preview has the metrics of its constraints behind those of its objectives",
+          "[tune][pareto][constraints]") {
+  auto with = options();
+  with.constraints = {{"memory", AtMost, 0.5}, {"latency", AtMost, 8}};
+  auto world = simulation();
+  CHECK_THROWS_WITH(simulate<Config>(with, world), Catch::Contains("the run has 3 metrics"));
+  world.curves = [](const Config& config, std::int64_t t) {
+    return std::vector{error_of(config, t), config.width * 10, config.rate};
+  };
+  const auto results = simulate<Config>(with, world).results;
+  for (const auto& [config, trial, text] : results.trials()) {
+    const double violation =
+        std::max(0.0, config.rate - 0.5) / 0.5 + std::max(0.0, config.width * 10 - 8) / 8;
+    CHECK(trial.violation == Approx(violation));
+  }
 }
 
 TEST_CASE("a run whose trials all break a constraint has no front, and says who is nearest",
@@ -265,7 +302,8 @@ TEST_CASE("a report that lacks the metric of a constraint is in no front",
              Catch::Contains("none of its reports had all of 'error', 'latency', 'memory'"));
 }
 
-TEST_CASE("constraints that can not be are refused", "[tune][pareto][constraints]") {
+TEST_CASE("constraints without a metric, a limit or several objectives are refused",
+          "[tune][pareto][constraints]") {
   const auto refused = [](std::vector<Constraint> constraints, bool has_one_objective = false) {
     auto with = options();
     with.constraints = std::move(constraints);
@@ -401,14 +439,15 @@ TEST_CASE("objectives that can not be are refused with what is wrong", "[tune][p
           with.objectives.pop_back();
           with.known = {{.config = {.width = 0.5}, .values = {3}}};
         }) == "tune: a result of .known has 1 value, and the run has one objective: give .value");
-  CHECK_THROWS_WITH(
-      simulate<Config>(options(), {.curve = [](const Config&, auto) { return 1.0; }}),
-      "tune::simulate: .curves is empty, and the run has 2 objectives: give the value of each at "
-      "report t");
+  CHECK_THROWS_WITH(simulate<Config>(options(), {.curve = [](const Config&, auto) { return 1.0; }}),
+                    "tune::simulate: .curves is empty, and the run has 2 metrics in its objectives "
+                    "and constraints: give the value of each at "
+                    "report t");
   CHECK_THROWS_WITH(
       simulate<Config>(options(),
                        {.curves = [](const Config&, auto) { return std::vector<double>{1}; }}),
-      "tune::simulate: .curves gave 1 value, and the run has 2 objectives");
+      "tune::simulate: .curves gave 1 value, and the run has 2 metrics in its objectives and "
+      "constraints");
 }
 
 TEST_CASE("results that are known are a part of NSGA-II's first generation", "[tune][pareto]") {

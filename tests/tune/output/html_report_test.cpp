@@ -1,6 +1,7 @@
 // The page that a run leaves behind, read as data and by a real browser.
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -22,6 +23,7 @@ namespace html_report_test {
 
 using namespace troupe;
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
 using tune::count;
 using tune::data_of;
 using tune::has_browser;
@@ -198,6 +200,11 @@ TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][r
       tune::drawn_by_browser(folder.path(), page.string() + "#metric=speed,%20now%20%26%20then");
   CHECK_THAT(other, Catch::Contains("<option selected=\"\">speed, now &amp; then</option>"));
   CHECK(count(other, "class=\"curve-dot ") == 3);
+  // What is no metric, or no text at all, is as if nothing had been asked for.
+  for (const auto* hash : {"#metric=50%", "#loss", "#metric="}) {
+    CHECK_THAT(tune::drawn_by_browser(folder.path(), page.string() + hash),
+               Catch::Contains("<option selected=\"\">loss</option>"));
+  }
 }
 
 TEST_CASE("long curves are thinned, and keep their last report", "[tune][report]") {
@@ -207,51 +214,95 @@ TEST_CASE("long curves are thinned, and keep their last report", "[tune][report]
     std::ofstream file(path);
     for (int t = 1; t <= 10'001; ++t)
       file << R"({"trial":4,"t":)" << t << R"(,"metrics":{"loss":1,"speed":)" << t << "}}\n";
-    file << "cut off {\n";
+    file << R"({"trial":"x","t":1,"metrics":{"speed":1}})"
+         << "\n[]\ncut off {\n";
+    file << R"({"trial":4,"t":1,"metrics":{"accuracy":1}})" << '\n';
   }
   const auto found = tune::metric_curves(path, "loss", 100);
-  REQUIRE(found.metrics.size() == 1);
-  const auto& curve = found.metrics.at(0).at("curves").at("4");
+  REQUIRE(found.metrics.size() == 2);
+  CHECK(found.left_out.empty());
+  const auto& curve = found.metrics.at(1).at("curves").at("4");
   CHECK(curve.size() > 50);
   CHECK(curve.size() < 150);
   CHECK(curve.front() == tune::Json{1, 1});
   CHECK(curve.back() == tune::Json{10'001, 10'001});
   CHECK(tune::metric_curves(folder.path() / "none", "loss", 100).metrics.empty());
+  const auto cut = tune::metric_curves(path, "loss", 3);
+  CHECK(cut.metrics.size() == 1);
+  CHECK_THAT(cut.left_out, Catch::Contains("1 of 2 other metrics can be chosen"));
+  CHECK(tune::metric_curves(path, "loss", 1).metrics.empty());
+}
+
+/// A run that writes its report as often as it can.
+tune::Options<Config> reporting_options(const fs::path& storage) {
+  return {.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
+          .trials = 8,
+          .metric = "loss",
+          .storage = storage.string(),
+          .report_every = 1ms,
+          .seed = 2,
+          .show = tune::Show::None,
+          .in_process = true};
 }
 
 TEST_CASE("the report is there while the run goes on, and says so", "[tune][report]") {
   const tune::TemporaryFolder folder;
-  tune::Options<Config> options{.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
-                                .trials = 8,
-                                .metric = "loss",
-                                .storage = folder.path().string(),
-                                .report_every = 1ms,
-                                .seed = 2,
-                                .show = tune::Show::None,
-                                .in_process = true};
-  std::vector<nlohmann::json> seen;
+  std::string page;
   on_report = [&] {
-    const auto page = folder.path() / "run-1" / "report.html";
-    if (seen.empty() && std::filesystem::exists(page))
-      seen.push_back(data_of(tune::content_of(page)));
+    const auto there = folder.path() / "run-1" / "report.html";
+    if (page.empty() && fs::exists(there)) page = tune::content_of(there);
   };
+  const auto results = tune::run<train_slowly>(reporting_options(folder.path()));
+  on_report = {};
+  REQUIRE_FALSE(page.empty());
+  const auto seen = data_of(page);
+  CHECK(seen.at("under_way") == true);
+  CHECK(seen.at("every") > 0);
+  CHECK(seen.at("importance").at("fields").empty());
+  CHECK_THAT(seen.at("importance").at("warning").get<std::string>(),
+             Catch::Contains("once the run is over"));
+  const auto last = data_of(page_of(results));
+  CHECK(last.at("under_way") == false);
+  CHECK(last.at("every") == 0);
+  if (!has_browser()) return;
+  const auto drawn_as_of = [&](const std::string& written) {
+    const auto at = page.find("\"written\":") + 10;
+    page.replace(at, page.find(',', at) - at, written);
+    std::ofstream(folder.path() / "page.html") << page;
+    return tune::drawn_by_browser(folder.path(), folder.path() / "page.html");
+  };
+  // However late the browser comes.
+  CHECK_THAT(drawn_as_of("4e9"), Catch::Contains("and this page loads itself anew") &&
+                                     Catch::Contains("in the page once the run is over"));
+  // As a driver leaves it that was killed.
+  CHECK_THAT(drawn_as_of("1.0"),
+             Catch::Contains("and nobody has written this page since: `troupe tune show` says "
+                             "whether the run goes on"));
+}
+
+TEST_CASE("without an interval there is no report before the end", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  auto options = reporting_options(folder.path());
+  options.report_every = 0ms;
+  bool was_there = false;
+  on_report = [&] { was_there = was_there || fs::exists(folder.path() / "run-1/report.html"); };
   const auto results = tune::run<train_slowly>(options);
   on_report = {};
-  REQUIRE(seen.size() == 1);
-  CHECK(seen[0].at("under_way") == true);
-  CHECK(seen[0].at("importance").at("fields").empty());
-  CHECK_THAT(seen[0].at("importance").at("warning").get<std::string>(),
-             Catch::Contains("once the run is over"));
-  CHECK(data_of(page_of(results)).at("under_way") == false);
-  options.report_every = 0ms;
-  options.storage = (folder.path() / "none").string();
-  bool was_there = false;
-  on_report = [&] {
-    was_there = was_there || std::filesystem::exists(folder.path() / "none/run-1/report.html");
-  };
-  tune::run<train_slowly>(options);
-  on_report = {};
   CHECK_FALSE(was_there);
+  CHECK(fs::exists(results.folder() / "report.html"));
+  options.report_every = -1ms;
+  CHECK_THROWS_WITH(tune::run<train_slowly>(options),
+                    Catch::Contains("report_every -1 ms is at least 0"));
+}
+
+TEST_CASE("a report that cannot be written is told once, and the run goes on", "[tune][report]") {
+  const tune::TemporaryFolder folder;
+  on_report = [&] { fs::create_directories(folder.path() / "run-1/report.html/in the way"); };
+  const auto results = tune::run<train_slowly>(reporting_options(folder.path()));
+  on_report = {};
+  CHECK(results.ended_early() == "");
+  CHECK(results.trials().size() == 8);
+  CHECK(count(results.summary(), "report.html") == 1);
 }
 
 TEST_CASE("a browser draws the Pareto front of a run with several objectives", "[tune][report]") {
@@ -260,6 +311,7 @@ TEST_CASE("a browser draws the Pareto front of a run with several objectives", "
       {.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"kind", tune::choice({"plain", "nan"})}},
        .trials = 24,
        .objectives = {{"loss", tune::Min}, {"accuracy", tune::Max}},
+       .constraints = {{"accuracy", tune::AtMost, 0.001}},
        .storage = folder.path().string(),
        .seed = 2,
        .show = tune::Show::None,
@@ -270,9 +322,17 @@ TEST_CASE("a browser draws the Pareto front of a run with several objectives", "
   if (!has_browser()) return;
   const auto drawn = tune::drawn_report(folder, results.folder());
   CHECK_THAT(drawn, Catch::Contains("<section id=\"pareto\""));
-  std::size_t finite = 0;
-  for (const auto& each : results.trials()) finite += each.config.kind == "plain" ? 1 : 0;
+  std::size_t finite = 0, beyond = 0;
+  for (const auto& each : results.trials()) {
+    finite += each.config.kind == "plain" ? 1 : 0;
+    beyond += each.config.kind == "plain" && each.trial.violation > 0 ? 1 : 0;
+  }
+  REQUIRE(beyond > 0);
   CHECK(count(drawn, "class=\"pareto-dot") == finite);
+  CHECK(count(drawn, "class=\"pareto-dot is-beyond\"") == beyond);
+  CHECK(count(drawn, "; violation ") == beyond);
+  CHECK_THAT(drawn, Catch::Contains("no other trial that keeps to the limits (accuracy at most "
+                                    "0.001) is better than"));
   CHECK(count(drawn, "class=\"pareto-dot is-front\"") == results.pareto_front().size());
   CHECK(count(drawn, "NaN") == 0);
 }

@@ -9,6 +9,7 @@
 #include "searchers/given.hpp"
 #include "searchers/nsga2/variation.hpp"
 #include "support/several_objectives.hpp"
+#include "text/json.hpp"
 
 namespace nsga2_test {
 
@@ -117,6 +118,22 @@ TEST_CASE("where no trial keeps to its constraints, NSGA-II comes nearer to them
         {.best = -x[0], .last = -x[0], .t = 1, .values = {-x[0], -x[1]}, .violation = violation});
   }
   CHECK(last < 0.5 * first);
+}
+
+TEST_CASE("a trial without a finite objective is behind those that are beyond the limits",
+          "[tune][nsga2][constraints]") {
+  auto setup = two_objectives(cube(1, 0, 1), 100, 5);
+  setup.constraints = {{"c", AtMost, 0}};
+  const auto searcher = nsga2({.population = 4})(setup);
+  for (TrialId trial = 0; trial < 8; ++trial) {
+    suggested(*searcher, trial);
+    const bool diverged = trial < 4;
+    const double value = diverged ? std::nan("") : 1;
+    searcher->on_end(trial, {.t = 1, .values = {value, 1}, .violation = diverged ? 0.0 : 0.5});
+  }
+  const auto saved = Json::parse(searcher->save());
+  REQUIRE(saved.at("parents").size() == 4);
+  for (const auto& parent : saved.at("parents")) CHECK(parent.at("trial") >= 4);
 }
 
 TEST_CASE(

@@ -14,6 +14,10 @@
 
 #include "support/temporary_folder.hpp"
 
+namespace {
+enum class Hidden { One, Two };
+}  // namespace
+
 namespace written_test {
 
 namespace tune = troupe::tune;
@@ -22,6 +26,8 @@ using Catch::Contains;
 
 enum class Activation { Relu, Tanh, Gelu = 100, Far = 1000 };
 enum Order { First, Second };
+enum class Large : std::uint64_t { Last = ~std::uint64_t{0} };
+enum class MayBeNone { none, some };
 template <class A, class B>
 struct Scope {
   enum class Inner : std::int8_t { Low = -128, High = 127 };
@@ -84,6 +90,15 @@ void train(tune::Context& ctx, const Config& config) {
   ctx.report({{"loss", config.activation == Activation::Tanh ? 1.0 + config.optimizer.lr : 2.0}});
 }
 
+void train_in_steps(tune::Context& ctx, const Config& config) {
+  for (int t = 1; t <= 4; ++t) {
+    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(t);
+    std::filesystem::create_directories(checkpoint);
+    const double loss = static_cast<double>(config.widths.size()) + 1.0 / config.widths[0];
+    if (ctx.report({{"loss", loss}}, checkpoint) == troupe::Verdict::Stop) return;
+  }
+}
+
 Options<Config> options() {
   return {.space = {{"activation", choice({Activation::Relu, Activation::Tanh})},
                     {"widths", choice<std::vector<int>>({{64}, {128, 64}})},
@@ -106,11 +121,14 @@ Options<Config> options() {
 
 }  // namespace
 
-TEST_CASE("the enumerators of every kind of enum have their names", "[tune][space][written]") {
+TEST_CASE("enumerators are written by name, and by number where they have none",
+          "[tune][space][written]") {
   CHECK(read_back(Activation::Gelu) == "Gelu");
   CHECK(read_back(Activation::Far) == "1000");
   CHECK(read_back(Activation(7)) == "7");
   CHECK(read_back(Second) == "Second");
+  CHECK(read_back(Hidden::Two) == "Two");
+  CHECK(read_back(Large::Last) == "18446744073709551615");
   CHECK(read_back(Scope<int, long>::Inner::Low) == "Low");
   CHECK(read_back(Scope<int, long>::Inner::High) == "High");
   enum class Local : bool { No, Yes };
@@ -142,10 +160,14 @@ TEST_CASE("what cannot be read is refused with its place", "[tune][space][writte
   CHECK(refused<std::vector<int>>("[1, 2") == "at character 6 it lacks ']'");
   CHECK(refused<std::vector<int>>("[1] 2") == "at character 5 it lacks its end");
   CHECK(refused<std::vector<std::string>>("[\"a") == "at character 4 it lacks a closing quote");
-  CHECK(refused<std::array<int, 2>>("[1]") == "at character 3 it lacks ','");
+  CHECK(refused<std::array<int, 2>>("[1]") == "at character 3 it lacks ',': it has 1 of 2 values");
   CHECK(refused<Layer>("{width: 1}") == "at character 10 it lacks ','");
-  CHECK(refused<Layer>("{depth: 1}") == "at character 2 it lacks width");
+  CHECK(refused<Layer>("{depth: 1}") == "at character 2 it lacks the field width:");
   CHECK(refused<Order>("Third") == "at character 1 it lacks one of First, Second");
+  CHECK(refused<Order>("5") == "at character 1 it lacks one of First, Second");
+  CHECK(refused<Activation>("0") == "at character 1 it lacks one of Relu, Tanh, Gelu");
+  CHECK(refused<Large>("Last") == "at character 1 it lacks the number of an enumerator");
+  CHECK(refused<std::vector<double>>("[inf]") == "at character 2 it lacks a finite number");
   CHECK(refused<Scope<int, int>::Inner>("128") == "at character 1 it lacks one of Low, High");
 }
 
@@ -153,13 +175,22 @@ TEST_CASE("a field takes the values of its type, by their text too", "[tune][spa
   const auto check = [](Dim<Config> dim) { checked<Config>({std::move(dim)}); };
   check({"activation", choice({"Tanh", "Gelu"})});
   CHECK_THROWS_WITH(check({"activation", choice({"Tanh", "tanh"})}),
-                    Contains("field 'activation' takes the name of an enumerator not tanh: at "
+                    Contains("field 'activation' takes the name of an enumerator, not tanh: at "
                              "character 1 it lacks one of Relu, Tanh, Gelu"));
   CHECK_THROWS_WITH(check({"activation", integer(0, 1)}),
                     Contains("takes the name of an enumerator, not the integer 0"));
   CHECK_THROWS_WITH(check({"lr", choice({Activation::Relu})}),
                     Contains("field 'lr' takes a number, not the text Relu"));
-  CHECK_THROWS_WITH(check({"limit", choice<std::optional<int>>({3, std::nullopt}), {}}), "");
+  CHECK_THROWS_WITH(
+      check({"optimizer", Optimizer{.lr = std::numeric_limits<double>::infinity()}}),
+      Contains("field 'optimizer' takes a struct, written as {lr: 0.1, layers: 2}, not "
+               "{name: \"sgd\", lr: inf") &&
+          Contains("it lacks a finite number"));
+  check({"limit", choice<std::optional<int>>({3, std::nullopt})});
+  CHECK_THROWS_WITH(choice<std::optional<std::string>>({"some", "none"}),
+                    Contains("an optional text \"none\" cannot be searched"));
+  static_assert(!detail::is_written<std::optional<MayBeNone>>());
+  static_assert(!detail::is_written<std::optional<std::optional<int>>>());
 }
 
 TEST_CASE("a struct is searched as a whole, or in its fields, and not both",
@@ -220,15 +251,24 @@ TEST_CASE("every trial has the values that its files say, and a search goes on w
 }
 
 TEST_CASE("populations mutate enumerators and lists", "[tune][space][written]") {
+  const TemporaryFolder folder;
   auto wanted = options();
-  wanted.space = {{"activation", choice({Activation::Relu, Activation::Tanh})},
-                  {"widths", choice<std::vector<int>>({{64}, {128, 64}})}};
+  const auto widths = choice<std::vector<int>>({{16}, {32}, {64}, {128, 64}});
+  const auto activation = choice({Activation::Relu, Activation::Tanh, Activation::Gelu});
+  wanted.space = {{"activation", activation}, {"widths", widths}};
   wanted.trials = 6;
-  wanted.scheduler = pbt({.interval = 1,
-                          .mutate = {{"activation", choice({Activation::Relu, Activation::Gelu})},
-                                     {"widths", choice<std::vector<int>>({{32}})}}});
-  const auto results = tune::run<train>(wanted);
-  CHECK(results.trials().size() == 6);
+  wanted.storage = folder.path().string();
+  wanted.scheduler =
+      pbt({.interval = 1, .max_t = 12, .mutate = {{"activation", activation}, {"widths", widths}}});
+  const auto results = tune::run<train_in_steps>(wanted);
+  std::size_t changed = 0;
+  for (const auto& [config, trial, text] : results.trials()) {
+    for (const auto& takeover : trial.takeovers) {
+      CHECK(widths.contains(takeover.after.at(1).second));
+      changed += takeover.after == takeover.donor_config ? 0 : 1;
+    }
+  }
+  CHECK(changed > 0);
 }
 
 }  // namespace written_test

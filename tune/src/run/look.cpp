@@ -87,7 +87,8 @@ class Replayed {
       const auto state = holder.empty() ? RunState::Abandoned
                          : seen.is_over ? RunState::Over
                                         : RunState::UnderWay;
-      seen.report = html_report(experiment_, space, record_, title.string(), now_, state,
+      seen.report = html_report(experiment_, space, record_, title.string(), now_,
+                                {.run = state, .written = std::chrono::system_clock::now()},
                                 curves_of_reports(folder, experiment_));
     }
     seen.outcome.summary = render_summary(overview, {});
@@ -138,14 +139,16 @@ auto see_run(const Plan& plan, const std::filesystem::path& folder, See see) {
 
 }  // namespace
 
-RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows) {
+RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows,
+                    WithReport with_report) {
   return with_words_of(plan, [&] {
     const auto found = folder_of(plan, folder);
     // Asked before: what a driver writes until its end is read then.
     const auto holder = holder_of(found);
     return see_run(plan, found, [&](const Replayed& run, const Plan& prepared) {
       return run.look(prepared.space, found, holder,
-                      resume_command(prepared.sweep_file, prepared.storage, found), most_rows);
+                      resume_command(prepared.sweep_file, prepared.storage, found), most_rows,
+                      with_report);
     });
   });
 }

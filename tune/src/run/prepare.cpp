@@ -41,8 +41,10 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
   return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
 }
 
-/// `objectives`: how many, where there are several.
-GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives) {
+/// `objectives`: how many, where there are several. A run without constraints has no use for how far
+/// those of an earlier run were exceeded.
+GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives,
+                              bool has_constraints) {
   const auto& [config, value, values, violation] = known;
   if (values.size() != objectives) {
     throw std::invalid_argument(
@@ -62,7 +64,7 @@ GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives) {
                     "kept to, else how far they are exceeded",
                     violation));
   }
-  return {config, values.empty() ? value : values.front(), values, violation};
+  return {config, values.empty() ? value : values.front(), values, has_constraints ? violation : 0};
 }
 
 std::unique_ptr<Searcher> with_given(const Plan& plan) {
@@ -73,7 +75,8 @@ std::unique_ptr<Searcher> with_given(const Plan& plan) {
                                             plan.trials));
   }
   std::vector<GivenSearcher::Known> known;
-  for (const auto& each : plan.known) known.push_back(known_of(each, plan.objectives.size()));
+  for (const auto& each : plan.known)
+    known.push_back(known_of(each, plan.objectives.size(), !plan.constraints.empty()));
   const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
   return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
                                          plan.trials);
@@ -107,6 +110,10 @@ void check(const Plan& plan) {
   if (plan.notice_silence.count() < 0) {
     throw std::invalid_argument(
         fmt::format("tune: notice_silence {} ms is at least 0", plan.notice_silence.count()));
+  }
+  if (plan.report_every.count() < 0) {
+    throw std::invalid_argument(
+        fmt::format("tune: report_every {} ms is at least 0", plan.report_every.count()));
   }
   if (plan.time_budget.count() < 0 || plan.stop_grace.count() < 0) {
     throw std::invalid_argument(

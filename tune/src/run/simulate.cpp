@@ -23,8 +23,10 @@ void check(const World& world) {
     throw std::invalid_argument("tune::simulate: " + what);
   };
   if (world.metrics.size() > 1 && !world.curves) {
-    refuse(fmt::format(".curves is empty, and the run has {}: give the value of each at report t",
-                       counted(world.metrics.size(), "objective")));
+    refuse(
+        fmt::format(".curves is empty, and the run has {} in its objectives and constraints: give "
+                    "the value of each at report t",
+                    counted(world.metrics.size(), "metric")));
   }
   if (!world.curve && !world.curves)
     refuse(".curve is empty: give the metric of a configuration at its report t");

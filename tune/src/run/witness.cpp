@@ -25,6 +25,7 @@ namespace {
 constexpr Seconds kBetweenLooks{0.01};
 constexpr auto* kMarker = ".seen-";
 constexpr double kReportShare = 100;  // of the time in which none is written
+constexpr int kReportsUnchanged = 6;  // left out, so that readers see that somebody runs the search
 
 Json params_of(const Plan& plan, const Experiment& experiment) {
   auto params = parse(header_of(experiment), "a header");
@@ -279,22 +280,29 @@ void Witness::note(const std::string& notice, Seconds now) {
 
 /// The search waits meanwhile, so the longer a report takes, the rarer it is.
 void Witness::show_under_way(Seconds now) {
+  const auto between = std::max(report_every_, kReportShare * report_took_);
+  report_at_ = now + between;
+  if (events_ == reported_events_ && ++reports_left_out_ < kReportsUnchanged) return;
+  reported_events_ = events_;
+  reports_left_out_ = 0;
   const auto start = std::chrono::steady_clock::now();
-  write_report(now, RunState::UnderWay);
-  const Seconds took = std::chrono::steady_clock::now() - start;
-  report_at_ = now + std::max(report_every_, kReportShare * took);
+  write_report(now, {.run = RunState::UnderWay,
+                     .written = std::chrono::system_clock::now(),
+                     .every = kReportsUnchanged * between});
+  report_took_ = std::chrono::steady_clock::now() - start;
+  report_at_ = now + std::max(report_every_, kReportShare * report_took_);
 }
 
-void Witness::write_report(Seconds now, RunState state) {
+/// A page is no reason to end a search.
+void Witness::write_report(Seconds now, const PageState& page) {
   if (!files_ || !trouble_.empty()) return;
   const auto title = folder().parent_path().filename() / folder().filename();
+  const bool is_last = page.run != RunState::UnderWay;
   try {
-    replace_file(
-        folder() / "report.html",
-        html_report(experiment_, space_, record_, title.string(), now, state,
-                    state == RunState::UnderWay ? MetricCurves{}
-                                                : curves_of_reports(folder(), experiment_)));
-  } catch (const std::runtime_error& failed) {
+    replace_file(folder() / "report.html",
+                 html_report(experiment_, space_, record_, title.string(), now, page,
+                             is_last ? curves_of_reports(folder(), experiment_) : MetricCurves{}));
+  } catch (const std::exception& failed) {
     note(failed.what(), now);
   }
 }
@@ -303,7 +311,7 @@ Outcome Witness::conclude(Seconds now) {
   write_summary(now);
   const auto tell = [&](const std::string& what) { say(what, now); };
   if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});
-  write_report(now, RunState::Over);
+  write_report(now, {.written = std::chrono::system_clock::now()});
   trackers_.conclude(
       experiment_, now, [&](const std::string& notice) { note(notice, now); }, tell);
   auto overview = overview_of(experiment_, now, 0);

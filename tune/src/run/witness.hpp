@@ -71,7 +71,7 @@ class Witness {
   void look_at_folder(Seconds now);
   void look_at_files(Seconds now);
   void write_summary(Seconds now);
-  void write_report(Seconds now, RunState state);
+  void write_report(Seconds now, const PageState& page);
   void show_under_way(Seconds now);
 
   const Experiment& experiment_;
@@ -93,6 +93,9 @@ class Witness {
   std::uintmax_t snapshot_at_;  // bytes of the journal
   const Seconds report_every_;
   Seconds report_at_{0};  // the next one of a run that is under way
+  Seconds report_took_{0};
+  std::uint64_t reported_events_ = 0;
+  int reports_left_out_ = 0;  // as nothing had happened since the one before
   Trackers trackers_;
   Seconds already_{0};
   Seconds looked_at_{-1};

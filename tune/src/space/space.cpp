@@ -26,7 +26,7 @@ void refuse_field(std::string_view field) {
 void refuse_text(std::string_view field, std::string_view takes, const Scalar& text,
                  std::string_view why) {
   throw std::invalid_argument(
-      fmt::format("field '{}' takes {} not {}: {}", field, takes, to_string(text), why));
+      fmt::format("field '{}' takes {}, not {}: {}", field, takes, to_string(text), why));
 }
 
 void refuse_inner(std::string_view inner, std::string_view outer) {

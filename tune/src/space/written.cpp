@@ -13,6 +13,12 @@ std::string in_quotes(std::string_view text) {
   return quoted + '"';
 }
 
+void refuse_none() {
+  throw std::invalid_argument(
+      "tune: an optional text \"none\" cannot be searched: that is how one without a value is "
+      "written");
+}
+
 void WrittenReader::pass_blanks() {
   while (at_ < text_.size() && text_[at_] == ' ') ++at_;
 }

@@ -81,8 +81,8 @@ struct Options {
   /// the journal begins anew, so that resuming applies no earlier events. The search waits
   /// meanwhile, some 2 us for each report of all trials. 0: never.
   std::size_t snapshot_after = std::size_t{16} << 20;
-  /// How often report.html is written anew while the run goes on, or as often as that takes a
-  /// hundredth of the time, whichever is rarer; 0: at the end alone.
+  /// How often report.html is written anew while the run goes on and something happens, or as often as that takes a
+  /// hundredth of the time, whichever is rarer; 0: at the end alone. The search waits meanwhile.
   std::chrono::milliseconds report_every{10'000};
   /// Event files for `tensorboard --logdir FOLDER`, where FOLDER is the run's: a TensorBoard run
   /// for each trial with its metrics, and the HPARAMS tab. Needs `storage`.

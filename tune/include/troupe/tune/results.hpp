@@ -136,8 +136,8 @@ class Results {
   /// What another search can begin with, as its Options::known: the best value of each trial that has
   /// ended, with the configuration that reached it, and the values of all objectives if there are
   /// several. A trial that reported no finite value is in it as NaN, the worst; one that failed or
-  /// never reported is not. The other search must have the same metrics and modes, and domains that
-  /// hold these configurations.
+  /// never reported is not. The other search must have the same metrics and modes, the same constraints
+  /// or none, and domains that hold these configurations.
   std::vector<KnownResult<Config>> known() const {
     std::vector<KnownResult<Config>> known;
     for (const auto& each : trials_) {

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -163,7 +163,7 @@ Results<troupe::detail::trainable_config<fn>> run_or_resume(
   using Config = troupe::detail::trainable_config<fn>;
   // What is none would be refused a second time, and less plainly, where it is sent.
   if constexpr (!kIsConfiguration<Config>)
-    throw std::logic_error("it is no configuration");
+    std::abort();  // never compiled to a program
   else
     return run_in<fn, Config>(std::move(options), resumed);
 }

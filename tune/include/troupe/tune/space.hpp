@@ -48,8 +48,8 @@ constexpr std::string_view taken_by() {
   if constexpr (kIsOptional<Field>) return taken_by<typename Field::value_type>();
   if constexpr (!is_written<Field>()) return "";
   if constexpr (std::is_enum_v<Field>) return "the name of an enumerator";
-  if constexpr (is_nested<Field>()) return "a struct, written as {lr: 0.1, layers: 2},";
-  return "a list, written as [64, 32],";
+  if constexpr (is_nested<Field>()) return "a struct, written as {lr: 0.1, layers: 2}";
+  return "a list, written as [64, 32]";
 }
 template <class Field>
 struct IsTaken : std::bool_constant<!taken_by<Field>().empty()> {};

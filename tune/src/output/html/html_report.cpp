@@ -77,6 +77,7 @@ Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_po
           {"error", trial.error},
           {"curve", curve_json(trial, most_points)},
           {"values", values_json(trial)},
+          {"violation", number(trial.violation)},
           {"takeovers", takeovers_json(trial)}};
 }
 
@@ -121,7 +122,6 @@ Json importance_json(const Importance& importance) {
           {"fields", std::move(fields)}};
 }
 
-/// A forest of a thousand trials takes a second, in which the search would wait.
 Importance later() {
   return {.warning = "The importance of fields is in the report once the run is over."};
 }
@@ -153,10 +153,11 @@ MetricCurves curves_of_reports(const std::filesystem::path& folder, const Experi
 }
 
 Json report_data(const Experiment& experiment, const SearchSpace& space, const RunRecord& record,
-                 const std::string& title, Seconds now, RunState state,
+                 const std::string& title, Seconds now, const PageState& page,
                  const MetricCurves& metrics) {
-  const bool is_abandoned = state == RunState::Abandoned,
-             is_under_way = state == RunState::UnderWay;
+  const bool is_abandoned = page.run == RunState::Abandoned;
+  // A forest of a thousand trials takes a second, in which the search would wait.
+  const bool has_importance = page.every == Seconds(0);
   const auto& objective = experiment.options().objective;
   const auto& trials = experiment.trials();
   const auto* best = experiment.best();
@@ -171,12 +172,15 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"trials", Json::array()},
             {"attempts", attempts_json(record, trials, now, is_abandoned)},
             {"rungs", rungs_json(experiment)},
-            {"under_way", is_under_way},
+            {"under_way", page.run == RunState::UnderWay},
+            {"written", std::chrono::duration<double>(page.written.time_since_epoch()).count()},
+            {"every", page.every.count()},
             {"metrics", metrics.metrics},
             {"metrics_left_out", metrics.left_out},
             {"importance",
-             importance_json(is_under_way ? later() : importance(space, objective, trials))},
+             importance_json(has_importance ? importance(space, objective, trials) : later())},
             {"objectives", Json::array()},
+            {"constraints", to_json(experiment.options().constraints)},
             {"pareto", Json::array()},
             {"schedule", Json::array()}};
   for (const auto& field : space) {
@@ -197,14 +201,14 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
 
 std::string html_report(const Experiment& experiment, const SearchSpace& space,
                         const RunRecord& record, const std::string& title, Seconds now,
-                        RunState state, const MetricCurves& metrics) {
-  std::string page = html::kPage;
-  put(page, "@TITLE@", as_text(title));
-  put(page, "@STYLE@", html::kStyle);
-  put(page, "@SCRIPT@", html::kScript);
-  put(page, "@DATA@",
-      without_markup(dump(report_data(experiment, space, record, title, now, state, metrics))));
-  return page;
+                        const PageState& page, const MetricCurves& metrics) {
+  std::string text = html::kPage;
+  put(text, "@TITLE@", as_text(title));
+  put(text, "@STYLE@", html::kStyle);
+  put(text, "@SCRIPT@", html::kScript);
+  put(text, "@DATA@",
+      without_markup(dump(report_data(experiment, space, record, title, now, page, metrics))));
+  return text;
 }
 
 }  // namespace troupe::tune

@@ -55,13 +55,12 @@ using Curves = std::map<std::string, std::map<std::uint64_t, ThinnedCurve>>;
 void add_report(Curves& curves, const Json& report, const std::string& searched) {
   if (!report.is_object() || !report.contains("metrics") || !report.at("metrics").is_object())
     return;
-  const auto trial = report.value("trial", std::uint64_t{0});
-  const auto t = report.value("t", std::int64_t{0});
+  const auto trial = report.value("trial", Json()), t = report.value("t", Json());
+  if (!trial.is_number_unsigned() || !t.is_number_integer()) return;
   for (const auto& [name, value] : report.at("metrics").items()) {
     if (name == searched) continue;
-    if (!curves.contains(name) && curves.size() == MetricCurves::kMostMetrics) continue;
     const bool is_finite = value.is_number() && std::isfinite(value.get<double>());
-    curves[name][trial].add(t, is_finite ? value : Json());
+    curves[name][trial.get<std::uint64_t>()].add(t.get<std::int64_t>(), is_finite ? value : Json());
   }
 }
 
@@ -83,9 +82,20 @@ MetricCurves metric_curves(const std::filesystem::path& reports, const std::stri
   std::ifstream file(reports);
   for (std::string line; std::getline(file, line);)
     add_report(curves, Json::parse(line, nullptr, false), searched);
-  std::size_t count = 1;
-  for (const auto& [name, of_trials] : curves) count += of_trials.size();
+  // A curve has two points at least.
+  std::size_t count = 0, kept = 0;
   for (const auto& [name, of_trials] : curves) {
+    if (2 * (count + of_trials.size()) > most_points) break;
+    count += of_trials.size();
+    ++kept;
+  }
+  if (kept < curves.size()) {
+    found.left_out = fmt::format(
+        "{} of {} other metrics can be chosen: there are too many trials for the curves of all.",
+        kept, curves.size());
+  }
+  for (const auto& [name, of_trials] : curves) {
+    if (found.metrics.size() == kept) break;
     auto each = Json::object();
     for (const auto& [trial, curve] : of_trials)
       each[std::to_string(trial)] = curve.points(most_points / count);

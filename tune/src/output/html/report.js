@@ -1,14 +1,23 @@
 // The charts of the report, one after the other, and what they share of fields and places.
 
+// What to say of a run that was under way when the page was written. Its driver writes another one now and then: then the page
+// loads itself anew, as long as there are new ones.
+function progress() {
+  if (!data.under_way) return "";
+  const then = `; the run was under way at ${new Date(1000 * data.written).toLocaleString()}`;
+  if (!data.every) return then;
+  if (Date.now() / 1000 - data.written > 2 * data.every + 30) return `${then}, and nobody has written this page since: \`troupe tune show\` says whether the run goes on`;
+  setTimeout(() => location.reload(), 15000);
+  return `${then}, and this page loads itself anew`;
+}
+
 function drawHead() {
   document.getElementById("title").textContent = `${data.title}: ${minimise ? "lowest" : "highest"} ${data.metric}`;
   const counts = {};
   for (const trial of data.trials) counts[trial.status] = (counts[trial.status] || 0) + 1;
   const parts = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
   const early = data.ended_early ? `; ended early: ${data.ended_early}` : "";
-  const progress = data.under_way ? `; the run was under way at ${document.lastModified}, and this page loads itself anew` : "";
-  document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}${progress}`;
-  if (data.under_way) setTimeout(() => location.reload(), 15000);
+  document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}${progress()}`;
   const best = data.trials.find((trial) => trial.id === data.best);
   const checkpoint = data.best_checkpoint ? `; checkpoint ${data.best_checkpoint}` : "";
   document.getElementById("best").textContent = best ? "Best: " + about(best) + checkpoint : "No best trial: " + (data.trials.some((trial) => trial.best !== null) ? "each that reported a finite value failed." : "none reported a finite value.");
@@ -37,7 +46,10 @@ function drawHistory() {
 function drawPareto() {
   if (data.objectives.length < 2) return;
   const names = data.objectives.map((objective) => objective.metric);
-  const parent = section("pareto", "Pareto front", `The last values of ${names[0]} and ${names[1]} of each trial; the marked ones no other trial is better than in all of ${names.join(", ")}.`);
+  const limits = data.constraints.map(({ metric, bound, limit }) => `${metric} ${bound} ${short(limit)}`).join(", ");
+  const among = limits ? `trial that keeps to the limits (${limits})` : "trial";
+  const hollow = limits ? " The hollow ones are beyond the limits." : "";
+  const parent = section("pareto", "Pareto front", `The last values of ${names[0]} and ${names[1]} of each trial; the marked ones no other ${among} is better than in all of ${names.join(", ")}.${hollow}`);
   const svg = plot(parent, 560, 300);
   const trials = data.trials.filter((trial) => trial.values.length > 1 && finite(trial.values.slice(0, 2)).length === 2);
   const along = [0, 1].map((index) => trials.map((trial) => trial.values[index]));
@@ -45,8 +57,10 @@ function drawPareto() {
   const front = new Set(data.pareto);
   for (const trial of [...trials].sort((a, b) => front.has(a.id) - front.has(b.id))) {
     const values = names.map((name, index) => `${name} ${short(trial.values[index])}`).join(", ");
-    shape(svg, "circle", { class: front.has(trial.id) ? "pareto-dot is-front" : "pareto-dot", cx: x(trial.values[0]), cy: y(trial.values[1]), r: front.has(trial.id) ? 4 : 3 },
-      `${values}; ${about(trial)}`);
+    const kind = front.has(trial.id) ? " is-front" : trial.violation === 0 ? "" : " is-beyond";
+    const beyond = kind === " is-beyond" ? `; violation ${trial.violation === null ? "infinite" : short(trial.violation)}` : "";
+    shape(svg, "circle", { class: `pareto-dot${kind}`, cx: x(trial.values[0]), cy: y(trial.values[1]), r: front.has(trial.id) ? 4 : 3 },
+      `${values}${beyond}; ${about(trial)}`);
   }
 }
 
@@ -76,12 +90,23 @@ function drawCurvesOf(parent, metric) {
   return svg;
 }
 
-// With several metrics one of them is chosen; report.html#metric=NAME begins with that one.
+// The metric that the page's address names, as report.html#metric=NAME.
+function metricAsked() {
+  if (!location.hash.startsWith("#metric=")) return "";
+  const name = location.hash.slice("#metric=".length);
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+// With several metrics one of them is chosen.
 function drawCurves() {
-  const parent = section("curves", "Learning curves", "What each trial reported, coloured by how it ended; the best one is thick.");
+  const later = data.every ? " Those of other metrics are in the page once the run is over." : "";
+  const parent = section("curves", "Learning curves", `What each trial reported, coloured by how it ended; the best one is thick.${later}`);
   const names = [data.metric, ...data.metrics.map(({ name }) => name)];
-  const asked = decodeURIComponent(location.hash.replace(/^#metric=/, ""));
-  const first = names.includes(asked) ? asked : data.metric;
+  const first = names.includes(metricAsked()) ? metricAsked() : data.metric;
   if (data.metrics_left_out) parent.appendChild(element("p", { class: "warning", role: "note" }, data.metrics_left_out));
   if (names.length === 1) return void drawCurvesOf(parent, first);
   const choice = parent.appendChild(element("p")).appendChild(element("label", {}, "Metric: ")).appendChild(element("select", { id: "metric" }));

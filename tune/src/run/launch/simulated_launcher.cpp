@@ -35,9 +35,10 @@ Metrics SimulatedLauncher::metrics_at(const Configuration& config, std::int64_t 
   const auto values =
       world_.curves ? world_.curves(config, t) : std::vector{world_.curve(config, t)};
   if (values.size() != world_.metrics.size()) {
-    throw std::invalid_argument(fmt::format("tune::simulate: .curves gave {}, and the run has {}",
-                                            counted(values.size(), "value"),
-                                            counted(world_.metrics.size(), "objective")));
+    throw std::invalid_argument(
+        fmt::format("tune::simulate: .curves gave {}, and the run has {} in "
+                    "its objectives and constraints",
+                    counted(values.size(), "value"), counted(world_.metrics.size(), "metric")));
   }
   Metrics metrics;
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -173,11 +173,14 @@ Suggestion Nsga2Search::suggest(TrialId trial) {
 void Nsga2Search::on_end(TrialId trial, const TrialEnd& end) {
   auto at = running_.extract(trial);
   if (!at) return;
-  const bool has_failed = end.errored || (!setup_.objectives.empty() && end.values.empty());
-  const double violation = has_failed && !setup_.constraints.empty()
-                               ? std::numeric_limits<double>::infinity()
-                               : end.violation;
-  ended_.push_back({trial, std::move(at.mapped()), scores_of_end(end), violation});
+  auto scores = scores_of_end(end);
+  // Without such scores a trial is behind all others, whatever it says of its constraints.
+  const bool has_scores =
+      !end.errored && std::ranges::all_of(scores, [](double each) { return std::isfinite(each); });
+  const double violation = has_scores || setup_.constraints.empty()
+                               ? end.violation
+                               : std::numeric_limits<double>::infinity();
+  ended_.push_back({trial, std::move(at.mapped()), std::move(scores), violation});
   if (ended_.size() < options_.population) return;
   for (auto& parent : parents_) ended_.push_back(std::move(parent.individual));
   parents_ = selected(std::exchange(ended_, {}), options_.population);

@@ -56,15 +56,11 @@ constexpr auto printed_values() {
   return std::string_view{__PRETTY_FUNCTION__};
 }
 
-/// The name behind the last "::" of a printed enumerator; empty: it is a number.
+/// The last word of a printed value: what is no enumerator ends with its number. Empty: it has no name.
 consteval std::string_view name_in(std::string_view printed) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  while (!printed.empty() && printed.front() == ' ') printed.remove_prefix(1);
-  if (printed.empty() || printed.front() == '(' || printed.front() == '-' ||
-      is_digit(printed.front()))
-    return {};
-  const auto colons = printed.rfind("::");
-  return colons == std::string_view::npos ? printed : printed.substr(colons + 2);
+  const auto word = printed.substr(printed.find_last_of(":) ") + 1);
+  const bool is_number = word.empty() || word[0] == '-' || (word[0] >= '0' && word[0] <= '9');
+  return is_number ? std::string_view{} : word;
 }
 
 /// Of each value from kLowestNamed to kHighestNamed; empty: there is no enumerator.
@@ -84,8 +80,8 @@ consteval auto named_values() {
     for (int open = 0; end < rest.size(); ++end) {
       const char c = rest[end];
       if (open == 0 && (c == ',' || c == '}' || c == '>' || c == ']')) break;
-      if (c == '<' || c == '(') ++open;
-      if (c == '>' || c == ')') --open;
+      if (c == '<' || c == '(' || c == '{') ++open;
+      if (c == '>' || c == ')' || c == '}') --open;
     }
     name = name_in(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -116,6 +112,38 @@ constexpr std::optional<Enum> enumerator_of(std::string_view name) {
   const auto at = std::ranges::find(names, name);
   if (name.empty() || at == names.end()) return std::nullopt;
   return static_cast<Enum>(static_cast<int>(at - names.begin()) + kLowestNamed);
+}
+
+/// A number for which std::from_chars has an overload.
+template <class Enum>
+using EnumNumber =
+    std::conditional_t<std::is_same_v<std::underlying_type_t<Enum>, bool>, std::uint8_t,
+                       std::conditional_t<std::is_unsigned_v<std::underlying_type_t<Enum>>,
+                                          std::uint64_t, std::int64_t>>;
+
+/// Whether the enum has this value, named or not. Of one without an underlying type of its own, only those values
+/// are known to be its own that lie between its enumerators.
+template <class Enum>
+constexpr bool has_value(EnumNumber<Enum> number) {
+  if constexpr (requires { Enum{0}; }) {
+    using Number = std::underlying_type_t<Enum>;
+    if constexpr (std::is_same_v<Number, bool>)
+      return number <= 1;
+    else
+      return static_cast<EnumNumber<Enum>>(static_cast<Number>(number)) == number;
+  } else {
+    std::optional<std::size_t> first, last;
+    const auto& names = kEnumeratorNames<Enum>;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty()) continue;
+      if (!first) first = i;
+      last = i;
+    }
+    if (!first || number > static_cast<EnumNumber<Enum>>(kHighestNamed)) return false;
+    const auto whole = static_cast<std::int64_t>(number);
+    return whole >= kLowestNamed + static_cast<int>(*first) &&
+           whole <= kLowestNamed + static_cast<int>(*last);
+  }
 }
 
 }  // namespace troupe::tune::detail

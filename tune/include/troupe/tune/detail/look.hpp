@@ -20,17 +20,18 @@ struct RunLook {
   std::string report;   ///< as report.html
 };
 
+/// Without a report, RunLook::report is empty, which takes most of the time.
+enum class WithReport : bool { No, Yes };
+
 /// Reads the files of a run of `plan` in `folder`; empty: the last one in the plan's storage. Writes
 /// nothing. `most_rows`: of the table. Throws std::invalid_argument, with what differs, where it is a run of
 /// another search, and std::runtime_error where there is none or it cannot be read. Cost: as
 /// going on with it, and the report.
-RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows);
-
-enum class WithReport : bool { No, Yes };
+RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::size_t most_rows,
+                    WithReport with_report = WithReport::Yes);
 
 /// The same of a run of which nothing is known but its folder: of a sweep, or of a program's own
-/// search. `folder`: the run's, or the one that has it as run-N; of several the highest N. Without
-/// a report, RunLook::report is empty, which takes most of the time.
+/// search. `folder`: the run's, or the one that has it as run-N; of several the highest N.
 /// Throws std::runtime_error, with what the folder lacks. Cost: as the other, and less, as nothing is
 /// decided again.
 RunLook look_at_folder(const std::filesystem::path& folder, std::size_t most_rows,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,8 @@
 
 /// A value that is no Scalar is searched as the text that it is written as, which its type alone
 /// reads back: an enumerator as Relu, a vector as [64, 32], a struct as {lr: 0.1, name: "adam"}, an
-/// optional without a value as none.
+/// optional without a value as none. So no optional of an optional, or of an enum with an enumerator
+/// `none`, is written.
 namespace troupe::tune::detail {
 
 template <class T>
@@ -43,6 +45,15 @@ concept WrittenNumber =
   std::from_chars(text, text, number);
 };
 
+/// Whether one of its values is written as an optional without a value is.
+template <class T>
+constexpr bool is_written_as_none() {
+  if constexpr (std::is_enum_v<T>)
+    return enumerator_of<T>("none").has_value();
+  else
+    return kIsOptional<T>;
+}
+
 /// Whether the type can be written and read back. `Outer`: in which it stands.
 template <class T, class... Outer>
 constexpr bool is_written() {
@@ -51,7 +62,10 @@ constexpr bool is_written() {
   } else if constexpr (std::is_same_v<T, bool> || WrittenNumber<T> || kIsText<T> ||
                        std::is_enum_v<T>) {
     return true;
-  } else if constexpr (kIsOptional<T> || kIsVector<T> || troupe::detail::is_std_array<T>::value) {
+  } else if constexpr (kIsOptional<T>) {
+    return !is_written_as_none<typename T::value_type>() &&
+           is_written<typename T::value_type, T, Outer...>();
+  } else if constexpr (kIsVector<T> || troupe::detail::is_std_array<T>::value) {
     return is_written<typename T::value_type, T, Outer...>();
   } else if constexpr (is_nested<T>()) {
     return []<std::size_t... i>(std::index_sequence<i...>) {
@@ -116,7 +130,7 @@ std::string written(const T& value) {
   } else if constexpr (std::is_enum_v<T>) {
     const auto name = enumerator_name(value);
     if (!name.empty()) return std::string(name);
-    return std::to_string(static_cast<std::int64_t>(value));
+    return std::to_string(static_cast<EnumNumber<T>>(value));
   } else if constexpr (kIsOptional<T>) {
     return value ? written(*value) : "none";
   } else if constexpr (is_nested<T>()) {
@@ -158,35 +172,37 @@ void read_number(WrittenReader& reader, Number& value) {
   const auto word = reader.word();
   const auto* const end = word.data() + word.size();
   const auto [at, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || at != end)
-    before.refuse(std::is_integral_v<Number> ? "an integer of its type" : "a number of its type");
+  bool is_read = error == std::errc() && at == end;
+  if constexpr (std::is_floating_point_v<Number>) is_read = is_read && std::isfinite(value);
+  if (!is_read)
+    before.refuse(std::is_integral_v<Number> ? "an integer of its type" : "a finite number");
 }
 
-/// For errors: "Relu, Tanh".
+/// For errors.
 template <class Enum>
 std::string enumerators() {
   std::string all;
   for (const auto name : kEnumeratorNames<Enum>) {
-    if (!name.empty()) all += (all.empty() ? "" : ", ") + std::string(name);
+    if (!name.empty()) all += (all.empty() ? "one of " : ", ") + std::string(name);
   }
-  return all;
+  return all.empty() ? "the number of an enumerator" : all;
 }
 
+/// One with a name is not read by its number: it would be another value of a domain.
 template <class Enum>
 void read_enumerator(WrittenReader& reader, Enum& value) {
   const auto before = reader;
-  if (const auto named = enumerator_of<Enum>(reader.word())) {
+  const auto word = reader.word();
+  if (const auto named = enumerator_of<Enum>(word)) {
     value = *named;
     return;
   }
-  std::int64_t number = 0;
-  reader = before;
-  try {
-    read_number(reader, number);
-  } catch (const std::invalid_argument&) {
-    before.refuse("one of " + enumerators<Enum>());
-  }
-  if (!is_in_range<Enum>(number)) before.refuse("one of " + enumerators<Enum>());
+  EnumNumber<Enum> number{};
+  const auto* const end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, number);
+  const bool is_read = error == std::errc() && at == end && has_value<Enum>(number);
+  if (!is_read || !enumerator_name(static_cast<Enum>(number)).empty())
+    before.refuse(enumerators<Enum>());
   value = static_cast<Enum>(number);
 }
 
@@ -207,7 +223,9 @@ template <class Array>
 void read_array(WrittenReader& reader, Array& values) {
   reader.pass('[');
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) reader.pass(',');
+    if (i > 0 && !reader.passes(','))
+      reader.refuse("',': it has " + std::to_string(i) + " of " + std::to_string(values.size()) +
+                    " values");
     read_written(reader, values[i]);
   }
   reader.pass(']');
@@ -221,7 +239,8 @@ void read_struct(WrittenReader& reader, Struct& value) {
   boost::pfr::for_each_field(value, [&](auto& field) {
     if (member > 0) reader.pass(',');
     const auto before = reader;
-    if (reader.word() != names[member]) before.refuse(std::string(names[member]));
+    if (reader.word() != names[member])
+      before.refuse("the field " + std::string(names[member]) + ":");
     reader.pass(':');
     read_written(reader, field);
     ++member;
@@ -256,13 +275,19 @@ void read_written(WrittenReader& reader, T& value) {
   }
 }
 
+/// Of an optional that holds the text "none", which stands for one without a value.
+[[noreturn]] void refuse_none();
+
 /// As a domain has it. An optional that holds a value is that value.
 template <Searchable T>
 Scalar as_scalar(const T& value) {
   if constexpr (std::constructible_from<Scalar, const T&>) {
     return Scalar(value);
   } else if constexpr (kIsOptional<T>) {
-    return value ? as_scalar(*value) : Scalar("none");
+    if (!value) return Scalar("none");
+    const auto scalar = as_scalar(*value);
+    if (scalar == Scalar("none")) refuse_none();
+    return scalar;
   } else {
     return Scalar(written(value));
   }
