@@ -1,14 +1,17 @@
-"""What collective_bench and ddp_bench measure, with torch.distributed and DistributedDataParallel: the program of a rank, for torchrun.
+"""What collective_bench, ddp_bench and zero_bench measure, with torch.distributed, DistributedDataParallel and ZeroRedundancyOptimizer:
+the program of a rank, for torchrun.
 
-usage: torch_train.py collective | ddp [--gpu] [--smoke]; rank 0 prints JSON lines of the same form.
+usage: torch_train.py collective | ddp | zero [--gpu] [--smoke]; rank 0 prints JSON lines of the same form.
 """
 import argparse
+import gc
 import json
 import os
 import time
 
 import torch
 import torch.distributed as dist
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 ON_CPU = [("MLP 64-64-10 b32", [64, 64, 10], 32, 2000),
           ("MLP 784-1024-1024-10 b64", [784, 1024, 1024, 10], 64, 100),
@@ -29,6 +32,13 @@ def tell(**row):
 def wait_for(device):
     if device.type == "cuda":
         torch.cuda.synchronize()
+
+
+def maximum(value, device):
+    """Of all ranks."""
+    all_ranks = torch.tensor([value], dtype=torch.int64, device=device)
+    dist.all_reduce(all_ranks, op=dist.ReduceOp.MAX)
+    return all_ranks.item()
 
 
 def best_of(rounds, device, repeats, step):
@@ -131,14 +141,16 @@ class Gpt(torch.nn.Module):
         return torch.nn.functional.linear(self.last(x), self.tokens.weight)
 
 
-def seconds_of_step(net, loss, steps, rounds, device):
-    optimizer = torch.optim.SGD(net.parameters(), 0.05)
-
+def step_of(net, loss, optimizer):
     def step():
         optimizer.zero_grad()
         loss(net).backward()
         optimizer.step()
 
+    return step
+
+
+def seconds_of_step(step, steps, rounds, device):
     for _ in range(5):
         step()
     return best_of(rounds, device, steps, step)
@@ -161,22 +173,69 @@ def model_and_loss(widths, batch, device):
     return lambda: Gpt(**GPT).to(device), loss
 
 
-def ddp(device, gpu, smoke):
-    for name, widths, batch, steps in ON_GPU if gpu else ON_CPU:
+def cases_of(gpu, smoke):
+    """(name, widths, batch, steps, rounds) of each model, the smallest first, and with `smoke` alone."""
+    for name, widths, batch, steps in (ON_GPU if gpu else ON_CPU)[:1 if smoke else None]:
         if gpu and shares_gpu():
             steps = max(steps // 10, 3)
-        steps, rounds = (5, 1) if smoke else (steps, ROUNDS)
+        yield name, widths, batch, *((5, 1) if smoke else (steps, ROUNDS))
+
+
+def data_parallel(net):
+    return torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
+
+
+def ddp(device, gpu, smoke):
+    def steps_per_second(net):
+        step = step_of(net, loss, torch.optim.SGD(net.parameters(), 0.05))
+        return 1 / seconds_of_step(step, steps, rounds, device)
+
+    for name, widths, batch, steps, rounds in cases_of(gpu, smoke):
         make, loss = model_and_loss(widths, batch, device)
-        alone = seconds_of_step(make(), loss, steps, rounds, device)
-        net = torch.nn.parallel.DistributedDataParallel(make(), gradient_as_bucket_view=True)
-        tell(bench="ddp", model=name, floor=1 / alone, steps_per_s=1 / seconds_of_step(net, loss, steps, rounds, device))
-        if smoke:
-            break
+        floor = steps_per_second(make())
+        tell(bench="ddp", model=name, floor=floor, steps_per_s=steps_per_second(data_parallel(make())))
+
+
+def adam(parameters, cut):
+    """With PyTorch's defaults: on a GPU foreach=True, one kernel for many parameters; on a CPU foreach=False; on both fused=False."""
+    if cut:
+        return ZeroRedundancyOptimizer(parameters, torch.optim.Adam, lr=1e-5)
+    return torch.optim.Adam(parameters, lr=1e-5)
+
+
+def bytes_of_state(optimizer, cut):
+    state = (optimizer.optim if cut else optimizer).state
+    return sum(of[average].nbytes for of in state.values() for average in ("exp_avg", "exp_avg_sq"))
+
+
+def train_with_adam(net, loss, cut, steps, rounds, device):
+    """The figures of this rank."""
+    optimizer = adam(net.parameters(), cut)
+    step = step_of(net, loss, optimizer)
+    step()  # which makes the state
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    figures = {"steps_per_s": 1 / seconds_of_step(step, steps, rounds, device), "state_bytes": bytes_of_state(optimizer, cut)}
+    if device.type == "cuda":
+        figures["peak_bytes"] = torch.cuda.max_memory_allocated()
+    return figures
+
+
+def zero(device, gpu, smoke):
+    for name, widths, batch, steps, rounds in list(cases_of(gpu, smoke))[0 if smoke else 1:]:
+        if not gpu:
+            steps = max(steps // 2, 1)
+        make, loss = model_and_loss(widths, batch, device)
+        for how in ("plain", "zero"):
+            figures = train_with_adam(data_parallel(make()), loss, how == "zero", steps, rounds, device)
+            bytes_of_most = {field: maximum(value, device) for field, value in figures.items() if field != "steps_per_s"}
+            tell(bench="zero", model=name, how=how, **figures | bytes_of_most)
+            gc.collect()  # what the models of the rows before have held is no part of the next row's peak
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["collective", "ddp"])
+    parser.add_argument("what", choices=["collective", "ddp", "zero"])
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--smoke", action="store_true")
     given = parser.parse_args()
@@ -188,7 +247,7 @@ def main():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if given.gpu else "gloo")
-    {"collective": collective, "ddp": ddp}[given.what](device, given.gpu, given.smoke)
+    {"collective": collective, "ddp": ddp, "zero": zero}[given.what](device, given.gpu, given.smoke)
     dist.destroy_process_group()
 
 

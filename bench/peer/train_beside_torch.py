@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""All-reduce and data-parallel steps: collective_bench and ddp_bench, and in turns with them torch.distributed under torchrun.
+"""All-reduce and data-parallel steps, also with ZeRO: collective_bench, ddp_bench and zero_bench, and in turns with them
+torch.distributed under torchrun.
 
 usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--ranks N] [--gpus N] [--rounds N] [--python PYTHON] [--smoke] [--json]
 
@@ -48,8 +49,24 @@ def median_of(rows, field):
 
 
 def peer_of(peers, key):
-    """The peer has one way where Troupe has two."""
-    return peers.get((key[0], key[1], ""))
+    """The peer has one way of reducing where Troupe has two."""
+    return peers.get(key) or peers.get((key[0], key[1], ""))
+
+
+def memory_of(rows, peer):
+    """The bytes of the rank that has most, as fields of a result."""
+    fields = [field for field in ("state_bytes", "peak_bytes") if field in rows[0]]
+    return {field: median_of(rows, field) for field in fields} | {f"peer_{field}": median_of(peer, field) if peer else None for field in fields}
+
+
+def memory_text(row):
+    text = ""
+    for field, what in ("state_bytes", "state"), ("peak_bytes", "peak"):
+        if field in row:
+            text += f"  {what} of a rank {row[field] / 1e6:.2f} MB"
+            if row[f"peer_{field}"]:
+                text += f", torch {row[f'peer_{field}'] / 1e6:.2f} MB"
+    return text
 
 
 def main():
@@ -74,7 +91,7 @@ def main():
     smoke = ["--smoke"] if given.smoke else []
     ours, theirs = {}, {}
     for _ in range(given.rounds):
-        for what in ("collective", "ddp"):
+        for what in ("collective", "ddp", "zero"):
             add(ours, rows_of([given.folder / f"{what}_bench", given.ranks, "--gpus", given.gpus, "--json", *smoke], os.environ))
             if not (given.peer and python):
                 continue
@@ -88,6 +105,7 @@ def main():
                "peer": median_of(peer, field) if peer else None}
         if bench == "ddp":
             row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
+        row |= memory_of(rows, peer)
         if "tflops" in rows[0]:
             row["tflops"] = median_of(rows, "tflops")
         unwaited = theirs.get(("all_reduce, not waited for", what, "")) if bench == "all_reduce" else None
@@ -106,6 +124,7 @@ def main():
             text += f"  torch {row['peer']:.2f} {unit}, {factor:.2f}x"
         if unwaited:
             text += f" (not waited for {row['peer_not_waited_for']:.2f})"
+        text += memory_text(row)
         print(text, flush=True)
 
 

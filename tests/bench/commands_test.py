@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 TABLE = "docs/performance.md"
-NAMES = ("core", "launch", "store", "collective", "ddp", "train", "tune")
+NAMES = ("core", "launch", "store", "collective", "ddp", "zero", "train", "tune")
 
 
 def run(*words):

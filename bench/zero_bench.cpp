@@ -1,0 +1,147 @@
+#include <troupe/train.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/optim/adam.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include "train/gpus.hpp"
+#include "train/training.hpp"
+
+/// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), against
+/// the same ranks with the whole state each (stage 0), and the memory that either takes.
+/// `./run bench train --peer` runs PyTorch's ZeroRedundancyOptimizer beside it.
+///
+///   zero_bench [ranks] [--gpus N] [--json] [--smoke]
+namespace {
+
+using troupe::bench::Training;
+
+/// Of one stage. Bytes are those of the rank that has most.
+struct Measured {
+  double steps_per_s = 0;
+  std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
+  std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
+};
+
+std::int64_t bytes_of_state(const torch::optim::Adam& optimizer) {
+  std::size_t bytes = 0;
+  for (const auto& [parameter, state] : optimizer.state()) {
+    const auto& averages = static_cast<const torch::optim::AdamParamState&>(*state);
+    bytes += averages.exp_avg().nbytes() + averages.exp_avg_sq().nbytes();
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+/// Through c10's interface of every kind of device, so that no header of CUDA is needed.
+void forget_peak(c10::Device device) {
+  if (device.is_cuda()) c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+}
+std::int64_t peak_bytes(c10::Device device) {
+  if (!device.is_cuda()) return 0;
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+      .peak;
+}
+
+/// The rank's bytes become those of the rank that has most. A collective.
+void take_maximum(troupe::train::Context& ctx, Measured& measured) {
+  const auto bytes =
+      torch::tensor({measured.state_bytes, measured.peak_bytes}, torch::kInt64).to(ctx.device());
+  ctx.communicator().all_reduce(bytes.data_ptr(), 2, troupe::train::DataType::Int64,
+                                troupe::train::ReduceOp::Max);
+  measured.state_bytes = bytes[0].item<std::int64_t>();
+  measured.peak_bytes = bytes[1].item<std::int64_t>();
+}
+
+Measured measure(troupe::train::Context& ctx, const Training& training) {
+  if (training.shares_gpu) troupe::bench::share_gpu(ctx.rank());
+  return troupe::bench::with_model(
+      ctx, training, [&](const auto& make_net, const auto& loss) -> Measured {
+        auto net = ctx.prepare(make_net());
+        // LibTorch's Adam goes from parameter to parameter with a dozen kernels each, as PyTorch's
+        // does on a CPU (foreach=False, fused=False); on a GPU PyTorch's default is foreach=True,
+        // which has one kernel for many parameters.
+        auto optimizer =
+            ctx.prepare(torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(1e-5)));
+        const auto step = [&] {
+          optimizer.zero_grad();
+          loss(net).backward();
+          optimizer.step();
+        };
+        step();  // which makes the state
+        forget_peak(ctx.device());
+        Measured measured;
+        measured.steps_per_s = troupe::bench::steps_per_second(ctx, training, step);
+        measured.state_bytes = bytes_of_state(optimizer);
+        measured.peak_bytes = peak_bytes(ctx.device());
+        take_maximum(ctx, measured);
+        return measured;
+      });
+}
+
+void print_row(int ranks, const std::string& model, const char* how, const Measured& measured) {
+  std::printf(
+      "{\"bench\":\"zero\",\"ranks\":%d,\"model\":\"%s\",\"how\":\"%s\",\"steps_per_s\":%.3f,"
+      "\"state_bytes\":%lld",
+      ranks, model.c_str(), how, measured.steps_per_s,
+      static_cast<long long>(measured.state_bytes));
+  if (measured.peak_bytes > 0)
+    std::printf(",\"peak_bytes\":%lld", static_cast<long long>(measured.peak_bytes));
+  std::printf("}\n");
+}
+
+void print_text(const std::string& model, const Measured& plain, const Measured& zero) {
+  const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  std::printf("%-28s  ZeRO %8.1f  without %8.1f (%3.0f %%)  state of a rank %.2f, %.2f MB",
+              model.c_str(), zero.steps_per_s, plain.steps_per_s,
+              100 * zero.steps_per_s / plain.steps_per_s, megabytes(zero.state_bytes),
+              megabytes(plain.state_bytes));
+  if (zero.peak_bytes > 0) {
+    std::printf("  peak of a rank %.0f, %.0f MB", megabytes(zero.peak_bytes),
+                megabytes(plain.peak_bytes));
+  }
+  std::printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A worker process runs main, too, up to the first use of a cluster.
+  const auto arguments = troupe::bench::parse_training_arguments(
+      "Training steps a second with the optimizer's state cut among processes of this machine, and "
+      "with the whole of it in each.",
+      argc, argv);
+  const auto [ranks, gpus, json_only, smoke] = arguments;
+  const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
+  if (!json_only) {
+    std::printf("data-parallel steps a second under Adam, %d ranks, %ld cores\n", ranks,
+                ::sysconf(_SC_NPROCESSORS_ONLN));
+  }
+  auto cases = troupe::bench::cases_of(arguments);
+  // The smallest model's state is no memory that anyone would save.
+  if (!smoke) cases.erase(cases.begin());
+  for (auto& [name, training] : cases) {
+    // The numbers of steps are those of ddp_bench, whose SGD takes half as long on a CPU as Adam.
+    if (gpus == 0) training.steps = std::max(training.steps / 2, 1);
+    std::array<Measured, 2> of_stage;
+    for (int stage : {0, 1}) {
+      troupe::train::ContextOptions context;
+      context.zero.stage = stage;
+      const auto result = troupe::train::run<measure>(
+          training,
+          {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus), .context = context});
+      of_stage.at(static_cast<std::size_t>(stage)) = *result.value;
+    }
+    const auto& [plain, zero] = of_stage;
+    if (!json_only) print_text(name, plain, zero);
+    print_row(ranks, name, "plain", plain);
+    print_row(ranks, name, "zero", zero);
+  }
+}
