@@ -4,80 +4,36 @@
 
 #include <csignal>
 #include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 #include <unistd.h>
 
-#include "guard.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
+#include "support/gpu_rank.hpp"
+#include "support/net.hpp"
 #include "support/one_gpu.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
-#include "support/test_member.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
 using Catch::Contains;
 
-namespace {
-
-ForkedGang gang_of(int ranks) {
-  auto gang = ForkedGang::on_one_node(ranks);
-  gang.limit = std::chrono::seconds(200);
-  return gang;
-}
-
-/// A rank's context on the one GPU.
-struct Rank {
-  explicit Rank(GangContext& gang, bool find_unused = false, std::string storage = {},
-                std::string restore_from = {})
-      : member((share_one_gpu(gang.rank()), gang), std::move(storage), std::move(restore_from)),
-        ctx(member, small_buckets(find_unused)) {
-    expect(ctx.device().is_cuda(), "the rank is on a GPU");
-  }
-  TestMember member;
-  Context ctx;
-};
-
-/// One process's net on the GPU.
-Net reference_on(c10::Device device) {
-  Net net(kWidths);
-  net->to(device);
-  return net;
-}
-
-void expect_near(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
-  const auto error =
-      (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
-  expect(error <= 1e-9, fmt::format("{} to 1e-9, it is off by {}", what, error));
-}
-
-/// Bit for bit, on all ranks.
-void expect_same_everywhere(Context& ctx, Net& net) {
-  for (const auto& item : net->named_parameters()) {
-    auto of_root = item.value().detach().clone();
-    ctx.communicator().broadcast(of_root.data_ptr(), static_cast<std::size_t>(of_root.numel()),
-                                 DataType::Float64, 0);
-    expect(torch::equal(of_root, item.value()), item.key() + " is the same on all ranks");
-  }
-}
-
-}  // namespace
-
 TEST_CASE("on a GPU twenty steps give the weights of one process, the same on all ranks",
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
   const int ranks = GENERATE(1, 2, 3);
   CHECK(failures(gang_of(ranks).run([](GangContext& gang) {
-          Rank rank(gang);
+          GpuRank rank(gang);
           auto& ctx = rank.ctx;
           auto net = ctx.prepare(Net(kWidths, 1 + static_cast<std::uint64_t>(gang.rank())));
           auto reference = reference_on(ctx.device());
@@ -104,7 +60,7 @@ TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the back
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
   CHECK(failures(gang_of(2).run([](GangContext& gang) {
-          Rank rank(gang);
+          GpuRank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
           auto reference = reference_on(rank.ctx.device());
           for (std::uint64_t step = 0; step < 3; ++step) loss_of(reference, 0, 1, step).backward();
@@ -125,7 +81,7 @@ TEST_CASE("on a GPU gradients that come late, on a stream of the program's own, 
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
   CHECK(failures(gang_of(2).run([](GangContext& gang) {
-          Rank rank(gang);
+          GpuRank rank(gang);
           const auto device = rank.ctx.device();
           auto net = rank.ctx.prepare(Net(kWidths));
           auto reference = reference_on(device);
@@ -156,7 +112,7 @@ TEST_CASE(
   if (skipped_without_gpu()) return;
   const bool find_unused = GENERATE(true, false);
   const auto outcomes = gang_of(2).run([find_unused](GangContext& gang) {
-    Rank rank(gang, find_unused);
+    GpuRank rank(gang, small_buckets(find_unused));
     auto net = rank.ctx.prepare(Net(kWidths));
     const auto x = rows(3, kWidths.front(), 1).to(rank.ctx.device());
     auto out = net->layers[0]->forward(x);
@@ -180,7 +136,7 @@ TEST_CASE(
     "[train][data_parallel][failure][gpu]") {
   if (skipped_without_gpu()) return;
   CHECK(failures(gang_of(2).run([](GangContext& gang) {
-          Rank rank(gang);
+          GpuRank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
           bool throws = gang.rank() == 1;
           net->layers[1]->weight.register_hook([&throws](const at::Tensor&) {
@@ -209,7 +165,7 @@ TEST_CASE("a rank killed in its step on a GPU ends the others' backward",
           "[train][data_parallel][failure][gpu]") {
   if (skipped_without_gpu()) return;
   const auto outcomes = gang_of(2).run([](GangContext& gang) {
-    Rank rank(gang);
+    GpuRank rank(gang);
     auto net = rank.ctx.prepare(Net(kWidths));
     for (std::uint64_t step = 0;; ++step) {
       if (step == 5 && gang.rank() == 1) ::kill(::getpid(), SIGKILL);
@@ -227,7 +183,7 @@ TEST_CASE("a checkpoint written from a GPU continues with another number of rank
   const Scratch folder;
   auto steps = [](GangContext& gang, const std::string& storage, const std::string& from,
                   std::uint64_t first, std::uint64_t last) {
-    Rank rank(gang, false, storage, from);
+    GpuRank rank(gang, small_buckets(), storage, from);
     auto& ctx = rank.ctx;
     auto net = ctx.prepare(Net(kWidths));
     auto optim = ctx.prepare(

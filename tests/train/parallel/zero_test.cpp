@@ -26,6 +26,7 @@
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
+#include "support/zero_training.hpp"
 #include "zero/partition.hpp"
 
 using namespace troupe;
@@ -36,21 +37,6 @@ namespace optim = torch::optim;
 
 namespace {
 
-ContextOptions options_with(int stage, bool find_unused = false) {
-  auto options = small_buckets(find_unused);
-  options.zero.stage = stage;
-  return options;
-}
-
-optim::Adam adam(Net& net, bool amsgrad = false) {
-  return optim::Adam(net->parameters(),
-                     optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(amsgrad));
-}
-optim::AdamW adamw(Net& net) { return optim::AdamW(net->parameters(), optim::AdamWOptions(0.01)); }
-optim::SGD sgd(Net& net, bool nesterov = false) {
-  return optim::SGD(net->parameters(),
-                    optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
-}
 /// Weights and biases in groups with options of their own.
 optim::Adam adam_of_two_groups(Net& net) {
   std::vector<torch::Tensor> weights, biases;
@@ -60,30 +46,6 @@ optim::Adam adam_of_two_groups(Net& net) {
   groups.emplace_back(weights, std::make_unique<optim::AdamOptions>(0.01));
   groups.emplace_back(biases, std::make_unique<optim::AdamOptions>(0.05));
   return optim::Adam(groups);
-}
-
-std::vector<torch::Tensor> values_of(Net& net) {
-  std::vector<torch::Tensor> values;
-  for (const auto& parameter : net->parameters()) values.push_back(parameter.detach().clone());
-  return values;
-}
-
-void expect_same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b,
-                 double tolerance, const std::string& what) {
-  expect(a.size() == b.size(), what + ": as many parameters");
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    expect(torch::allclose(a[i], b[i], tolerance, tolerance), [&] {
-      return fmt::format("{}: parameter {} differs by {}", what, i,
-                         (a[i] - b[i]).abs().max().item<double>());
-    });
-  }
-}
-
-/// One step of a function that knows nothing of ZeRO.
-void step(Context& ctx, Net& net, optim::Optimizer& optimizer, std::uint64_t number) {
-  optimizer.zero_grad();
-  loss_of(net, ctx.rank(), ctx.world_size(), number).backward();
-  optimizer.step();
 }
 
 /// With a weight whose elements are not in the order of its rows.

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <c10/core/Device.h>
+#include <fmt/format.h>
+#include <torch/utils.h>
+#include <troupe/train/context.hpp>
+
+#include "support/forked_gang.hpp"
+#include "support/net.hpp"
+#include "support/one_gpu.hpp"
+#include "support/small_training.hpp"
+#include "support/test_member.hpp"
+
+/// Ranks that train on one GPU, which they share. To be used in forked ranks only, but for gang_of.
+namespace troupe::testing {
+
+inline ForkedGang gang_of(int ranks) {
+  auto gang = ForkedGang::on_one_node(ranks);
+  gang.limit = std::chrono::seconds(200);
+  return gang;
+}
+
+/// A rank's context on the one GPU.
+struct GpuRank {
+  explicit GpuRank(GangContext& gang, train::ContextOptions options = small_buckets(),
+                   std::string storage = {}, std::string restore_from = {})
+      : member((share_one_gpu(gang.rank()), gang), std::move(storage), std::move(restore_from)),
+        ctx(member, std::move(options)) {
+    expect(ctx.device().is_cuda(), "the rank is on a GPU");
+  }
+  TestMember member;
+  train::Context ctx;
+};
+
+/// One process's net on the GPU.
+inline Net reference_on(c10::Device device) {
+  Net net(kWidths);
+  net->to(device);
+  return net;
+}
+
+inline void expect_near(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
+  const auto error =
+      (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
+  expect(error <= 1e-9, fmt::format("{} to 1e-9, it is off by {}", what, error));
+}
+
+/// Bit for bit, on all ranks.
+inline void expect_same_everywhere(train::Context& ctx, Net& net) {
+  for (const auto& item : net->named_parameters()) {
+    auto of_root = item.value().detach().clone();
+    ctx.communicator().broadcast(of_root.data_ptr(), static_cast<std::size_t>(of_root.numel()),
+                                 train::DataType::Float64, 0);
+    expect(torch::equal(of_root, item.value()), item.key() + " is the same on all ranks");
+  }
+}
+
+}  // namespace troupe::testing
