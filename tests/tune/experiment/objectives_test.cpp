@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <troupe/tune.hpp>
+#include <troupe/tune/detail/look.hpp>
 
 #include "experiment/journal.hpp"
 #include "rounds.hpp"
@@ -233,6 +234,12 @@ TEST_CASE("a run with constraints has in its front what keeps to them",
         R"([{"metric":"latency","bound":"at most","limit":5.0},)"
         R"({"metric":"error","bound":"at most","limit":4.0}])");
 
+  const auto seen = tune::detail::look_at_folder(results.folder(), 100).outcome.summary;
+  CHECK_THAT(
+      seen, Catch::Contains(results.summary().substr(
+                results.summary().find("Pareto front"),
+                results.summary().find("; the nearest") - results.summary().find("Pareto front"))));
+
   // What another search begins with.
   const auto known = tune::load<Config>(results.folder()).known();
   REQUIRE(known.size() == 40);
@@ -323,6 +330,8 @@ TEST_CASE("constraints without a metric, a limit or several objectives are refus
   CHECK_THAT(refused({{"latency", AtMost, 5}, {"latency", AtMost, 4}}),
              Catch::Contains("'latency' has two limits of one kind in .constraints"));
   CHECK(refused({{"latency", AtMost, 5}, {"latency", AtLeast, 1}}) == "taken");
+  CHECK_THAT(refused({{"latency", AtMost, 1}, {"latency", AtLeast, 5}}),
+             Catch::Contains("no 'latency' keeps to both of its limits in .constraints"));
   auto with = options();
   with.known = {{{}, 0, {1, 2}, -1}};
   CHECK_THROWS_WITH(tune::run<train>(with), Catch::Contains(".known has the violation -1"));

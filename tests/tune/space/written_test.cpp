@@ -42,6 +42,9 @@ struct Optimizer {
   double lr = 0.1;
   std::optional<double> clip = {};
 };
+struct Named {
+  std::optional<std::string> name = {};
+};
 struct Stage {
   Optimizer optimizer = {};
   int depth = 2;
@@ -189,6 +192,10 @@ TEST_CASE("a field takes the values of its type, by their text too", "[tune][spa
   check({"limit", choice<std::optional<int>>({3, std::nullopt})});
   CHECK_THROWS_WITH(choice<std::optional<std::string>>({"some", "none"}),
                     Contains("an optional text \"none\" cannot be searched"));
+  CHECK_THROWS_WITH(
+      searched_part<Named>({{"name", choice<std::optional<std::string>>({std::nullopt, "some"})}},
+                           {.name = "none"}),
+      Contains("an optional text \"none\" cannot be searched"));
   static_assert(!detail::is_written<std::optional<MayBeNone>>());
   static_assert(!detail::is_written<std::optional<std::optional<int>>>());
 }
@@ -269,6 +276,15 @@ TEST_CASE("populations mutate enumerators and lists", "[tune][space][written]") 
     }
   }
   CHECK(changed > 0);
+
+  const auto refused = [&](Space<Config> space, const SearchSpace& mutate) {
+    wanted.space = std::move(space);
+    wanted.scheduler = pbt({.interval = 1, .max_t = 12, .mutate = mutate});
+    CHECK_THROWS_WITH(tune::run<train_in_steps>(wanted),
+                      Contains("field 'stage.depth' is a part of 'stage'"));
+  };
+  refused({{"stage", Stage()}}, {{"stage.depth", integer(1, 3)}});
+  refused({{"lr", 0.1}}, {{"stage", choice({Stage()})}, {"stage.depth", integer(1, 3)}});
 }
 
 }  // namespace written_test

@@ -66,16 +66,21 @@ class Replayed {
   RunLook look(const SearchSpace& space, const std::filesystem::path& folder,
                const std::string& holder, const std::string& resume_command, std::size_t most_rows,
                WithReport with_report = WithReport::Yes) const {
-    auto overview = overview_of(experiment_, now_, most_rows);
-    overview.folder = folder.string();
-    overview.resume_command = resume_command;
-    overview.is_abandoned = holder.empty();
     // One that runs writes it at its end.
-    if (auto damage = holder.empty() ? damage_of_summary(folder) : std::string(); !damage.empty())
-      overview.notices.push_back(damage + ". What is shown is what the journal says");
+    const auto damage = holder.empty() ? damage_of_summary(folder) : std::string();
     const auto title = folder.parent_path().filename() / folder.filename();
     const CheckpointNames names(folder);
-    overview.best_checkpoint = names.path_of(overview.best_checkpoint);
+    const auto overview_with = [&](std::size_t rows) {
+      auto overview = overview_of(experiment_, now_, rows);
+      overview.folder = folder.string();
+      overview.resume_command = resume_command;
+      overview.is_abandoned = holder.empty();
+      if (!damage.empty())
+        overview.notices.push_back(damage + ". What is shown is what the journal says");
+      overview.best_checkpoint = names.path_of(overview.best_checkpoint);
+      return overview;
+    };
+    const auto overview = overview_with(most_rows);
     RunLook seen{.outcome = outcome_of(experiment_, now_, names),
                  .is_over = tune::is_over(experiment_, overview),
                  .holder = holder,
@@ -91,7 +96,7 @@ class Replayed {
                                 {.run = state, .written = std::chrono::system_clock::now()},
                                 curves_of_reports(folder, experiment_));
     }
-    seen.outcome.summary = render_summary(overview, {});
+    seen.outcome.summary = render_summary(overview_with(0), {});
     seen.outcome.folder = folder;
     return seen;
   }

@@ -101,6 +101,21 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan) {
   return std::make_unique<CompletedSearcher>(std::move(searcher), plan.completion, points);
 }
 
+/// Throws where a scheduler changes a struct of which a part is searched or changed too.
+void refuse_parts(const SearchSpace& space, const SearchSpace& mutations) {
+  const auto refuse_part = [](const std::string& inner, const std::string& outer) {
+    if (inner.starts_with(outer + ".")) refuse_inner(inner, outer);
+  };
+  for (const auto& mutation : mutations) {
+    for (const auto* fields : {&space, &mutations}) {
+      for (const auto& field : *fields) {
+        refuse_part(mutation.name, field.name);
+        refuse_part(field.name, mutation.name);
+      }
+    }
+  }
+}
+
 void check(const Plan& plan) {
   if (!plan.scheduler)
     throw std::invalid_argument(
@@ -144,7 +159,10 @@ void check_trials(const Plan& plan, const SchedulerNeeds& needs, const Searcher&
 /// What the scheduler needs of the run, before anything is launched.
 void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& searcher,
            bool keeps_checkpoints) {
-  if (plan.check_fields) plan.check_fields(needs.mutations);
+  if (plan.check_fields) {
+    plan.check_fields(needs.mutations);
+    refuse_parts(plan.space, needs.mutations);
+  }
   if (needs.workers > 0 && plan.is_sized)
     refuse_options(
         "this .scheduler changes the size of gangs, and so does .sized; leave one of them out");
@@ -245,6 +263,15 @@ void check_constraints(const std::vector<Constraint>& constraints, std::size_t o
     };
     if (std::any_of(constraints.begin(), each, is_same))
       refuse_options(fmt::format("'{}' has two limits of one kind in .constraints", each->metric));
+    const auto is_against = [&](const Constraint& other) {
+      const bool is_low = each->bound == Bound::AtLeast;
+      const auto &low = is_low ? *each : other, &high = is_low ? other : *each;
+      return other.metric == each->metric && low.limit > high.limit;
+    };
+    if (std::any_of(constraints.begin(), each, is_against)) {
+      refuse_options(
+          fmt::format("no '{}' keeps to both of its limits in .constraints", each->metric));
+    }
   }
 }
 

@@ -26,7 +26,7 @@ double Objective::score(double value) const {
 double Constraint::violation_of(double value) const {
   if (std::isnan(value)) return std::numeric_limits<double>::infinity();
   const double beyond = bound == Bound::AtMost ? value - limit : limit - value;
-  return std::max(0.0, beyond) / (limit == 0 ? 1 : std::abs(limit));
+  return std::max(0.0, beyond) / (std::isnormal(limit) ? std::abs(limit) : 1);
 }
 
 Turn TrialScheduler::on_place(const Population& population) {

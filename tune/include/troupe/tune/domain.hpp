@@ -150,7 +150,9 @@ std::vector<Scalar> as_scalars(const Values& values) {
   static_assert(
       Searchable<Value>,
       "troupe: a value of a choice, an ordinal or a grid is a number, a truth value, text, "
-      "an enumerator, or a std::vector, std::array, std::optional or plain struct of these");
+      "an enumerator, or a std::vector, std::array, std::optional or plain struct of these; no "
+      "optional of an optional, or of an enum with an "
+      "enumerator none");
   std::vector<Scalar> scalars;
   if constexpr (Searchable<Value>) {
     for (const Value& value : values) scalars.push_back(as_scalar(value));

@@ -292,7 +292,10 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
     };
     if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
     if constexpr (kIsOptional<Field>) {
-      if (field) return value_in(name, domain, *field);
+      if (field) {
+        if (as_scalar(*field) == Scalar("none")) refuse_none();
+        return value_in(name, domain, *field);
+      }
       if (domain.contains(Scalar("none"))) return Scalar("none");
       refuse_outside(name, "none", domain);
     }
