@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -297,7 +298,12 @@ TEST_CASE("without an interval there is no report before the end", "[tune][repor
 
 TEST_CASE("a report that cannot be written is told once, and the run goes on", "[tune][report]") {
   const tune::TemporaryFolder folder;
-  on_report = [&] { fs::create_directories(folder.path() / "run-1/report.html/in the way"); };
+  const auto page = folder.path() / "run-1/report.html";
+  on_report = [&] {
+    std::error_code ignored;  // a page that is written at this moment: the next report tries again
+    if (!fs::is_directory(page)) fs::remove(page, ignored);
+    fs::create_directories(page / "in the way", ignored);
+  };
   const auto results = tune::run<train_slowly>(reporting_options(folder.path()));
   on_report = {};
   CHECK(results.ended_early() == "");
