@@ -27,6 +27,16 @@ bool survives(const T& value) {
   return again(value) == value;
 }
 
+/// Behind the defaults of such fields g++ 12 can not count fields as Boost.PFR does.
+struct WithLists {
+  std::vector<std::string> names{"a", "b"};
+  std::vector<std::vector<int>> rows{{1}, {2, 3}};
+  std::map<std::string, int> table{{"a", 1}};
+  std::vector<Point> points{{}};
+  int last = 4;
+  bool operator==(const WithLists&) const = default;
+};
+
 }  // namespace
 
 static_assert(packed<Point> && packed<std::array<Point, 3>> && packed<std::int64_t>);
@@ -56,6 +66,12 @@ TEST_CASE("standard containers survive", "[api][archive]") {
   CHECK(survives(std::unordered_set<int>{3, 1}));
   CHECK(survives(std::array<bool, 2>{true, false}));
   CHECK(survives(std::bitset<70>(0x5a5a)));
+}
+
+TEST_CASE("an aggregate with lists for defaults survives", "[api][archive]") {
+  STATIC_REQUIRE(fields_of<WithLists> == 5);
+  CHECK(survives(WithLists{}));
+  CHECK(survives(WithLists{.names = {"c"}, .last = 5}));
 }
 
 TEST_CASE("standard vocabulary types survive", "[api][archive]") {

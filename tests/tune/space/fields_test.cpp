@@ -47,7 +47,10 @@ struct Whole {
   std::optional<int> limit = {};
   std::optional<double> none = {};
   std::vector<std::size_t> layers = {1, 2};
-  std::map<std::string, int> table = {};
+  std::map<std::string, int> table = {{"a", 1}};
+  // g++ 12 can not count fields behind such defaults as Boost.PFR does.
+  std::vector<std::string> names{"a", "b"};
+  std::vector<std::vector<int>> rows{{1}, {2, 3}};
   std::vector<Layer> stack = {{128, 0.2}};  // which has no operator==
   char letter = 'x';
   wchar_t wide = L'x';

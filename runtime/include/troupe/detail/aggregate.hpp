@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <boost/pfr/core.hpp>
-#include <boost/pfr/tuple_size.hpp>
 #include <cereal/cereal.hpp>
+
+#include <troupe/detail/fields.hpp>
 
 /// Looks into plain aggregates, so that they travel without a line of code by their author.
 namespace troupe::detail {
@@ -72,7 +72,7 @@ constexpr bool takes_pair(std::index_sequence<Before...>, std::index_sequence<Af
 /// then leaves one initializer too many.
 template <class T>
 constexpr bool has_c_array() {
-  constexpr auto count = boost::pfr::tuple_size_v<T>;
+  constexpr auto count = fields_of<T>;
   constexpr auto any = []<std::size_t... I>(std::index_sequence<I...>) {
     return ((takes_pair<T>(std::make_index_sequence<I>{}, std::index_sequence<>{}) &&
              !takes_pair<T>(std::make_index_sequence<I>{},
@@ -92,9 +92,9 @@ constexpr std::size_t packed_size();
 
 template <class T, std::size_t... I>
 constexpr std::size_t packed_fields(std::index_sequence<I...>) {
-  constexpr bool all = ((packed_size<boost::pfr::tuple_element_t<I, T>>() != 0) && ...);
+  constexpr bool all = ((packed_size<FieldAt<I, T>>() != 0) && ...);
   if constexpr (all) {
-    return (packed_size<boost::pfr::tuple_element_t<I, T>>() + ... + 0);
+    return (packed_size<FieldAt<I, T>>() + ... + 0);
   } else {
     return 0;
   }
@@ -114,7 +114,7 @@ constexpr std::size_t packed_size() {
     } else if constexpr (has_c_array<T>()) {
       return 0;
     } else {
-      return packed_fields<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+      return packed_fields<T>(IndicesOfFields<T>{});
     }
   } else {
     return 0;
@@ -141,7 +141,7 @@ requires(
     std::uint8_t nothing = 0;
     archive(nothing);
   } else {
-    boost::pfr::for_each_field(value, [&](auto& field) { archive(field); });
+    troupe::detail::for_each_member(value, [&](auto& field) { archive(field); });
   }
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <troupe/detail/codec.hpp>
+#include <troupe/detail/fields.hpp>
 
 /// Can a type travel, and if not, which part of it cannot and why: one sentence from the compiler
 /// instead of a page.
@@ -100,8 +101,8 @@ constexpr auto first_finding(Types<T, Rest...>, Types<Seen...>) {
 }
 
 template <class T, std::size_t... I>
-constexpr auto fields_of(std::index_sequence<I...>) {
-  return Types<std::remove_cv_t<boost::pfr::tuple_element_t<I, T>>...>{};
+constexpr auto types_of_fields(std::index_sequence<I...>) {
+  return Types<std::remove_cv_t<FieldAt<I, T>>...>{};
 }
 
 template <class T>
@@ -129,8 +130,7 @@ constexpr auto inspect_plain() {
   } else if constexpr (has_c_array<T>()) {
     return Finding<Obstacle::CArray, T>{};
   } else {
-    return first_finding(fields_of<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{}),
-                         Types<T, Seen...>{});
+    return first_finding(types_of_fields<T>(IndicesOfFields<T>{}), Types<T, Seen...>{});
   }
 }
 

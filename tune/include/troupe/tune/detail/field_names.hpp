@@ -6,9 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <boost/pfr/core.hpp>
-#include <boost/pfr/tuple_size.hpp>
 #include <troupe/detail/aggregate.hpp>
+#include <troupe/detail/fields.hpp>
 
 /// The names of an aggregate's fields, which C++20 has no way to ask for: g++ and clang print them
 /// in __PRETTY_FUNCTION__ of a function whose template argument holds the address of the field. The
@@ -38,7 +37,7 @@ extern const Elsewhere<Aggregate> elsewhere;
 
 template <class Aggregate, std::size_t index>
 constexpr auto field_address() {
-  const auto pointer = &boost::pfr::get<index>(elsewhere<Aggregate>.value);
+  const auto pointer = &troupe::detail::field_at<index>(elsewhere<Aggregate>.value);
   return FieldAddress<decltype(pointer)>{pointer};
 }
 
@@ -81,7 +80,7 @@ constexpr bool is_nested() {
 }
 
 template <class Aggregate>
-using FieldIndices = std::make_index_sequence<boost::pfr::tuple_size_v<Aggregate>>;
+using FieldIndices = troupe::detail::IndicesOfFields<Aggregate>;
 
 template <class Aggregate>
 constexpr std::size_t field_count() {
@@ -90,7 +89,7 @@ constexpr std::size_t field_count() {
     return 1;
   };
   return [&]<std::size_t... index>(std::index_sequence<index...>) {
-    return (of(std::type_identity<boost::pfr::tuple_element_t<index, Aggregate>>{}) + ... + 0);
+    return (of(std::type_identity<troupe::detail::FieldAt<index, Aggregate>>{}) + ... + 0);
   }
   (FieldIndices<Aggregate>{});
 }
@@ -109,7 +108,7 @@ consteval FieldPlace place_of(std::size_t field) {
       return 1;
     };
     return std::array<std::size_t, sizeof...(index)>{
-        of(std::type_identity<boost::pfr::tuple_element_t<index, Aggregate>>{})...};
+        of(std::type_identity<troupe::detail::FieldAt<index, Aggregate>>{})...};
   }
   (FieldIndices<Aggregate>{});
   FieldPlace place{0, field};
@@ -121,7 +120,7 @@ consteval FieldPlace place_of(std::size_t field) {
 template <class Aggregate, std::size_t field>
 struct NameOf {
   static constexpr auto place = place_of<Aggregate>(field);
-  using Member = boost::pfr::tuple_element_t<place.member, Aggregate>;
+  using Member = troupe::detail::FieldAt<place.member, Aggregate>;
   static constexpr auto text = [] {
     constexpr auto outer = field_name<field_address<Aggregate, place.member>()>();
     if constexpr (is_nested<Member>()) {
@@ -151,7 +150,7 @@ consteval auto field_names() {
 /// Calls take(field, number) with every field, in the order of field_names().
 template <class Aggregate, class Take>
 void for_each_field(Aggregate& aggregate, Take&& take, std::size_t first = 0) {
-  boost::pfr::for_each_field(aggregate, [&](auto& field) {
+  troupe::detail::for_each_member(aggregate, [&](auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (is_nested<Field>()) {
       for_each_field(field, take, first);

@@ -7,8 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <boost/pfr/core.hpp>
-
+#include <troupe/detail/fields.hpp>
 #include <troupe/tune/detail/configuration_type.hpp>
 #include <troupe/tune/detail/field_names.hpp>
 
@@ -23,7 +22,7 @@ constexpr std::size_t struct_count() {
     return 0;
   };
   return [&]<std::size_t... index>(std::index_sequence<index...>) {
-    return (of(std::type_identity<boost::pfr::tuple_element_t<index, Aggregate>>{}) + ... + 0);
+    return (of(std::type_identity<troupe::detail::FieldAt<index, Aggregate>>{}) + ... + 0);
   }
   (FieldIndices<Aggregate>{});
 }
@@ -58,7 +57,7 @@ consteval auto part_names() {
 
 template <class Aggregate, class Take>
 void for_each_struct(Aggregate& aggregate, const Take& take, std::size_t& next) {
-  boost::pfr::for_each_field(aggregate, [&](auto& field) {
+  troupe::detail::for_each_member(aggregate, [&](auto& field) {
     if constexpr (is_nested<std::remove_cvref_t<decltype(field)>>()) {
       take(field, next++);
       for_each_struct(field, take, next);
@@ -92,7 +91,7 @@ consteval auto of_parts() {
       }
     };
     [&]<std::size_t... index>(std::index_sequence<index...>) {
-      (member(std::type_identity<boost::pfr::tuple_element_t<index, Whole>>{}), ...);
+      (member(std::type_identity<troupe::detail::FieldAt<index, Whole>>{}), ...);
     }
     (FieldIndices<Whole>{});
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include <troupe/detail/aggregate.hpp>
+#include <troupe/detail/fields.hpp>
 #include <troupe/tune/detail/enum_names.hpp>
 #include <troupe/tune/detail/field_names.hpp>
 #include <troupe/tune/scalar.hpp>
@@ -69,7 +71,7 @@ constexpr bool is_written() {
     return is_written<typename T::value_type, T, Outer...>();
   } else if constexpr (is_nested<T>()) {
     return []<std::size_t... i>(std::index_sequence<i...>) {
-      return (is_written<boost::pfr::tuple_element_t<i, T>, T, Outer...>() && ...);
+      return (is_written<troupe::detail::FieldAt<i, T>, T, Outer...>() && ...);
     }
     (FieldIndices<T>{});
   } else {
@@ -111,7 +113,7 @@ std::string written_struct(const Struct& value) {
   constexpr auto names = member_names<Struct>();
   std::string text;
   std::size_t member = 0;
-  boost::pfr::for_each_field(value, [&](const auto& field) {
+  troupe::detail::for_each_member(value, [&](const auto& field) {
     text += (member == 0 ? "" : ", ") + std::string(names[member]) + ": " + written(field);
     ++member;
   });
@@ -236,7 +238,7 @@ void read_struct(WrittenReader& reader, Struct& value) {
   constexpr auto names = member_names<Struct>();
   std::size_t member = 0;
   reader.pass('{');
-  boost::pfr::for_each_field(value, [&](auto& field) {
+  troupe::detail::for_each_member(value, [&](auto& field) {
     if (member > 0) reader.pass(',');
     const auto before = reader;
     if (reader.word() != names[member])
