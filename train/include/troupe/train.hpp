@@ -7,3 +7,4 @@
 #include <troupe/train/run.hpp>
 #include <troupe/train/sampler.hpp>
 #include <troupe/train/tensor.hpp>
+#include <troupe/train/work.hpp>

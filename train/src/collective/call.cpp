@@ -77,11 +77,15 @@ std::string arguments_of(const Announcement& what) {
 
 }  // namespace
 
+std::string call_in_words(const Announcement& what) {
+  return name_of(what.kind) + arguments_of(what);
+}
+
 std::string to_string(const Announcement& what) {
   if (what.kind == CallKind::Start) return name_of(what.kind);
   const bool between_two = what.kind == CallKind::Send || what.kind == CallKind::Recv;
-  return fmt::format("{}{}, {} {}", name_of(what.kind), arguments_of(what),
-                     between_two ? "message" : "call", what.sequence);
+  return fmt::format("{}, {} {}", call_in_words(what), between_two ? "message" : "call",
+                     what.sequence);
 }
 
 void check_same(int rank, const Announcement& mine, int peer, const Announcement& theirs) {

@@ -44,6 +44,8 @@ struct Announcement {
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
+/// "all_reduce of 5 float32 (sum)".
+std::string call_in_words(const Announcement& what);
 /// "all_reduce of 5 float32 (sum), call 3".
 std::string to_string(const Announcement& what);
 

@@ -1,45 +1,12 @@
 #include <troupe/train/communicator.hpp>
 
-#include <limits>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "collective/arguments.hpp"
+
 namespace troupe::train {
-namespace {
-
-void check_buffer(const void* data, std::size_t count, DataType type, int ranks, const char* call) {
-  if (data == nullptr && count > 0) {
-    throw std::invalid_argument(
-        fmt::format("{}: a null buffer for {} elements of {}", call, count, name_of(type)));
-  }
-  const auto most =
-      static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max()) / size_of(type);
-  if (count > most / static_cast<std::size_t>(ranks)) {
-    throw std::invalid_argument(fmt::format("{}: {} elements of {} are more than can be addressed",
-                                            call, count, name_of(type)));
-  }
-}
-
-void check_op(DataType type, ReduceOp op, const char* call) {
-  if (op == ReduceOp::Average && !is_floating(type)) {
-    throw std::invalid_argument(
-        fmt::format("{}: an average of {} would be rounded; sum, and divide as you need it", call,
-                    name_of(type)));
-  }
-}
-
-void check_peer(int peer, const Communicator& comm, const char* call) {
-  if (peer < 0 || peer >= comm.size()) {
-    throw std::invalid_argument(
-        fmt::format("{}: rank {} is none of the ranks 0 to {}", call, peer, comm.size() - 1));
-  }
-  if (peer == comm.rank())
-    throw std::invalid_argument(fmt::format("{}: rank {} is this rank itself", call, peer));
-}
-
-}  // namespace
-
 std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::Int8:
@@ -106,10 +73,7 @@ void Communicator::all_reduce(void* data, std::size_t count, DataType type, Redu
 
 void Communicator::broadcast(void* data, std::size_t count, DataType type, int root) {
   check_buffer(data, count, type, 1, "broadcast");
-  if (root < 0 || root >= size()) {
-    throw std::invalid_argument(
-        fmt::format("broadcast: root {} is none of the ranks 0 to {}", root, size() - 1));
-  }
+  check_root(root, *this, "broadcast");
   do_broadcast(data, count, type, root);
 }
 

@@ -1,4 +1,5 @@
 #include <troupe/train/communicator.hpp>
+#include <troupe/train/work.hpp>
 
 #include <array>
 #include <chrono>
@@ -248,6 +249,24 @@ TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
           auto alone = comm->split(comm->rank() == 0 ? Communicator::kNoColor : 3, 0);
           expect((alone == nullptr) == (comm->rank() == 0), "no communicator without a color");
           if (alone) check_sum(*alone, 10);
+          check_sum(*comm, 1000);
+        })) == "");
+}
+
+TEST_CASE("works of a queue give what NCCL's calls give", "[train][collective][work][nccl][gpu]") {
+  if (skipped_without_gpu()) return;
+  auto gang = ForkedGang::on_one_node(2);
+  gang.limit = std::chrono::seconds(100);
+  CHECK(failures(gang.run([](GangContext& context) {
+          auto comm = make_nccl_communicator(context, on_one_gpu(context));
+          const auto rank = static_cast<float>(context.rank());
+          const OnDevice<float> first({rank, 1}), second({rank, 2}), both({0, 0, 0, 0});
+          WorkQueue queue(*comm);
+          queue.all_reduce(first.data(), 2, DataType::Float32);
+          queue.all_gather(second.data(), both.data(), 2, DataType::Float32).wait();
+          expect(first.values() == std::vector<float>{1, 2}, "the sums");
+          expect(both.values() == std::vector<float>{0, 2, 1, 2}, "what all ranks had");
+          queue.wait_all();
           check_sum(*comm, 1000);
         })) == "");
 }

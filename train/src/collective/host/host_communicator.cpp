@@ -85,7 +85,12 @@ void HostCommunicator::start() {
 // What the exception says is not known while it is on its way.
 HostCommunicator::~HostCommunicator() {
   listening_.reset();
-  if (std::uncaught_exceptions() <= exceptions_ || group_->aborted()) return;
+  if (const auto reason = group_->aborted()) {
+    // Ranks of other nodes do not see it, unless a call here has failed for it.
+    if (!failure_) end_connections(*reason);
+    return;
+  }
+  if (std::uncaught_exceptions() <= exceptions_) return;
   leave({.kind = Failure::Kind::GangBroken,
          .message = fmt::format("rank {} has closed its communicator, as an exception left the "
                                 "function that held it",

@@ -203,6 +203,7 @@ void NcclCommunicator::ending_with_errors_of(Body body) {
     failure_ = std::current_exception();
     comm_.abort();
     begun_.clear();
+    patience_.tell_end(text_of(failure_));
     throw;
   }
 }
