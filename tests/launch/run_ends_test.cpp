@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -179,6 +180,7 @@ TEST_CASE("a second Ctrl-C ends the ranks at once", "[launch]") {
   for (const auto* rank : {"[0] pid ", "[1] pid "}) child.wait_for_output(rank);
   child.signal(SIGINT);
   for (const auto* rank : {"[0] told", "[1] told"}) child.wait_for_output(rank);
+  std::this_thread::sleep_for(100ms);  // sooner it would be an echo of the first
   child.signal(SIGINT);
   const auto status = child.wait(kGuard);
   REQUIRE(status);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include <troupe/detail/signal_echo.hpp>
+
 namespace troupe::launch {
 namespace {
 
@@ -12,11 +14,13 @@ constexpr int kCounted[] = {SIGINT, SIGTERM, SIGHUP};
 // A handler can reach no other state. Lock-free, so that it may touch them.
 std::atomic<int> first_signal{0};
 std::atomic<int> signals{0};
+detail::SignalEcho echo;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
   int none = 0;
-  first_signal.compare_exchange_strong(none, signal);
+  if (!first_signal.compare_exchange_strong(none, signal) && echo.is_echo(signal)) return;
+  echo.note(signal);
   ++signals;
 }
 
@@ -25,6 +29,7 @@ void note(int signal) {
 Signals::Signals() {
   first_signal = 0;
   signals = 0;
+  echo.forget();
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;

@@ -14,7 +14,7 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   static int first();  ///< the first that came; 0: none
-  static int count();  ///< how many came
+  static int count();  ///< how many came, without echoes (SignalEcho)
 
  private:
   struct sigaction before_[3] = {};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/signal_echo.hpp>
 #include <troupe/tune/results.hpp>
 
 namespace troupe::tune {
@@ -12,14 +13,18 @@ namespace {
 // A handler can reach no other state. Lock-free, so that it may touch them.
 std::atomic<bool> watched{false};
 std::atomic<int> noted_signal{0};
+troupe::detail::SignalEcho echo;
 /// Of the watches that have ended; 0: none.
 std::atomic<int> signal_before{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
   int none = 0;
-  if (noted_signal.compare_exchange_strong(none, signal == SIGHUP ? SIGTERM : signal)) return;
-  if (signal == SIGHUP) return;
+  if (noted_signal.compare_exchange_strong(none, signal == SIGHUP ? SIGTERM : signal)) {
+    echo.note(signal);
+    return;
+  }
+  if (signal == SIGHUP || echo.is_echo(signal)) return;
   struct sigaction ends = {};
   ends.sa_handler = SIG_DFL;
   sigaction(signal, &ends, nullptr);
@@ -32,6 +37,7 @@ InterruptWatch::InterruptWatch(bool hangup) {
   if (watched.exchange(true)) return;
   active_ = true;
   noted_signal = 0;
+  echo.forget();
   struct sigaction action = {};
   action.sa_handler = note;
   action.sa_flags = SA_RESTART;

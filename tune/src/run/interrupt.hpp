@@ -8,8 +8,9 @@
 namespace troupe::tune {
 
 /// While one lives, SIGINT and SIGTERM are noted instead of ending the program; a second one ends
-/// it. One at a time in a process: a second watch notes nothing. The handlers from before come back
-/// with its end, and refuse_after_interrupt() knows then what was noted.
+/// it, unless it is an echo of the first (SignalEcho). One at a time in a process: a second
+/// watch notes nothing. The handlers from before come back with its end, and
+/// refuse_after_interrupt() knows then what was noted.
 class InterruptWatch {
  public:
   /// `hangup`: a terminal that is closed counts as a first SIGTERM, and never as a second one: shells,
