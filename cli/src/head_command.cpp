@@ -33,15 +33,6 @@ std::string reached_at(const std::string& host) {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : host;
 }
 
-/// As a shell reads it as one word.
-std::string shell_word(const std::string& text) {
-  constexpr auto* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
-  if (text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char each : text) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
-  return word + "'";
-}
-
 /// `before`: what there is to say of the head that commands without an address meant; may be empty.
 void greet(const head::Head& head, const HeadArguments& arguments, const std::string& token_file,
            const std::string& before) {

@@ -205,6 +205,22 @@ std::string named_address(const std::string& given) {
 
 bool is_private(const std::string& given) { return named_address(given).empty(); }
 
+std::string shell_word(const std::string& text) {
+  constexpr auto* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
+  if (text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char each : text) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  return word + "'";
+}
+
+std::string asked_of(const std::string& address, const std::string& token_file) {
+  std::string words;
+  if (!address.empty()) words += " --address " + shell_word(address);
+  if (!token_file.empty())
+    words += " --token-file " + shell_word(std::filesystem::absolute(token_file).string());
+  return words;
+}
+
 FoundHead find_head(const std::string& given) {
   if (const auto address = named_address(given); !address.empty())
     return {transport::parse_endpoint(address), {}};

@@ -72,6 +72,11 @@ struct FoundHead {
 /// Whether a driver that is given this has a private cluster: neither that nor TROUPE_ADDRESS names
 /// a head.
 bool is_private(const std::string& given);
+
+/// As a shell reads it as one word.
+std::string shell_word(const std::string& text);
+/// For a command that a message names: " --address X --token-file Y", as far as they were given.
+std::string asked_of(const std::string& address, const std::string& token_file);
 /// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming
 /// all three.
 FoundHead find_head(const std::string& given);

@@ -146,6 +146,7 @@ std::optional<launch::JobInfo> look_once(const std::string& job) {
 }
 
 int submit(const JobArguments& arguments, const Cluster& cluster) {
+  const auto asked = asked_of(arguments.address, arguments.token_file);
   const auto submitted = launch::submit(submit_options(arguments), cluster);
   const auto& job = submitted.name;
   fmt::print("{}\n", job);
@@ -153,16 +154,17 @@ int submit(const JobArguments& arguments, const Cluster& cluster) {
   if (submitted.is_waiting) {
     say(stderr,
         fmt::format("troupe: it waits for its place, and needs this terminal no more: `troupe "
-                    "job list` shows why it waits{}\n",
-                    submitted.reason.empty() ? "" : ": " + submitted.reason));
+                    "job list{}` shows why it waits{}\n",
+                    asked, submitted.reason.empty() ? "" : ": " + submitted.reason));
   } else if (!arguments.wait) {
     if (const auto begun = look_once(job); begun && !begun->not_started.empty()) {
       say_how(job, *begun);
       return status_of(*begun);
     }
-    say(stderr, fmt::format("troupe: it runs on the cluster: `troupe job logs -f {}` shows what it "
-                            "prints, `troupe job list` how it is\n",
-                            job));
+    say(stderr,
+        fmt::format("troupe: it runs on the cluster: `troupe job logs -f {}{}` shows what it "
+                    "prints, `troupe job list{}` how it is\n",
+                    job, asked, asked));
   }
   if (!arguments.wait) return 0;
   const auto info = launch::await_job(job, cluster);
@@ -170,7 +172,7 @@ int submit(const JobArguments& arguments, const Cluster& cluster) {
   if (status_of(info) == 0 && !info.was_stopped && info.not_started.empty()) return 0;
   say_how(job, info);
   if (info.not_started.empty())
-    say(stderr, fmt::format("troupe: `troupe job logs {}` has what it printed\n", job));
+    say(stderr, fmt::format("troupe: `troupe job logs {}{}` has what it printed\n", job, asked));
   return status_of(info);
 }
 
@@ -188,8 +190,8 @@ bool has_begun(const JobArguments& arguments, std::optional<launch::JobInfo> inf
                const Cluster& cluster) {
   if (info->is_waiting) {
     say(stderr, fmt::format("troupe: {} waits for its place, and has printed nothing: `troupe job "
-                            "list` shows why it waits\n",
-                            arguments.job));
+                            "list{}` shows why it waits\n",
+                            arguments.job, asked_of(arguments.address, arguments.token_file)));
     if (!arguments.follow) return false;
     info = launch::await_start(arguments.job, cluster);
   }

@@ -31,12 +31,15 @@ void release_borrowed(AddressPtr owner, std::uint64_t object) {
   });
 }
 
-Failure head_gone(const std::string& why) {
-  return {
-      .kind = Failure::Kind::Disconnected,
-      .message = fmt::format("the cluster is gone: {}; its head has ended or cannot be reached: "
-                             "see what it said last, start it again, then this program",
-                             why)};
+Failure head_gone(const std::string& why, bool is_private) {
+  const auto* remedy =
+      is_private
+          ? "the process of this program's private cluster has ended, killed by somebody or "
+            "for want of memory, which the kernel's log (`dmesg`) says: start this program again"
+          : "its head has ended or cannot be reached: see what it said last, start it again, "
+            "then this program";
+  return {.kind = Failure::Kind::Disconnected,
+          .message = fmt::format("the cluster is gone: {}; {}", why, remedy)};
 }
 
 std::string place_of(const Address& self) {
@@ -283,9 +286,11 @@ void Process::on_cluster_stopped(const std::string& why) {
   lose_head({.kind = Failure::Kind::Disconnected, .message = "the cluster was stopped: " + why});
 }
 
-void Process::on_head_lost(const std::string& why) { lose_head(head_gone(why)); }
+void Process::on_head_lost(const std::string& why) {
+  lose_head(head_gone(why, identity_.is_private));
+}
 
-void Process::on_head_silent(const std::string& why) { end(head_gone(why)); }
+void Process::on_head_silent(const std::string& why) { end(head_gone(why, identity_.is_private)); }
 
 void Process::end(const Failure& why) {
   lose_head(why);

@@ -345,3 +345,23 @@ TEST_CASE("with its cluster every process of it is gone", "[runtime][session]") 
   for (int pid : pids) CHECK_FALSE(is_alive(pid));
   CHECK_THROWS_AS(task<twice>(1), Refused);
 }
+
+TEST_CASE("a private cluster that is killed is no head to start again",
+          "[runtime][session][failure]") {
+  const auto cluster = init({.cpus = 1});
+  auto sleeper = task<sleeps>(600'000);
+  const auto self = std::to_string(getpid());
+  std::ifstream children("/proc/" + self + "/task/" + self + "/children");
+  int killed = 0;
+  for (pid_t child = 0; children >> child; ++killed) ::kill(child, SIGKILL);
+  REQUIRE(killed > 0);
+  std::string why;
+  try {
+    sleeper.get(kGuard);
+  } catch (const Disconnected& gone) {
+    why = gone.what();
+  }
+  CHECK_THAT(why, Catch::Contains("the cluster is gone: ") &&
+                      Catch::Contains("private cluster has ended") &&
+                      Catch::Contains("start this program again") && !Catch::Contains("its head"));
+}
